@@ -1,0 +1,1 @@
+"""Echo state networks whose weights are all learned."""
