@@ -44,9 +44,12 @@ class Gradients:
     bias: Array | None
     leak: Array | None
 
-    def __add__(self, other: Gradients) -> Gradients:
-        mine = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
-        return Gradients(*(None if a is None else a + b for a, b in mine))
+    def __iadd__(self, other: Gradients) -> Gradients:
+        for field in fields(self):
+            mine = getattr(self, field.name)
+            if mine is not None:
+                mine += getattr(other, field.name)
+        return self
 
 
 def error_wrt_states(R: Array, U_h: Array) -> Array:

@@ -11,10 +11,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 ACTIVATIONS = {"sigmoid": 0, "tanh": 1, "relu": 2, "identity": 3}
-PARTS = 8  # sequences are dealt to this many piles: more than threads, and fixed, so that sums keep their order
 FLUSH = 256  # steps after which float32 partial sums move on to float64
 
 # The compiler may reorder and fuse sums, but NaN and infinity stay honest. Division must not raise, or the
@@ -72,7 +71,7 @@ def _times_slope(code: int, f: Any, z: Any) -> None:
             z[i] = 0
 
 
-@njit(parallel=True, cache=True, **_OPTIONS)
+@njit(nogil=True, cache=True, **_OPTIONS)
 def forward(
     place: Any, value: Any, a: Any, code: int, active: Any, offsets: Any, h0: Any, F: Any, H: Any
 ) -> None:
@@ -82,28 +81,27 @@ def forward(
     f(z) on return; H (K, N) is filled.
     """
     N = H.shape[1]
-    for part in prange(PARTS):
-        h = np.empty(N, H.dtype)
-        z = np.empty(N, H.dtype)
-        for s in range(part, active[0], PARTS):
-            h[:] = h0[s]
-            for t in range(active.shape[0]):
-                if s >= active[t]:
-                    break
-                r = offsets[t] + s
+    h = np.empty(N, H.dtype)
+    z = np.empty(N, H.dtype)
+    for s in range(active[0]):
+        h[:] = h0[s]
+        for t in range(active.shape[0]):
+            if s >= active[t]:
+                break
+            r = offsets[t] + s
+            for i in range(N):
+                z[i] = F[r, i]
+            for k in range(place.shape[0]):
                 for i in range(N):
-                    z[i] = F[r, i]
-                for k in range(place.shape[0]):
-                    for i in range(N):
-                        z[i] += value[k, i] * h[place[k, i]]
-                _activate(code, z)
-                for i in range(N):
-                    F[r, i] = z[i]
-                    h[i] += a[i] * (z[i] - h[i])
-                    H[r, i] = h[i]
+                    z[i] += value[k, i] * h[place[k, i]]
+            _activate(code, z)
+            for i in range(N):
+                F[r, i] = z[i]
+                h[i] += a[i] * (z[i] - h[i])
+                H[r, i] = h[i]
 
 
-@njit(parallel=True, cache=True, **_OPTIONS)
+@njit(nogil=True, cache=True, **_OPTIONS)
 def backward(
     place: Any,
     place_T: Any,
@@ -128,46 +126,43 @@ def backward(
     dE/da = Σ delta_t (f(z_t) - h_{t-1}) (N,).
     """
     N = H.shape[1]
-    dE_dW_rec = np.zeros((PARTS, place.shape[0], N))
-    dE_da = np.zeros((PARTS, N))
-    for part in prange(PARTS):
-        delta = np.empty(N, H.dtype)
-        z = np.empty(N, H.dtype)
-        sum_W = np.zeros((place.shape[0], N), H.dtype)
-        sum_a = np.zeros(N, H.dtype)
-        unflushed = 0
-        for s in range(part, active[0], PARTS):
-            last = active.shape[0] - 1
-            while s >= active[last]:
-                last -= 1
-            for t in range(last, -1, -1):
-                r = offsets[t] + s
-                if t == last or cut[t + 1]:
-                    delta[:] = 0
-                else:
-                    for i in range(N):
-                        delta[i] *= 1 - a[i]
-                    for k in range(place_T.shape[0]):
-                        for i in range(N):
-                            delta[i] += value_T[k, i] * z[place_T[k, i]]
-                before = H[offsets[t - 1] + s] if t > 0 else h0[s]
+    dE_dW_rec = np.zeros((place.shape[0], N))
+    dE_da = np.zeros(N)
+    delta = np.empty(N, H.dtype)
+    z = np.empty(N, H.dtype)
+    sum_W = np.zeros((place.shape[0], N), H.dtype)
+    sum_a = np.zeros(N, H.dtype)
+    unflushed = 0
+    for s in range(active[0]):
+        last = active.shape[0] - 1
+        while s >= active[last]:
+            last -= 1
+        for t in range(last, -1, -1):
+            r = offsets[t] + s
+            if t == last or cut[t + 1]:
+                delta[:] = 0
+            else:
                 for i in range(N):
-                    delta[i] += D[r, i]
-                    sum_a[i] += delta[i] * (F[r, i] - before[i])
-                    z[i] = a[i] * delta[i]
-                _times_slope(code, F[r], z)
-                for i in range(N):
-                    D[r, i] = z[i]
-                for k in range(place.shape[0]):
+                    delta[i] *= 1 - a[i]
+                for k in range(place_T.shape[0]):
                     for i in range(N):
-                        sum_W[k, i] += z[i] * before[place[k, i]]
-                unflushed += 1
-                if unflushed == FLUSH:
-                    dE_dW_rec[part] += sum_W
-                    dE_da[part] += sum_a
-                    sum_W[:] = 0
-                    sum_a[:] = 0
-                    unflushed = 0
-        dE_dW_rec[part] += sum_W
-        dE_da[part] += sum_a
-    return dE_dW_rec.sum(axis=0), dE_da.sum(axis=0)
+                        delta[i] += value_T[k, i] * z[place_T[k, i]]
+            before = H[offsets[t - 1] + s] if t > 0 else h0[s]
+            for i in range(N):
+                delta[i] += D[r, i]
+                sum_a[i] += delta[i] * (F[r, i] - before[i])
+                z[i] = a[i] * delta[i]
+            _times_slope(code, F[r], z)
+            for i in range(N):
+                D[r, i] = z[i]
+            for k in range(place.shape[0]):
+                for i in range(N):
+                    sum_W[k, i] += z[i] * before[place[k, i]]
+            unflushed += 1
+            if unflushed == FLUSH:
+                dE_dW_rec += sum_W
+                dE_da += sum_a
+                sum_W[:] = 0
+                sum_a[:] = 0
+                unflushed = 0
+    return dE_dW_rec + sum_W, dE_da + sum_a

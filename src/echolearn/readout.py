@@ -18,7 +18,7 @@ class ReadoutWarning(UserWarning):
     """The readout's equations are badly conditioned."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Sums:
     """All the readout needs of the data: G = H_c'H_c (M, M), Q = H_c'T (M, n_out), tt = ||T||², n frames.
 
@@ -30,17 +30,19 @@ class Sums:
     tt: float
     n: float
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(self.G + other.G, self.Q + other.Q, self.tt + other.tt, self.n + other.n)
+    def __iadd__(self, other: Sums) -> Sums:
+        self.G += other.G
+        self.Q += other.Q
+        self.tt += other.tt
+        self.n += other.n
+        return self
 
-    def add(self, other: Sums, keep: float = 1.0, weight: float = 1.0) -> None:
-        """In place keep·self + weight·other: plain sums, or running ones."""
-        for mine, its in ((self.G, other.G), (self.Q, other.Q)):
-            if keep != 1:
-                mine *= keep
-            mine += its if weight == 1 else weight * its
-        object.__setattr__(self, "tt", keep * self.tt + weight * other.tt)
-        object.__setattr__(self, "n", keep * self.n + weight * other.n)
+    def scale(self, factor: float) -> Sums:
+        self.G *= factor
+        self.Q *= factor
+        self.tt *= factor
+        self.n *= factor
+        return self
 
 
 def stack(H: Array, X: Array, *, direct: bool, intercept: bool) -> Array:

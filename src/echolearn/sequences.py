@@ -149,3 +149,49 @@ def groups(lengths: Array, frames: int, order: Array | None = None) -> Iterator[
         stop = start + max(1, int(np.searchsorted(total, frames, side="right")))
         yield order[start:stop]
         start = stop
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Checked sequences with their targets, to be taken in batches.
+
+    X: one (steps, n_in) array a sequence. y: one array a sequence, of class numbers (steps,) or values
+    (steps, n_out); for one target a sequence, a number or (n_out,) each. classes: how many, or None for values.
+    """
+
+    X: Sequence[Array]
+    y: Sequence[Any]
+    classes: int | None
+    per_step: bool
+    dtype: Any
+
+    @property
+    def lengths(self) -> Array:
+        return np.array([len(x) for x in self.X])
+
+    @property
+    def n_out(self) -> int:
+        return self.classes or int(np.shape(self.y[0])[-1])
+
+    def batch(self, which: Sequence[int] | Array) -> Batch:
+        T = [self.y[i] if self.classes is None else one_hot(self.y[i], self.classes, self.dtype) for i in which]
+        return pack([self.X[i] for i in which], self.dtype, T, self.per_step)
+
+    def subset(self, which: Sequence[int] | Array) -> Data:
+        return Data(
+            [self.X[i] for i in which], [self.y[i] for i in which], self.classes, self.per_step, self.dtype
+        )
+
+
+def one_hot(labels: Any, classes: int, dtype: Any) -> Array:
+    """Class numbers (...,) to target rows (..., classes)."""
+    labels = np.asarray(labels)
+    out = np.zeros((*labels.shape, classes), dtype)
+    np.put_along_axis(out, labels[..., None], 1, axis=-1)
+    return out
+
+
+def dealt(which: Array, lengths: Array, parts: int) -> list[Array]:
+    """A batch's sequences in `parts` piles of about equal work, sorted by length."""
+    by_length = which[np.argsort(-lengths[which], kind="stable")]
+    return [by_length[i::parts] for i in range(min(parts, len(which)))]

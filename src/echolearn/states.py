@@ -85,3 +85,30 @@ def harvest(reservoir: Reservoir, X: Any, T: Any = None, *, dtype: Any = np.floa
     batch = pack(sequences, dtype, T)
     states = unpack(batch, run(reservoir, batch).H)
     return states[0] if single else states
+
+
+def free_run(reservoir: Reservoir, batch: Batch, U: Array, direct: bool, fed_back: Any) -> Array:
+    """Outputs H_c U (K, n_out) of a network with feedback on its own: step by step, since each output is the
+    next step's input. `fed_back` turns outputs into what the teacher's targets stood for."""
+    assert reservoir.W_fb is not None
+    dtype = batch.X.dtype
+    f = {"sigmoid": lambda z: 1 / (1 + np.exp(-z)), "tanh": np.tanh, "relu": lambda z: np.maximum(z, 0),
+         "identity": lambda z: z}[reservoir.activation]
+    drive = batch.X @ reservoir.W.astype(dtype)
+    if reservoir.bias is not None:
+        drive += reservoir.bias.astype(dtype)
+    W_rec, W_fb, a = reservoir.W_rec.astype(dtype), reservoir.W_fb.astype(dtype), reservoir.leak.astype(dtype)
+    U = U.astype(dtype)
+    N = reservoir.N
+    h = first_state(reservoir, len(batch.lengths), dtype)
+    y = np.zeros((len(h), U.shape[1]), dtype)
+    out = np.empty((batch.frames, U.shape[1]), dtype)
+    for first, live in zip(batch.offsets, batch.active, strict=True):
+        rows = slice(first, first + live)
+        h, y = h[:live], y[:live]
+        h = (1 - a) * h + a * f(drive[rows] + (W_rec @ h.T).T + y @ W_fb.T)
+        out[rows] = h @ U[:N] + U[-1]
+        if direct:
+            out[rows] += batch.X[rows] @ U[N:-1]
+        y = fed_back(out[rows])
+    return out

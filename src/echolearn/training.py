@@ -1,0 +1,326 @@
+"""The epochs: full-batch or mini-batch learning, history, early stopping, backing off.
+
+    for each epoch: sums -> U -> gradients -> update -> (renormalise) -> score -> next
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echolearn import readout, updates
+from echolearn.engine import each, total
+from echolearn.gradients import Gradients, error_wrt_states, select_gradient
+from echolearn.readout import Sums
+from echolearn.reservoir import Reservoir, spectral_radius_of
+from echolearn.sequences import Batch, Data, Selection, dealt, groups
+from echolearn.states import States, run
+
+Array = NDArray[Any]
+
+FRAMES = 4096  # frames worked on at once in a pass over the data (never less than one sequence)
+PARTS = 4  # piles a mini-batch is dealt into, one a thread at a time
+TURNOVER = 1.8  # how often an epoch replaces the running sums (see `running`)
+BACKOFFS = 3  # how often a diverged epoch is tried again with a smaller step
+
+
+class TrainingWarning(UserWarning):
+    """Training ended otherwise than planned; the best weights so far are kept."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Which frames carry targets and what the readout sees."""
+
+    washout: int = 0
+    direct: bool = True
+    pooling: str | None = None
+    lookback: int | None = None
+    targets: str = "all"
+
+    def select(self, batch: Batch) -> Selection:
+        return Selection(
+            batch, washout=self.washout, targets=self.targets, lookback=self.lookback, pooling=self.pooling
+        )
+
+    def readout_view(self) -> Task:
+        """The final readout is fitted on every frame after the washout."""
+        return Task(self.washout, self.direct, self.pooling)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the weights are learned; words as in the estimators."""
+
+    learn: str
+    learn_leak: bool
+    gradient: str
+    case: int
+    optimizer: str
+    momentum: str
+    step_size: float
+    epochs: int
+    batch_size: int | None
+    clip: float | None
+    renormalize: bool
+    spectral_radius: float
+    patience: int | None
+    ridge: float
+
+
+class History(list[dict[str, float]]):
+    """One row an epoch; prints as a table."""
+
+    def __str__(self) -> str:
+        if not self:
+            return "no epochs"
+        names = list(self[0])
+        cells = [[f"{row.get(n, np.nan):.5g}" for n in names] for row in self]
+        widths = [max(len(n), *(len(c[i]) for c in cells)) for i, n in enumerate(names)]
+        lines = [names, *cells]
+        return "\n".join("  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)) for line in lines)
+
+
+def observed(reservoir: Reservoir, task: Task, batch: Batch) -> tuple[Array, Array, States, Selection]:
+    """H_c and T at the frames that carry targets, with what the way back needs."""
+    assert batch.T is not None
+    states = run(reservoir, batch)
+    select = task.select(batch)
+    H_c = select.take(readout.stack(states.H, batch.X, direct=task.direct, intercept=True))
+    T = batch.T if task.pooling else select.take(batch.T)
+    return H_c, T, states, select
+
+
+def collect(reservoir: Reservoir, data: Data, task: Task) -> Sums:
+    """G and Q over all the data, one pass, one batch of states at a time."""
+
+    def part(which: Array) -> Sums:
+        H_c, T, _, _ = observed(reservoir, task, data.batch(which))
+        return readout.sums(H_c, T)
+
+    result: Sums = total(part, groups(data.lengths, FRAMES))
+    return result
+
+
+@dataclass(eq=False)
+class Slope:
+    """What one pass gives: the gradients, ||R||², and (Case 1) the sums met on the way. Additive."""
+
+    gradients: Gradients
+    squared: float
+    sums: Sums | None = None
+
+    def __iadd__(self, other: Slope) -> Slope:
+        self.gradients += other.gradients
+        self.squared += other.squared
+        if self.sums is not None and other.sums is not None:
+            self.sums += other.sums
+        return self
+
+
+def slope(
+    reservoir: Reservoir, task: Task, gradient: str, U: Array, batch: Batch, seen: Any, with_sums: bool = False
+) -> Slope:
+    """The gradient of one batch's share of E at a given U; `seen` is what `observed` returned."""
+    H_c, T, states, select = seen
+    U = U.astype(H_c.dtype)
+    R = H_c @ U - T
+    dE_dH = select.put(error_wrt_states(R, U[: reservoir.N]))
+    back = select_gradient(gradient)
+    gradients = back(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
+    squared = float(np.vdot(R, R))
+    return Slope(gradients, squared, readout.sums(H_c, T) if with_sums else None)
+
+
+def full_batch(
+    reservoir: Reservoir, data: Data, task: Task, plan: Plan, U: Array | None
+) -> tuple[Slope, Array, float]:
+    """One epoch's gradient over all the data, the U for the next epoch, and the number of targets.
+
+    Case 2 (U None): a first pass gives a fresh U, a second the gradient at it. Case 1: U is the epoch
+    before's, and one pass gives the gradient and the sums for the next U.
+    """
+    held = plan.case == 1
+    n = 0.0
+    if not held or U is None:
+        s = collect(reservoir, data, task)
+        U, n = readout.solve(s, plan.ridge, intercept=True), s.n
+    U_now = U
+
+    def part(which: Array) -> Slope:
+        batch = data.batch(which)
+        return slope(reservoir, task, plan.gradient, U_now, batch, observed(reservoir, task, batch), held)
+
+    result: Slope = total(part, groups(data.lengths, FRAMES))
+    if held:
+        assert result.sums is not None
+        U, n = readout.solve(result.sums, plan.ridge, intercept=True), result.sums.n
+    return result, U, n
+
+
+def running(sums: Sums, batch: Sums, share: float) -> Sums:
+    """Sums that forget states of older weights: (1 - 1.8 w) G + 1.8 G_batch, w the batch's share of all
+    frames, so that G keeps the size of a full pass."""
+    sums.scale(max(0.0, 1 - TURNOVER * share))
+    sums += batch.scale(TURNOVER)
+    return sums
+
+
+class Learner:
+    """The state of learning between epochs."""
+
+    def __init__(self, reservoir: Reservoir, data: Data, task: Task, plan: Plan, rng: np.random.Generator):
+        self.data, self.task, self.plan, self.rng = data, task, plan, rng
+        self.step_size = plan.step_size
+        self.restart(reservoir)
+
+    def restart(self, reservoir: Reservoir) -> None:
+        """From these weights, with an optimiser that remembers nothing."""
+        self.reservoir = reservoir
+        self.weights = updates.learned_weights(reservoir, self.plan.learn, self.plan.learn_leak)
+        self.optimiser: Any = updates.Adam() if self.plan.optimizer == "adam" else updates.Fista(self.plan.momentum)
+        self.U: Array | None = None
+        self.sums: Sums | None = None
+
+    def epoch(self, number: int) -> dict[str, float]:
+        """One epoch; returns the training error (per target) and gradient norms."""
+        if self.plan.batch_size is None:
+            facts = self._full_epoch()
+        else:
+            facts = self._mini_epoch(number, self.plan.batch_size)
+        if self.plan.renormalize and self.plan.learn == "both":
+            self.reservoir = updates.renormalised(self.reservoir, self.plan.spectral_radius)
+            self.weights["W_rec"] = self.reservoir.W_rec.data
+        return facts
+
+    def _update(self, gradients: Gradients, step_size: float) -> dict[str, float]:
+        g = updates.gradients_of(self.weights, gradients, self.reservoir)
+        norms = updates.norms(g)
+        if not np.isfinite(list(norms.values())).all():
+            raise FloatingPointError("the gradient is not finite")
+        self.weights, self.optimiser = self.optimiser.step(
+            self.weights, updates.clipped(g, self.plan.clip), step_size
+        )
+        self.reservoir = updates.with_learned(self.reservoir, self.weights)
+        return norms
+
+    def _full_epoch(self) -> dict[str, float]:
+        U = self.U if self.plan.case == 1 else None
+        result, self.U, n = full_batch(self.reservoir, self.data, self.task, self.plan, U)
+        norms = self._update(result.gradients, self.step_size)
+        return {"error": result.squared / n, **_named(norms)}
+
+    def _mini_epoch(self, number: int, size: int) -> dict[str, float]:
+        lengths = self.data.lengths
+        if self.sums is None:
+            self.sums = collect(self.reservoir, self.data, self.task)
+        order = self.rng.permutation(len(lengths))
+        starts = range(0, len(order), size)
+        squared, n, norms = 0.0, 0.0, {}
+        for i, start in enumerate(starts):
+            which = order[start : start + size]
+            done = (number - 1 + i / len(starts)) / self.plan.epochs
+            result, count = self._mini_gradient(dealt(which, lengths, PARTS), lengths[which].sum() / lengths.sum())
+            norms = self._update(result.gradients, self.step_size * (1 - 0.95 * done))
+            squared, n = squared + result.squared, n + count
+        return {"error": squared / n, **_named(norms)}
+
+    def _mini_gradient(self, piles: list[Array], share: float) -> tuple[Slope, float]:
+        """States of a mini-batch, then U from the running sums with it, then the gradient at that U."""
+        reservoir, task = self.reservoir, self.task
+
+        def see(which: Array) -> tuple[Batch, Any, Sums]:
+            batch = self.data.batch(which)
+            seen = observed(reservoir, task, batch)
+            return batch, seen, readout.sums(seen[0], seen[1])
+
+        looked = list(each(see, piles))
+        fresh = looked[0][2]
+        for _, _, more in looked[1:]:
+            fresh += more
+        count = fresh.n
+        assert self.sums is not None
+        self.sums = running(self.sums, fresh, share)
+        if self.U is None or self.plan.case == 2:
+            self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
+        U = self.U
+        result = total(lambda x: slope(reservoir, task, self.plan.gradient, U, x[0], x[1]), looked)
+        return result, count
+
+    def readout(self) -> Array:
+        """The U that goes with the newest weights, as far as known without a pass over the data."""
+        if self.sums is not None:
+            self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
+        else:
+            s = collect(self.reservoir, self.data, self.task.readout_view())
+            return readout.solve(s, self.plan.ridge, intercept=True)
+        return self.U
+
+
+def _named(norms: dict[str, float]) -> dict[str, float]:
+    return {f"gradient_{name}": size for name, size in norms.items()}
+
+
+def learn(
+    reservoir: Reservoir,
+    data: Data,
+    task: Task,
+    plan: Plan,
+    *,
+    rng: np.random.Generator,
+    score: Callable[[Reservoir, Array], float] | None = None,
+    on_epoch: Callable[[dict[str, float]], object] | None = None,
+) -> tuple[Reservoir, History, bool]:
+    """All epochs. `score(reservoir, U)` gives the held-out error, the smallest of which decides.
+
+    Returns the best reservoir, one row of history an epoch, and whether it was interrupted (Ctrl-C).
+    """
+    learner = Learner(reservoir, data, task, plan, rng)
+    history = History()
+    best, best_error, best_epoch, backoffs = reservoir, np.inf, 0, 0
+    started = time.perf_counter()
+    epoch = 0
+    try:
+        while epoch < plan.epochs:
+            before = learner.reservoir
+            try:
+                facts = learner.epoch(epoch + 1)
+                U = learner.readout() if score is not None else None
+            except (FloatingPointError, np.linalg.LinAlgError) as problem:
+                backoffs += 1
+                if backoffs > BACKOFFS:
+                    _say(f"training stopped in epoch {epoch + 1}: {problem}, even with smaller steps. The best "
+                         "weights so far are kept. Try a smaller step_size or spectral_radius, or set clip.")
+                    break
+                learner.step_size *= 0.3
+                _say(f"epoch {epoch + 1} diverged ({problem}); tried again with step_size={learner.step_size:.3g}.")
+                learner.restart(before)
+                continue
+            epoch += 1
+            row = {"epoch": epoch, "error": facts.pop("error")}
+            if score is not None and U is not None:
+                row["valid_error"] = score(learner.reservoir, U)
+            error = row.get("valid_error", -epoch)  # without held-out data the newest weights count
+            if error < best_error:
+                best, best_error, best_epoch = learner.reservoir, error, epoch
+            row["spectral_radius"] = spectral_radius_of(learner.reservoir.W_rec)
+            row.update(facts)
+            row["step_size"] = learner.step_size
+            row["seconds"] = time.perf_counter() - started
+            history.append(row)
+            stop = on_epoch(dict(row)) if on_epoch is not None else None
+            if stop is True or (plan.patience is not None and epoch - best_epoch >= plan.patience):
+                break
+    except KeyboardInterrupt:
+        return best, history, True
+    return best, history, False
+
+
+def _say(text: str) -> None:
+    warnings.warn(text, TrainingWarning, stacklevel=3)
