@@ -45,7 +45,9 @@ class Given:
         return list(y)
 
 
-def open_sequences(X: Any, lengths: Any = None, n_features: int | None = None) -> Given:
+def open_sequences(
+    X: Any, lengths: Any = None, n_features: int | None = None, owner: str = "this network"
+) -> Given:
     """A 2-D array (steps, features), a list of them, a 3-D array, or a 2-D array with `lengths`."""
     if sparse.issparse(X) or (isinstance(X, (list, tuple)) and any(sparse.issparse(x) for x in X)):
         raise TypeError("X is sparse; sequences must be dense arrays: pass X.toarray().")
@@ -67,8 +69,8 @@ def open_sequences(X: Any, lengths: Any = None, n_features: int | None = None) -
         raise ValueError(f"sequences have different numbers of features, {sorted(widths)}; expected one number.")
     if n_features is not None and widths != {n_features}:
         raise ValueError(
-            f"X has {widths.pop()} features, but this network was fitted with {n_features} features. Pass the same "
-            "features, time along the first axis."
+            f"X has {widths.pop()} features, but {owner} is expecting {n_features} features as input: the ones it was "
+            "fitted with, time along the first axis."
         )
     return given
 

@@ -24,6 +24,8 @@ Callback = Callable[[dict[str, float]], object]
 
 RIDGES = 10.0 ** np.arange(-8, 2)  # of "auto", in units of the mean diagonal of the Gram matrix
 HELD_OUT_FROM = 5  # sequences; with fewer, the last steps of each are held out instead
+UPDATES = 500  # at least, where `epochs` is None
+EPOCHS = (12, 40)  # at least and at most, where `epochs` is None
 TAIL_FROM = 50  # steps; a shorter sequence is not cut
 
 
@@ -63,7 +65,7 @@ class _ESN(BaseEstimator):
         if getattr(X, "ndim", 0) == 2 and not isinstance(X, np.ndarray) and hasattr(X, "columns"):
             # a data frame: scikit-learn keeps its column names and compares them at predict
             X = validate_data(self, X, reset=fitting, dtype=[np.float64, np.float32])
-        given = open_sequences(X, lengths, None if fitting else self.n_features_in_)
+        given = open_sequences(X, lengths, None if fitting else self.n_features_in_, type(self).__name__)
         if fitting:
             self.n_features_in_ = given.X[0].shape[1]
         return given
@@ -82,13 +84,21 @@ class _ESN(BaseEstimator):
         pooling = None if self.per_step_ else self.pooling
         return training.Task(self.washout, self.direct, pooling, self.lookback, self.targets)
 
-    def _plan(self, ridge: float) -> training.Plan:
-        names = "learn learn_leak gradient case optimizer momentum epochs batch_size clip renormalize"
+    def _epochs(self, sequences: int) -> int:
+        """Enough epochs for `UPDATES` updates, where none are asked for."""
+        if self.epochs is not None:
+            return int(self.epochs)
+        batches = np.ceil(sequences / (self.batch_size or sequences))
+        return int(np.clip(np.ceil(UPDATES / batches), *EPOCHS))
+
+    def _plan(self, ridge: float, epochs: int) -> training.Plan:
+        names = "learn learn_leak gradient case optimizer momentum batch_size clip renormalize"
         chosen = {name: getattr(self, name) for name in names.split()}
         step_size = self.step_size or default_step(self.optimizer, self.hidden_units)
         return training.Plan(
             **chosen,
             step_size=step_size,
+            epochs=epochs,
             spectral_radius=self.spectral_radius,
             patience=self.patience,
             ridge=ridge,
@@ -118,7 +128,8 @@ class _ESN(BaseEstimator):
             random_state=rng_weights,
         )
         self.history_ = training.History()
-        if self.learn == "none" or self.epochs == 0:
+        epochs = self._epochs(len(train.X))
+        if self.learn == "none" or epochs == 0:
             return False
         task = self._task
         ridge = self.ridge
@@ -132,12 +143,12 @@ class _ESN(BaseEstimator):
             def score(reservoir: Reservoir, U: Array) -> float:
                 return self._error(reservoir, U, held_out, view)
 
-        with Progress(self.verbose, self.epochs, callback) as progress:
+        with Progress(self.verbose, epochs, callback) as progress:
             self.reservoir_, self.history_, interrupted = training.learn(
                 self.reservoir_,
                 train,
                 task,
-                self._plan(float(ridge)),
+                self._plan(float(ridge), epochs),
                 rng=rng_order,
                 score=score,
                 on_epoch=progress.epoch,
@@ -307,8 +318,8 @@ class ESNClassifier(ClassifierMixin, _ESN):  # type: ignore[misc]
         optimizer: str = "adam",
         momentum: str = "fista",
         step_size: float | None = None,
-        epochs: int = 12,
-        batch_size: int | None = 16,
+        epochs: int | None = None,
+        batch_size: int | None = 8,
         clip: float | None = None,
         renormalize: bool = False,
         validation_fraction: float = 0.1,
@@ -467,8 +478,8 @@ class ESNRegressor(RegressorMixin, _ESN):  # type: ignore[misc]
         optimizer: str = "adam",
         momentum: str = "fista",
         step_size: float | None = None,
-        epochs: int = 30,
-        batch_size: int | None = 16,
+        epochs: int | None = None,
+        batch_size: int | None = 8,
         clip: float | None = None,
         renormalize: bool = False,
         validation_fraction: float = 0.1,
@@ -491,6 +502,11 @@ class ESNRegressor(RegressorMixin, _ESN):  # type: ignore[misc]
         """X: (steps, features), or a list of such arrays, or one with `lengths`; y: values a step (steps,) or
         (steps, outputs), or one value or vector a sequence. `validation` and `callback` as in ESNClassifier."""
         return self._fit(X, y, lengths, validation, callback)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     @property
     def _classes(self) -> None:
