@@ -9,47 +9,66 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
-from torch.nn.utils.rnn import pack_sequence
+from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
 from an4 import load_an4
+from measure import measured
 
 THREADS = 2
+PADDING = -1
 
 
 class FrameClassifier(nn.Module):
-    """Recurrent layer, then a linear layer on each frame; works on packed frames throughout."""
+    """A recurrent layer, or one for each direction of time, then a linear layer on each frame."""
 
     def __init__(self, model, n_in, units, n_out):
         super().__init__()
-        if model == "rnn":
-            self.recurrent = nn.RNN(n_in, units, nonlinearity="tanh")
-        else:
-            self.recurrent = nn.LSTM(n_in, units, bidirectional=model == "blstm")
-        self.output = nn.Linear(units * (2 if model == "blstm" else 1), n_out)
+        layer = nn.RNN if model == "rnn" else nn.LSTM
+        self.ahead = layer(n_in, units)
+        # Two layers rather than bidirectional=True, which would start in the padding of short sequences;
+        # packing would avoid that too, but takes PyTorch some 25 times as long on a CPU.
+        self.back = layer(n_in, units) if model == "blstm" else None
+        self.output = nn.Linear(units * (2 if self.back else 1), n_out)
 
-    def forward(self, packed):
-        return self.output(self.recurrent(packed)[0].data)
+    def forward(self, frames, lengths):
+        """(steps, sequences, n_in), padded at the end -> (steps, sequences, n_out)."""
+        states = self.ahead(frames)[0]
+        if self.back:
+            states = torch.cat([states, flipped(self.back(flipped(frames, lengths))[0], lengths)], dim=2)
+        return self.output(states)
 
 
-def batches(X, y, size):
-    """Packed (frames, labels) of utterances with similar lengths: short ones never wait for long ones."""
-    order = sorted(range(len(X)), key=lambda i: -len(X[i]))
+def flipped(frames, lengths):
+    """Every sequence in reverse; its padding stays at the end."""
+    step = torch.arange(len(frames))[:, None]
+    index = torch.where(step < lengths, lengths - 1 - step, step)
+    return frames.gather(0, index[:, :, None].expand_as(frames))
+
+
+def batches(X, y, size, rng=None):
+    """Padded (frames, labels, lengths) of utterances of similar length; rng varies who is with whom."""
+    lengths = np.array([len(x) for x in X])
+    order = np.argsort(lengths if rng is None else lengths * rng.uniform(0.9, 1.1, len(X)))
     chunks = [order[i : i + size] for i in range(0, len(order), size)]
     return [
         (
-            pack_sequence([torch.from_numpy(X[i]) for i in chunk]),
-            pack_sequence([torch.from_numpy(y[i]) for i in chunk]).data,
+            pad_sequence([torch.from_numpy(X[i]) for i in chunk]),
+            pad_sequence([torch.from_numpy(y[i]) for i in chunk], padding_value=PADDING),
+            torch.from_numpy(lengths[chunk]),
         )
         for chunk in chunks
     ]
 
 
-def frame_error(network, packed):
+def frame_error(network, padded):
     network.eval()
+    right = total = 0
     with torch.inference_mode():
-        wrong = sum(int((network(frames).argmax(dim=1) != labels).sum()) for frames, labels in packed)
+        for frames, labels, lengths in padded:
+            right += int((network(frames, lengths).argmax(dim=2) == labels).sum())
+            total += int(lengths.sum())
     network.train()
-    return 100 * wrong / sum(len(labels) for _, labels in packed)
+    return 100 * (1 - right / total)
 
 
 def train(
@@ -67,41 +86,36 @@ def train(
     n_out = 1 + max(int(labels.max()) for _, split in data.values() for labels in split)
     network = FrameClassifier(model, X[0].shape[1], units, n_out)
     optimizer = torch.optim.Adam(network.parameters(), lr=step_size)
-    criterion = nn.CrossEntropyLoss()
+    criterion = nn.CrossEntropyLoss(ignore_index=PADDING)
     held_out = {name: batches(*data[name], 64) for name in ("valid", "test")}
 
     curve, best, best_weights = [], {"valid": np.inf}, None
     seconds, epoch, done = 0.0, 0, 0.0
     start = time.perf_counter()
-    training = batches(X, y, batch_size)
     while done < 1:
-        order = rng.permutation(len(training))
-        for i, chosen in enumerate(order):
+        training = batches(X, y, batch_size, rng)
+        rng.shuffle(training)
+        for i, (frames, labels, lengths) in enumerate(training):
             if budget is None:
-                done = (epoch + i / len(order)) / epochs
+                done = (epoch + i / len(training)) / epochs
             else:
                 done = (seconds + time.perf_counter() - start) / budget
                 if done >= 1:
                     break
             for group in optimizer.param_groups:
                 group["lr"] = step_size * (1 - (1 - final) * done)
-            frames, labels = training[chosen]
             optimizer.zero_grad()
-            criterion(network(frames), labels).backward()
+            criterion(network(frames, lengths).flatten(0, 1), labels.flatten()).backward()
             clip_grad_norm_(network.parameters(), clip)
             optimizer.step()
         epoch += 1
         if budget is None:
             done = epoch / epochs
         seconds += time.perf_counter() - start
-        errors = {name: frame_error(network, packed) for name, packed in held_out.items()}
+        errors = {name: frame_error(network, padded) for name, padded in held_out.items()}
         curve.append((round(seconds, 2), errors["valid"], errors["test"]))
-        if errors["valid"] < best:
-            best, best_weights, best_test = (
-                errors["valid"],
-                copy.deepcopy(network.state_dict()),
-                errors["test"],
-            )
+        if errors["valid"] < best["valid"]:
+            best, best_weights = errors, copy.deepcopy(network.state_dict())
         start = time.perf_counter()
     network.load_state_dict(best_weights)
     return network, {
@@ -131,6 +145,40 @@ def every(data, n):
     """The same data with only every n-th training utterance."""
     X, y = data["train"]
     return data | {"train": (X[::n], y[::n])}
+
+
+def ridge_epoch(W, W_rec, X, T, ridge, *, activation="sigmoid", leak=1.0, direct=True, dtype="float32"):
+    """E = ||U'H_c - T||^2 + ridge ||U||^2 and its gradients by autograd of whole sequences and of the solve.
+
+    W (n_in, N), W_rec (N, N) dense, X and T lists of (steps, n_in) and (steps, n_out), as for echolearn. The
+    states are what a careful PyTorch user would write: the input projection hoisted out of the loop, all
+    sequences in one batch whose active part shrinks, W_rec dense because its sparse products are slower. Sums
+    and solve are in float64: in float32 they alone spoil the gradients.
+    """
+    torch.set_num_threads(THREADS)
+    dtype = getattr(torch, dtype)
+    f = {"sigmoid": torch.sigmoid, "tanh": torch.tanh}[activation]
+    order = sorted(range(len(X)), key=lambda i: -len(X[i]))
+    inputs = pack_sequence([torch.as_tensor(X[i], dtype=dtype) for i in order])
+    targets = pack_sequence([torch.as_tensor(T[i], dtype=dtype) for i in order]).data
+    W = torch.as_tensor(W, dtype=dtype).requires_grad_()
+    W_rec = torch.as_tensor(W_rec, dtype=dtype).requires_grad_()
+    with measured() as record:
+        active = inputs.batch_sizes.tolist()
+        h = torch.zeros(active[0], W_rec.shape[0], dtype=dtype)
+        states = []
+        for z in (inputs.data @ W).split(active):
+            h = h[: len(z)]
+            update = f(torch.addmm(z, h, W_rec.T))
+            h = update if leak == 1 else (1 - leak) * h + leak * update
+            states.append(h)
+        H = torch.cat(states)
+        H_c = (torch.cat([H, inputs.data], dim=1) if direct else H).double()
+        G = H_c.T @ H_c + ridge * torch.eye(H_c.shape[1], dtype=torch.float64)
+        U = torch.cholesky_solve(H_c.T @ targets.double(), torch.linalg.cholesky(G))
+        loss = ((H_c @ U - targets) ** 2).sum() + ridge * (U**2).sum()
+        loss.backward()
+    return record | {"loss": loss.item(), "dE_dW": W.grad.numpy(), "dE_dW_rec": W_rec.grad.numpy()}
 
 
 if __name__ == "__main__":
