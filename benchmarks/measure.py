@@ -3,6 +3,7 @@
 import gc
 import multiprocessing
 import time
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,9 +12,9 @@ import psutil
 
 def in_own_process(function, *args, **kwargs):
     """function(*args, **kwargs) in a fresh interpreter; function must be importable by name."""
-    # A forked process would start with the memory of its parent.
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(function, args, kwargs)
+    # Spawned, because a fork would start with the memory of its parent.
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *args, **kwargs).result()
 
 
 @contextmanager

@@ -131,14 +131,24 @@ def pyrcn_states(network, X, *, batch_size=1, dtype="float64"):
 def pyrcn_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out):
     """No connections from input to output: its readout sees the states only."""
     import torch
-    from pyrcn.base.blocks import PredefinedWeightsInputToNode, PredefinedWeightsNodeToNode
+    from pyrcn.base.blocks import InputToNode, NodeToNode
     from pyrcn.echo_state_network import ESNRegressor
     from pyrcn.linear_model import IncrementalRegression
 
     torch.set_num_threads(2)
+    units = network.W.shape[1]
     esn = ESNRegressor(
-        input_to_node=PredefinedWeightsInputToNode(network.W, input_activation="identity"),
-        node_to_node=PredefinedWeightsNodeToNode(network.W_rec.toarray().T, leakage=network.leak),
+        input_to_node=InputToNode(
+            hidden_layer_size=units,
+            predefined_input_weights=network.W,
+            input_activation="identity",
+            bias_scaling=0.0,
+        ),
+        node_to_node=NodeToNode(
+            hidden_layer_size=units,
+            predefined_recurrent_weights=network.W_rec.toarray().T,
+            leakage=network.leak,
+        ),
         regressor=IncrementalRegression(alpha=ridge, fit_intercept=False),
         requires_sequence=True,
         verbose=False,
