@@ -397,7 +397,7 @@ class ESNClassifier(ClassifierMixin, _ESN):  # type: ignore[misc]
         return numbers
 
     def _loss(self, Y: Array, T: Array) -> float:
-        return float((Y.argmax(axis=1) != T.argmax(axis=1)).sum())
+        return float((Y.argmax(axis=1) != T).sum())
 
     def _fed_back(self, Y: Array) -> Array:
         return softmax.probabilities(Y) if self.readout == "softmax" else Y

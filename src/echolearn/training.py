@@ -102,7 +102,7 @@ def collect(reservoir: Reservoir, data: Data, task: Task) -> Sums:
 
     def part(which: Array) -> Sums:
         H_c, T, _, _ = observed(reservoir, task, data.batch(which))
-        return readout.sums(H_c, T)
+        return readout.sums(H_c, T, data.n_out)
 
     result: Sums = total(part, groups(data.lengths, FRAMES))
     return result
@@ -130,12 +130,12 @@ def slope(
     """The gradient of one batch's share of E at a given U; `seen` is what `observed` returned."""
     H_c, T, states, select = seen
     U = U.astype(H_c.dtype)
-    R = H_c @ U - T
+    R = readout.residual(H_c @ U, T)
     dE_dH = select.put(error_wrt_states(R, U[: reservoir.N]))
     back = select_gradient(gradient)
     gradients = back(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
     squared = float(np.vdot(R, R))
-    return Slope(gradients, squared, readout.sums(H_c, T) if with_sums else None)
+    return Slope(gradients, squared, readout.sums(H_c, T, U.shape[1]) if with_sums else None)
 
 
 def full_batch(
@@ -238,7 +238,7 @@ class Learner:
         def see(which: Array) -> tuple[Batch, Any, Sums]:
             batch = self.data.batch(which)
             seen = observed(reservoir, task, batch)
-            return batch, seen, readout.sums(seen[0], seen[1])
+            return batch, seen, readout.sums(seen[0], seen[1], self.data.n_out)
 
         looked = list(each(see, piles))
         fresh = looked[0][2]
