@@ -71,7 +71,7 @@ def write_lab(path: str | Path, segments: Iterable[Segment]) -> None:
 
 
 def read_mlf(path: str | Path) -> dict[str, list[Segment]]:
-    """HTK master label file: utterance name (as in `"*/name.lab"`) -> segments.
+    """HTK master label file: utterance (`"*/name.lab"` -> `name`, folders kept) -> segments.
 
     State-level output of HVite (`start end s2 score aa`, the phone on its first state only) is
     read as states `aa_s2`.
@@ -83,7 +83,8 @@ def read_mlf(path: str | Path) -> dict[str, list[Segment]]:
         if line == "#!MLF!#":
             continue
         if line.startswith('"'):
-            name = Path(line.strip('"').replace("\\", "/")).stem
+            pattern = line.strip('"').replace("\\", "/")
+            name = re.sub(r"\.\w+$", "", pattern).removeprefix("*/").lstrip("/")
             if name in found:
                 raise CorpusError.one(path, f"line {number}: {name} appears twice; keep one of the two")
             current = found[name] = []
