@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -18,7 +17,8 @@ from typing import Any
 
 from echolearn.speech.cast import PARTS, Speaker, draw_cast
 from echolearn.speech.espeak import INSTALL, EspeakError
-from echolearn.speech.problems import CorpusError, Problem
+from echolearn.speech.problems import CorpusError
+from echolearn.speech.storage import default_cache, storage_problem
 from echolearn.speech.synthesis import Lane
 
 Progress = Callable[[str, int, int], None]
@@ -28,7 +28,6 @@ MOST_FRAMES = 1_124_823  # the paper's training set; the tree's names and senten
 MARKER = "corpus.json"
 _VERSION = 1  # raised whenever the same settings would give other files
 _LANES = 4  # fixed: what espeak says depends on the lane, and may not depend on the machine
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def part_frames(frames: int) -> dict[str, int]:
@@ -41,14 +40,6 @@ def part_frames(frames: int) -> dict[str, int]:
     least = min(15_000, round(0.15 * frames))
     valid = max(round(frames * 122_487 / MOST_FRAMES), least)
     return {"train": frames, "valid": valid, "test": max(round(frames * 57_919 / MOST_FRAMES), least)}
-
-
-def default_cache() -> Path:
-    """$ECHOLEARN_CACHE, or echolearn's folder in the user's cache."""
-    given = os.environ.get("ECHOLEARN_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "echolearn"
 
 
 def synthetic_tree(
@@ -78,7 +69,7 @@ def synthetic_tree(
         building.chmod(0o755)
         _move(building, tree)
     except OSError as error:
-        raise CorpusError([_storage_problem(error, home)]) from error
+        raise CorpusError([storage_problem(error, home)]) from error
     finally:
         if building is not None:
             shutil.rmtree(building, ignore_errors=True)
@@ -204,16 +195,3 @@ def _move(building: Path, tree: Path) -> None:
         # Somebody else wrote the same corpus meanwhile; theirs is as good as ours.
         if not (tree / MARKER).is_file():
             raise
-
-
-def _storage_problem(error: OSError, home: Path) -> Problem:
-    file = str(error.filename or home)
-    if error.errno in _FULL:
-        return Problem(
-            file, f"the disk is full or the file too large for it ({error.strerror}); free some space"
-        )
-    return Problem(
-        file,
-        f"the cache folder {home} cannot be written ({error.strerror}); "
-        "choose another with cache=... or the variable ECHOLEARN_CACHE",
-    )
