@@ -8,12 +8,13 @@ the whole utterance evenly (a flat start).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from echolearn.speech.features import SHIFT, WINDOW
 from echolearn.speech.labels import Segment
@@ -82,6 +83,22 @@ class Aligner:
         path, score = best_path(emission, local.astype(np.int64), np.log1p(-leave), np.log(leave), SKIP)
         return Alignment(chain[path].astype(np.int16), _starts(path), score / len(X))
 
+    def align_all(
+        self,
+        features: Iterable[NDArray[np.float32]],
+        names: Sequence[Sequence[str]],
+        progress: Progress | None = None,
+    ) -> list[Alignment]:
+        """One utterance after another, so that a lazy list of features stays lazy."""
+        aligned = []
+        # The products are small: a second BLAS thread waits longer than it works, here tenfold.
+        with threadpool_limits(1):
+            for done, (X, n) in enumerate(zip(features, names, strict=True), 1):
+                aligned.append(self.align(X, n))
+                if progress and (done % 100 == 0 or done == len(names)):
+                    progress("labelling frames", done, len(names))
+        return aligned
+
 
 def train_aligner(
     features: Sequence[NDArray[np.float32]],
@@ -109,7 +126,7 @@ def train_aligner(
         if components > aligner.mixtures.components:
             grown = aligner.mixtures.grown(components, np.bincount(labels, minlength=states))
             aligner = replace(aligner, mixtures=grown)
-        aligned = [aligner.align(X, n) for X, n in zip(features, names, strict=True)]
+        aligned = aligner.align_all(features, names)
         model = aligner.mixtures
         if components == 0:
             labels = np.concatenate([_evenly(a, n, phones) for a, n in zip(aligned, names, strict=True)])
@@ -144,7 +161,7 @@ def align(
         flat=flat,
         progress=progress,
     )
-    return [aligner.align(X, n) for X, n in zip(features, names, strict=True)]
+    return aligner.align_all(features, names)
 
 
 def phone_names(transcript: Transcript) -> list[str]:

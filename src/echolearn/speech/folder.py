@@ -24,7 +24,8 @@ def find_folder(
     """Utterances of `wav:DIR`, notes, problems.
 
     The parts are folders called train, valid (dev, validation) and test if there are any; otherwise
-    one speaker in ten goes to validation and one to the test. A speaker is the folder a file lies in.
+    one speaker in ten goes to validation and one to the test. With train and test alone, one
+    training speaker in ten goes to validation. A speaker is the folder a file lies in.
     """
     root = Path(root)
     utterances, problems = [], []
@@ -43,17 +44,18 @@ def find_folder(
         problems.append(
             Problem(str(root), "holds no audio; expected .wav, .flac or .sph files and their labels")
         )
-    if any(u.part for u in utterances):
-        stray = [u for u in utterances if not u.part]
-        problems += [
-            Problem(str(u.audio), "lies outside the folders train, valid and test that others are in")
-            for u in stray
-        ]
-        present = {u.part for u in utterances}
-        problems += [Problem(str(root), f"has no folder {p}") for p in PARTS if p not in present]
-        return utterances, [], problems
-    dealt, notes, trouble = _deal(utterances, seed, root)
-    return dealt, notes, problems + (trouble if utterances else [])
+    if not utterances:
+        return [], [], problems
+    present = {u.part for u in utterances}
+    if present == {""}:
+        dealt, notes, trouble = _deal(utterances, PARTS, seed, root)
+    elif present == {"train", "test"}:
+        train = [u for u in utterances if u.part == "train"]
+        dealt, notes, trouble = _deal(train, ("train", "valid"), seed, root)
+        dealt += [u for u in utterances if u.part == "test"]
+    else:
+        dealt, notes, trouble = utterances, [], _placed_problems(utterances, root)
+    return dealt, notes, problems + trouble
 
 
 def phone_list(root: str | Path, used: Iterable[str]) -> tuple[str, ...]:
@@ -76,20 +78,31 @@ def _place(key: str) -> tuple[str, str]:
     return part, others[-1] if others else "unknown"
 
 
+def _placed_problems(utterances: Sequence[Utterance], root: Path) -> list[Problem]:
+    present = {u.part for u in utterances}
+    outside = "lies outside the folders train, valid and test that others are in; move it into one"
+    return [Problem(str(u.audio), outside) for u in utterances if not u.part] + [
+        Problem(str(root), f"has no folder {part} beside {', '.join(sorted(present - {''}))}")
+        for part in PARTS
+        if part not in present
+    ]
+
+
 def _deal(
-    utterances: Sequence[Utterance], seed: int, root: Path
+    utterances: Sequence[Utterance], parts: Sequence[str], seed: int, root: Path
 ) -> tuple[list[Utterance], list[str], list[Problem]]:
+    """One speaker in ten to each part but train; by utterance if there are too few speakers."""
     speakers = sorted({u.speaker for u in utterances})
-    by_speaker = len(speakers) >= len(PARTS)
+    by_speaker = len(speakers) >= len(parts)
     groups = speakers if by_speaker else [u.key for u in utterances]
-    if len(groups) < len(PARTS):
-        what = f"holds {len(groups)} utterances; expected at least 3, to train, validate and test on"
+    if len(groups) < len(parts):
+        what = f"holds {len(groups)} utterances to deal to {', '.join(parts)}; expected at least {len(parts)}"
         return list(utterances), [], [Problem(str(root), what)]
     order = np.random.default_rng([seed, 3]).permutation(len(groups))
     held = max(1, round(_HELD_OUT * len(groups)))
-    place = {
-        groups[k]: ("valid" if i < held else "test" if i < 2 * held else "train") for i, k in enumerate(order)
-    }
+    place = dict.fromkeys(groups, "train")
+    for i, part in enumerate(part for part in parts if part != "train"):
+        place |= {groups[k]: part for k in order[i * held : (i + 1) * held]}
     dealt = [replace(u, part=place[u.speaker if by_speaker else u.key]) for u in utterances]
-    how = "speakers" if by_speaker else "utterances (fewer than 3 speakers: the parts share voices)"
-    return dealt, [f"parts dealt by {how} with seed {seed}: no folders train, valid and test"], []
+    how = "speakers" if by_speaker else "utterances (too few speakers, so the parts share voices)"
+    return dealt, [f"no folders for {', '.join(parts[1:])}: dealt by {how} with seed {seed}"], []

@@ -41,28 +41,28 @@ class Mixtures:
         )
 
     def component_densities(self, X: NDArray[np.float32], states: NDArray[np.int64]) -> NDArray[np.float32]:
-        """log w + log N(x; m, v) of each component: (T, len(states), M).
+        """log w + log N(x; m, v) of each component: (T, M, len(states)).
 
         The square is multiplied out, so that all frames and components are two matrix products.
         """
-        precision = 1.0 / self.variances[states]
-        means = self.means[states]
-        constant = self.log_weights[states] - 0.5 * (
-            (means**2 * precision).sum(axis=2) + np.log(2 * np.pi * self.variances[states]).sum(axis=2)
+        means, variances = (a[states].swapaxes(0, 1) for a in (self.means, self.variances))
+        precision = 1.0 / variances
+        constant = self.log_weights[states].T - 0.5 * (
+            (means**2 * precision).sum(axis=2) + np.log(2 * np.pi * variances).sum(axis=2)
         )
         size = (-1, X.shape[1])
         linear = (means * precision).reshape(size).astype(np.float32)
         square = (-0.5 * precision).reshape(size).astype(np.float32)
         out = X @ linear.T + (X * X) @ square.T + constant.reshape(-1).astype(np.float32)
-        return np.asarray(out.reshape(len(X), len(states), self.components), dtype=np.float32)
+        return np.asarray(out.reshape(len(X), self.components, len(states)), dtype=np.float32)
 
     def densities(self, X: NDArray[np.float32], states: NDArray[np.int64]) -> NDArray[np.float32]:
         """log p(x | state): (T, len(states))."""
         parts = self.component_densities(X, states)
         if self.components == 1:
-            return parts[:, :, 0]
-        top = parts.max(axis=2)
-        return np.asarray(top + np.log(np.exp(parts - top[:, :, None]).sum(axis=2)), dtype=np.float32)
+            return parts[:, 0]
+        top = parts.max(axis=1)
+        return np.asarray(top + np.log(np.exp(parts - top[:, None]).sum(axis=1)), dtype=np.float32)
 
     def reestimated(self, X: NDArray[np.float32], labels: NDArray[np.int64]) -> Mixtures:
         """One step of expectation-maximisation in each state over the frames it was given.
@@ -76,7 +76,7 @@ class Mixtures:
             rows = X[order[edges[s] : edges[s + 1]]]
             if len(rows) == 0:
                 continue
-            parts = self.component_densities(rows, np.array([s]))[:, 0].astype(np.float64)
+            parts = self.component_densities(rows, np.array([s]))[:, :, 0].astype(np.float64)
             share = np.exp(parts - parts.max(axis=1, keepdims=True))
             share /= share.sum(axis=1, keepdims=True)
             count = share.sum(axis=0)

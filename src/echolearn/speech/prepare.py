@@ -253,12 +253,8 @@ def _aligned(
         mixtures=MIXTURES,
         progress=progress,
     )
-    labels = []
-    for k, transcript in enumerate(transcripts):
-        labels.append(aligner.align(features[k], phone_names(transcript)).labels)
-        if progress and (k % 100 == 99 or k == len(transcripts) - 1):
-            progress("labelling frames", k + 1, len(transcripts))
-    return labels
+    names = [phone_names(transcript) for transcript in transcripts]
+    return [one.labels for one in aligner.align_all(features, names, progress)]
 
 
 def _mapped(
