@@ -68,7 +68,8 @@ def draw_cast(frames: dict[str, int], seed: int) -> list[Speaker]:
     dealt = deal_variants(rng)
     cast: list[Speaker] = []
     for part in PARTS:
-        count = max(2, round(frames[part] / FRAMES_PER_SPEAKER))
+        # A small part still needs a dozen voices, or its error is that of its few speakers.
+        count = max(2, min(12, frames[part] // 600), round(frames[part] / FRAMES_PER_SPEAKER))
         order: list[str] = []
         while len(order) < count:
             order += [dealt[part][k] for k in rng.permutation(len(dealt[part]))]
