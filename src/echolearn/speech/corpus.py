@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -116,79 +116,88 @@ def open_corpus(
     if kind == "synthetic":
         if labels is not None:
             raise ValueError(f"labels={labels} needs audio of one's own; the synthetic corpus has its labels")
-        return _synthetic(frames or synthetic.DEFAULT_FRAMES, seed, home, normalise, progress)
-    if kind == "timit":
-        utterances, notes, problems = timit.find_timit(place, labels=labels is None)
-        phones: PhoneList = lambda used: TIMIT_61  # noqa: E731
-    else:
-        utterances, notes, problems = folder.find_folder(place, seed, labels=labels is None)
-        phones = lambda used: folder.phone_list(place, used)  # noqa: E731
-    corpus = _from_audio(word, utterances, notes, problems, phones, home, labels, normalise, progress)
+        size = synthetic.DEFAULT_FRAMES if frames is None else frames
+        tree = synthetic.synthetic_tree(size, seed, home, progress)
+        spoken = _from_audio(word, _find_synthetic(tree, seed), home, None, normalise, progress)
+        return replace(spoken, synthetic=True)
+    found = _find_timit(place, labels is None) if kind == "timit" else _find_wav(place, seed, labels is None)
+    corpus = _from_audio(word, found, home, labels, normalise, progress)
     if kind == "timit":
         counts = {part: len(corpus.which(part)) for part in PARTS}
-        extra = tuple(timit.frame_notes(corpus.frames, counts))
-        return Corpus(**{**vars(corpus), "notes": corpus.notes + extra})
+        corpus = replace(corpus, notes=corpus.notes + tuple(timit.frame_notes(corpus.frames, counts)))
     return corpus
 
 
-def _from_audio(
-    word: str,
-    utterances: list[Utterance],
-    notes: list[str],
-    problems: list[Problem],
-    phones: PhoneList,
-    cache: Path,
-    labels: str | Path | None,
-    normalise: str,
-    progress: Progress | None,
-    is_synthetic: bool = False,
-) -> Corpus:
-    master = None
-    if labels is not None:
-        master, missing = match_labels(utterances, read_mlf(labels), labels)
-        problems = problems + missing
-    if not utterances:
-        raise_any(problems)
-    ready = prepare(
-        utterances, phones, cache, master=master, normalise=normalise, problems=problems, progress=progress
-    )
-    return Corpus(
-        name=word,
-        features=ready.features,
-        labels=list(ready.labels),
-        split=tuple(u.part for u in utterances),
-        utterances=tuple(u.name for u in utterances),
-        speakers=tuple(u.speaker for u in utterances),
-        state_names=state_names(ready.phones),
-        synthetic=is_synthetic,
-        notes=tuple(notes),
-        audio=tuple(str(u.audio) for u in utterances),
+@dataclass(frozen=True)
+class _Found:
+    """What lies on disk: utterances, remarks, what is wrong so far, and which phones to expect."""
+
+    utterances: list[Utterance]
+    notes: list[str]
+    problems: list[Problem]
+    phones: PhoneList
+    depends_on: str = ""
+
+
+def _find_timit(place: str, own_labels: bool) -> _Found:
+    return _Found(*timit.find_timit(place, own_labels), phones=lambda used: TIMIT_61)
+
+
+def _find_wav(place: str, seed: int, own_labels: bool) -> _Found:
+    listed = Path(place) / folder.PHONE_LIST
+    return _Found(
+        *folder.find_folder(place, seed, own_labels),
+        phones=lambda used: folder.phone_list(place, used),
+        depends_on=listed.read_text(encoding="utf-8") if listed.is_file() else "",
     )
 
 
-def _synthetic(frames: int, seed: int, cache: Path, normalise: str, progress: Progress | None) -> Corpus:
-    tree = synthetic.synthetic_tree(frames, seed, cache, progress)
-    about = synthetic.marker(tree)
-    parts = {speaker.lower(): part for speaker, part in about["parts"].items()}
+def _find_synthetic(tree: Path, seed: int) -> _Found:
+    parts = {speaker.lower(): part for speaker, part in synthetic.marker(tree)["parts"].items()}
     utterances = []
     for side in ("TRAIN", "TEST"):
         for key, (audio, phn) in pair_up(tree / side, (".phn",)).items():
             speaker = key.split("/")[-2]
             if audio is not None:
                 utterances.append(Utterance(f"{side.lower()}/{key}", speaker, parts[speaker], audio, phn))
-    speakers = len({u.speaker for u in utterances})
-    note = f"synthetic speech by espeak-ng: {speakers} voices, {len(utterances)} sentences, seed {seed}"
-    return _from_audio(
-        "synthetic",
+    note = f"synthetic speech by espeak-ng: {len(parts)} voices, {len(utterances)} sentences, seed {seed}"
+    return _Found(utterances, [note], [], phones=lambda used: ENGLISH)
+
+
+def _from_audio(
+    word: str,
+    found: _Found,
+    cache: Path,
+    labels: str | Path | None,
+    normalise: str,
+    progress: Progress | None,
+) -> Corpus:
+    utterances, problems, master = found.utterances, found.problems, None
+    if not utterances:
+        raise_any(problems)
+    if labels is not None:
+        master, missing = match_labels(utterances, read_mlf(labels), labels)
+        problems = problems + missing
+    ready = prepare(
         utterances,
-        [note],
-        [],
-        lambda used: ENGLISH,
+        found.phones,
         cache,
-        None,
-        normalise,
-        progress,
-        is_synthetic=True,
+        master=master,
+        normalise=normalise,
+        problems=problems,
+        depends_on=found.depends_on,
+        progress=progress,
+    )
+    return Corpus(
+        name=word,
+        features=ready.features,
+        labels=ready.labels,
+        split=tuple(u.part for u in utterances),
+        utterances=tuple(u.name for u in utterances),
+        speakers=tuple(u.speaker for u in utterances),
+        state_names=state_names(ready.phones),
+        notes=tuple(found.notes),
+        audio=tuple(str(u.audio) for u in utterances),
     )
 
 

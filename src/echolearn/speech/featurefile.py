@@ -43,9 +43,10 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise CorpusError.one(path, "no such feature file; expected an .npz file")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not hasattr(file, "files"):
-                raise ValueError("a single array")
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise ValueError("a single array")
+        with file:
             return {name: file[name] for name in ARRAYS if name in file.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         what = f"is not a feature file that can be read ({error}); expected .npz without Python objects"

@@ -55,13 +55,15 @@ def prepare(
     master: Master | None = None,
     normalise: str = "utterance",
     problems: Sequence[Problem] = (),
+    depends_on: str = "",
     progress: Progress | None = None,
 ) -> Prepared:
     """Features (39 columns) and labels of every utterance.
 
     Raises CorpusError with everything wrong with any file, after the problems already known.
+    depends_on: what else, besides the files, decides the labels; another text is another cache entry.
     """
-    folder = cache / f"prepared-{_key(utterances, master, normalise)}"
+    folder = cache / f"prepared-{_key(utterances, master, normalise, depends_on)}"
     if problems or not (folder / "labels.npy").is_file():
         building: Path | None = None
         try:
@@ -78,8 +80,8 @@ def prepare(
     return _open(folder, utterances, normalise)
 
 
-def _key(utterances: Sequence[Utterance], master: Master | None, normalise: str) -> str:
-    digest = hashlib.sha256(json.dumps([_VERSION, normalise, MIXTURES, ALIGNER_FRAMES]).encode())
+def _key(utterances: Sequence[Utterance], master: Master | None, normalise: str, depends_on: str) -> str:
+    digest = hashlib.sha256(json.dumps([_VERSION, normalise, MIXTURES, ALIGNER_FRAMES, depends_on]).encode())
     for u in utterances:
         for path in (u.audio, u.labels):
             state = path.stat() if path is not None and path.exists() else None
