@@ -80,6 +80,12 @@ class Fista:
     m: float = 1.0
     before: Weights | None = None
 
+    def state(self) -> tuple[float, dict[str, Weights]]:
+        return self.m, {} if self.before is None else {"before": self.before}
+
+    def resumed(self, number: float, kept: dict[str, Weights]) -> Fista:
+        return Fista(self.momentum, number, kept.get("before"))
+
     def step(self, weights: Weights, gradients: Weights, alpha: float) -> tuple[Weights, Fista]:
         m_new = (1 + np.sqrt(1 + 4 * self.m**2)) / 2
         beta = (self.m if self.momentum == "printed" else self.m - 1) / m_new
@@ -95,6 +101,12 @@ class Adam:
     count: int = 0
     first: Weights | None = None
     second: Weights | None = None
+
+    def state(self) -> tuple[float, dict[str, Weights]]:
+        return self.count, {} if self.first is None else {"first": self.first, "second": self.second or {}}
+
+    def resumed(self, number: float, kept: dict[str, Weights]) -> Adam:
+        return Adam(int(number), kept.get("first"), kept.get("second"))
 
     def step(self, weights: Weights, gradients: Weights, alpha: float) -> tuple[Weights, Adam]:
         first = self.first or {k: np.zeros_like(w) for k, w in weights.items()}
