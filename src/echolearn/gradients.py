@@ -7,7 +7,7 @@ theorem), and with R = H_c U - T
 
     dE/dH = 2 R U_h'                                   U_h: the rows of U that act on H,
 
-which is -A' of the paper's eq. 21 for any mu, without its K × K matrix T'T. From there the chain rule runs
+which is -A' of the paper's eq. 30 for any mu, without its K × K matrix T'T. From there the chain rule runs
 back through h_t = (1 - a) h_{t-1} + a f(z_t), z_t = W'x_t + W_rec h_{t-1} + W_fb y_{t-1} + b:
 
     delta_t = dE/dh_t + (1 - a) delta_{t+1} + W_rec' Z_{t+1},      Z_t = a f'(z_t) delta_t

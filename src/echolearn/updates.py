@@ -1,4 +1,4 @@
-"""New weights from gradients   (eq. 22, 23): clipping, FISTA, Adam, renormalisation to lambda.
+"""New weights from gradients   (eq. 36, 37): clipping, FISTA, Adam, renormalisation to lambda.
 
 Weights are a dict of arrays by name ("W", "W_rec": its non-zero values, "W_fb", "bias", "leak": as logits).
 """
@@ -70,10 +70,10 @@ def clipped(gradients: Weights, threshold: float | None) -> Weights:
 
 @dataclass(frozen=True)
 class Fista:
-    """Eq. 22: w + beta (w - w_before) - alpha g.
+    """Eq. 36: w + beta (w - w_before) - alpha g.
 
     momentum="fista": beta = (m_old - 1) / m_new, as Beck and Teboulle have it; "printed": m_old / m_new
-    (eq. 23); m_new = (1 + sqrt(1 + 4 m_old²)) / 2, from 1.
+    (eq. 37); m_new = (1 + sqrt(1 + 4 m_old²)) / 2, from 1.
     """
 
     momentum: str = "fista"
