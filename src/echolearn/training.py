@@ -221,6 +221,8 @@ class Learner:
         lengths = self.data.lengths
         if self.sums is None:
             self.sums = collect(self.reservoir, self.data, self.task)
+        if self.plan.case == 1:
+            self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
         order = self.rng.permutation(len(lengths))
         starts = range(0, len(order), size)
         squared, n, norms = 0.0, 0.0, {}
@@ -248,9 +250,8 @@ class Learner:
         count = fresh.n
         assert self.sums is not None
         self.sums = running(self.sums, fresh, share)
-        if self.U is None or self.plan.case == 2:
-            self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
-        U = self.U
+        U = self.U if self.plan.case == 1 else readout.solve(self.sums, self.plan.ridge, intercept=True)
+        assert U is not None
         result = total(lambda x: slope(reservoir, task, self.plan.gradient, U, x[0], x[1]), looked)
         return result, count
 
@@ -279,13 +280,9 @@ class Learner:
         self.U = tensors.get("U")
 
     def readout(self) -> Array:
-        """The U that goes with the newest weights, as far as known without a pass over the data."""
-        if self.sums is not None:
-            self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
-        else:
-            s = collect(self.reservoir, self.data, self.task.readout_view())
-            return readout.solve(s, self.plan.ridge, intercept=True)
-        return self.U
+        """The U that goes with the newest weights: from the running sums, or from a pass over the data."""
+        s = self.sums or collect(self.reservoir, self.data, self.task.readout_view())
+        return readout.solve(s, self.plan.ridge, intercept=True)
 
 
 def _under(folder: str, tensors: dict[str, Array]) -> dict[str, Array]:
@@ -341,6 +338,8 @@ def learn(
     started = time.perf_counter() - record.seconds
     stop: object = None
     try:
+        if score is not None and record.epoch == 0:
+            record.best_error = score(reservoir, learner.readout())  # learning must beat the weights as drawn
         while record.epoch < plan.epochs and stop is not True:
             if plan.patience is not None and record.epoch - record.best_epoch >= plan.patience:
                 break
