@@ -1,6 +1,6 @@
 """The epochs: full-batch or mini-batch learning, history, early stopping, backing off.
 
-    for each epoch: sums -> U -> gradients -> update -> (renormalise) -> score -> next
+for each epoch: sums -> U -> gradients -> update -> (renormalise) -> score -> next
 """
 
 from __future__ import annotations
@@ -126,7 +126,13 @@ class Slope:
 
 
 def slope(
-    reservoir: Reservoir, task: Task, gradient: str, U: Array, batch: Batch, seen: Any, with_sums: bool = False
+    reservoir: Reservoir,
+    task: Task,
+    gradient: str,
+    U: Array,
+    batch: Batch,
+    seen: Any,
+    with_sums: bool = False,
 ) -> Slope:
     """The gradient of one batch's share of E at a given U; `seen` is what `observed` returned."""
     H_c, T, states, select = seen
@@ -139,9 +145,7 @@ def slope(
     return Slope(gradients, squared, readout.sums(H_c, T, U.shape[1]) if with_sums else None)
 
 
-def full_batch(
-    reservoir: Reservoir, data: Data, task: Task, plan: Plan, U: Array | None
-) -> tuple[Slope, Array, float]:
+def full_batch(reservoir: Reservoir, data: Data, task: Task, plan: Plan, U: Array | None) -> tuple[Slope, Array, float]:
     """One epoch's gradient over all the data, the U for the next epoch, and the number of targets.
 
     Case 2 (U None): a first pass gives a fresh U, a second the gradient at it. Case 1: U is the epoch
@@ -205,9 +209,7 @@ class Learner:
         norms = updates.norms(g)
         if not np.isfinite(list(norms.values())).all():
             raise FloatingPointError("the gradient is not finite")
-        self.weights, self.optimiser = self.optimiser.step(
-            self.weights, updates.clipped(g, self.plan.clip), step_size
-        )
+        self.weights, self.optimiser = self.optimiser.step(self.weights, updates.clipped(g, self.plan.clip), step_size)
         self.reservoir = updates.with_learned(self.reservoir, self.weights)
         return norms
 
