@@ -135,7 +135,7 @@ def block_starts(steps: int, washout: int, lookback: int | None) -> NDArray[np.b
     t = np.arange(steps)
     if lookback is None:
         return np.zeros(steps, bool)
-    return (t >= washout) & ((t - washout) % lookback == 0)
+    return np.asarray((t >= washout) & ((t - washout) % lookback == 0))
 
 
 def groups(lengths: Array, frames: int, order: Array | None = None) -> Iterator[Array]:
@@ -178,9 +178,7 @@ class Data:
         return pack([self.X[i] for i in which], self.dtype, [self.y[i] for i in which], self.per_step)
 
     def subset(self, which: Sequence[int] | Array) -> Data:
-        return Data(
-            [self.X[i] for i in which], [self.y[i] for i in which], self.classes, self.per_step, self.dtype
-        )
+        return Data([self.X[i] for i in which], [self.y[i] for i in which], self.classes, self.per_step, self.dtype)
 
 
 def one_hot(labels: Array, classes: int, dtype: Any) -> Array:
