@@ -19,6 +19,7 @@ from echolearn.speech.labels import checked, read_phn
 from echolearn.speech.phones import ENGLISH
 from echolearn.speech.problems import CorpusError
 from echolearn.speech.sentences import draw_sentence, part_of
+from echolearn.speech.storage import built_beside
 from echolearn.speech.synthesis import phone_segments
 from echolearn.speech.synthetic import marker, part_frames, synthetic_tree
 
@@ -113,6 +114,21 @@ def test_a_changed_or_unfinished_tree_is_named(tmp_path: Path) -> None:
         synthetic_tree(1_000, seed=3, cache=tmp_path)
 
 
+def test_two_that_write_the_same_at_once_leave_one(tmp_path: Path) -> None:
+    for said in ("first", "second"):
+        with built_beside(tmp_path / "tree") as building:
+            (building / "said").write_text(said)
+            (tmp_path / "tree").mkdir(exist_ok=True)
+            (tmp_path / "tree" / "said").write_text("theirs")
+    assert os.listdir(tmp_path) == ["tree"]
+    assert (tmp_path / "tree" / "said").read_text() == "theirs"
+
+
+def test_a_seed_below_zero(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="seed is -1, expected 0 or more"):
+        synthetic_tree(1_000, seed=-1, cache=tmp_path)
+
+
 def test_a_stop_begins_with_its_closure() -> None:
     rng = np.random.default_rng(0)
     loud, quiet = rng.normal(0, 5000, 2205), rng.normal(0, 50, 1100)
@@ -135,7 +151,7 @@ def test_espeak_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def test_espeak_missing_in_the_speaking_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "espeakng_loader.py").write_text("raise ImportError('no espeak here')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with pytest.raises(EspeakError, match="no espeak here"):
+    with pytest.raises(CorpusError, match=r"espeak-ng: .*no espeak here"):
         synthetic_tree(1_000, cache=tmp_path / "cache")
     assert os.listdir(tmp_path / "cache") == []
 
@@ -143,7 +159,7 @@ def test_espeak_missing_in_the_speaking_process(monkeypatch: pytest.MonkeyPatch,
 def test_a_synthesiser_that_dies_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "espeakng_loader.py").write_text("import os; os._exit(9)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with pytest.raises(EspeakError, match="exit status 9"):
+    with pytest.raises(CorpusError, match=r"the synthesiser stopped \(exit status 9\)"):
         synthetic_tree(1_000, cache=tmp_path / "cache")
 
 

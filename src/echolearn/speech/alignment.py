@@ -111,7 +111,7 @@ def train_aligner(
 ) -> Aligner:
     """Learn from utterances (T, D) and their phones, with segments or (also by flat=True) without."""
     names = [phone_names(t) for t in transcripts]
-    raise_any(too_short([len(X) for X in features], names))
+    raise_any(too_short([len(X) for X in features], names) + _unknown(names, phones))
     flat = flat or any(not _timed(t) for t in transcripts)
     frames = np.concatenate(list(features))
     labels = np.concatenate(
@@ -151,7 +151,7 @@ def align(
 ) -> list[Alignment]:
     """Train on the utterances `train` (default: all) and align every utterance with the result."""
     names = [phone_names(t) for t in transcripts]
-    raise_any(too_short([len(X) for X in features], names))
+    raise_any(too_short([len(X) for X in features], names) + _unknown(names, phones))
     chosen = range(len(features)) if train is None else train
     aligner = train_aligner(
         [features[k] for k in chosen],
@@ -162,6 +162,17 @@ def align(
         progress=progress,
     )
     return aligner.align_all(features, names)
+
+
+def boundary_errors(found: Sequence[Alignment], truth: Sequence[Sequence[Segment]]) -> NDArray[np.float64]:
+    """Seconds by which each inner phone boundary is later than the true one."""
+    return np.array(
+        [
+            boundary_time(int(frame)) - segment.start
+            for one, segments in zip(found, truth, strict=True)
+            for frame, segment in zip(one.starts[1:], segments[1:], strict=True)
+        ]
+    )
 
 
 def phone_names(transcript: Transcript) -> list[str]:
@@ -179,6 +190,14 @@ def too_short(
         )
         for k, (length, phones) in enumerate(zip(lengths, names, strict=True))
         if length < max(1, len(phones)) or not phones
+    ]
+
+
+def _unknown(names: Sequence[Sequence[str]], phones: Sequence[str]) -> list[Problem]:
+    return [
+        Problem(f"utterance {k}", f"unknown phone {name!r}; expected one of {len(phones)} phones")
+        for k, own in enumerate(names)
+        for name in sorted(set(own) - set(phones))
     ]
 
 
