@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import subprocess
@@ -10,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from echolearn.speech import espeak, synthetic
+from echolearn.speech import espeak, synthesis, synthetic
 from echolearn.speech.audio import read_audio
 from echolearn.speech.cast import FEMALE, MALE, deal_variants, draw_cast, family
 from echolearn.speech.espeak import EspeakError
@@ -20,7 +22,7 @@ from echolearn.speech.phones import ENGLISH
 from echolearn.speech.problems import CorpusError
 from echolearn.speech.sentences import draw_sentence, part_of
 from echolearn.speech.storage import built_beside
-from echolearn.speech.synthesis import phone_segments
+from echolearn.speech.synthesis import Lane, phone_segments
 from echolearn.speech.synthetic import marker, part_frames, synthetic_tree
 
 
@@ -91,6 +93,24 @@ def test_the_same_seed_gives_the_same_files_on_any_number_of_processes(tmp_path:
             assert one.read_bytes() == (trees[1] / one.relative_to(trees[0])).read_bytes()
     other = synthetic_tree(1_000, seed=8, cache=tmp_path / "1")
     assert marker(other)["sha256"] != marker(trees[0])["sha256"]
+
+
+def test_a_lane_speaks_in_this_process_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (speaker, *_) = draw_cast(part_frames(1_000), seed=7)
+    lane = Lane(str(tmp_path), 7, (speaker,), {"train": 500.0, "valid": 0.0, "test": 0.0})
+    assert Lane.from_json(lane.to_json()) == lane
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lane.to_json()))
+    assert synthesis.main() == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["speaker"] == speaker.name
+    assert report["frames"] == pytest.approx(500, abs=300)
+    assert len(list(tmp_path.rglob("*.WAV"))) == report["utterances"]
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lane.to_json()))
+    assert synthesis.main() == 1  # the speaker's folder is there already
+    assert json.loads(capsys.readouterr().out)["errno"] == errno.EEXIST
 
 
 def test_it_is_found_again_without_speaking(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import cast
 
 import numpy as np
@@ -218,11 +219,10 @@ def _first_labels(T: int, transcript: Transcript, phones: Sequence[str], flat: b
     if flat:
         return chain[(np.arange(T) * len(chain)) // T]
     segments = cast(Sequence[Segment], transcript)
+    starts = np.array([0, *(min(T, first_frame(segment.start)) for segment in segments[1:])])
+    edges = [*np.maximum.accumulate(starts).tolist(), T]
     labels = np.empty(T, dtype=np.int64)
-    for p, segment in enumerate(segments):
-        a, b = (min(T, first_frame(t)) for t in (segment.start, segment.end))
-        a = 0 if p == 0 else a
-        b = T if p == len(segments) - 1 else b
+    for p, (a, b) in enumerate(pairwise(edges)):
         inside = (2 * np.arange(b - a) + 1) * STATES_PER_PHONE // (2 * max(1, b - a))
         labels[a:b] = chain[STATES_PER_PHONE * p + inside]
     return labels
