@@ -165,9 +165,18 @@ def test_every_bad_file_of_a_folder_in_one_list(folder: Path, problems_of: Probl
     spots[6].with_suffix(".phn").unlink()
     write_riff(spots[7], tones(0.02))
     (folder / "lonely.phn").write_text("0 100 s\n")
+    spoken(folder / "eva" / "u0").with_suffix(".phn").write_text("from 0 to 1 s\n")
+    spoken(folder / "eva" / "u1").with_suffix(".phn").unlink()
+    (folder / "eva" / "u1.lab").write_text("h#\nwhat\n")
     found = problems_of(lambda: wav(folder))
     expected = ["2 channels", "silent", "truncated", "not audio", "an overlap of 250 ms", "no labels beside"]
-    expected += ["runs past the audio", "a frame needs 400", "no audio beside"]
+    expected += [
+        "runs past the audio",
+        "a frame needs 400",
+        "no audio beside",
+        "line 1 is",
+        "unknown phone 'what'",
+    ]
     for says in expected:
         assert sum(says in line for line in found) == 1, says
     assert len(found) == len(expected)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import subprocess
@@ -10,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from echolearn.speech import espeak, synthetic
+from echolearn.speech import espeak, synthesis, synthetic
 from echolearn.speech.audio import read_audio
 from echolearn.speech.cast import FEMALE, MALE, deal_variants, draw_cast, family
 from echolearn.speech.espeak import EspeakError
@@ -19,7 +21,8 @@ from echolearn.speech.labels import checked, read_phn
 from echolearn.speech.phones import ENGLISH
 from echolearn.speech.problems import CorpusError
 from echolearn.speech.sentences import draw_sentence, part_of
-from echolearn.speech.synthesis import phone_segments
+from echolearn.speech.storage import built_beside
+from echolearn.speech.synthesis import Lane, phone_segments
 from echolearn.speech.synthetic import marker, part_frames, synthetic_tree
 
 
@@ -92,6 +95,24 @@ def test_the_same_seed_gives_the_same_files_on_any_number_of_processes(tmp_path:
     assert marker(other)["sha256"] != marker(trees[0])["sha256"]
 
 
+def test_a_lane_speaks_in_this_process_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (speaker, *_) = draw_cast(part_frames(1_000), seed=7)
+    lane = Lane(str(tmp_path), 7, (speaker,), {"train": 500.0, "valid": 0.0, "test": 0.0})
+    assert Lane.from_json(lane.to_json()) == lane
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lane.to_json()))
+    assert synthesis.main() == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["speaker"] == speaker.name
+    assert report["frames"] == pytest.approx(500, abs=300)
+    assert len(list(tmp_path.rglob("*.WAV"))) == report["utterances"]
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lane.to_json()))
+    assert synthesis.main() == 1  # the speaker's folder is there already
+    assert json.loads(capsys.readouterr().out)["errno"] == errno.EEXIST
+
+
 def test_it_is_found_again_without_speaking(
     small_tree: Path, small_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +132,21 @@ def test_a_changed_or_unfinished_tree_is_named(tmp_path: Path) -> None:
     (tree / "corpus.json").write_text("{")
     with pytest.raises(CorpusError, match=r"no readable corpus\.json"):
         synthetic_tree(1_000, seed=3, cache=tmp_path)
+
+
+def test_two_that_write_the_same_at_once_leave_one(tmp_path: Path) -> None:
+    for said in ("first", "second"):
+        with built_beside(tmp_path / "tree") as building:
+            (building / "said").write_text(said)
+            (tmp_path / "tree").mkdir(exist_ok=True)
+            (tmp_path / "tree" / "said").write_text("theirs")
+    assert os.listdir(tmp_path) == ["tree"]
+    assert (tmp_path / "tree" / "said").read_text() == "theirs"
+
+
+def test_a_seed_below_zero(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="seed is -1, expected 0 or more"):
+        synthetic_tree(1_000, seed=-1, cache=tmp_path)
 
 
 def test_a_stop_begins_with_its_closure() -> None:
@@ -135,7 +171,7 @@ def test_espeak_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def test_espeak_missing_in_the_speaking_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "espeakng_loader.py").write_text("raise ImportError('no espeak here')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with pytest.raises(EspeakError, match="no espeak here"):
+    with pytest.raises(CorpusError, match=r"espeak-ng: .*no espeak here"):
         synthetic_tree(1_000, cache=tmp_path / "cache")
     assert os.listdir(tmp_path / "cache") == []
 
@@ -143,7 +179,7 @@ def test_espeak_missing_in_the_speaking_process(monkeypatch: pytest.MonkeyPatch,
 def test_a_synthesiser_that_dies_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "espeakng_loader.py").write_text("import os; os._exit(9)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with pytest.raises(EspeakError, match="exit status 9"):
+    with pytest.raises(CorpusError, match=r"the synthesiser stopped \(exit status 9\)"):
         synthetic_tree(1_000, cache=tmp_path / "cache")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import cast
 
 import numpy as np
@@ -111,7 +112,7 @@ def train_aligner(
 ) -> Aligner:
     """Learn from utterances (T, D) and their phones, with segments or (also by flat=True) without."""
     names = [phone_names(t) for t in transcripts]
-    raise_any(too_short([len(X) for X in features], names))
+    raise_any(too_short([len(X) for X in features], names) + _unknown(names, phones))
     flat = flat or any(not _timed(t) for t in transcripts)
     frames = np.concatenate(list(features))
     labels = np.concatenate(
@@ -151,7 +152,7 @@ def align(
 ) -> list[Alignment]:
     """Train on the utterances `train` (default: all) and align every utterance with the result."""
     names = [phone_names(t) for t in transcripts]
-    raise_any(too_short([len(X) for X in features], names))
+    raise_any(too_short([len(X) for X in features], names) + _unknown(names, phones))
     chosen = range(len(features)) if train is None else train
     aligner = train_aligner(
         [features[k] for k in chosen],
@@ -162,6 +163,17 @@ def align(
         progress=progress,
     )
     return aligner.align_all(features, names)
+
+
+def boundary_errors(found: Sequence[Alignment], truth: Sequence[Sequence[Segment]]) -> NDArray[np.float64]:
+    """Seconds by which each inner phone boundary is later than the true one."""
+    return np.array(
+        [
+            boundary_time(int(frame)) - segment.start
+            for one, segments in zip(found, truth, strict=True)
+            for frame, segment in zip(one.starts[1:], segments[1:], strict=True)
+        ]
+    )
 
 
 def phone_names(transcript: Transcript) -> list[str]:
@@ -182,6 +194,14 @@ def too_short(
     ]
 
 
+def _unknown(names: Sequence[Sequence[str]], phones: Sequence[str]) -> list[Problem]:
+    return [
+        Problem(f"utterance {k}", f"unknown phone {name!r}; expected one of {len(phones)} phones")
+        for k, own in enumerate(names)
+        for name in sorted(set(own) - set(phones))
+    ]
+
+
 def _timed(transcript: Transcript) -> bool:
     return all(isinstance(item, Segment) for item in transcript)
 
@@ -199,11 +219,10 @@ def _first_labels(T: int, transcript: Transcript, phones: Sequence[str], flat: b
     if flat:
         return chain[(np.arange(T) * len(chain)) // T]
     segments = cast(Sequence[Segment], transcript)
+    starts = np.array([0, *(min(T, first_frame(segment.start)) for segment in segments[1:])])
+    edges = [*np.maximum.accumulate(starts).tolist(), T]
     labels = np.empty(T, dtype=np.int64)
-    for p, segment in enumerate(segments):
-        a, b = (min(T, first_frame(t)) for t in (segment.start, segment.end))
-        a = 0 if p == 0 else a
-        b = T if p == len(segments) - 1 else b
+    for p, (a, b) in enumerate(pairwise(edges)):
         inside = (2 * np.arange(b - a) + 1) * STATES_PER_PHONE // (2 * max(1, b - a))
         labels[a:b] = chain[STATES_PER_PHONE * p + inside]
     return labels

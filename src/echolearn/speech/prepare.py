@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +24,7 @@ from echolearn.speech.framelist import FrameList
 from echolearn.speech.labels import Segment, checked, read_labels
 from echolearn.speech.phones import STATES_PER_PHONE, split_state
 from echolearn.speech.problems import CorpusError, Problem, raise_any
-from echolearn.speech.storage import storage_problem
+from echolearn.speech.storage import built_beside
 from echolearn.speech.utterances import Utterance
 
 Progress = Callable[[str, int, int], None]
@@ -65,18 +63,8 @@ def prepare(
     """
     folder = cache / f"prepared-{_key(utterances, master, normalise, depends_on)}"
     if problems or not (folder / "labels.npy").is_file():
-        building: Path | None = None
-        try:
-            cache.mkdir(parents=True, exist_ok=True)
-            building = Path(tempfile.mkdtemp(prefix=".prepared-", dir=cache))
+        with built_beside(folder) as building:
             _build(building, utterances, phones, master, normalise, list(problems), progress)
-            if not folder.exists():
-                building.rename(folder)
-        except OSError as error:
-            raise CorpusError([storage_problem(error, cache)]) from error
-        finally:
-            if building is not None:
-                shutil.rmtree(building, ignore_errors=True)
     return _open(folder, utterances, normalise)
 
 

@@ -1,12 +1,16 @@
-"""What to say when the cache cannot be written."""
+"""The cache: folders that appear complete or not at all, and what to say when they cannot be written."""
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from echolearn.speech.problems import Problem
+from echolearn.speech.problems import CorpusError, Problem
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -19,7 +23,32 @@ def default_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "echolearn"
 
 
-def storage_problem(error: OSError, home: Path) -> Problem:
+@contextmanager
+def built_beside(folder: Path) -> Iterator[Path]:
+    """A temporary folder to fill, which becomes `folder` if all goes well and disappears if not.
+
+    If somebody else finished the same folder meanwhile, theirs stays: equal names mean equal content.
+    """
+    home = folder.parent
+    building: Path | None = None
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=home))
+        yield building
+        building.chmod(0o755)
+        try:
+            building.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+    except OSError as error:
+        raise CorpusError([_problem(error, home)]) from error
+    finally:
+        if building is not None:
+            shutil.rmtree(building, ignore_errors=True)
+
+
+def _problem(error: OSError, home: Path) -> Problem:
     file, why = str(error.filename or home), os.strerror(error.errno) if error.errno else str(error)
     if error.errno in _FULL:
         return Problem(file, f"the disk is full or the file too large for it ({why}); free some space")

@@ -126,8 +126,8 @@ def _noise(count: int, speech: float, rng: np.random.Generator) -> NDArray[np.fl
     return coloured * np.float32(speech * 10 ** (-snr / 20) / max(1e-9, float(coloured.std())))
 
 
-def speak(lane: Lane, said: Any = print) -> None:
-    """Write the lane's files under its root; one line of JSON a speaker goes to `said`."""
+def speak(lane: Lane) -> None:
+    """Write the lane's files under its root; a line of JSON a speaker goes back to the caller's pipe."""
     espeak = Espeak()
     due = dict.fromkeys(lane.budgets, 0.0)
     done = dict.fromkeys(lane.budgets, 0)
@@ -147,7 +147,7 @@ def speak(lane: Lane, said: Any = print) -> None:
             digest.update(samples.tobytes())
             done[speaker.part] += frame_count(len(samples))
         report = {"speaker": speaker.name, "frames": done[speaker.part] - before, "utterances": count}
-        said(json.dumps({**report, "sha256": digest.hexdigest()}), flush=True)
+        print(json.dumps({**report, "sha256": digest.hexdigest()}), flush=True)
 
 
 def _write(stem: Path, samples: NDArray[np.int16], segments: list[Segment], sentence: str) -> None:

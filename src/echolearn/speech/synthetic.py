@@ -5,20 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from echolearn.speech.cast import PARTS, Speaker, draw_cast
 from echolearn.speech.espeak import INSTALL, EspeakError
 from echolearn.speech.problems import CorpusError
-from echolearn.speech.storage import default_cache, storage_problem
+from echolearn.speech.storage import built_beside, default_cache
 from echolearn.speech.synthesis import Lane
 
 Progress = Callable[[str, int, int], None]
@@ -53,6 +53,8 @@ def synthetic_tree(
 
     It appears under its name only when complete: it is written beside it and renamed.
     """
+    if seed < 0:
+        raise ValueError(f"seed is {seed}, expected 0 or more")
     settings = {"version": _VERSION, "frames": part_frames(frames), "seed": seed}
     key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
     home = Path(cache) if cache is not None else default_cache()
@@ -60,19 +62,12 @@ def synthetic_tree(
     if tree.exists():
         _check(tree)
         return tree
-    building: Path | None = None
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(prefix=".synthetic-", dir=home))
-        reports = _speak_all(building, settings["frames"], seed, progress, processes)
-        _write_marker(building, settings, reports)
-        building.chmod(0o755)
-        _move(building, tree)
-    except OSError as error:
-        raise CorpusError([storage_problem(error, home)]) from error
-    finally:
-        if building is not None:
-            shutil.rmtree(building, ignore_errors=True)
+        with built_beside(tree) as building:
+            reports = _speak_all(building, settings["frames"], seed, progress, processes)
+            _write_marker(building, settings, reports)
+    except EspeakError as error:
+        raise CorpusError.one("espeak-ng", str(error)) from error
     return tree
 
 
@@ -124,32 +119,37 @@ def _in_cast_order(spoken: list[dict[str, Any]], cast: list[Speaker]) -> list[di
 def _run_lane(
     lane: Lane, heard: Callable[[dict[str, Any]], None], children: list[subprocess.Popen[str]]
 ) -> None:
-    child = subprocess.Popen(
-        [sys.executable, "-m", "echolearn.speech.synthesis"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-    )
-    children.append(child)
-    assert child.stdin
-    assert child.stdout
-    assert child.stderr
-    with child:
+    with tempfile.TemporaryFile("w+") as complaints:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "echolearn.speech.synthesis"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        )
+        children.append(child)
+        with child:
+            _listen(child, lane, heard)
+        if child.returncode != 0:
+            complaints.seek(0)
+            last = (complaints.read().strip() or f"exit status {child.returncode}").splitlines()[-1]
+            raise EspeakError(f"the synthesiser stopped ({last}); {INSTALL}")
+
+
+def _listen(child: subprocess.Popen[str], lane: Lane, heard: Callable[[dict[str, Any]], None]) -> None:
+    if child.stdin is None or child.stdout is None:
+        raise AssertionError("opened with pipes")
+    with suppress(BrokenPipeError):  # a child that died at once is reported by its exit status
         child.stdin.write(lane.to_json())
         child.stdin.close()
-        for line in child.stdout:
-            report = json.loads(line)
-            if "errno" in report:
-                raise OSError(report["errno"], report["error"], report["file"] or lane.root)
-            if "error" in report:
-                raise EspeakError(report["error"])
-            heard(report)
-        complaint = child.stderr.read().strip()
-    if child.returncode != 0:
-        last = complaint.splitlines()[-1] if complaint else f"exit status {child.returncode}"
-        raise EspeakError(f"the synthesiser stopped ({last}); {INSTALL}")
+    for line in child.stdout:
+        report = json.loads(line)
+        if "errno" in report:
+            raise OSError(report["errno"], report["error"], report["file"] or lane.root)
+        if "error" in report:
+            raise EspeakError(report["error"])
+        heard(report)
 
 
 def _write_marker(root: Path, settings: dict[str, Any], reports: list[dict[str, Any]]) -> None:
@@ -186,12 +186,3 @@ def _check(tree: Path) -> None:
             f"holds {files} files of {size} bytes, its marker says {content.get('files')} of "
             f"{content.get('bytes')}; it was changed since: remove the folder and run again",
         )
-
-
-def _move(building: Path, tree: Path) -> None:
-    try:
-        building.rename(tree)
-    except OSError:
-        # Somebody else wrote the same corpus meanwhile; theirs is as good as ours.
-        if not (tree / MARKER).is_file():
-            raise
