@@ -92,7 +92,7 @@ class Aligner:
     ) -> list[Alignment]:
         """One utterance after another, so that a lazy list of features stays lazy."""
         aligned = []
-        # The products are small: a second BLAS thread waits longer than it works, here tenfold.
+        # The products are small: a second BLAS thread waits longer than it works.
         with threadpool_limits(1):
             for done, (X, n) in enumerate(zip(features, names, strict=True), 1):
                 aligned.append(self.align(X, n))

@@ -1,6 +1,6 @@
 """Phone lists, three states a phone, and how espeak-ng's phones fold to a fixed list.
 
-The 61 TIMIT phones are those of the corpus's own documentation (PHONCODE.DOC, NIST 1990). The
+The 61 TIMIT phones are the first column of Kaldi's egs/timit/s5/conf/phones.60-48-39.map. The
 American English list is ours: ARPAbet names, with r-coloured vowels kept as phones of their own
 because espeak-ng voices them as one sound.
 """

@@ -33,7 +33,7 @@ Master = dict[str, list[Segment]]
 
 _VERSION = 1  # raised whenever the same files would give other features or labels
 MIXTURES = 4
-ALIGNER_FRAMES = 150_000  # monophone mixtures do not improve beyond
+ALIGNER_FRAMES = 150_000  # bounds the aligner's memory and time, whatever the corpus
 _FRAME_SECONDS = SHIFT / RATE
 _MLF_TOLERANCE = 2  # frames a master label file may end before or after the audio
 

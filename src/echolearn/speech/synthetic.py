@@ -51,7 +51,8 @@ def synthetic_tree(
 ) -> Path:
     """The folder of the synthetic corpus of this size and seed, written first if it is not there.
 
-    It appears under its name only when complete: it is written beside it and renamed.
+    It appears under its name only when complete: it is written beside it and renamed. `progress` is
+    called from other threads, one at a time.
     """
     if seed < 0:
         raise ValueError(f"seed is {seed}, expected 0 or more")

@@ -1,9 +1,9 @@
 """TIMIT as a licence holder has it: any case, SPHERE or RIFF, the CD's tree or flat folders.
 
 The standard task: 462 training speakers, 50 validation speakers and the 24 of the core test, all
-without the SA sentences, which every speaker reads. The speaker lists are public facts: the core
-test is that of the corpus's TESTSET.DOC, the validation list that of the Kaldi recipe
-(egs/timit/s5/conf/dev_spk.list; the core test also in its local/timit_data_prep scripts).
+without the SA sentences, which every speaker reads. The speaker lists are public facts. Validation:
+Kaldi, egs/timit/s5/conf/dev_spk.list. Core test: the speakers of data/lists/test_core.ids in
+KarenMars/pae_probe_experiments.
 """
 
 from __future__ import annotations
@@ -95,8 +95,9 @@ def _speaker_and_sentence(key: str) -> tuple[str, str] | None:
 def _test_speakers(spoken: list[tuple[str, str, str]]) -> set[str]:
     """Speakers of the complete test side: by folder, or in a flat copy by what they read.
 
-    The complete test is defined as everybody who reads an SX sentence that a core test speaker
-    reads (TESTSET.DOC), so a flat copy needs no list of its 168 speakers.
+    Nobody outside the complete test side reads an SX sentence that a core test speaker reads, and
+    everybody inside it does, so a flat copy needs no list of its 168 speakers. Not checked here
+    against a whole copy of the corpus; `corpus.notes` shows a count of training speakers other than 462.
     """
     inside = {speaker for key, speaker, _ in spoken if "test" in key.split("/")[:-2]}
     if inside:
