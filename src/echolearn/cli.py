@@ -67,7 +67,9 @@ def _words(problem: Exception) -> str:
 def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
     if path is None:
         return
-    options = [p.name for p in ctx.command.params if isinstance(p, click.Option) and p.name and p.name != "config"]
+    options = [
+        p.name for p in ctx.command.params if isinstance(p, click.Option) and p.name not in (None, "config", "settings")
+    ]
     tables = TABLES.get(ctx.command.name or "", ())
     plain, nested = configuration.divided(configuration.read(path), options, tables, str(path))
     ctx.default_map = {**(ctx.default_map or {}), **plain}
@@ -187,6 +189,7 @@ def main() -> None:
 @click.pass_context
 def table1(
     ctx: click.Context,
+    /,
     units: tuple[int, ...] | None,
     epochs: int | None,
     seeds: int,
@@ -230,6 +233,118 @@ def table1(
         table = experiment.run(corpus, plan, out, watch, force=force)
     click.echo(report.plain(table))
     click.echo(f"written: {out / 'report.html'}, table1.md, table1.csv, table1.json")
+
+
+@main.command()
+@click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
+@corpus_options
+@click.option("--units", type=click.IntRange(min=1), default=300, show_default=True, help="Hidden units.")
+@click.option("--epochs", type=click.IntRange(min=0), help="[default: as many as the data need]")
+@click.option("--paper", is_flag=True, help="Start from the paper's settings instead of our defaults.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any setting of ESNClassifier.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the network.")
+@click.pass_context
+def train(
+    ctx: click.Context,
+    /,
+    model: Path,
+    units: int,
+    epochs: int | None,
+    paper: bool,
+    settings: tuple[str, ...],
+    seed: int,
+    **corpus_words: Any,
+) -> None:
+    """Fit a network to a corpus and save it as MODEL (.safetensors).
+
+    Stopped and started again with the same settings, it goes on after its last epoch.
+    """
+    from echolearn.estimators import ESNClassifier
+    from echolearn.experiments import trained
+
+    known = ESNClassifier().get_params(deep=False)
+    changes: dict[str, Any] = {"random_state": seed, **({} if epochs is None else {"epochs": epochs})}
+    tables = ctx.meta.get("tables", {})
+    changes |= configuration.estimator_settings(tables.get("estimator", {}), known, "[estimator]")
+    changes |= configuration.estimator_settings(configuration.assignments(settings), known, "--set")
+    estimator = (ESNClassifier.paper if paper else ESNClassifier)(units, **changes)
+    trained.check_place(model, estimator)
+    corpus = _open_corpus(**corpus_words)
+    ctx.meta[CONTINUE] = "stopped; run the same command again to continue after the last finished epoch."
+    result = trained.train(corpus, estimator, model, _stderr())
+    click.echo(trained.sentence(result, "test", corpus))
+    click.echo(f"written: {model}")
+
+
+@main.command()
+@click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
+@corpus_options
+@click.option("--part", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print numbers as JSON.")
+def evaluate(model: Path, part: str, as_json: bool, **corpus_words: Any) -> None:
+    """State and phone error of MODEL on a part of a corpus, by frame."""
+    import json
+
+    from echolearn.experiments import trained
+
+    network = trained.opened(model)
+    corpus = _open_corpus(**corpus_words)
+    result = trained.evaluate(network, corpus, part)
+    click.echo(json.dumps(result, indent=1) if as_json else trained.words(result, part, corpus))
+
+
+@main.command()
+@click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("audio", nargs=-1, type=click.Path(dir_okay=False, path_type=Path))
+@corpus_options
+@click.option("--part", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True,
+              help="FILE.mlf for the most likely states, FILE.npz for all probabilities.")  # fmt: skip
+def predict(model: Path, audio: tuple[Path, ...], part: str, out: Path, **corpus_words: Any) -> None:
+    """States of AUDIO files, or of a part of a corpus, as MODEL hears them."""
+    from echolearn.experiments import trained
+
+    if out.suffix.lower() not in (".mlf", ".npz"):
+        raise ValueError(f"--out {out}: expected a name that ends in .mlf or .npz")
+    network = trained.opened(model)
+    if audio:
+        names, X = trained.heard_files(audio)
+    else:
+        corpus = _open_corpus(**corpus_words)
+        names, X = trained.part_of(corpus, part)
+    trained.write_predictions(network, names, X, out)
+    click.echo(f"written: {out} ({len(names)} utterances, {sum(map(len, X)):,} frames)")
+
+
+@main.command()
+@corpus_options
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="FILE.mlf to write.")
+def align(out: Path, **corpus_words: Any) -> None:
+    """State labels of a corpus, by its own GMM-HMM alignment, as an HTK master label file.
+
+    Phones with times are refined; phones without times (.lab files of names alone) are aligned from a flat start.
+    """
+    from echolearn.experiments import trained
+
+    corpus = _open_corpus(**corpus_words)
+    trained.write_alignment(corpus, out)
+    click.echo(f"written: {out} ({len(corpus.utterances)} utterances, {sum(corpus.frames.values()):,} frames)")
+
+
+@main.command()
+@click.argument("model", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@corpus_options
+@click.pass_context
+def info(ctx: click.Context, /, model: Path | None, **corpus_words: Any) -> None:
+    """What MODEL or the corpus of --corpus is; without either, what this installation has."""
+    from echolearn.experiments import trained
+
+    if model is not None:
+        click.echo(trained.about_model(trained.opened(model), model))
+    elif ctx.get_parameter_source("corpus") is not click.core.ParameterSource.DEFAULT:
+        click.echo(trained.about_corpus(_open_corpus(**corpus_words)))
+    else:
+        click.echo(trained.about_here())
 
 
 if __name__ == "__main__":

@@ -78,7 +78,9 @@ class Lines:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         pass
 
     def say(self, text: str) -> None:
@@ -134,7 +136,9 @@ class LiveTable(Lines):
         self.words = ""
         self.live: Live | None = None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.live is not None:
             self.live.stop()
 
@@ -206,6 +210,29 @@ def stages(console: Console) -> Iterator[Callable[[str, int, int], None]]:
             bars.update(tasks[what], completed=done, total=total)
 
         yield progress
+
+
+@contextmanager
+def fitting(
+    console: Console, epochs: int
+) -> Iterator[tuple[Callable[[dict[str, float]], None], Callable[[str], None]]]:
+    """(row_done, say) for one fit: a bar with the newest error, or a line now and then."""
+    lines = Lines(console, {})
+    lines.left = TimeLeft({"fit": 1.0})
+    lines.left.start("fit")
+    with stages(console) as progress:
+        if console.is_terminal:
+            progress("fitting", 0, max(1, epochs))
+
+        def row_done(row: dict[str, float]) -> None:
+            lines.left.epoch(int(row["epoch"]), epochs)
+            if console.is_terminal:
+                progress("fitting", int(row["epoch"]), epochs)
+            elif time.perf_counter() - lines.spoke >= EVERY or row["epoch"] == epochs:
+                lines.spoke = time.perf_counter()
+                lines.say(f"{epoch_words(row, epochs)}  {about(lines.left.of_cell())}".rstrip())
+
+        yield row_done, lines.say
 
 
 def _stage_lines(console: Console) -> Callable[[str, int, int], None]:

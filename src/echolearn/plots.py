@@ -12,9 +12,9 @@ import matplotlib
 import numpy as np
 from numpy.typing import NDArray
 
-matplotlib.use("svg")
-from matplotlib import pyplot as plt  # noqa: E402  (the backend is chosen first: no window, no display)
-from matplotlib.ticker import PercentFormatter  # noqa: E402
+matplotlib.use("svg")  # no window, no display
+from matplotlib import pyplot as plt
+from matplotlib.ticker import PercentFormatter
 
 Array = NDArray[Any]
 
@@ -69,13 +69,13 @@ class Spectrum:
 class Spoken:
     """One utterance, all rows at 100 a second. picture (frames, rows): its spectrogram, or its features.
 
-    phones: (first frame, name) of each; states (frames, N); posteriors (frames, P), P the phones in `names`.
+    phones: (first frame, name) of each; states (frames, N); posteriors (frames, P), of the phones in `names`,
+    which has every phone said.
     """
 
     picture: Array
     picture_label: str
     phones: Sequence[tuple[int, str]]
-    heard: Sequence[tuple[int, str]]
     states: Array
     posteriors: Array
     names: Sequence[str]
@@ -83,7 +83,9 @@ class Spoken:
 
 def _svg(figure: Any, name: str) -> str:
     with io.StringIO() as out:
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight", pad_inches=0.04)
+        figure.savefig(
+            out, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight", pad_inches=0.04
+        )
         text = out.getvalue()
     plt.close(figure)
     text = text[text.index("<svg") :]
@@ -109,7 +111,7 @@ def _style(name: str) -> Any:
 def errors(ticks: Sequence[str], curves: Sequence[Curve]) -> str:
     """Test error by column, one line a size; NaN leaves a gap."""
     with _style("errors"):
-        figure, axes = plt.subplots(figsize=(6.6, 3.5))
+        figure, axes = plt.subplots(figsize=(6.6, 3.9))
         for k, curve in enumerate(curves):
             colour = MUTED if curve.dashed else SERIES[k % len(SERIES)]
             y = np.asarray(curve.y, float)
@@ -122,14 +124,16 @@ def errors(ticks: Sequence[str], curves: Sequence[Curve]) -> str:
             if not curve.dashed:
                 for at, value in zip(x, y, strict=True):
                     if np.isfinite(value):
-                        note = f"{100 * value:.1f}"
-                        axes.annotate(note, (at, value), (0, 7), textcoords="offset points", ha="center", fontsize=8.5)
+                        place = {"xytext": (0, 7 if k == 0 else -14), "textcoords": "offset points"}
+                        axes.annotate(
+                            f"{100 * value:.1f}", (at, value), ha="center", fontsize=8.5, color=colour, **place
+                        )
         axes.set_xticks(range(len(ticks)), ticks)
         axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         axes.set_xlim(-0.4, len(ticks) - 0.6)
         axes.grid(axis="x", visible=False)
         axes.margins(y=0.14)
-        axes.legend(loc="upper right", ncols=2)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
         return _svg(figure, "errors")
 
 
@@ -137,7 +141,7 @@ def learning(panels: Mapping[str, Sequence[Curve]]) -> str:
     """Validation error by epoch, one panel a size."""
     with _style("learning"):
         figure, grid = plt.subplots(
-            1, len(panels), figsize=(max(4.2, 3.3 * len(panels)), 3.1), sharey=True, squeeze=False
+            1, len(panels), figsize=(max(4.2, 3.3 * len(panels)), 3.75), sharey=True, squeeze=False
         )
         for axes, (title, curves) in zip(grid[0], panels.items(), strict=True):
             for k, curve in enumerate(curves):
@@ -146,14 +150,14 @@ def learning(panels: Mapping[str, Sequence[Curve]]) -> str:
             axes.set_xlabel("epoch")
             axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, -0.16), ncols=3)
+        figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, -0.15), ncols=3)
         return _svg(figure, "learning")
 
 
 def eigenvalues(spectra: Sequence[Spectrum]) -> str:
     """The eigenvalues of W_rec in the complex plane, as drawn and as learned."""
     with _style("eigenvalues"):
-        figure, grid = plt.subplots(1, len(spectra), figsize=(3.3 * len(spectra), 3.6), squeeze=False)
+        figure, grid = plt.subplots(1, len(spectra), figsize=(4.2 * len(spectra), 4.3), squeeze=False)
         for axes, one in zip(grid[0], spectra, strict=True):
             for values, colour, label in ((one.before, MUTED, "as drawn"), (one.after, SERIES[0], "learned")):
                 axes.scatter(values.real, values.imag, s=9, color=colour, alpha=0.65, lw=0, label=label)
@@ -164,72 +168,80 @@ def eigenvalues(spectra: Sequence[Spectrum]) -> str:
             axes.set_xlabel("real part")
         grid[0][0].set_ylabel("imaginary part")
         handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, -0.09), ncols=2)
+        figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, -0.06), ncols=2, markerscale=2.5)
         return _svg(figure, "eigenvalues")
 
 
 def utterance(spoken: Spoken) -> str:
-    """Spectrogram, states and posteriors over one time axis, phones above and below."""
+    """Spectrogram, states and posteriors over one time axis; boxes show what was really said."""
     seconds = len(spoken.states) / 100
+    rows = len(spoken.names)
     with _style("utterance"):
+        height = 0.155 * rows + 0.3
         figure, (top, middle, low) = plt.subplots(
-            3, 1, figsize=(9.6, 7.4), sharex=True, height_ratios=(1.0, 0.9, 1.5), gridspec_kw={"hspace": 0.16}
+            3,
+            1,
+            figsize=(9.6, 3.7 + height),
+            sharex=True,
+            height_ratios=(1.9, 1.6, height),
+            gridspec_kw={"hspace": 0.08},
         )
         picture = spoken.picture.T
         floor, ceiling = np.percentile(picture, (5, 99.8))
         top.imshow(picture, vmin=floor, vmax=ceiling, extent=(0, seconds, 0, picture.shape[0]), **_image("magma"))
         top.set_ylabel(spoken.picture_label)
-        top.set_yticks([])
-        _phones(top, spoken.phones, seconds, "said", 1.02)
+        _phones(top, spoken.phones, seconds)
         states = spoken.states.T
-        low_, high = np.percentile(states, (0.5, 99.5))
-        middle.imshow(states, vmin=low_, vmax=high, extent=(0, seconds, 0, len(states)), **_image("viridis"))
+        least, most = np.percentile(states, (0.5, 99.5))
+        middle.imshow(states, vmin=least, vmax=most, extent=(0, seconds, 0, len(states)), **_image("viridis"))
         middle.set_ylabel(f"{len(states)} states")
-        middle.set_yticks([])
-        low.imshow(
-            spoken.posteriors.T, vmin=0, vmax=1, extent=(0, seconds, 0, len(spoken.names)), **_image("magma")
-        )
+        low.imshow(spoken.posteriors.T, vmin=0, vmax=1, extent=(0, seconds, 0, rows), **_image("magma"))
+        _boxes(low, spoken, seconds)
         low.set_ylabel("posterior by phone")
-        low.set_yticks(np.arange(len(spoken.names)) + 0.5, spoken.names, fontsize=7.5)
-        _phones(low, spoken.heard, seconds, "heard", 1.01)
-        for axes in (top, middle, low):
-            axes.grid(visible=False)
+        low.set_xlabel("seconds")
+        for axes in (top, middle):
+            axes.set_yticks([])
             for start, _ in spoken.phones[1:]:
                 axes.axvline(start / 100, color="white", lw=0.5, alpha=0.35)
-        low.set_xlabel("seconds")
+        low.set_yticks(np.arange(rows) + 0.5, spoken.names, fontsize=8)
+        for axes in (top, middle, low):
+            axes.grid(visible=False)
         return _svg(figure, "utterance")
+
+
+def _boxes(axes: Any, spoken: Spoken, seconds: float) -> None:
+    for start, end, name in _spans(spoken.phones, seconds):
+        corner = (start / 100, spoken.names.index(name))
+        box = plt.Rectangle(corner, (end - start) / 100, 1, fill=False, edgecolor="#7fd4ef", lw=0.9)
+        axes.add_patch(box)
+
+
+def _spans(phones: Sequence[tuple[int, str]], seconds: float) -> list[tuple[int, int, str]]:
+    ends = [start for start, _ in phones[1:]] + [round(100 * seconds)]
+    return [(start, end, name) for (start, name), end in zip(phones, ends, strict=True)]
 
 
 def _image(colours: str) -> dict[str, Any]:
     return {"cmap": colours, "origin": "lower", "aspect": "auto", "interpolation": "nearest"}
 
 
-def _phones(axes: Any, phones: Sequence[tuple[int, str]], seconds: float, who: str, height: float) -> None:
-    """Names over the middle of their frames, on two levels so that short ones do not run into each other."""
-    ends = [start for start, _ in phones[1:]] + [round(100 * seconds)]
+def _phones(axes: Any, phones: Sequence[tuple[int, str]], seconds: float) -> None:
+    """Names over the middle of their frames, short ones on two levels so that they do not run into each other."""
     level = 0
-    for (start, name), end in zip(phones, ends, strict=True):
+    for start, end, name in _spans(phones, seconds):
         level = 1 - level if end - start < 9 else 0
-        middle = (start + end) / 200
-        axes.text(
-            middle,
-            height + 0.075 * level,
-            name,
-            transform=axes.get_xaxis_transform(),
-            ha="center",
-            fontsize=7.5,
-            color=INK if who == "said" else MUTED,
-        )
+        place = ((start + end) / 200, 1.02 + 0.085 * level)
+        axes.text(*place, name, transform=axes.get_xaxis_transform(), ha="center", fontsize=8)
 
 
 def confusions(table: Array, phones: Sequence[str]) -> str:
     """Shares of each phone's frames (rows) heard as each phone (columns)."""
     share = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
     with _style("confusions"):
-        figure, axes = plt.subplots(figsize=(7.4, 7.0))
+        figure, axes = plt.subplots(figsize=(8.4, 7.6))
         image = axes.imshow(np.sqrt(share), vmin=0, vmax=1, cmap="magma", interpolation="nearest")
-        axes.set_xticks(range(len(phones)), phones, rotation=90, fontsize=7)
-        axes.set_yticks(range(len(phones)), phones, fontsize=7)
+        axes.set_xticks(range(len(phones)), phones, rotation=90, fontsize=7.5)
+        axes.set_yticks(range(len(phones)), phones, fontsize=7.5)
         axes.grid(visible=False)
         axes.set_xlabel("heard")
         axes.set_ylabel("said")

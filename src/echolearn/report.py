@@ -63,9 +63,7 @@ def error_rows(table: Table) -> list[list[str]]:
     rows = []
     for row in table["rows"]:
         cells = [_error(row["columns"].get(c)) for c in columns]
-        rows.append(
-            [f"{row['units']:,}", *cells, percent(row["relative_gain"]), percent(row["relative_gain_ours"])]
-        )
+        rows.append([f"{row['units']:,}", *cells, percent(row["relative_gain"]), percent(row["relative_gain_ours"])])
     return rows
 
 
@@ -187,9 +185,7 @@ def comma_separated(table: Table) -> str:
         for column, entry in row["columns"].items():
             known = {name: entry.get(name) for name in CSV_HEAD if name in entry}
             own = {"units": row["units"], "column": column, "seeds": len(entry["seeds"])}
-            writer.writerow(
-                {**known, **own, "timit_paper_test_error": paper.get(row["units"], {}).get(column)}
-            )
+            writer.writerow({**known, **own, "timit_paper_test_error": paper.get(row["units"], {}).get(column)})
     return out.getvalue()
 
 
@@ -207,7 +203,10 @@ def plain(table: Table) -> str:
         return ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in (head, *rows)]
 
     ours = [f"Test error in per cent: {corpus_words(table)}", *lines(error_head(table), error_rows(table))]
-    paper = ["The paper's, on TIMIT (another corpus: only order and gains compare)", *lines(PAPER_HEAD, paper_rows(table))]
+    paper = [
+        "The paper's, on TIMIT (another corpus: only order and gains compare)",
+        *lines(PAPER_HEAD, paper_rows(table)),
+    ]
     return "\n".join(["", *ours, "", *paper, "", headline(table)])
 
 
@@ -250,7 +249,8 @@ def page(table: Table, figures: Sequence[Figure]) -> str:
 <p class=lead>{html.escape(headline(table))}</p>
 <p class=note>Frame-level phone-state error on {html.escape(corpus_words(table))}.{html.escape(_settings_words(table))}
 All cells took {clock(total)} to fit.</p></header>
-<section><h2>Test error, per cent</h2>{_error_grid(table)}<p class=note>{html.escape(_GAINS.replace("`", ""))}</p></section>
+<section><h2>Test error, per cent</h2>{_error_grid(table)}
+<p class=note>{html.escape(_GAINS.replace("`", ""))}</p></section>
 <section><h2>The paper's, on TIMIT</h2><p class=note>Another corpus: only order and gains compare.</p>
 {_html_grid(PAPER_HEAD, paper_rows(table), kind="timit")}</section>
 <div class=figures>{pictures}</div>
@@ -272,9 +272,7 @@ def _figure(figure: Figure) -> str:
 
 def _html_grid(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, kind: str = "") -> str:
     def cells(tag: str, row: Sequence[str]) -> str:
-        return "".join(
-            f"<{tag}{' class=l' if k < left else ''}>{html.escape(c)}</{tag}>" for k, c in enumerate(row)
-        )
+        return "".join(f"<{tag}{' class=l' if k < left else ''}>{html.escape(c)}</{tag}>" for k, c in enumerate(row))
 
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
     return (
@@ -295,16 +293,19 @@ def _error_grid(table: Table) -> str:
         body += f"<tr><td class=l>{row['units']:,}</td>"
         for c in columns:
             entry = row["columns"].get(c)
-            width = 0 if not entry else 100 * entry["test_error"] / most
-            body += f"<td class='bar {_side(c)}' style='--w:{width:.1f}%'>{html.escape(_error(entry))}</td>"
+            width = 0.0 if not entry else entry["test_error"] / most
+            body += f"<td class='bar {_side(c)}' style='--w:{width:.3f}'>{html.escape(_error(entry))}</td>"
         for name in ("relative_gain", "relative_gain_ours"):
-            gain = row[name]
-            body += f"<td class=gain>{'–' if gain is None else f'−{100 * gain:.1f} %' if gain >= 0 else f'+{-100 * gain:.1f} %'}</td>"
+            body += f"<td class=gain>{_gain(row[name])}</td>"
         body += "</tr>"
     return (
         f"<div class=scroll><table class=main><thead><tr><th class=l>hidden<br>units</th>{head}"
         f"<th>gain<br>m=3</th><th>gain<br>ours</th></tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def _gain(gain: float | None) -> str:
+    return "–" if gain is None else f"{'−' if gain >= 0 else '+'}{abs(100 * gain):.1f} %"
 
 
 def _side(column: str) -> str:

@@ -168,6 +168,10 @@ def fit(
     }
 
 
+def planned_epochs(estimator: ESNClassifier, sequences: int) -> int:
+    return 0 if estimator.learn == "none" else estimator._epochs(sequences)
+
+
 def tested(estimator: ESNClassifier, parts: Parts) -> dict[str, Any]:
     """State errors on test and validation, and the test frames by phone: confusion[said][heard]."""
     said, heard_ = np.concatenate(parts.test[1]), np.concatenate(estimator.predict(parts.test[0]))
@@ -179,9 +183,7 @@ def tested(estimator: ESNClassifier, parts: Parts) -> dict[str, Any]:
     }
 
 
-def confusion(
-    said: NDArray[np.str_], heard_: NDArray[np.str_], phones: Sequence[str]
-) -> NDArray[np.int64]:
+def confusion(said: NDArray[np.str_], heard_: NDArray[np.str_], phones: Sequence[str]) -> NDArray[np.int64]:
     """Frames by phone (P, P): rows what was said, columns what the network heard."""
     index = {phone: k for k, phone in enumerate(phones)}
 
@@ -199,7 +201,11 @@ def heard(say: Say) -> Iterator[None]:
     """Warnings become a line each instead of text in the middle of a live display."""
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        warnings.showwarning = lambda message, *_, **__: say(f"note: {message}")
+
+        def show(message: Any, *_: Any, **__: Any) -> None:
+            say(f"note: {message}")
+
+        warnings.showwarning = show
         yield
 
 

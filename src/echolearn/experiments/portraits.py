@@ -27,8 +27,8 @@ def draw(corpus: Corpus, table: Mapping[str, Any], cells: Mapping[str, Any], mod
     found = [
         _errors(table),
         _learning(table, cells),
-        _eigenvalues(cells, model),
         _utterance(corpus, table, cells, model),
+        _eigenvalues(cells, model),
         _confusions(corpus, table, cells),
     ]
     return [figure for figure in found if figure is not None]
@@ -88,7 +88,7 @@ def _eigenvalues(cells: Mapping[str, Any], model: Any) -> report.Figure | None:
         "Eigenvalues of the recurrent weights as drawn and as learned, with their spectral radius. The paper's "
         "settings bring the radius back to λ after every epoch; ours leave it free."
     )
-    return report.Figure("What becomes of W_rec", caption, plots.eigenvalues(spectra))
+    return report.Figure("What becomes of W_rec", caption, plots.eigenvalues(spectra), wide=True)
 
 
 def _largest(cells: Mapping[str, Any], fixed: str, learned: tuple[str, ...]) -> tuple[str, str] | None:
@@ -107,9 +107,7 @@ def best_cell(cells: Mapping[str, Any]) -> str:
     return min(cells, key=lambda name: float(cells[name]["valid_error"]))
 
 
-def _utterance(
-    corpus: Corpus, table: Mapping[str, Any], cells: Mapping[str, Any], model: Any
-) -> report.Figure:
+def _utterance(corpus: Corpus, table: Mapping[str, Any], cells: Mapping[str, Any], model: Any) -> report.Figure:
     which = corpus.which("test")
     k = min(which, key=lambda k: (_off(len(corpus.labels[k])), k))
     name = best_cell(cells)
@@ -118,8 +116,8 @@ def _utterance(
     kind = "Synthetic speech" if table["synthetic"] else "Speech"
     caption = (
         f"{kind}, test utterance {corpus.utterances[k]}. From above: its spectrogram with the phones said; states of "
-        f"{spoken.states.shape[1]} of the {int(units):,} units, slow ones below, fast ones above; how likely the network "
-        f"holds each phone, with what it heard ({report.TITLES[column].long})."
+        f"{spoken.states.shape[1]} of the {int(units):,} units, slow ones below, fast ones above; how likely the "
+        f"network holds each phone at each moment ({report.TITLES[column].long}), with boxes around what was really said."
     )
     return report.Figure("One utterance", caption, plots.utterance(spoken), wide=True)
 
@@ -142,25 +140,24 @@ def _spoken(corpus: Corpus, k: int, network: ESNClassifier) -> plots.Spoken:
     by_phone = np.zeros((len(X), len(phones)))
     np.add.at(by_phone.T, owner, by_state.T)
     said = [split_state(corpus.state_names[label])[0] for label in corpus.labels[k]]
-    heard = [phones[i] for i in by_phone.argmax(axis=1)]
-    # Only phones that somebody said or that the network thought of: the rest are empty rows.
-    shown = [p for p, name in enumerate(phones) if name in said or by_phone[:, p].max() > 0.3]
+    # Phones in the order of their first sound, then those the network only thought of; the rest are empty rows.
+    shown = [phones.index(name) for name in dict.fromkeys(said)]
+    shown += [p for p in np.argsort(-by_phone.max(axis=0)) if by_phone[:, p].max() > 0.5 and p not in shown]
+    shown.reverse()
     picture, label = _picture(corpus, k, X)
     return plots.Spoken(
         picture,
         label,
-        _runs(said, least=1),
-        _runs(heard, least=3),
+        _runs(said),
         scaled[:, by_speed],
         by_phone[:, shown],
         [phones[p] for p in shown],
     )
 
 
-def _runs(names: list[str], least: int) -> list[tuple[int, str]]:
-    """(first frame, name) of each run of equal names; runs shorter than `least` frames go unnamed."""
-    edges = [0] + [t for t in range(1, len(names)) if names[t] != names[t - 1]] + [len(names)]
-    return [(a, names[a] if b - a >= least else "") for a, b in zip(edges, edges[1:], strict=False)]
+def _runs(names: list[str]) -> list[tuple[int, str]]:
+    """(first frame, name) of each run of equal names."""
+    return [(t, name) for t, name in enumerate(names) if t == 0 or name != names[t - 1]]
 
 
 def _picture(corpus: Corpus, k: int, X: Array) -> tuple[Array, str]:
@@ -185,8 +182,8 @@ def _confusions(corpus: Corpus, table: Mapping[str, Any], cells: Mapping[str, An
     column, units, _ = name.split("-")
     right = np.trace(counts) / counts.sum()
     caption = (
-        f"{report.TITLES[column].long}, {int(units):,} units: {100 * right:.1f} % of the test frames get the right phone. "
-        "Rows: what was said; columns: what the network heard; every row adds up to 100 %."
+        f"{report.TITLES[column].long}, {int(units):,} units: {100 * right:.1f} % of the test frames get the right "
+        "phone. Rows: what was said; columns: what the network heard; every row adds up to 100 %."
     )
     svg = plots.confusions(counts[there][:, there], [p for p, here in zip(phones, there, strict=True) if here])
-    return report.Figure("Which phones are taken for which", caption, svg)
+    return report.Figure("Which phones are taken for which", caption, svg, wide=True)

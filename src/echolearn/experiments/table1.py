@@ -11,7 +11,7 @@ import numpy as np
 
 from echolearn import __version__, report, settings
 from echolearn.estimators import ESNClassifier
-from echolearn.experiments.cells import Parts, Shelf, fingerprint_with, fit
+from echolearn.experiments.cells import Parts, Shelf, fingerprint_with, fit, planned_epochs
 from echolearn.speech.corpus import Corpus
 from echolearn.storage import write_atomically
 
@@ -142,10 +142,6 @@ def run(corpus: Corpus, plan: Plan, out: Path, watch: Watch, *, force: bool = Fa
     return table
 
 
-def planned_epochs(estimator: ESNClassifier, sequences: int) -> int:
-    return 0 if estimator.learn == "none" else estimator._epochs(sequences)
-
-
 def work(estimator: ESNClassifier, parts: Parts) -> float:
     """About how many multiplications a fit takes; only ratios matter."""
     frames, n_in = sum(map(len, parts.train[0])), parts.train[0][0].shape[1]
@@ -157,7 +153,7 @@ def work(estimator: ESNClassifier, parts: Parts) -> float:
 
 def summary(corpus: Corpus, plan: Plan, done: Mapping[Cell, Mapping[str, Any]]) -> dict[str, Any]:
     """The table as in table1.json (docs/table1.md)."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for units in plan.units:
         columns = {c: averaged(list(_seeds(done, units, c))) for c in plan.columns}
         rows.append({"units": units, "columns": {c: entry for c, entry in columns.items() if entry}})
@@ -176,9 +172,7 @@ def summary(corpus: Corpus, plan: Plan, done: Mapping[Cell, Mapping[str, Any]]) 
     }
 
 
-def _seeds(
-    done: Mapping[Cell, Mapping[str, Any]], units: int, column: str
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _seeds(done: Mapping[Cell, Mapping[str, Any]], units: int, column: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for cell, result in done.items():
         if (cell.units, cell.column) == (units, column):
             yield cell.seed, result
@@ -215,7 +209,7 @@ def gains(columns: Mapping[str, Mapping[str, Any]]) -> dict[str, float | None]:
     def gain(fixed: str, learned: str) -> float | None:
         if fixed not in columns or learned not in columns or not columns[fixed]["test_error"]:
             return None
-        return round(1 - columns[learned]["test_error"] / columns[fixed]["test_error"], 4)
+        return round(1 - float(columns[learned]["test_error"]) / float(columns[fixed]["test_error"]), 4)
 
     return {"relative_gain": gain("esn", "W_Wrec_m3"), "relative_gain_ours": gain("esn_ours", "ours")}
 
@@ -233,7 +227,6 @@ PAPER_TIMIT = [
     _paper(10_000, 0.571, 0.495, 0.480, 0.468, 0.180),
     _paper(30_000, 0.533, 0.459, 0.445, 0.430, 0.193),
 ]
-
 
 
 def figures(
