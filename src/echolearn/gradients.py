@@ -29,7 +29,7 @@ from scipy import sparse
 from echolearn import kernels, printed, readout
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Batch, Selection, block_starts, pack
-from echolearn.states import States, padded, run, slots
+from echolearn.states import States, compressed, padded, run, slots
 
 Array = NDArray[Any]
 
@@ -62,28 +62,19 @@ def through_time(
 ) -> Gradients:
     """The exact gradient for a given dE/dH (K, N), which is overwritten."""
     dtype = batch.X.dtype
-    place, _ = padded(reservoir.W_rec, dtype)
-    place_T, value_T = padded(reservoir.W_rec.T.tocsr(), dtype)
     cut = block_starts(len(batch.active), washout, lookback)
     code = kernels.ACTIVATIONS[reservoir.activation]
     Z = np.ascontiguousarray(dE_dH, dtype=dtype)
-    dE_dW_rec, dE_da = kernels.backward(
-        place,
-        place_T,
-        value_T,
-        reservoir.leak.astype(dtype),
-        code,
-        batch.active,
-        batch.offsets,
-        cut,
-        states.h0,
-        states.F,
-        states.H,
-        Z,
-    )
+    rest = (reservoir.leak.astype(dtype), code, batch.active, batch.offsets, cut, states.h0, states.F, states.H, Z)
+    W_rec, W_rec_T = reservoir.W_rec, reservoir.W_rec.T.tocsr()
+    if len(batch.lengths) < kernels.MANY:
+        on_slots, dE_da = kernels.backward_few(padded(W_rec, dtype)[0], *padded(W_rec_T, dtype), *rest)
+        dE_dW_rec = on_slots[slots(W_rec)]
+    else:
+        dE_dW_rec, dE_da = kernels.backward_many(*compressed(W_rec, dtype)[:2], *compressed(W_rec_T, dtype), *rest)
     return Gradients(
         W=(batch.X.T @ Z).astype(np.float64),
-        W_rec=dE_dW_rec[slots(reservoir.W_rec)],
+        W_rec=dE_dW_rec,
         W_fb=None if states.X_fb is None else (Z.T @ states.X_fb).astype(np.float64),
         bias=None if reservoir.bias is None else Z.sum(axis=0, dtype=np.float64),
         leak=dE_da,

@@ -51,15 +51,25 @@ def stack(H: Array, X: Array, *, direct: bool, intercept: bool) -> Array:
     return np.hstack(parts) if len(parts) > 1 else H
 
 
-def sums(H_c: Array, T: Array, n_out: int) -> Sums:
-    """H_c (K, M); T (K, n_out), or class numbers (K,) that stand for rows with a single 1."""
-    H_c = H_c.astype(np.float64, copy=False)
+def sums(H_c: Array, T: Array, n_out: int, product: Any = np.float64) -> Sums:
+    """H_c (K, M); T (K, n_out), or class numbers (K,) that stand for rows with a single 1.
+
+    product: the precision of products within these K frames (the result is float64 in any case).
+    """
+    H_c = H_c.astype(product, copy=False)
     if T.ndim == 1:
-        rows = np.arange(len(T))
-        one_hot = sparse.csr_array((np.ones(len(T)), (T, rows)), shape=(n_out, len(T)))
-        return Sums(H_c.T @ H_c, np.asarray(one_hot @ H_c).T, float(len(T)), float(len(T)))
-    T = T.astype(np.float64, copy=False)
-    return Sums(H_c.T @ H_c, H_c.T @ T, float(np.vdot(T, T)), float(len(H_c)))
+        ones = np.ones(len(T), product)
+        one_hot = sparse.csr_array((ones, (T, np.arange(len(T)))), shape=(n_out, len(T)))
+        Q, tt = (one_hot @ H_c).T, float(len(T))
+    else:
+        T = T.astype(product, copy=False)
+        Q, tt = H_c.T @ T, float(np.vdot(T, T))
+    return Sums((H_c.T @ H_c).astype(np.float64, copy=False), Q.astype(np.float64, copy=False), tt, float(len(H_c)))
+
+
+def product_precision(s: Sums, mu: float, dtype: Any) -> Any:
+    """The states' own precision where mu drowns its rounding errors (relative 1e-7), float64 otherwise."""
+    return dtype if mu > 1e-5 * float(np.trace(s.G)) / len(s.G) else np.float64
 
 
 def residual(Y: Array, T: Array) -> Array:

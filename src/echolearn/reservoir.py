@@ -18,7 +18,7 @@ Array = NDArray[Any]
 # Above this spectral radius a network with leak 1 cannot forget: 1 / (largest slope of f).
 ECHO_LIMIT = {"sigmoid": 4.0, "tanh": 1.0, "relu": 1.0, "identity": 1.0}
 
-_DENSE = 256  # up to this size all eigenvalues at once are cheap, and never fail to converge
+_DENSE = 64  # up to this size all eigenvalues at once are cheap, and never fail to converge
 
 
 class EchoStateWarning(UserWarning):
@@ -173,7 +173,7 @@ def rescaled(W_rec: Any, spectral_radius: float) -> Any:
     return W_rec * (spectral_radius / rho)
 
 
-def spectral_radius_of(W_rec: Any) -> float:
+def spectral_radius_of(W_rec: Any, tol: float = 1e-7) -> float:
     """|λ_max|: all eigenvalues for small matrices, ARPACK from a fixed start vector for large ones."""
     N = W_rec.shape[0]
     if _is_nilpotent_pattern(W_rec):
@@ -181,7 +181,7 @@ def spectral_radius_of(W_rec: Any) -> float:
     if N > _DENSE:
         try:
             v0 = np.random.default_rng(0).standard_normal(N)
-            few = eigs(W_rec, k=4, ncv=min(N, 60), v0=v0, tol=1e-7, maxiter=100 * N, return_eigenvectors=False)
+            few = eigs(W_rec, k=4, ncv=40, v0=v0, tol=tol, maxiter=100 * N, return_eigenvectors=False)
             return float(np.abs(few).max())
         except ArpackError:
             pass  # close clusters on the circle can stall it; the dense way always ends

@@ -53,15 +53,22 @@ def run(reservoir: Reservoir, batch: Batch) -> States:
         F += reservoir.bias.astype(dtype)
     h0 = first_state(reservoir, len(batch.lengths), dtype)
     H = np.empty_like(F)
-    place, value = padded(reservoir.W_rec, dtype)
+    few = len(batch.lengths) < kernels.MANY
+    W_rec = padded(reservoir.W_rec, dtype) if few else compressed(reservoir.W_rec, dtype)
+    forward = kernels.forward_few if few else kernels.forward_many
     code = kernels.ACTIVATIONS[reservoir.activation]
-    kernels.forward(place, value, reservoir.leak.astype(dtype), code, batch.active, batch.offsets, h0, F, H)
+    forward(*W_rec, reservoir.leak.astype(dtype), code, batch.active, batch.offsets, h0, F, H)
     return States(H, F, h0, X_fb)
 
 
 def first_state(reservoir: Reservoir, sequences: int, dtype: Any) -> Array:
     h0 = np.zeros(reservoir.N) if reservoir.initial_state is None else reservoir.initial_state
     return np.tile(h0.astype(dtype), (sequences, 1))
+
+
+def compressed(W_rec: Any, dtype: Any) -> tuple[Array, Array, Array]:
+    """CSR as the kernels take it: unsigned places need no check for negative ones."""
+    return W_rec.indptr.astype(np.uint32), W_rec.indices.astype(np.uint32), W_rec.data.astype(dtype)
 
 
 def padded(W_rec: Any, dtype: Any) -> tuple[Array, Array]:

@@ -20,13 +20,13 @@ from echolearn.engine import each, total
 from echolearn.gradients import Gradients, error_wrt_states, select_gradient
 from echolearn.readout import Sums
 from echolearn.reservoir import Reservoir, spectral_radius_of
-from echolearn.sequences import Batch, Data, Selection, dealt, groups
+from echolearn.sequences import Batch, Data, Selection, dealt, groups, shuffled
 from echolearn.states import States, run
 
 Array = NDArray[Any]
 
 FRAMES = 4096  # frames worked on at once in a pass over the data (never less than one sequence)
-PARTS = 4  # piles a mini-batch is dealt into, one a thread at a time
+PARTS = 2  # piles a mini-batch is dealt into, one a thread; each runs its sequences side by side
 TURNOVER = 1.8  # how often an epoch replaces the running sums (see `running`)
 BACKOFFS = 3  # how often a diverged epoch is tried again with a smaller step
 
@@ -228,12 +228,10 @@ class Learner:
             self.sums = collect(self.reservoir, self.data, self.task)
         if self.plan.case == 1:
             self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
-        order = self.rng.permutation(len(lengths))
-        starts = range(0, len(order), size)
+        batches = shuffled(lengths, size, self.rng)
         squared, n, norms = 0.0, 0.0, {}
-        for i, start in enumerate(starts):
-            which = order[start : start + size]
-            done = (number - 1 + i / len(starts)) / self.plan.epochs
+        for i, which in enumerate(batches):
+            done = (number - 1 + i / len(batches)) / self.plan.epochs
             result, count = self._mini_gradient(dealt(which, lengths, PARTS), lengths[which].sum() / lengths.sum())
             norms = self._update(result.gradients, self.step_size * (1 - 0.95 * done))
             squared, n = squared + result.squared, n + count
@@ -242,18 +240,19 @@ class Learner:
     def _mini_gradient(self, piles: list[Array], share: float) -> tuple[Slope, float]:
         """States of a mini-batch, then U from the running sums with it, then the gradient at that U."""
         reservoir, task = self.reservoir, self.task
+        assert self.sums is not None
+        product = readout.product_precision(self.sums, self.plan.ridge, self.data.dtype)
 
         def see(which: Array) -> tuple[Batch, Any, Sums]:
             batch = self.data.batch(which)
             seen = observed(reservoir, task, batch)
-            return batch, seen, readout.sums(seen[0], seen[1], self.data.n_out)
+            return batch, seen, readout.sums(seen[0], seen[1], self.data.n_out, product)
 
         looked = list(each(see, piles))
         fresh = looked[0][2]
         for _, _, more in looked[1:]:
             fresh += more
         count = fresh.n
-        assert self.sums is not None
         self.sums = running(self.sums, fresh, share)
         U = self.U if self.plan.case == 1 else readout.solve(self.sums, self.plan.ridge, intercept=True)
         assert U is not None
@@ -375,7 +374,8 @@ def _try_epoch(
             row: dict[str, float] = {"epoch": number, "error": facts.pop("error")}
             if score is not None:
                 row["valid_error"] = score(learner.reservoir, learner.readout())
-            row["spectral_radius"] = spectral_radius_of(learner.reservoir.W_rec)
+            if number % max(1, learner.plan.epochs // 50) == 0:  # fifty points draw the curve; more would cost
+                row["spectral_radius"] = spectral_radius_of(learner.reservoir.W_rec, tol=1e-4)
             return {**row, **facts, "step_size": learner.step_size}
         except (FloatingPointError, np.linalg.LinAlgError) as problem:
             record.backoffs += 1
