@@ -117,7 +117,7 @@ def _utterance(corpus: Corpus, table: Mapping[str, Any], cells: Mapping[str, Any
     caption = (
         f"{kind}, test utterance {corpus.utterances[k]}. From above: its spectrogram with the phones said; states of "
         f"{spoken.states.shape[1]} of the {int(units):,} units, slow ones below, fast ones above; how likely the "
-        f"network holds each phone at each moment ({report.TITLES[column].long}), with boxes around what was really said."
+        f"network holds each phone at each moment ({report.TITLES[column].long}), boxes around what was said."
     )
     return report.Figure("One utterance", caption, plots.utterance(spoken), wide=True)
 

@@ -15,7 +15,7 @@ from echolearn.experiments.cells import Parts, Shelf, fingerprint_with, fit, pla
 from echolearn.speech.corpus import Corpus
 from echolearn.storage import write_atomically
 
-DEMO_FRAMES = 40_000
+DEMO_FRAMES = 25_000
 FULL_FRAMES = 1_124_823
 FULL_UNITS = (100, 500, 2_000, 10_000, 30_000)
 FULL_EPOCHS = 40
@@ -52,7 +52,7 @@ class Plan:
 
     units: tuple[int, ...] = (100, 500)
     seeds: int = 1
-    epochs: int = 20
+    epochs: int = 30
     targets: str = "all"
     gradient: str = "exact"
     columns: tuple[str, ...] = tuple(COLUMNS)
@@ -64,7 +64,8 @@ class Plan:
         changes: dict[str, Any] = {"random_state": cell.seed, **column.changes}
         if not column.paper:
             return ESNClassifier(cell.units, **{**changes, **self.ours, **column.changes})
-        changes["epochs"] = self.epochs
+        if changes["learn"] != "none":  # a fixed network is the same however long the others learn
+            changes["epochs"] = self.epochs
         if changes.get("lookback") is not None:
             changes |= {"targets": self.targets, "gradient": self.gradient}
         return ESNClassifier.paper(cell.units, **{**changes, **self.paper, **column.changes})

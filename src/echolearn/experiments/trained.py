@@ -86,7 +86,7 @@ def evaluate(model: ESNClassifier, corpus: Corpus, part: str) -> dict[str, Any]:
     unknown = sorted({str(s) for s in np.unique(said)} - set(model.classes_.tolist()))
     if len(unknown) == len(np.unique(said)):
         raise ValueError(
-            f"the model knows none of the corpus's states: it has {model.classes_[0]}, ..., the corpus {unknown[0]}, ..."
+            f"the model knows none of the corpus's states: it knows {model.classes_[0]}, ..., here are {unknown[0]}, ..."
         )
     heard = np.concatenate(model.predict(X))
     phones = list(dict.fromkeys(split_state(str(s))[0] for s in [*corpus.state_names, *model.classes_]))
@@ -131,8 +131,11 @@ def heard_files(paths: Sequence[Path]) -> tuple[list[str], list[Array]]:
             problems.append(Problem(str(path), f"holds {len(samples)} samples, a frame needs {WINDOW}"))
             continue
         X.append(with_context(normalised(with_differences(mfcc(samples)))))
+    names = [path.with_suffix("").as_posix().lstrip("/.") for path in paths]
+    twice = {name for name in names if names.count(name) > 1}
+    problems += [Problem(name, "is given twice; a label file names each utterance once") for name in sorted(twice)]
     raise_any(problems)
-    return [path.with_suffix("").as_posix().replace("/", "_").lstrip("_.") for path in paths], X
+    return names, X
 
 
 def write_predictions(model: ESNClassifier, names: Sequence[str], X: Sequence[Array], out: Path) -> None:
