@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
-from smallcorpus import STATES, write
 
 from echolearn import configuration, display, report
 from echolearn.cli import main
 from echolearn.experiments import table1
 from echolearn.experiments.table1 import Cell, Plan
+from smallcorpus import STATES, write
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from smallcorpus import write
 
 from echolearn import plots, report
 from echolearn.experiments import portraits, table1
 from echolearn.experiments.table1 import PAPER_TIMIT, Plan
 from echolearn.speech.corpus import open_corpus
+from smallcorpus import write
 
 
 def entry(error: float, **more: Any) -> dict[str, Any]:

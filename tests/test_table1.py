@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from smallcorpus import arrays, write
 
 from echolearn.experiments import cells, table1
 from echolearn.experiments.table1 import COLUMNS, PAPER_TIMIT, Cell, Plan
 from echolearn.speech.corpus import Corpus, open_corpus
+from smallcorpus import arrays, write
 
 SMALL = Plan(units=(8, 12), epochs=3, ours={"epochs": 3})
 
