@@ -175,7 +175,7 @@ def main() -> None:
 @main.command()
 @corpus_options
 @click.option("--units", callback=_whole_numbers, help="Hidden units, one row each.  [default: 100,500]")
-@click.option("--epochs", type=click.IntRange(min=1), help="Epochs of the paper's columns.  [default: 30]")
+@click.option("--epochs", type=click.IntRange(min=1), help="Epochs of the paper's columns.  [default: 20]")
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Seeds to average over.")
 @click.option("--targets", type=click.Choice(["all", "last"]), default="all", show_default=True,
               help="last: only each block's last frame teaches, as the paper has it.")  # fmt: skip

@@ -18,6 +18,7 @@ from rich.text import Text
 from echolearn.progress import clock
 
 EVERY = 5.0  # seconds between two plain lines about the same thing
+KNOWN_FROM = 0.01  # of the work: before that the first compilation and the like hide how fast it goes
 
 Cell = Any  # experiments.table1.Cell: importing it would import all of NumPy
 Rows = Mapping[Any, Mapping[str, Any]]
@@ -28,6 +29,7 @@ class TimeLeft:
 
     def __init__(self, work: Mapping[Cell, float], now: Callable[[], float] = time.perf_counter):
         self.left, self.now = dict(work), now
+        self.whole = sum(work.values())
         self.done = self.seconds = 0.0
         self.cell: Cell = None
         self.share, self.first, self.started = 0.0, 0.0, 0.0
@@ -59,7 +61,7 @@ class TimeLeft:
             own = self.left[self.cell]
             done, left = done + (self.share - self.first) * own, left - self.share * own
             seconds += (self.now() - self.started) if self.share > self.first else 0.0
-        return left * seconds / done if done > 0 and seconds > 0 else None
+        return left * seconds / done if done > KNOWN_FROM * self.whole and seconds > 0 else None
 
 
 def about(seconds: float | None) -> str:
@@ -98,8 +100,7 @@ class Lines:
         self.left.epoch(int(row["epoch"]), self.epochs)
         if time.perf_counter() - self.spoke >= EVERY:
             self.spoke = time.perf_counter()
-            table = about(self.left.of_table())
-            self.say(f"    {epoch_words(row, self.epochs)}  {about(self.left.of_cell())} (table: {table})")
+            self.say(f"    {epoch_words(row, self.epochs)}  {about(self.left.of_cell())}{self.of_table()}")
 
     def finish(self, cell: Cell, result: Mapping[str, Any], kept: bool) -> None:
         self.left.finish(cell, kept)
@@ -107,8 +108,11 @@ class Lines:
         if kept:
             self.say(f"[{self.number}/{self.count}] {self.name(cell)}: kept from before, {error_words(result)}")
         else:
-            table = about(self.left.of_table()) if self.number < self.count else "complete"
-            self.say(f"    {error_words(result)}  {result['seconds']:.1f} s  (table: {table})")
+            self.say(f"    {error_words(result)}  {result['seconds']:.1f} s{self.of_table()}")
+
+    def of_table(self) -> str:
+        left = about(self.left.of_table()) if self.number < self.count else "complete"
+        return f"  (table: {left})" if left else ""
 
     def name(self, cell: Cell) -> str:
         seed = f", seed {cell.seed}" if cell.seed else ""

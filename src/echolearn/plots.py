@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 matplotlib.use("svg")  # no window, no display
 from matplotlib import pyplot as plt
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 Array = NDArray[Any]
 
@@ -148,6 +148,7 @@ def learning(panels: Mapping[str, Sequence[Curve]]) -> str:
                 axes.plot(np.arange(1, len(curve.y) + 1), curve.y, color=SERIES[k], label=curve.label)
             axes.set_title(title)
             axes.set_xlabel("epoch")
+            axes.yaxis.set_major_locator(MaxNLocator(6, integer=False, steps=[1, 2, 5, 10]))
             axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         handles, labels = grid[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, -0.15), ncols=3)
@@ -157,10 +158,10 @@ def learning(panels: Mapping[str, Sequence[Curve]]) -> str:
 def eigenvalues(spectra: Sequence[Spectrum]) -> str:
     """The eigenvalues of W_rec in the complex plane, as drawn and as learned."""
     with _style("eigenvalues"):
-        figure, grid = plt.subplots(1, len(spectra), figsize=(4.2 * len(spectra), 4.3), squeeze=False)
+        figure, grid = plt.subplots(1, len(spectra), figsize=(4.8 * len(spectra), 4.9), squeeze=False)
         for axes, one in zip(grid[0], spectra, strict=True):
-            for values, colour, label in ((one.before, MUTED, "as drawn"), (one.after, SERIES[0], "learned")):
-                axes.scatter(values.real, values.imag, s=9, color=colour, alpha=0.65, lw=0, label=label)
+            for values, colour, label in ((one.before, SERIES[1], "as drawn"), (one.after, SERIES[0], "learned")):
+                axes.scatter(values.real, values.imag, s=7, color=colour, alpha=0.6, lw=0, label=label)
                 radius = np.abs(values).max()
                 axes.add_patch(plt.Circle((0, 0), radius, fill=False, color=colour, lw=1, ls=":"))
             axes.set_aspect("equal")
@@ -168,7 +169,7 @@ def eigenvalues(spectra: Sequence[Spectrum]) -> str:
             axes.set_xlabel("real part")
         grid[0][0].set_ylabel("imaginary part")
         handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, -0.06), ncols=2, markerscale=2.5)
+        figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, -0.04), ncols=2, markerscale=2.5)
         return _svg(figure, "eigenvalues")
 
 

@@ -108,23 +108,29 @@ def best_cell(cells: Mapping[str, Any]) -> str:
 
 
 def _utterance(corpus: Corpus, table: Mapping[str, Any], cells: Mapping[str, Any], model: Any) -> report.Figure:
-    which = corpus.which("test")
-    k = min(which, key=lambda k: (_off(len(corpus.labels[k])), k))
     name = best_cell(cells)
-    spoken = _spoken(corpus, k, model(name))
+    network = model(name)
+    k = typical(corpus, network, cells[name]["test_error"])
+    spoken = _spoken(corpus, k, network)
     column, units, _ = name.split("-")
     kind = "Synthetic speech" if table["synthetic"] else "Speech"
     caption = (
-        f"{kind}, test utterance {corpus.utterances[k]}. From above: its spectrogram with the phones said; states of "
+        f"{kind}, test utterance {corpus.utterances[k]} (its error is about that of all). From above: its spectrogram with the phones said; states of "
         f"{spoken.states.shape[1]} of the {int(units):,} units, slow ones below, fast ones above; how likely the "
         f"network holds each phone at each moment ({report.TITLES[column].long}), boxes around what was said."
     )
     return report.Figure("One utterance", caption, plots.utterance(spoken), wide=True)
 
 
-def _off(frames: int) -> int:
+def typical(corpus: Corpus, network: ESNClassifier, error: float) -> int:
+    """Of the test utterances nearest to the wanted length, the one whose error is nearest to that of all."""
     low, high = SPOKEN_FRAMES
-    return max(low - frames, frames - high, 0)
+    off = {k: max(low - len(corpus.labels[k]), len(corpus.labels[k]) - high, 0) for k in corpus.which("test")}
+    fitting = [k for k in off if off[k] == min(off.values())]
+    names = np.array(corpus.state_names)
+    heard = network.predict([corpus.features[k] for k in fitting])
+    errors = [float(np.mean(h != names[corpus.labels[k]])) for k, h in zip(fitting, heard, strict=True)]
+    return fitting[int(np.argmin(np.abs(np.array(errors) - error)))]
 
 
 def _spoken(corpus: Corpus, k: int, network: ESNClassifier) -> plots.Spoken:

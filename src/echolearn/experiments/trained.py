@@ -86,7 +86,7 @@ def evaluate(model: ESNClassifier, corpus: Corpus, part: str) -> dict[str, Any]:
     unknown = sorted({str(s) for s in np.unique(said)} - set(model.classes_.tolist()))
     if len(unknown) == len(np.unique(said)):
         raise ValueError(
-            f"the model knows none of the corpus's states: it knows {model.classes_[0]}, ..., here are {unknown[0]}, ..."
+            f"the model knows none of the corpus's states: it knows {model.classes_[0]}, here is {unknown[0]}"
         )
     heard = np.concatenate(model.predict(X))
     phones = list(dict.fromkeys(split_state(str(s))[0] for s in [*corpus.state_names, *model.classes_]))
