@@ -77,7 +77,8 @@ def solve(s: Sums, mu: float, *, intercept: bool) -> Array:
         factor = linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
         U = linalg.cho_solve(factor, Q, check_finite=False)
         pivots = np.abs(np.diagonal(factor[0]))
-        if mu == 0 and pivots.min() <= 1e-7 * pivots.max():
+        # LAPACK may pass NaN through without a word, so the pivots are asked for finite numbers too.
+        if not np.isfinite(pivots).all() or (mu == 0 and pivots.min() <= 1e-7 * pivots.max()):
             raise linalg.LinAlgError
     except linalg.LinAlgError:
         U = _solve_ill_conditioned(G, Q, mu)
