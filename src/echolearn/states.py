@@ -92,7 +92,7 @@ def free_run(reservoir: Reservoir, batch: Batch, U: Array, direct: bool, fed_bac
     next step's input. `fed_back` turns outputs into what the teacher's targets stood for."""
     assert reservoir.W_fb is not None
     dtype = batch.X.dtype
-    f = {"sigmoid": lambda z: 1 / (1 + np.exp(-z)), "tanh": np.tanh, "relu": lambda z: np.maximum(z, 0),
+    f = {"sigmoid": lambda z: 0.5 + 0.5 * np.tanh(0.5 * z), "tanh": np.tanh, "relu": lambda z: np.maximum(z, 0),
          "identity": lambda z: z}[reservoir.activation]
     drive = batch.X @ reservoir.W.astype(dtype)
     if reservoir.bias is not None:
