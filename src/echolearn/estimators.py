@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from echolearn import readout, settings, softmax, training
+from echolearn.checkpoints import Checkpoint, fingerprint
 from echolearn.door import Given, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
 from echolearn.progress import Progress
@@ -40,7 +43,13 @@ class _ESN(BaseEstimator):
             raise ValueError("targets='last' needs a target a step; y has one a sequence. Use targets='all'.")
 
     def _fit(
-        self, X: Any, y: Any, lengths: Any, validation: tuple[Any, Any] | None, callback: Callback | None
+        self,
+        X: Any,
+        y: Any,
+        lengths: Any,
+        validation: tuple[Any, Any] | None,
+        callback: Callback | None,
+        checkpoint: str | PathLike[str] | None,
     ) -> Self:
         settings.check(self.get_params(deep=False))
         given = self._open(X, lengths, fitting=True)
@@ -55,7 +64,8 @@ class _ESN(BaseEstimator):
         if held_out is None:
             train, held_out = split(data, self.validation_fraction, self.washout, rng_split)
         with one_blas_thread():
-            interrupted = self._learn(train, held_out, callback, rng_weights, rng_order)
+            kept = None if checkpoint is None else self._checkpoint(Path(checkpoint), data, held_out)
+            interrupted = self._learn(train, held_out, callback, kept, rng_weights, rng_order)
             self._fit_readout(train, held_out if validation is None else None, held_out, rng_readout)
         if interrupted:
             raise KeyboardInterrupt
@@ -78,6 +88,12 @@ class _ESN(BaseEstimator):
         if per_step != self.per_step_:
             raise ValueError("validation: its y must be of the same kind as y (an entry a step, or one a sequence).")
         return Data(given.X, self._encode(entries, fitting=False), self._classes, per_step, np.dtype(self.dtype))
+
+    def _checkpoint(self, folder: Path, data: Data, held_out: Data | None) -> Checkpoint:
+        """Settings that do not touch the result may differ between the fits that share a checkpoint."""
+        about = {k: v for k, v in self.get_params(deep=False).items() if k not in ("verbose", "initial_state")}
+        about |= {"data": fingerprint(data), "held_out": None if held_out is None else fingerprint(held_out)}
+        return Checkpoint(folder, {"estimator": type(self).__name__, **about})
 
     @property
     def _task(self) -> training.Task:
@@ -109,6 +125,7 @@ class _ESN(BaseEstimator):
         train: Data,
         held_out: Data | None,
         callback: Callback | None,
+        checkpoint: Checkpoint | None,
         rng_weights: np.random.Generator,
         rng_order: np.random.Generator,
     ) -> bool:
@@ -152,6 +169,7 @@ class _ESN(BaseEstimator):
                 rng=rng_order,
                 score=score,
                 on_epoch=progress.epoch,
+                checkpoint=checkpoint,
             )
         return interrupted
 
@@ -366,11 +384,13 @@ class ESNClassifier(ClassifierMixin, _ESN):  # type: ignore[misc]
         lengths: Any = None,
         validation: tuple[Any, Any] | None = None,
         callback: Callback | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> Self:
         """X: (steps, features), or a list of such arrays, or one with `lengths`; y: a label a step, or one a
         sequence. `validation=(X, y)` decides on stopping and strengths instead of held-back sequences.
-        `callback(row)` is called after each epoch; return True to stop."""
-        return self._fit(X, y, lengths, validation, callback)
+        `callback(row)` is called after each epoch; return True to stop. `checkpoint`: a folder where the state
+        after each epoch is kept; the same fit, started again, goes on from there and ends in the same bits."""
+        return self._fit(X, y, lengths, validation, callback, checkpoint)
 
     @property
     def _classes(self) -> int:
@@ -397,7 +417,7 @@ class ESNClassifier(ClassifierMixin, _ESN):  # type: ignore[misc]
         return numbers
 
     def _loss(self, Y: Array, T: Array) -> float:
-        return float((Y.argmax(axis=1) != T.argmax(axis=1)).sum())
+        return float((Y.argmax(axis=1) != T).sum())
 
     def _fed_back(self, Y: Array) -> Array:
         return softmax.probabilities(Y) if self.readout == "softmax" else Y
@@ -498,10 +518,12 @@ class ESNRegressor(RegressorMixin, _ESN):  # type: ignore[misc]
         lengths: Any = None,
         validation: tuple[Any, Any] | None = None,
         callback: Callback | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> Self:
         """X: (steps, features), or a list of such arrays, or one with `lengths`; y: values a step (steps,) or
-        (steps, outputs), or one value or vector a sequence. `validation` and `callback` as in ESNClassifier."""
-        return self._fit(X, y, lengths, validation, callback)
+        (steps, outputs), or one value or vector a sequence. `validation`, `callback` and `checkpoint` as in
+        ESNClassifier."""
+        return self._fit(X, y, lengths, validation, callback, checkpoint)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,7 +7,7 @@ theorem), and with R = H_c U - T
 
     dE/dH = 2 R U_h'                                   U_h: the rows of U that act on H,
 
-which is -A' of the paper's eq. 21 for any mu, without its K × K matrix T'T. From there the chain rule runs
+which is -A' of the paper's eq. 30 for any mu, without its K × K matrix T'T. From there the chain rule runs
 back through h_t = (1 - a) h_{t-1} + a f(z_t), z_t = W'x_t + W_rec h_{t-1} + W_fb y_{t-1} + b:
 
     delta_t = dE/dh_t + (1 - a) delta_{t+1} + W_rec' Z_{t+1},      Z_t = a f'(z_t) delta_t
@@ -138,9 +138,9 @@ def loss_and_gradients(
     states = run(reservoir, batch)
     H_c = select.take(readout.stack(states.H, batch.X, direct=direct, intercept=False))
     T_used = select.take(batch.T) if pooling is None else batch.T
-    s = readout.sums(H_c, T_used)
+    s = readout.sums(H_c, T_used, T_used.shape[1])
     U = readout.solve(s, ridge, intercept=False)
-    dE_dH = select.put(error_wrt_states(H_c @ U.astype(dtype) - T_used, U[: reservoir.N].astype(dtype)))
+    dE_dH = select.put(error_wrt_states(readout.residual(H_c @ U.astype(dtype), T_used), U[: reservoir.N].astype(dtype)))
     g = select_gradient(gradient)(reservoir, batch, states, dE_dH, lookback=lookback, washout=washout)
     pattern = (g.W_rec, reservoir.W_rec.indices, reservoir.W_rec.indptr)
     return LossAndGradients(

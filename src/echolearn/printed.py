@@ -1,7 +1,7 @@
-"""The paper's own gradient formulas, as printed (eq. 16-18, 25, 26), kept for comparison.
+"""The paper's own gradient formulas, as printed (eq. 34, 35, 41, 42), kept for comparison.
 
-They depart from the true gradient (docs/derivation.md has the measured table): in eq. 18 W_rec' multiplies
-the slope σ'_i instead of C_{i+1}; in eq. 25 the leading minus is lost, the result is transposed, and powers of
+They depart from the true gradient (docs/derivation.md has the measured table): in eq. 35 W_rec' multiplies
+the slope σ'_i instead of C_{i+1}; in eq. 41 the leading minus is lost, the result is transposed, and powers of
 W_rec stand on the wrong side. They know neither leak nor feedback. Here σ' is the activation's own slope.
 """
 
@@ -25,7 +25,7 @@ Array = NDArray[Any]
 def through_time(
     reservoir: Reservoir, batch: Batch, states: States, dE_dH: Array, *, lookback: int | None, washout: int
 ) -> Gradients:
-    """Eq. 17 and 25 for every frame that carries an error, n being its place in its block.
+    """Eq. 34 and 41 for every frame that carries an error, n being its place in its block.
 
     dE/dH (K, N) is -A', up to the paper's convention. A block's frames with an error at place n are the
     columns of H_n; the frames at the places before are H_{n-1} ... H_1, and the state before the block H_0.
@@ -52,7 +52,7 @@ def through_time(
         t, s = steps[last], sequence[last]
         rows = [batch.offsets[t - n + i] + s for i in range(n + 1)]  # frames at places 1 ... n of the paper
         H_0 = np.where((t - n > 0)[:, None], H[batch.offsets[np.maximum(t - n - 1, 0)] + s], states.h0[s])
-        # eq. 18:  C_n = σ'_n ∘ A,  C_i = [σ'_i W_rec'] ∘ C_{i+1};   eq. 17:  dE/dW = -Σ X_i C_i
+        # eq. 35:  C_n = σ'_n ∘ A,  C_i = [σ'_i W_rec'] ∘ C_{i+1};   eq. 34:  dE/dW = -Σ X_i C_i
         C = slope[rows[n]] * A[rows[n]]
         dE_dW -= X[rows[n]].T @ C
         dE_db -= C.sum(axis=0)
@@ -60,7 +60,7 @@ def through_time(
             C = (W_rec @ slope[rows[i]].T).T * C
             dE_dW -= X[rows[i]].T @ C
             dE_db -= C.sum(axis=0)
-        # eq. 26:  C_n = σ'_n ∘ A,  C_i = σ'_i ∘ C_{i+1};   eq. 25:  dE/dW_rec = Σ W_rec^{n-i} H_{i-1} C_i
+        # eq. 42:  C_n = σ'_n ∘ A,  C_i = σ'_i ∘ C_{i+1};   eq. 41:  dE/dW_rec = Σ W_rec^{n-i} H_{i-1} C_i
         Cs = [slope[rows[n]] * A[rows[n]]]
         for i in range(n - 1, -1, -1):
             Cs.append(slope[rows[i]] * Cs[-1])

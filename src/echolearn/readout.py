@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, sparse
 
 Array = NDArray[Any]
 
@@ -51,17 +51,32 @@ def stack(H: Array, X: Array, *, direct: bool, intercept: bool) -> Array:
     return np.hstack(parts) if len(parts) > 1 else H
 
 
-def sums(H_c: Array, T: Array) -> Sums:
-    """H_c (K, M), T (K, n_out)."""
+def sums(H_c: Array, T: Array, n_out: int) -> Sums:
+    """H_c (K, M); T (K, n_out), or class numbers (K,) that stand for rows with a single 1."""
     H_c = H_c.astype(np.float64, copy=False)
+    if T.ndim == 1:
+        rows = np.arange(len(T))
+        one_hot = sparse.csr_array((np.ones(len(T)), (T, rows)), shape=(n_out, len(T)))
+        return Sums(H_c.T @ H_c, np.asarray(one_hot @ H_c).T, float(len(T)), float(len(T)))
     T = T.astype(np.float64, copy=False)
     return Sums(H_c.T @ H_c, H_c.T @ T, float(np.vdot(T, T)), float(len(H_c)))
+
+
+def residual(Y: Array, T: Array) -> Array:
+    """R = Y - T, in place of Y; T as for `sums`."""
+    if T.ndim == 1:
+        Y[np.arange(len(T)), T] -= 1
+    else:
+        Y -= T
+    return Y
 
 
 def _centred(s: Sums) -> tuple[Array, Array]:
     """G and Q without the last column of ones, as seen after its weight (unpenalised) is eliminated."""
     mean = s.G[-1, :-1] / s.G[-1, -1]
-    return s.G[:-1, :-1] - np.outer(mean, s.G[-1, :-1]), s.Q[:-1] - np.outer(mean, s.Q[-1])
+    G = np.outer(mean, s.G[-1, :-1])
+    np.subtract(s.G[:-1, :-1], G, out=G)
+    return G, s.Q[:-1] - np.outer(mean, s.Q[-1])
 
 
 def _with_intercept(U: Array, s: Sums) -> Array:
@@ -70,18 +85,18 @@ def _with_intercept(U: Array, s: Sums) -> Array:
 
 def solve(s: Sums, mu: float, *, intercept: bool) -> Array:
     """Eq. 9: U = (G + mu I)^-1 Q (M, n_out). An intercept (last row) is not penalised."""
-    G, Q = _centred(s) if intercept else (s.G, s.Q)
-    A = G.copy()
-    A.flat[:: len(A) + 1] += mu
+    G, Q = _centred(s) if intercept else (s.G.copy(), s.Q)
+    G.flat[:: len(G) + 1] += mu
     try:
-        factor = linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        # G.T is G, and in LAPACK's order: no copy is made
+        factor = linalg.cho_factor(G.T, lower=True, overwrite_a=True, check_finite=False)
         U = linalg.cho_solve(factor, Q, check_finite=False)
         pivots = np.abs(np.diagonal(factor[0]))
         # LAPACK may pass NaN through without a word, so the pivots are asked for finite numbers too.
         if not np.isfinite(pivots).all() or (mu == 0 and pivots.min() <= 1e-7 * pivots.max()):
             raise linalg.LinAlgError
     except linalg.LinAlgError:
-        U = _solve_ill_conditioned(G, Q, mu)
+        U = _solve_ill_conditioned(_centred(s)[0] if intercept else s.G, Q, mu)
     return _with_intercept(U, s) if intercept else U
 
 

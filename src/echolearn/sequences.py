@@ -21,8 +21,8 @@ Array = NDArray[Any]
 class Batch:
     """Sequences packed together.
 
-    X (K, n_in) and, where there are targets, T (K, n_out), or (B, n_out) for one target a sequence, in the
-    packed order; order (B,): which of the caller's sequences each one is; lengths (B,), falling;
+    X (K, n_in) and, where there are targets, T in the packed order: (K, n_out), or (B, n_out) for one target a
+    sequence, or class numbers (K,) or (B,); order (B,): which of the caller's sequences each one is; lengths (B,), falling;
     active (steps,): how many still run at step t; offsets (steps,): the first row of step t.
     """
 
@@ -52,7 +52,7 @@ class Batch:
 
 
 def pack(X: Sequence[Array], dtype: Any, T: Sequence[Array] | None = None, per_step: bool = True) -> Batch:
-    """Sequences of (steps, n_in) into one batch; T alike, or one row a sequence."""
+    """Sequences of (steps, n_in) into one batch; T alike (whole numbers are classes), or one row a sequence."""
     lengths = np.array([len(x) for x in X])
     order = np.argsort(-lengths, kind="stable")
     lengths = lengths[order]
@@ -63,10 +63,11 @@ def pack(X: Sequence[Array], dtype: Any, T: Sequence[Array] | None = None, per_s
         batch.X[batch.rows(s)] = X[which]
     if T is None:
         return batch
+    kind = np.int64 if np.asarray(T[0]).dtype.kind in "iu" else dtype
     if not per_step:
-        packed = np.stack([T[which] for which in order]).astype(dtype)
+        packed = np.stack([T[which] for which in order]).astype(kind)
     else:
-        packed = np.empty((batch.frames, T[0].shape[1]), dtype)
+        packed = np.empty((batch.frames, *T[0].shape[1:]), kind)
         for s, which in enumerate(order):
             packed[batch.rows(s)] = T[which]
     return Batch(batch.X, order, lengths, active, offsets, packed)
@@ -174,8 +175,7 @@ class Data:
         return self.classes or int(np.shape(self.y[0])[-1])
 
     def batch(self, which: Sequence[int] | Array) -> Batch:
-        T = [self.y[i] if self.classes is None else one_hot(self.y[i], self.classes, self.dtype) for i in which]
-        return pack([self.X[i] for i in which], self.dtype, T, self.per_step)
+        return pack([self.X[i] for i in which], self.dtype, [self.y[i] for i in which], self.per_step)
 
     def subset(self, which: Sequence[int] | Array) -> Data:
         return Data(
@@ -183,11 +183,10 @@ class Data:
         )
 
 
-def one_hot(labels: Any, classes: int, dtype: Any) -> Array:
-    """Class numbers (...,) to target rows (..., classes)."""
-    labels = np.asarray(labels)
-    out = np.zeros((*labels.shape, classes), dtype)
-    np.put_along_axis(out, labels[..., None], 1, axis=-1)
+def one_hot(labels: Array, classes: int, dtype: Any) -> Array:
+    """Class numbers (K,) to target rows (K, classes)."""
+    out = np.zeros((len(labels), classes), dtype)
+    out[np.arange(len(labels)), labels] = 1
     return out
 
 

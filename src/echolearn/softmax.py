@@ -18,7 +18,7 @@ from scipy import linalg
 
 from echolearn import training
 from echolearn.engine import each, total
-from echolearn.readout import Sums
+from echolearn.readout import Sums, residual
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data, groups
 
@@ -100,7 +100,7 @@ def mini_batches(
 
     def part(which: Array) -> tuple[Array, Array]:
         H_c, T, _, _ = training.observed(reservoir, task, data.batch(which))
-        return H_c, T.argmax(axis=1)
+        return H_c, T
 
     frames = 4 * FRAMES if task.pooling is None else 4 * FRAMES * int(np.ceil(data.lengths.mean()))
     while True:
@@ -122,9 +122,7 @@ def probabilities(logits: Array) -> Array:
 
 
 def _residual(logits: Array, labels: Array) -> Array:
-    P = probabilities(logits)
-    P[np.arange(len(P)), labels] -= 1
-    return P
+    return residual(probabilities(logits), labels)
 
 
 def cross_entropy(reservoir: Reservoir, data: Data, task: training.Task, V: Array) -> float:
@@ -133,7 +131,7 @@ def cross_entropy(reservoir: Reservoir, data: Data, task: training.Task, V: Arra
     def part(which: Array) -> tuple[float, int]:
         H_c, T, _, _ = training.observed(reservoir, task, data.batch(which))
         P = probabilities((H_c @ V.astype(H_c.dtype)).astype(np.float64))
-        return -float(np.log(np.maximum(P[T.astype(bool)], 1e-300)).sum()), len(T)
+        return -float(np.log(np.maximum(P[np.arange(len(T)), T], 1e-300)).sum()), len(T)
 
     parts = list(each(part, groups(data.lengths, training.FRAMES)))
     return sum(e for e, _ in parts) / sum(n for _, n in parts)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from echolearn import kernels
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Batch, pack, unpack
+from echolearn.sequences import Batch, one_hot, pack, unpack
 
 Array = NDArray[Any]
 
@@ -38,7 +38,8 @@ def run(reservoir: Reservoir, batch: Batch) -> States:
     if reservoir.W_fb is not None:
         if batch.T is None:
             raise ValueError("this reservoir has feedback weights W_fb: give the targets T that are fed back.")
-        X_fb = batch.before(batch.T)
+        T = batch.T if batch.T.ndim == 2 else one_hot(batch.T, reservoir.W_fb.shape[1], dtype)
+        X_fb = batch.before(T)
         F += X_fb @ reservoir.W_fb.T.astype(dtype)
     if reservoir.bias is not None:
         F += reservoir.bias.astype(dtype)

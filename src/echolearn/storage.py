@@ -21,7 +21,6 @@ from safetensors.numpy import save as to_bytes
 from scipy import sparse
 
 from echolearn.reservoir import Reservoir
-from echolearn.training import History
 
 Array = NDArray[Any]
 
@@ -39,11 +38,16 @@ class ModelFileError(ValueError):
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to `path`, atomically."""
-    tensors = {name: _plain(value) for name, value in _tensors(estimator).items() if value is not None}
-    facts = _facts(estimator, tensors)
+    tensors = {name: value for name, value in _tensors(estimator).items() if value is not None}
+    write_tensors(Path(path), tensors, _facts(estimator, tensors), FORMAT)
+
+
+def write_tensors(path: Path, tensors: dict[str, Array], facts: dict[str, Any], kind: str) -> None:
+    """One safetensors file: arrays, and plain values with version and checksum, under the name of its kind."""
+    tensors = {name: _plain(value) for name, value in tensors.items()}
+    facts = {"format": kind, "format_version": FORMAT_VERSION, **facts}
     facts["sha256"] = _checksum(tensors, facts)
-    content = to_bytes(tensors, metadata={FORMAT: json.dumps(facts)})
-    write_atomically(Path(path), content)
+    write_atomically(path, to_bytes(tensors, metadata={kind: json.dumps(facts)}))
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -102,8 +106,6 @@ def _facts(estimator: Any, tensors: dict[str, Array]) -> dict[str, Any]:
     settings = estimator.get_params(deep=False)
     settings["initial_state"] = None  # it is a tensor
     facts = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
         "echolearn": __version__,
         "estimator": type(estimator).__name__,
         "settings": {name: _json(value) for name, value in settings.items()},
@@ -154,25 +156,28 @@ def _checksum(tensors: dict[str, Array], facts: dict[str, Any]) -> str:
 def load(path: str | os.PathLike[str]) -> Any:
     """A fitted estimator from a file that `save` wrote; anything else is refused with ModelFileError."""
     path = Path(path)
-    tensors, facts = _read(path)
+    tensors, facts = read_tensors(path, FORMAT, TENSORS)
     try:
         return _rebuild(tensors, facts)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
         raise ModelFileError(f"{path} is not a model this version understands: {problem}") from problem
 
 
-def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+def read_tensors(
+    path: Path, kind: str, allowed: dict[str, int] | None = None
+) -> tuple[dict[str, Array], dict[str, Any]]:
+    """What `write_tensors` wrote, whole and unchanged; `allowed` names the arrays there may be, with their ndim."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {path}.")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
-            if FORMAT not in metadata:
-                raise ModelFileError(f"{path} is a safetensors file, but not an echolearn model.")
-            facts = json.loads(metadata[FORMAT])
+            if kind not in metadata:
+                raise ModelFileError(f"{path} is a safetensors file, but not an {kind} file.")
+            facts = json.loads(metadata[kind])
             names = set(file.keys())
-            if not isinstance(facts, dict) or not names <= set(TENSORS):
-                raise ModelFileError(f"{path} holds parts that no echolearn model has: {sorted(names)}.")
+            if not isinstance(facts, dict) or (allowed is not None and not names <= set(allowed)):
+                raise ModelFileError(f"{path} holds parts that no {kind} file has: {sorted(names)}.")
             if facts.get("format_version") != FORMAT_VERSION:
                 raise ModelFileError(
                     f"{path} has format version {facts.get('format_version')!r}; this echolearn reads version "
@@ -180,17 +185,18 @@ def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
                 )
             tensors = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as problem:
-        raise ModelFileError(f"{path} is damaged, cut short, or not an echolearn model: {problem}") from problem
+        raise ModelFileError(f"{path} is damaged, cut short, or not an {kind} file: {problem}") from problem
     if facts.get("sha256") != _checksum(tensors, facts):
         raise ModelFileError(f"{path} is damaged: its checksum does not match. Take it from a backup, or save it again.")
     for name, value in tensors.items():
-        if value.ndim != TENSORS[name]:
-            raise ModelFileError(f"{path}: {name} has {value.ndim} dimensions; expected {TENSORS[name]}.")
+        if allowed is not None and value.ndim != allowed[name]:
+            raise ModelFileError(f"{path}: {name} has {value.ndim} dimensions; expected {allowed[name]}.")
     return tensors, facts
 
 
 def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
     from echolearn import estimators
+    from echolearn.training import History
 
     kinds = {"ESNClassifier": estimators.ESNClassifier, "ESNRegressor": estimators.ESNRegressor}
     settings = {name: _from_json(value) for name, value in facts["settings"].items()}

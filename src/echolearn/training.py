@@ -8,13 +8,14 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import readout, updates
+from echolearn.checkpoints import Checkpoint
 from echolearn.engine import each, total
 from echolearn.gradients import Gradients, error_wrt_states, select_gradient
 from echolearn.readout import Sums
@@ -102,7 +103,7 @@ def collect(reservoir: Reservoir, data: Data, task: Task) -> Sums:
 
     def part(which: Array) -> Sums:
         H_c, T, _, _ = observed(reservoir, task, data.batch(which))
-        return readout.sums(H_c, T)
+        return readout.sums(H_c, T, data.n_out)
 
     result: Sums = total(part, groups(data.lengths, FRAMES))
     return result
@@ -130,12 +131,12 @@ def slope(
     """The gradient of one batch's share of E at a given U; `seen` is what `observed` returned."""
     H_c, T, states, select = seen
     U = U.astype(H_c.dtype)
-    R = H_c @ U - T
+    R = readout.residual(H_c @ U, T)
     dE_dH = select.put(error_wrt_states(R, U[: reservoir.N]))
     back = select_gradient(gradient)
     gradients = back(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
     squared = float(np.vdot(R, R))
-    return Slope(gradients, squared, readout.sums(H_c, T) if with_sums else None)
+    return Slope(gradients, squared, readout.sums(H_c, T, U.shape[1]) if with_sums else None)
 
 
 def full_batch(
@@ -238,7 +239,7 @@ class Learner:
         def see(which: Array) -> tuple[Batch, Any, Sums]:
             batch = self.data.batch(which)
             seen = observed(reservoir, task, batch)
-            return batch, seen, readout.sums(seen[0], seen[1])
+            return batch, seen, readout.sums(seen[0], seen[1], self.data.n_out)
 
         looked = list(each(see, piles))
         fresh = looked[0][2]
@@ -253,6 +254,30 @@ class Learner:
         result = total(lambda x: slope(reservoir, task, self.plan.gradient, U, x[0], x[1]), looked)
         return result, count
 
+    def state(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Arrays and plain values from which `resume` goes on to the bit."""
+        number, kept = self.optimiser.state()
+        tensors = {f"weights/{name}": value for name, value in self.weights.items()}
+        for memory, values in kept.items():
+            tensors |= {f"{memory}/{name}": value for name, value in values.items()}
+        facts = {"optimiser": number, "step_size": self.step_size, "rng": self.rng.bit_generator.state}
+        if self.sums is not None:
+            tensors |= {"G": self.sums.G, "Q": self.sums.Q}
+            facts |= {"tt": self.sums.tt, "n": self.sums.n}
+        if self.U is not None:
+            tensors["U"] = self.U
+        return tensors, facts
+
+    def resume(self, tensors: dict[str, Array], facts: dict[str, Any]) -> None:
+        self.restart(updates.with_learned(self.reservoir, _under("weights", tensors)))
+        self.weights = _under("weights", tensors)  # not by way of the reservoir: a logit would be rounded
+        kept = {memory: _under(memory, tensors) for memory in ("before", "first", "second")}
+        self.optimiser = self.optimiser.resumed(facts["optimiser"], {k: v for k, v in kept.items() if v})
+        self.step_size = facts["step_size"]
+        self.rng.bit_generator.state = facts["rng"]
+        self.sums = Sums(tensors["G"], tensors["Q"], facts["tt"], facts["n"]) if "G" in tensors else None
+        self.U = tensors.get("U")
+
     def readout(self) -> Array:
         """The U that goes with the newest weights, as far as known without a pass over the data."""
         if self.sums is not None:
@@ -263,8 +288,34 @@ class Learner:
         return self.U
 
 
+def _under(folder: str, tensors: dict[str, Array]) -> dict[str, Array]:
+    return {name.split("/")[1]: value for name, value in tensors.items() if name.startswith(folder + "/")}
+
+
 def _named(norms: dict[str, float]) -> dict[str, float]:
     return {f"gradient_{name}": size for name, size in norms.items()}
+
+
+@dataclass
+class Record:
+    """How far learning has come, and the best weights so far."""
+
+    best: Reservoir
+    best_error: float = np.inf
+    best_epoch: int = 0
+    backoffs: int = 0
+    seconds: float = 0.0
+    history: History = field(default_factory=History)
+
+    @property
+    def epoch(self) -> int:
+        return len(self.history)
+
+    def note(self, row: dict[str, float], reservoir: Reservoir) -> None:
+        self.history.append(row)
+        error = row.get("valid_error", -self.epoch)  # without held-out data the newest weights count
+        if error < self.best_error:
+            self.best, self.best_error, self.best_epoch = reservoir, error, self.epoch
 
 
 def learn(
@@ -276,51 +327,88 @@ def learn(
     rng: np.random.Generator,
     score: Callable[[Reservoir, Array], float] | None = None,
     on_epoch: Callable[[dict[str, float]], object] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> tuple[Reservoir, History, bool]:
     """All epochs. `score(reservoir, U)` gives the held-out error, the smallest of which decides.
 
-    Returns the best reservoir, one row of history an epoch, and whether it was interrupted (Ctrl-C).
+    Returns the best reservoir, one row of history an epoch, and whether it was interrupted (Ctrl-C). With a
+    checkpoint, learning goes on after the last epoch kept there.
     """
     learner = Learner(reservoir, data, task, plan, rng)
-    history = History()
-    best, best_error, best_epoch, backoffs = reservoir, np.inf, 0, 0
-    started = time.perf_counter()
-    epoch = 0
+    record = Record(reservoir)
+    if checkpoint is not None:
+        _resume(learner, record, checkpoint)
+    started = time.perf_counter() - record.seconds
+    stop: object = None
     try:
-        while epoch < plan.epochs:
-            before = learner.reservoir
-            try:
-                facts = learner.epoch(epoch + 1)
-                U = learner.readout() if score is not None else None
-            except (FloatingPointError, np.linalg.LinAlgError) as problem:
-                backoffs += 1
-                if backoffs > BACKOFFS:
-                    _say(f"training stopped in epoch {epoch + 1}: {problem}, even with smaller steps. The best "
-                         "weights so far are kept. Try a smaller step_size or spectral_radius, or set clip.")
-                    break
-                learner.step_size *= 0.3
-                _say(f"epoch {epoch + 1} diverged ({problem}); tried again with step_size={learner.step_size:.3g}.")
-                learner.restart(before)
-                continue
-            epoch += 1
-            row = {"epoch": epoch, "error": facts.pop("error")}
-            if score is not None and U is not None:
-                row["valid_error"] = score(learner.reservoir, U)
-            error = row.get("valid_error", -epoch)  # without held-out data the newest weights count
-            if error < best_error:
-                best, best_error, best_epoch = learner.reservoir, error, epoch
-            row["spectral_radius"] = spectral_radius_of(learner.reservoir.W_rec)
-            row.update(facts)
-            row["step_size"] = learner.step_size
-            row["seconds"] = time.perf_counter() - started
-            history.append(row)
-            stop = on_epoch(dict(row)) if on_epoch is not None else None
-            if stop is True or (plan.patience is not None and epoch - best_epoch >= plan.patience):
+        while record.epoch < plan.epochs and stop is not True:
+            if plan.patience is not None and record.epoch - record.best_epoch >= plan.patience:
                 break
+            row = _try_epoch(learner, record, score)
+            if row is None:
+                break
+            record.seconds = row["seconds"] = time.perf_counter() - started
+            record.note(row, learner.reservoir)
+            if checkpoint is not None:
+                _keep(learner, record, checkpoint)
+            stop = on_epoch(dict(row)) if on_epoch is not None else None
     except KeyboardInterrupt:
-        return best, history, True
-    return best, history, False
+        return record.best, record.history, True
+    return record.best, record.history, False
+
+
+def _try_epoch(
+    learner: Learner, record: Record, score: Callable[[Reservoir, Array], float] | None
+) -> dict[str, float] | None:
+    """One epoch's row of history; an epoch that diverges is tried again with smaller steps, then given up."""
+    while True:
+        before, number = learner.reservoir, record.epoch + 1
+        try:
+            facts = learner.epoch(number)
+            row: dict[str, float] = {"epoch": number, "error": facts.pop("error")}
+            if score is not None:
+                row["valid_error"] = score(learner.reservoir, learner.readout())
+            row["spectral_radius"] = spectral_radius_of(learner.reservoir.W_rec)
+            return {**row, **facts, "step_size": learner.step_size}
+        except (FloatingPointError, np.linalg.LinAlgError) as problem:
+            record.backoffs += 1
+            if record.backoffs > BACKOFFS:
+                _say(
+                    f"training stopped in epoch {number}: {problem}, even with smaller steps. The best weights so far "
+                    "are kept. Try a smaller step_size or spectral_radius, or set clip."
+                )
+                return None
+            learner.step_size *= 0.3
+            _say(f"epoch {number} diverged ({problem}); tried again with step_size={learner.step_size:.3g}.")
+            learner.restart(before)
+
+
+def _keep(learner: Learner, record: Record, checkpoint: Checkpoint) -> None:
+    tensors, facts = learner.state()
+    best = record.best
+    weights = {"W": best.W, "W_rec": best.W_rec.data, "W_fb": best.W_fb, "bias": best.bias, "leak": best.leak}
+    tensors |= {f"best/{name}": value for name, value in weights.items() if value is not None}
+    facts |= {
+        "best_error": record.best_error,
+        "best_epoch": record.best_epoch,
+        "backoffs": record.backoffs,
+        "seconds": record.seconds,
+        "history": list(record.history),
+    }
+    checkpoint.save(record.epoch, tensors, facts)
+
+
+def _resume(learner: Learner, record: Record, checkpoint: Checkpoint) -> None:
+    kept = checkpoint.load()
+    if kept is None:
+        return
+    tensors, facts = kept
+    record.best = learner.reservoir.with_weights(**_under("best", tensors))
+    record.best_error, record.best_epoch = facts["best_error"], facts["best_epoch"]
+    record.backoffs, record.seconds = facts["backoffs"], facts["seconds"]
+    record.history.extend(facts["history"])
+    learner.resume(tensors, facts)
 
 
 def _say(text: str) -> None:
-    warnings.warn(text, TrainingWarning, stacklevel=3)
+    warnings.warn(text, TrainingWarning, stacklevel=5)

@@ -1,4 +1,4 @@
-"""New weights from gradients   (eq. 22, 23): clipping, FISTA, Adam, renormalisation to lambda.
+"""New weights from gradients   (eq. 36, 37): clipping, FISTA, Adam, renormalisation to lambda.
 
 Weights are a dict of arrays by name ("W", "W_rec": its non-zero values, "W_fb", "bias", "leak": as logits).
 """
@@ -70,15 +70,21 @@ def clipped(gradients: Weights, threshold: float | None) -> Weights:
 
 @dataclass(frozen=True)
 class Fista:
-    """Eq. 22: w + beta (w - w_before) - alpha g.
+    """Eq. 36: w + beta (w - w_before) - alpha g.
 
     momentum="fista": beta = (m_old - 1) / m_new, as Beck and Teboulle have it; "printed": m_old / m_new
-    (eq. 23); m_new = (1 + sqrt(1 + 4 m_old²)) / 2, from 1.
+    (eq. 37); m_new = (1 + sqrt(1 + 4 m_old²)) / 2, from 1.
     """
 
     momentum: str = "fista"
     m: float = 1.0
     before: Weights | None = None
+
+    def state(self) -> tuple[float, dict[str, Weights]]:
+        return self.m, {} if self.before is None else {"before": self.before}
+
+    def resumed(self, number: float, kept: dict[str, Weights]) -> Fista:
+        return Fista(self.momentum, number, kept.get("before"))
 
     def step(self, weights: Weights, gradients: Weights, alpha: float) -> tuple[Weights, Fista]:
         m_new = (1 + np.sqrt(1 + 4 * self.m**2)) / 2
@@ -95,6 +101,12 @@ class Adam:
     count: int = 0
     first: Weights | None = None
     second: Weights | None = None
+
+    def state(self) -> tuple[float, dict[str, Weights]]:
+        return self.count, {} if self.first is None else {"first": self.first, "second": self.second or {}}
+
+    def resumed(self, number: float, kept: dict[str, Weights]) -> Adam:
+        return Adam(int(number), kept.get("first"), kept.get("second"))
 
     def step(self, weights: Weights, gradients: Weights, alpha: float) -> tuple[Weights, Adam]:
         first = self.first or {k: np.zeros_like(w) for k, w in weights.items()}

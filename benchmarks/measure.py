@@ -1,0 +1,42 @@
+"""Seconds and peak memory of one piece of work, in a process of its own: nobody else's memory counts."""
+
+import gc
+import multiprocessing
+import time
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+
+def in_own_process(function, *args, **kwargs):
+    """function(*args, **kwargs) in a fresh interpreter; function must be importable by name."""
+    # Spawned, because a fork would start with the memory of its parent.
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *args, **kwargs).result()
+
+
+@contextmanager
+def measured():
+    """Yields a record; at the end it holds seconds, peak_mb (whole process) and extra_mb (above the start).
+
+    The peak is the kernel's own high-water mark, not a sample, and includes worker processes still alive.
+    """
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # the mark would otherwise remember the imports
+    before = psutil.Process().memory_info().rss / 1e6
+    record = {}
+    start = time.perf_counter()
+    yield record
+    record["seconds"] = time.perf_counter() - start
+    process = psutil.Process()
+    record["peak_mb"] = sum(high_water_mb(p.pid) for p in [process, *process.children(recursive=True)])
+    record["extra_mb"] = record["peak_mb"] - before
+
+
+def high_water_mb(pid):
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise RuntimeError(f"process {pid} has no memory of its own")

@@ -1,0 +1,222 @@
+"""Other echo state network libraries on given matrices: states, and the classical fit and predict.
+
+Every function takes the network as echolearn writes it, h' = (1 - leak) h + leak tanh(W'x + W_rec h) from
+h = 0, and hands the same matrices to the peer in the form its own documentation asks for. Each is meant for
+`measure.in_own_process` and imports its library itself, so that no peer pays for another's import.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from measure import measured
+
+
+class Network(NamedTuple):
+    W: np.ndarray  # (n_in, N)
+    W_rec: sparse.csr_matrix  # (N, N)
+    leak: float
+
+
+def random_network(n_in, units, connections, *, radius=0.9, leak=0.3, scale=0.1, seed=0):
+    """`connections` non-zeros in every row of W_rec, scaled to the spectral radius."""
+    rng = np.random.default_rng(seed)
+    columns = np.concatenate([rng.choice(units, connections, replace=False) for _ in range(units)])
+    rows = np.repeat(np.arange(units), connections)
+    W_rec = sparse.csr_matrix((rng.standard_normal(len(rows)), (rows, columns)), shape=(units, units))
+    return Network(
+        W=rng.uniform(-scale, scale, (n_in, units)),
+        W_rec=W_rec * (radius / spectral_radius(W_rec)),
+        leak=leak,
+    )
+
+
+def spectral_radius(W_rec):
+    if W_rec.shape[0] <= 500:
+        return np.abs(np.linalg.eigvals(W_rec.toarray())).max()
+    start = np.ones(W_rec.shape[0])
+    return np.abs(sparse.linalg.eigs(W_rec, k=6, ncv=60, v0=start, return_eigenvectors=False)).max()
+
+
+def sample(states):
+    """Enough of the states to compare them without sending gigabytes between processes.
+
+    The last state of every sequence of a list; 100 states spread over a single sequence.
+    """
+    if isinstance(states, list):
+        return np.array([sequence[-1] for sequence in states])
+    return np.array(states[np.linspace(0, len(states) - 1, 100).astype(int)])
+
+
+def scored(outputs, y):
+    """Frame error in percent of the largest output, and the outputs at each last frame for comparison."""
+    wrong = sum((output.argmax(axis=1) != labels).sum() for output, labels in zip(outputs, y, strict=True))
+    return {"error": 100 * wrong / sum(map(len, y)), "outputs": sample(list(outputs))}
+
+
+def as_float64(X):
+    return [np.asarray(x, dtype=np.float64) for x in X] if isinstance(X, list) else np.asarray(X, np.float64)
+
+
+def one_hot(y, n_out):
+    return [np.eye(n_out)[labels] for labels in y]
+
+
+# reservoirpy: W as CSR, its own default. float64 throughout, because its states are float64 whatever it is
+# given, and float32 weights would be converted anew at every step.
+
+
+def _reservoirpy_reservoir(network):
+    from reservoirpy.nodes import Reservoir
+
+    return Reservoir(W=network.W_rec, Win=np.ascontiguousarray(network.W.T), bias=0.0, lr=network.leak)
+
+
+def reservoirpy_states(network, X, *, workers=1):
+    """X: one (steps, n_in) array or a list of them."""
+    reservoir, X = _reservoirpy_reservoir(network), as_float64(X)
+    reservoir.initialize(X)
+    with measured() as record:
+        states = reservoir.run(X, workers=workers)
+    return record | {"states": sample(states)}
+
+
+def reservoirpy_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, direct=False, workers=1):
+    from reservoirpy.nodes import Input, Ridge
+
+    reservoir, readout = _reservoirpy_reservoir(network), Ridge(ridge=ridge, fit_bias=False)
+    if direct:
+        source = Input()
+        model = (source >> reservoir >> readout) & (source >> readout)
+    else:
+        model = reservoir >> readout
+    X, T, X_test = as_float64(X), one_hot(y, n_out), as_float64(X_test)
+    with measured() as fit:
+        model.fit(X, T, workers=workers)
+    model.reset()  # it would otherwise go on from the last training state
+    with measured() as predict:
+        outputs = model.run(X_test, workers=workers)
+    return {"fit": fit, "predict": predict} | scored(outputs, y_test)
+
+
+# PyRCN: its recurrent matrix multiplies from the right, so W_rec goes in transposed, and dense, because its
+# torch cells make it dense themselves.
+
+
+def pyrcn_states(network, X, *, batch_size=1, dtype="float64"):
+    """pyrcn.nn modules on a list. Its estimators use batch_size=1 and float64; padded batches are faster."""
+    import torch
+    from pyrcn.nn import InputFeatureMap, Reservoir
+
+    torch.set_num_threads(2)
+    dtype = getattr(torch, dtype)
+    n_in, units = network.W.shape
+    projection = InputFeatureMap(n_in, units, activation="identity", dtype=dtype)
+    projection.set_input_weights(network.W, np.zeros(units))
+    reservoir = Reservoir(units, leakage=network.leak, dtype=dtype)
+    reservoir.set_recurrent_weights(network.W_rec.toarray().T)
+    sequences = [torch.as_tensor(x, dtype=dtype) for x in X]
+    order = sorted(range(len(X)), key=lambda i: -len(X[i]))
+    states = [None] * len(X)
+    with measured() as record, torch.inference_mode():
+        for begin in range(0, len(order), batch_size):
+            chosen = order[begin : begin + batch_size]
+            batch = torch.nn.utils.rnn.pad_sequence([sequences[i] for i in chosen], batch_first=True)
+            for i, padded in zip(chosen, reservoir(projection(batch))[0], strict=True):
+                states[i] = padded[: len(sequences[i])].numpy()
+    return record | {"states": sample(states)}
+
+
+def pyrcn_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out):
+    """No connections from input to output: its readout sees the states only."""
+    import torch
+    from pyrcn.base.blocks import InputToNode, NodeToNode
+    from pyrcn.echo_state_network import ESNRegressor
+    from pyrcn.linear_model import IncrementalRegression
+
+    torch.set_num_threads(2)
+    units = network.W.shape[1]
+    esn = ESNRegressor(
+        input_to_node=InputToNode(
+            hidden_layer_size=units,
+            predefined_input_weights=network.W,
+            input_activation="identity",
+            bias_scaling=0.0,
+        ),
+        node_to_node=NodeToNode(
+            hidden_layer_size=units,
+            predefined_recurrent_weights=network.W_rec.toarray().T,
+            leakage=network.leak,
+        ),
+        regressor=IncrementalRegression(alpha=ridge, fit_intercept=False),
+        requires_sequence=True,
+        verbose=False,
+    )
+    X, T, X_test = (as_objects(s) for s in (as_float64(X), one_hot(y, n_out), as_float64(X_test)))
+    with measured() as fit:
+        esn.fit(X, T)
+    with measured() as predict:
+        outputs = esn.predict(X_test)
+    return {"fit": fit, "predict": predict} | scored(outputs, y_test)
+
+
+def as_objects(sequences):
+    array = np.empty(len(sequences), dtype=object)
+    array[:] = sequences
+    return array
+
+
+# echoes: one sequence only, dense W, and the first frame is never looked at (its state stays zero), so a
+# frame goes in front. It always rescales W, so it is told the radius W has.
+
+
+def echoes_states(network, X):
+    """X: one (steps, n_in) array."""
+    from echoes.reservoir import ReservoirLeakyNeurons
+    from echoes.utils import tanh
+
+    units = network.W_rec.shape[0]
+    reservoir = ReservoirLeakyNeurons(
+        W_in=np.ascontiguousarray(network.W.T),
+        W=network.W_rec.toarray(),
+        W_fb=np.zeros((units, 1)),
+        bias=0.0,
+        activation=tanh,
+        leak_rate=network.leak,
+    )
+    X = with_frame_in_front(np.asarray(X, dtype=np.float64))
+    nothing = np.zeros((len(X), 1))
+    reservoir.harvest_states(X[:3], nothing[:3])  # compiles
+    with measured() as record:
+        states = reservoir.harvest_states(X, nothing)
+    return record | {"states": sample(states[1:])}
+
+
+def echoes_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, direct=False):
+    """All utterances as one long sequence: the state runs on from one into the next, lists it cannot take."""
+    from echoes import ESNRegressor
+
+    esn = ESNRegressor(
+        W=network.W_rec.toarray(),
+        W_in=np.ascontiguousarray(network.W.T),
+        spectral_radius=np.abs(np.linalg.eigvals(network.W_rec.toarray())).max(),
+        leak_rate=network.leak,
+        bias=0.0,
+        fit_only_states=not direct,
+        regression_method="ridge",
+        ridge_alpha=ridge,
+    )
+    X, T = with_frame_in_front(np.vstack(as_float64(X))), with_frame_in_front(np.vstack(one_hot(y, n_out)))
+    ends = np.cumsum([len(x) for x in X_test])[:-1]
+    X_test = with_frame_in_front(np.vstack(as_float64(X_test)))
+    esn.fit(X[:50], T[:50]).predict(X[:3])  # compiles
+    with measured() as fit:
+        esn.fit(X, T)
+    with measured() as predict:
+        outputs = esn.predict(X_test)
+    return {"fit": fit, "predict": predict} | scored(np.split(outputs[1:], ends), y_test)
+
+
+def with_frame_in_front(frames):
+    return np.vstack([np.zeros_like(frames[:1]), frames])

@@ -1,0 +1,207 @@
+"""PyTorch on the same data: RNN, LSTM and BLSTM frame classifiers, and autograd through the ridge solve."""
+
+import argparse
+import copy
+import json
+import time
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.utils import clip_grad_norm_
+from torch.nn.utils.rnn import pack_sequence, pad_sequence
+
+from an4 import load_an4
+from measure import measured
+
+THREADS = 2
+PADDING = -1
+
+
+class FrameClassifier(nn.Module):
+    """A recurrent layer, or one for each direction of time, then a linear layer on each frame."""
+
+    def __init__(self, model, n_in, units, n_out):
+        super().__init__()
+        layer = nn.RNN if model == "rnn" else nn.LSTM
+        self.ahead = layer(n_in, units)
+        # Two layers rather than bidirectional=True, which would start in the padding of short sequences;
+        # packing would avoid that too, but takes PyTorch some 25 times as long on a CPU.
+        self.back = layer(n_in, units) if model == "blstm" else None
+        self.output = nn.Linear(units * (2 if self.back else 1), n_out)
+
+    def forward(self, frames, lengths):
+        """(steps, sequences, n_in), padded at the end -> (steps, sequences, n_out)."""
+        states = self.ahead(frames)[0]
+        if self.back:
+            states = torch.cat([states, flipped(self.back(flipped(frames, lengths))[0], lengths)], dim=2)
+        return self.output(states)
+
+
+def flipped(frames, lengths):
+    """Every sequence in reverse; its padding stays at the end."""
+    step = torch.arange(len(frames))[:, None]
+    index = torch.where(step < lengths, lengths - 1 - step, step)
+    return frames.gather(0, index[:, :, None].expand_as(frames))
+
+
+def batches(X, y, size, rng=None):
+    """Padded (frames, labels, lengths) of utterances of similar length; rng varies who is with whom."""
+    lengths = np.array([len(x) for x in X])
+    order = np.argsort(lengths if rng is None else lengths * rng.uniform(0.9, 1.1, len(X)))
+    chunks = [order[i : i + size] for i in range(0, len(order), size)]
+    return [
+        (
+            pad_sequence([torch.from_numpy(X[i]) for i in chunk]),
+            pad_sequence([torch.from_numpy(y[i]) for i in chunk], padding_value=PADDING),
+            torch.from_numpy(lengths[chunk]),
+        )
+        for chunk in chunks
+    ]
+
+
+def frame_error(network, padded):
+    network.eval()
+    right = total = 0
+    with torch.inference_mode():
+        for frames, labels, lengths in padded:
+            right += int((network(frames, lengths).argmax(dim=2) == labels).sum())
+            total += int(lengths.sum())
+    network.train()
+    return 100 * (1 - right / total)
+
+
+def train(
+    data, model, units, *, step_size, epochs=12, budget=None, batch_size=16, clip=1.0, final=0.05, seed=0
+):
+    """Train on train, choose the epoch on valid -> network, record of what it reached and when.
+
+    The step size falls linearly to `final` times its start over the epochs, or over `budget` seconds when
+    that is given. Seconds count training only: reading errors off after an epoch is free for every method.
+    """
+    torch.set_num_threads(THREADS)
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    X, y = data["train"]
+    n_out = 1 + max(int(labels.max()) for _, split in data.values() for labels in split)
+    network = FrameClassifier(model, X[0].shape[1], units, n_out)
+    optimizer = torch.optim.Adam(network.parameters(), lr=step_size)
+    criterion = nn.CrossEntropyLoss(ignore_index=PADDING)
+    held_out = {name: batches(*data[name], 64) for name in ("valid", "test")}
+
+    curve, best, best_weights = [], {"valid": np.inf}, None
+    seconds, epoch, done = 0.0, 0, 0.0
+    start = time.perf_counter()
+    while done < 1:
+        training = batches(X, y, batch_size, rng)
+        rng.shuffle(training)
+        for i, (frames, labels, lengths) in enumerate(training):
+            if budget is None:
+                done = (epoch + i / len(training)) / epochs
+            else:
+                done = (seconds + time.perf_counter() - start) / budget
+                if done >= 1:
+                    break
+            for group in optimizer.param_groups:
+                group["lr"] = step_size * (1 - (1 - final) * done)
+            optimizer.zero_grad()
+            criterion(network(frames, lengths).flatten(0, 1), labels.flatten()).backward()
+            clip_grad_norm_(network.parameters(), clip)
+            optimizer.step()
+        epoch += 1
+        if budget is None:
+            done = epoch / epochs
+        seconds += time.perf_counter() - start
+        errors = {name: frame_error(network, padded) for name, padded in held_out.items()}
+        curve.append((round(seconds, 2), errors["valid"], errors["test"]))
+        if errors["valid"] < best["valid"]:
+            best, best_weights = errors, copy.deepcopy(network.state_dict())
+        start = time.perf_counter()
+    network.load_state_dict(best_weights)
+    return network, {
+        "model": model,
+        "units": units,
+        "weights": sum(p.numel() for p in network.parameters()),
+        "step_size": step_size,
+        "epochs": epoch,
+        "budget": budget,
+        "seed": seed,
+        "utterances": len(X),
+        "valid_error": best["valid"],
+        "test_error": best["test"],
+        "train_seconds": seconds,
+        "curve": curve,
+    }
+
+
+def sweep(data, model, units, step_sizes, **settings):
+    """The record of the step size with the lowest valid error, and the valid error of every one tried."""
+    records = [train(data, model, units, step_size=step, **settings)[1] for step in step_sizes]
+    best = min(records, key=lambda record: record["valid_error"])
+    return best | {"tried": {record["step_size"]: record["valid_error"] for record in records}}
+
+
+def every(data, n):
+    """The same data with only every n-th training utterance."""
+    X, y = data["train"]
+    return data | {"train": (X[::n], y[::n])}
+
+
+def ridge_epoch(W, W_rec, X, T, ridge, *, activation="sigmoid", leak=1.0, direct=True, dtype="float32"):
+    """E = ||U'H_c - T||^2 + ridge ||U||^2 and its gradients by autograd of whole sequences and of the solve.
+
+    W (n_in, N), W_rec (N, N) dense, X and T lists of (steps, n_in) and (steps, n_out), as for echolearn. The
+    states are what a careful PyTorch user would write: the input projection hoisted out of the loop, all
+    sequences in one batch whose active part shrinks, W_rec dense because its sparse products are slower. Sums
+    and solve are in float64: in float32 they alone spoil the gradients.
+    """
+    torch.set_num_threads(THREADS)
+    dtype = getattr(torch, dtype)
+    f = {"sigmoid": torch.sigmoid, "tanh": torch.tanh}[activation]
+    order = sorted(range(len(X)), key=lambda i: -len(X[i]))
+    inputs = pack_sequence([torch.as_tensor(X[i], dtype=dtype) for i in order])
+    targets = pack_sequence([torch.as_tensor(T[i], dtype=dtype) for i in order]).data
+    W = torch.as_tensor(W, dtype=dtype).requires_grad_()
+    W_rec = torch.as_tensor(W_rec, dtype=dtype).requires_grad_()
+    with measured() as record:
+        active = inputs.batch_sizes.tolist()
+        h = torch.zeros(active[0], W_rec.shape[0], dtype=dtype)
+        states = []
+        for z in (inputs.data @ W).split(active):
+            h = h[: len(z)]
+            update = f(torch.addmm(z, h, W_rec.T))
+            h = update if leak == 1 else (1 - leak) * h + leak * update
+            states.append(h)
+        H = torch.cat(states)
+        H_c = (torch.cat([H, inputs.data], dim=1) if direct else H).double()
+        G = H_c.T @ H_c + ridge * torch.eye(H_c.shape[1], dtype=torch.float64)
+        U = torch.cholesky_solve(H_c.T @ targets.double(), torch.linalg.cholesky(G))
+        loss = ((H_c @ U - targets) ** 2).sum() + ridge * (U**2).sum()
+        loss.backward()
+    return record | {"loss": loss.item(), "dE_dW": W.grad.numpy(), "dE_dW_rec": W_rec.grad.numpy()}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", required=True, help="path of an4_states.npz")
+    parser.add_argument("--model", choices=["rnn", "lstm", "blstm"], required=True)
+    parser.add_argument("--units", type=int, required=True)
+    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--budget", type=float, help="train for this many seconds instead of epochs")
+    parser.add_argument("--every", type=int, default=1, help="use every n-th training utterance")
+    parser.add_argument("--step-sizes", type=float, nargs="+", default=[2e-3], help="chosen among on valid")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    print(
+        json.dumps(
+            sweep(
+                every(load_an4(options.data), options.every),
+                options.model,
+                options.units,
+                options.step_sizes,
+                epochs=options.epochs,
+                budget=options.budget,
+                seed=options.seed,
+            )
+        )
+    )
