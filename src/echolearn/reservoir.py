@@ -55,7 +55,10 @@ class Reservoir:
             raise ValueError("W_rec holds NaN or infinity; give finite weights.")
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"activation={self.activation!r} is unknown; choose one of {sorted(ACTIVATIONS)}.")
-        leak = np.broadcast_to(np.asarray(self.leak, dtype=np.float64), (N,)).copy()
+        leak = np.asarray(self.leak, dtype=np.float64)
+        if leak.shape not in ((), (1,), (N,)):
+            raise ValueError(f"leak has shape {leak.shape}; expected one number, or {N}, one a unit.")
+        leak = np.broadcast_to(leak, (N,)).copy()
         if not ((leak > 0) & (leak <= 1)).all():
             raise ValueError(
                 f"leak lies between {leak.min():g} and {leak.max():g}; every leak must be in (0, 1] (1: no leak)."
@@ -164,8 +167,8 @@ def rescaled(W_rec: Any, spectral_radius: float) -> Any:
     if not spectral_radius > 0 or not np.isfinite(spectral_radius):
         raise ValueError(f"spectral_radius={spectral_radius!r}; expected a positive number (tanh: about 0.9).")
     rho = spectral_radius_of(W_rec)
-    # A nilpotent matrix has rho = 0; in floating point the n-th root of rounding errors is all that is left.
-    if rho <= 1e-10 * max(abs(W_rec).max(), 1e-300):
+    # A nilpotent matrix has rho = 0; of one whose cycles cancel, floating point leaves a root of its rounding errors.
+    if rho <= 1e-5 * max(abs(W_rec).max(), 1e-300):
         raise ValueError(
             "W_rec is nilpotent (spectral radius 0), so it cannot be scaled to "
             f"spectral_radius={spectral_radius:g}. Add connections that close a cycle, or leave it unscaled."
