@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 
 from echolearn import readout
-from echolearn.readout import ReadoutWarning, choose_ridge, loss, solve, squared_error, stack, sums
+from echolearn.readout import ReadoutWarning, choose_ridge, loss, residual, solve, squared_error, stack
 
 rng = np.random.default_rng(11)
 H = rng.normal(size=(60, 5)) @ rng.normal(size=(5, 5)) + 2.0
 T = rng.normal(size=(60, 3)) + 0.5 * H[:, :3] + 1.0
 ONES = np.hstack([H, np.ones((60, 1))])
+
+
+def sums(H_c, T):
+    return readout.sums(H_c, T, T.shape[1])
 
 
 def augmented(H, T, mu, intercept):
@@ -64,6 +68,17 @@ def test_sums_of_float32_states_are_float64():
     assert s.G.dtype == s.Q.dtype == np.float64
     exact = ONES.astype(np.float32).astype(np.float64)
     np.testing.assert_array_equal(s.G, exact.T @ exact)
+
+
+def test_class_numbers_stand_for_rows_with_a_single_one():
+    labels = rng.integers(0, 4, 60)
+    rows = np.eye(5)[labels]  # the fifth class does not occur
+    short, long = readout.sums(ONES, labels, 5), readout.sums(ONES, rows, 5)
+    for name in ("G", "Q", "tt", "n"):
+        np.testing.assert_allclose(getattr(short, name), getattr(long, name), rtol=1e-12, atol=1e-12)
+    Y = rng.normal(size=(60, 5))
+    np.testing.assert_array_equal(residual(Y.copy(), labels), Y - rows)
+    np.testing.assert_array_equal(residual(Y.copy(), rows), Y - rows)
 
 
 def test_loss_from_sums_is_the_loss_from_data():

@@ -110,20 +110,22 @@ def test_dealt_piles_cover_a_batch_once(lengths, parts):
 
 
 def test_one_hot():
-    np.testing.assert_array_equal(one_hot([2, 0], 3, np.float32), [[0, 0, 1], [1, 0, 0]])
-    np.testing.assert_array_equal(one_hot(1, 3, np.float64), [0, 1, 0])
+    np.testing.assert_array_equal(one_hot(np.array([2, 0]), 3, np.float32), [[0, 0, 1], [1, 0, 0]])
 
 
 def test_data_batches_and_subsets():
     X = numbered([3, 5, 4])
-    data = Data(
-        X, [np.array([0, 1, 2][: len(x)] + [1] * (len(x) - 3)) for x in X], 3, True, np.dtype("float32")
-    )
+    labels = [np.arange(len(x)) % 3 for x in X]
+    data = Data(X, labels, 3, True, np.dtype("float32"))
     assert data.n_out == 3
     batch = data.subset([2, 0]).batch([0, 1])
-    assert batch.X.dtype == batch.T.dtype == np.float32
+    assert batch.X.dtype == np.float32
+    assert batch.T.dtype == np.int64
     np.testing.assert_array_equal(unpack(batch, batch.X)[0], X[2])
-    np.testing.assert_array_equal(batch.T.sum(axis=1), 1)
+    np.testing.assert_array_equal(unpack(batch, batch.T)[0], labels[2])
+    np.testing.assert_array_equal(unpack(batch, batch.T)[1], labels[0])
     values = Data(X, [x[:, :1] for x in X], None, True, np.dtype("float64"))
     assert values.n_out == 1
     np.testing.assert_array_equal(unpack(values.batch([1]), values.batch([1]).T)[0], X[1][:, :1])
+    one_each = Data(X, [2, 0, 1], 3, False, np.dtype("float32")).batch([0, 1, 2])
+    np.testing.assert_array_equal(one_each.T, [0, 1, 2])  # longest first
