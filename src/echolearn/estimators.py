@@ -88,7 +88,8 @@ class _ESN(BaseEstimator):
         train = data
         if held_out is None:
             train, held_out = split(data, self.validation_fraction, self.washout, rng_split)
-        with one_blas_thread():
+        # Numbers that are not finite are met and told by the readout and the epochs; NumPy need not warn of them too.
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             kept = None if checkpoint is None else self._checkpoint(Path(checkpoint), data, held_out)
             interrupted = self._learn(train, held_out, callback, kept, rng_weights, rng_order)
             self._fit_readout(train, held_out if validation is None else None, held_out, rng_readout)
@@ -446,8 +447,8 @@ class ESNClassifier(ClassifierMixin, _ESN):  # type: ignore[misc]
                 entries = [e.ravel() for e in entries]
             if labels.ndim > 1:
                 raise ValueError(f"y has shape {labels.shape}; expected one label each, not a row of them.")
-            check_classification_targets(labels)
             try:
+                check_classification_targets(labels)
                 self.classes_ = np.unique(labels)
             except TypeError:
                 kinds = sorted({type(label).__name__ for label in labels})
