@@ -61,7 +61,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
+        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except OSError as problem:
         raise OSError(problem.errno, f"cannot write {path}: {problem.strerror}") from problem
@@ -73,6 +73,13 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _umask() -> int:
+    """What new files may not allow; there is no way to ask but to set it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _tensors(estimator: Any) -> dict[str, Array | None]:
@@ -204,9 +211,11 @@ def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
     estimator = kinds[facts["estimator"]](**settings)
     W = tensors["W"]
     recurrent = (tensors["W_rec.data"], tensors["W_rec.indices"], tensors["W_rec.indptr"])
+    W_rec = sparse.csr_array(recurrent, shape=(W.shape[1], W.shape[1]))
+    W_rec.check_format(full_check=True)  # the compiled loops trust its places
     estimator.reservoir_ = Reservoir(
         W=W,
-        W_rec=sparse.csr_array(recurrent, shape=(W.shape[1], W.shape[1])),
+        W_rec=W_rec,
         activation=settings["activation"],
         leak=tensors["leak"],
         bias=tensors.get("bias"),
