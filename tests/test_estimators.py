@@ -549,13 +549,13 @@ def test_backing_off_and_giving_up_are_said():
 @pytest.mark.xfail(
     raises=FloatingPointError,
     strict=True,
-    reason="without held-out data the weights an epoch ends with count as the best before anyone has run them",
+    reason="without held-out data the weights an epoch ends with count as the best before they have run",
 )
 def test_weights_that_explode_at_the_end_of_an_epoch_are_not_kept():
-    esn = ESNRegressor(**{**toys.FAST, "epochs": 8}, activation="relu", leak=1.0, learn_leak=False, ridge=1.0)
+    esn = ESNRegressor(**{**toys.FAST, "epochs": 8}, activation="relu", learn_leak=False, ridge=1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        esn.set_params(step_size=3.0).fit(*long_noise())
+        esn.set_params(step_size=1.0).fit(*long_noise())
     assert np.isfinite(np.concatenate(esn.predict(long_noise()[0]))).all()
 
 
