@@ -53,11 +53,15 @@ def open_sequences(
         raise TypeError("X is sparse; sequences must be dense arrays: pass X.toarray().")
     if _is_many(X):
         if lengths is not None:
-            raise ValueError("lengths goes with one 2-D array of joined sequences; X is already a list of sequences.")
+            raise ValueError(
+                "lengths goes with one 2-D array of joined sequences; X is already a list of sequences."
+            )
         if len(X) == 0:
             raise ValueError("X is an empty list; expected at least one sequence of shape (steps, features).")
-        given = Given([_sequence(x, f"sequence {i}") for i, x in enumerate(X)],
-                      "stack" if isinstance(X, np.ndarray) and X.dtype != object else "list")
+        given = Given(
+            [_sequence(x, f"sequence {i}") for i, x in enumerate(X)],
+            "stack" if isinstance(X, np.ndarray) and X.dtype != object else "list",
+        )
     else:
         whole = _sequence(X, "X")
         if lengths is None:
@@ -66,7 +70,9 @@ def open_sequences(
             given = Given(np.split(whole, _ends(lengths, len(whole))[:-1]), "joined")
     widths = {x.shape[1] for x in given.X}
     if len(widths) > 1:
-        raise ValueError(f"sequences have different numbers of features, {sorted(widths)}; expected one number.")
+        raise ValueError(
+            f"sequences have different numbers of features, {sorted(widths)}; expected one number."
+        )
     if n_features is not None and widths != {n_features}:
         raise ValueError(
             f"X has {widths.pop()} features, but {owner} is expecting {n_features} features as input: the ones it was "
@@ -187,11 +193,13 @@ def open_targets(y: Any, given: Given) -> tuple[list[Any], bool]:
     )
 
 
-def _labels(y: Any) -> Array:
-    y = np.asarray(y)
+def _labels(given: Any) -> Array:
+    y: Array = np.asarray(given)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity; remove or fill those entries.")
-    if y.dtype.kind == "O" and any(e is None or (isinstance(e, float) and not np.isfinite(e)) for e in y.flat):
+    if y.dtype.kind == "O" and any(
+        e is None or (isinstance(e, float) and not np.isfinite(e)) for e in y.flat
+    ):
         raise ValueError("Input y contains NaN or infinity or None; remove or fill those entries.")
     if y.dtype.kind == "c":
         raise ValueError("Complex data not supported: y holds complex numbers.")
@@ -200,4 +208,4 @@ def _labels(y: Any) -> Array:
 
 def flat(y: Sequence[Any], per_step: bool) -> Array:
     """All entries one after another."""
-    return np.concatenate(y) if per_step else np.asarray(y)
+    return np.asarray(np.concatenate(y) if per_step else y)

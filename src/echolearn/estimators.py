@@ -33,7 +33,7 @@ EPOCHS = (12, 40)  # at least and at most, where `epochs` is None
 TAIL_FROM = 50  # steps; a shorter sequence is not cut
 
 
-class _ESN(BaseEstimator):
+class _ESN(BaseEstimator):  # type: ignore[misc]
     """What both estimators share. Settings are only stored here; `fit` checks them."""
 
     def _more_checks(self, y: list[Any], per_step: bool) -> None:
@@ -52,13 +52,13 @@ class _ESN(BaseEstimator):
         callback: Callback | None,
         checkpoint: str | PathLike[str] | None,
     ) -> Self:
-        before = vars(self).copy()
+        before = self.__dict__.copy()
         try:
             interrupted = self._fit_anew(X, y, lengths, validation, callback, checkpoint)
         except BaseException:
             # A fit that fails leaves the estimator as it was, never new weights with an old readout.
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
         if interrupted:
             raise KeyboardInterrupt
@@ -76,13 +76,15 @@ class _ESN(BaseEstimator):
         """True if Ctrl-C ended the learning early; the readout fits the best weights so far."""
         settings.check(self.get_params(deep=False))
         for stale in ("feature_names_in_", "strength_"):  # of an earlier fit; this one may have none
-            vars(self).pop(stale, None)
+            self.__dict__.pop(stale, None)
         given = self._open(X, lengths, fitting=True)
         check_long_enough(given, self.washout, fitting=True)
         entries, per_step = open_targets(y, given)
         self._more_checks(entries, per_step)
         self.per_step_ = per_step
-        data = Data(given.X, self._encode(entries, fitting=True), self._classes, per_step, np.dtype(self.dtype))
+        data = Data(
+            given.X, self._encode(entries, fitting=True), self._classes, per_step, np.dtype(self.dtype)
+        )
         held_out = None if validation is None else self._held_out_given(validation)
         rng_weights, rng_split, rng_order, rng_readout = np.random.default_rng(self.random_state).spawn(4)
         train = data
@@ -101,7 +103,7 @@ class _ESN(BaseEstimator):
             X = validate_data(self, X, reset=fitting, dtype=[np.float64, np.float32])
         given = open_sequences(X, lengths, None if fitting else self.n_features_in_, type(self).__name__)
         if fitting:
-            self.n_features_in_ = given.X[0].shape[1]
+            self.n_features_in_: int = given.X[0].shape[1]
         return given
 
     def _held_out_given(self, validation: tuple[Any, Any]) -> Data:
@@ -110,8 +112,12 @@ class _ESN(BaseEstimator):
         check_long_enough(given, self.washout, fitting=True)
         entries, per_step = open_targets(y, given)
         if per_step != self.per_step_:
-            raise ValueError("validation: its y must be of the same kind as y (an entry a step, or one a sequence).")
-        return Data(given.X, self._encode(entries, fitting=False), self._classes, per_step, np.dtype(self.dtype))
+            raise ValueError(
+                "validation: its y must be of the same kind as y (an entry a step, or one a sequence)."
+            )
+        return Data(
+            given.X, self._encode(entries, fitting=False), self._classes, per_step, np.dtype(self.dtype)
+        )
 
     def _checkpoint(self, folder: Path, data: Data, held_out: Data | None) -> Checkpoint:
         """Settings that do not touch the result may differ between the fits that share a checkpoint."""
@@ -230,6 +236,7 @@ class _ESN(BaseEstimator):
 
         def part(which: Array) -> tuple[float, int]:
             batch = data.batch(which)
+            assert batch.T is not None
             if reservoir.W_fb is None:
                 H_c, T, _, _ = training.observed(reservoir, task, batch)
                 Y = H_c @ U.astype(H_c.dtype)
@@ -279,7 +286,9 @@ class _ESN(BaseEstimator):
         entries, per_step = open_targets(y, given)
         if per_step != self.per_step_:
             kinds = "an entry a sequence", "an entry a step"
-            raise ValueError(f"y has {kinds[per_step]}, but this network was fitted with {kinds[self.per_step_]}.")
+            raise ValueError(
+                f"y has {kinds[per_step]}, but this network was fitted with {kinds[self.per_step_]}."
+            )
         predicted = self.predict(X, lengths=lengths)
         return flat(entries, per_step), flat(given.split(predicted), True) if per_step else predicted
 
@@ -337,8 +346,14 @@ def split(data: Data, fraction: float, washout: int, rng: np.random.Generator) -
     cuts = [int(len(x) * (1 - fraction)) for x in data.X]
     if min(min(c, len(x) - c) for x, c in zip(data.X, cuts, strict=True)) <= washout:
         return data, None
-    head = ([x[:c] for x, c in zip(data.X, cuts, strict=True)], [y[:c] for y, c in zip(data.y, cuts, strict=True)])
-    tail = ([x[c:] for x, c in zip(data.X, cuts, strict=True)], [y[c:] for y, c in zip(data.y, cuts, strict=True)])
+    head = (
+        [x[:c] for x, c in zip(data.X, cuts, strict=True)],
+        [y[:c] for y, c in zip(data.y, cuts, strict=True)],
+    )
+    tail = (
+        [x[c:] for x, c in zip(data.X, cuts, strict=True)],
+        [y[c:] for y, c in zip(data.y, cuts, strict=True)],
+    )
     return (
         Data(*head, data.classes, data.per_step, data.dtype),
         Data(*tail, data.classes, data.per_step, data.dtype),
@@ -452,7 +467,9 @@ class ESNClassifier(ClassifierMixin, _ESN):  # type: ignore[misc]
                 self.classes_ = np.unique(labels)
             except TypeError:
                 kinds = sorted({type(label).__name__ for label in labels})
-                raise ValueError(f"y mixes labels of types {kinds}; use one type, for example strings.") from None
+                raise ValueError(
+                    f"y mixes labels of types {kinds}; use one type, for example strings."
+                ) from None
             if len(self.classes_) < 2:
                 raise ValueError(
                     f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
@@ -471,13 +488,14 @@ class ESNClassifier(ClassifierMixin, _ESN):  # type: ignore[misc]
 
     def _fit_readout(
         self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
-    ) -> None:
+    ) -> readout.Sums:
         s = super()._fit_readout(train, spare, held_out, rng)
         if self.readout == "softmax":
             task = self._task.readout_view()
             self._U, self.strength_ = softmax.refit(
                 self.reservoir_, train, task, s, self._U, held_out=held_out, spare=spare, rng=rng
             )
+        return s
 
     def decision_function(self, X: Any, *, lengths: Any = None) -> Any:
         """Readout outputs a class: logits, or the ridge readout's values; for two classes, their difference."""
@@ -596,11 +614,14 @@ class ESNRegressor(RegressorMixin, _ESN):  # type: ignore[misc]
         if wide != len(self.target_mean_):
             raise ValueError(f"y has {wide} values each; expected {len(self.target_mean_)}, as when fitting.")
         shape = (-1, wide)
-        scaled = [(np.reshape(e, shape).astype(np.float64) - self.target_mean_) / self.target_scale_ for e in entries]
+        scaled = [
+            (np.reshape(e, shape).astype(np.float64) - self.target_mean_) / self.target_scale_
+            for e in entries
+        ]
         return scaled if self.per_step_ else [e[0] for e in scaled]
 
     def _loss(self, Y: Array, T: Array) -> float:
-        return float(((Y - T) ** 2).sum()) / T.shape[1]
+        return float(((Y - T) ** 2).sum() / T.shape[1])
 
     def _fed_back(self, Y: Array) -> Array:
         return Y

@@ -26,9 +26,10 @@ def _number(value: Any) -> bool:
 
 
 def _whole(least: int) -> Rule:
-    return (
-        lambda v: isinstance(v, Integral) and not isinstance(v, bool) and v >= least
-    ), f"a whole number >= {least}"
+    def allowed(value: Any) -> bool:
+        return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+    return allowed, f"a whole number >= {least}"
 
 
 def _or_none(rule: Rule, meaning: str) -> Rule:
@@ -88,9 +89,20 @@ RULES: dict[str, Rule] = {
     "batch_size": _or_none(_whole(1), "all sequences at once"),
     "clip": _or_none(_POSITIVE, "no clipping"),
     "renormalize": _TRUTH,
-    "validation_fraction": ((lambda v: _number(v) and 0 <= v < 1), "a number in [0, 1); 0 holds nothing back"),
+    "validation_fraction": (
+        (lambda v: _number(v) and 0 <= v < 1),
+        "a number in [0, 1); 0 holds nothing back",
+    ),
     "patience": _or_none(_whole(1), "no early stopping"),
     "dtype": _one_of("float32", "float64"),
+    "random_state": (
+        lambda v: v is None or isinstance(v, np.random.Generator) or _whole(0)[0](v),
+        "a whole number >= 0, a numpy.random.Generator, or None (another network every time)",
+    ),
+    "verbose": (
+        (lambda v: _truth(v) or _whole(0)[0](v)),
+        "0 (silent), 1 (a line an epoch) or 2 (never rewritten)",
+    ),
 }
 
 

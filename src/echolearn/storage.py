@@ -112,6 +112,8 @@ def _facts(estimator: Any, tensors: dict[str, Array]) -> dict[str, Any]:
 
     settings = estimator.get_params(deep=False)
     settings["initial_state"] = None  # it is a tensor
+    if isinstance(settings["random_state"], np.random.Generator):
+        settings["random_state"] = None  # it has moved on since, and cannot be told again
     facts = {
         "echolearn": __version__,
         "estimator": type(estimator).__name__,
@@ -128,7 +130,9 @@ def _facts(estimator: Any, tensors: dict[str, Array]) -> dict[str, Any]:
     if hasattr(estimator, "classes_") and "classes" not in tensors:
         names = estimator.classes_.tolist()
         if not all(isinstance(name, str) for name in names):
-            raise TypeError(f"classes of type {type(names[0]).__name__} cannot be saved; use numbers or strings.")
+            raise TypeError(
+                f"classes of type {type(names[0]).__name__} cannot be saved; use numbers or strings."
+            )
         facts["class_names"] = names
     return facts
 
@@ -194,7 +198,9 @@ def read_tensors(
     except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as problem:
         raise ModelFileError(f"{path} is damaged, cut short, or not an {kind} file: {problem}") from problem
     if facts.get("sha256") != _checksum(tensors, facts):
-        raise ModelFileError(f"{path} is damaged: its checksum does not match. Take it from a backup, or save it again.")
+        raise ModelFileError(
+            f"{path} is damaged: its checksum does not match. Take it from a backup, or save it again."
+        )
     for name, value in tensors.items():
         if allowed is not None and value.ndim != allowed[name]:
             raise ModelFileError(f"{path}: {name} has {value.ndim} dimensions; expected {allowed[name]}.")
@@ -236,7 +242,9 @@ def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
         estimator.target_mean_, estimator.target_scale_ = tensors["target_mean"], tensors["target_scale"]
         estimator._one_value = facts["one_value"]
     rows = W.shape[1] + estimator.direct * W.shape[0] + 1
-    outputs = len(estimator.classes_) if facts["estimator"] == "ESNClassifier" else len(estimator.target_mean_)
+    outputs = (
+        len(estimator.classes_) if facts["estimator"] == "ESNClassifier" else len(estimator.target_mean_)
+    )
     if tensors["U"].shape != (rows, outputs) or W.shape[0] != facts["features"]:
         raise ValueError(f"U has shape {tensors['U'].shape}; expected {(rows, outputs)}")
     estimator._U = tensors["U"]
