@@ -57,15 +57,30 @@ def jobs():
         yield "paper", f"paper(100) {label}", ours, {"paper": True, **settings}
     for units in (100, 500):
         yield "ours", f"defaults, {units} units", ours, {"units": units}
-        yield "ours", f"PyTorch LSTM-{256 if units == 500 else 100}, 12 epochs", lstm, {"units": 256 if units == 500 else 100}
+        yield (
+            "ours",
+            f"PyTorch LSTM-{256 if units == 500 else 100}, 12 epochs",
+            lstm,
+            {"units": 256 if units == 500 else 100},
+        )
     yield "little", "defaults, 100 units, every 8th utterance", ours, {"every": 8}
     yield "little", "PyTorch LSTM-100, every 8th utterance", lstm, {"units": 100, "every": 8}
     for leak, how in (("no leak, sigmoid", PLAIN), ("spread leak", SPREAD_FIXED), ("learned leak", {})):
         for readout in ("ridge", "softmax"):
             if leak != "learned leak":
-                yield "ablation", f"fixed, {leak}, {readout}", ours, {**how, "learn": "none", "readout": readout}
+                yield (
+                    "ablation",
+                    f"fixed, {leak}, {readout}",
+                    ours,
+                    {**how, "learn": "none", "readout": readout},
+                )
             full = {"batch_size": None, "epochs": 60, "step_size": 0.03, "clip": None}
-            yield "ablation", f"learned full batch, {leak}, {readout}", ours, {**how, **full, "readout": readout}
+            yield (
+                "ablation",
+                f"learned full batch, {leak}, {readout}",
+                ours,
+                {**how, **full, "readout": readout},
+            )
             yield "ablation", f"learned mini-batch, {leak}, {readout}", ours, {**how, "readout": readout}
 
 
@@ -87,7 +102,10 @@ def main():
                 flush=True,
             )
     options.out.mkdir(exist_ok=True)
-    about = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "machine": platform.processor() or platform.machine()}
+    about = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": platform.processor() or platform.machine(),
+    }
     name = f"an4_errors_{'_'.join(options.only)}.json"
     (options.out / name).write_text(json.dumps({**about, "rows": rows}, indent=1))
 

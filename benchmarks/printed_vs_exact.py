@@ -1,6 +1,6 @@
 """Cosine between the paper's printed gradient and the exact one: the table of docs/derivation.md.
 
-    python benchmarks/printed_vs_exact.py
+python benchmarks/printed_vs_exact.py
 """
 
 import numpy as np
@@ -19,7 +19,13 @@ def cosines(seed, spectral_radius, lookback):
     N, n_in, n_out = 50, 10, 5
     # all connections, so that a transposed gradient has the same places as the gradient
     reservoir = Reservoir.random(
-        n_in, N, spectral_radius=spectral_radius, connections=N, input_scaling=0.5, activation="sigmoid", random_state=seed
+        n_in,
+        N,
+        spectral_radius=spectral_radius,
+        connections=N,
+        input_scaling=0.5,
+        activation="sigmoid",
+        random_state=seed,
     )
     X = [rng.standard_normal((lookback * 40, n_in)) for _ in range(4)]
     T = [rng.standard_normal((len(x), n_out)) for x in X]

@@ -39,18 +39,14 @@ def test_going_on_ends_in_the_same_bits(estimator, kind, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         estimator(**how).fit(X, y, checkpoint=tmp_path / "kept", callback=press_at(3))
     seen = []
-    resumed = estimator(**how).fit(
-        X, y, checkpoint=tmp_path / "kept", callback=lambda r: seen.append(r["epoch"])
-    )
+    resumed = estimator(**how).fit(X, y, checkpoint=tmp_path / "kept", callback=lambda r: seen.append(r["epoch"]))
     assert seen == [4, 5, 6]
     np.testing.assert_array_equal(resumed._U, straight._U)
     np.testing.assert_array_equal(resumed.input_weights_, straight.input_weights_)
     np.testing.assert_array_equal(resumed.recurrent_weights_.data, straight.recurrent_weights_.data)
     np.testing.assert_array_equal(resumed.reservoir_.leak, straight.reservoir_.leak)
     for a, b in zip(resumed.history_, straight.history_, strict=True):
-        assert {k: v for k, v in a.items() if k != "seconds"} == {
-            k: v for k, v in b.items() if k != "seconds"
-        }
+        assert {k: v for k, v in a.items() if k != "seconds"} == {k: v for k, v in b.items() if k != "seconds"}
     assert len(os.listdir(tmp_path / "kept")) == KEPT
 
 
@@ -61,9 +57,7 @@ def test_a_damaged_newest_state_falls_back_to_the_one_before(tmp_path):
     newest = sorted(tmp_path.iterdir())[-1]
     newest.write_bytes(newest.read_bytes()[:-10])
     seen = []
-    resumed = ESNRegressor(**how).fit(
-        X, VALUES, checkpoint=tmp_path, callback=lambda r: seen.append(r["epoch"])
-    )
+    resumed = ESNRegressor(**how).fit(X, VALUES, checkpoint=tmp_path, callback=lambda r: seen.append(r["epoch"]))
     assert seen == [3, 4, 5]
     np.testing.assert_array_equal(resumed._U, straight._U)
 

@@ -149,9 +149,7 @@ def test_predict_before_fit():
 
 @pytest.mark.parametrize("lengths", [[10, 10], [0, 24], [-1, 25], [24.0], [[24]], [], "all", [12, 13]])
 def test_bad_lengths(lengths):
-    with pytest.raises(
-        ValueError, match=r"lengths must be positive whole numbers that add up to the 24 rows"
-    ):
+    with pytest.raises(ValueError, match=r"lengths must be positive whole numbers that add up to the 24 rows"):
         open_sequences(np.ones((24, 2)), lengths)
 
 

@@ -299,9 +299,7 @@ def test_feedback_helps_where_the_answer_depends_on_answers():
     rng = np.random.default_rng(0)
     X = [(rng.random((60, 1)) < 0.15) * 1.0 for _ in range(20)]
     y = [np.cumsum(x[:, 0]).astype(int) % 2 for x in X]
-    esn = ESNClassifier(30, feedback=True, feedback_scaling=1.0, epochs=20, leak=1.0, learn_leak=False).fit(
-        X, y
-    )
+    esn = ESNClassifier(30, feedback=True, feedback_scaling=1.0, epochs=20, leak=1.0, learn_leak=False).fit(X, y)
     assert esn.score(X, y) > 0.75
 
 
@@ -327,9 +325,7 @@ def test_the_final_readout_is_the_ridge_solution_over_all_frames():
     np.testing.assert_allclose(esn._U, U, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "ridge", [np.float32(0.1), np.int64(1), 1, 0.5, [0.1, 1.0], np.array([0.1]), "auto", (1e-3,)]
-)
+@pytest.mark.parametrize("ridge", [np.float32(0.1), np.int64(1), 1, 0.5, [0.1, 1.0], np.array([0.1]), "auto", (1e-3,)])
 def test_ridge_in_every_form(ridge):
     esn = ESNRegressor(**toys.FAST, ridge=ridge).fit(X, VALUES)
     if np.ndim(ridge) == 0 and not isinstance(ridge, str):
@@ -435,9 +431,7 @@ def test_callback_sees_every_epoch_and_can_stop():
     esn = ESNRegressor(**{**toys.FAST, "epochs": 6}).fit(X, VALUES, callback=rows.append)
     assert [row["epoch"] for row in rows] == [1, 2, 3, 4, 5, 6]
     assert rows == list(esn.history_)
-    stopped = ESNRegressor(**{**toys.FAST, "epochs": 6}).fit(
-        X, VALUES, callback=lambda row: row["epoch"] == 2
-    )
+    stopped = ESNRegressor(**{**toys.FAST, "epochs": 6}).fit(X, VALUES, callback=lambda row: row["epoch"] == 2)
     assert len(stopped.history_) == 2
 
 
@@ -474,9 +468,7 @@ def test_interrupted_before_the_first_epoch_leaves_things_as_they_were(monkeypat
     np.testing.assert_array_equal(esn.predict(X[0]), before)
 
 
-@pytest.mark.parametrize(
-    "spoil", [{"y": VALUES[:3]}, {"callback": lambda row: 1 / 0}, {"X": [X[0][:, :1]] * 8}]
-)
+@pytest.mark.parametrize("spoil", [{"y": VALUES[:3]}, {"callback": lambda row: 1 / 0}, {"X": [X[0][:, :1]] * 8}])
 def test_a_failed_fit_leaves_the_estimator_as_it_was(spoil):
     esn = ESNRegressor(**toys.FAST).fit(X, VALUES)
     before = esn.predict(X[0])

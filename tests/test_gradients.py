@@ -27,9 +27,7 @@ def draw(seed):
         "targets": "all" if pooling else str(rng.choice(["all", "last"])),
         "pooling": pooling,
     }
-    w = ref.network(
-        rng, n_out=n_out, feedback=pooling is None and bool(rng.integers(2)), bias=bool(rng.integers(2))
-    )
+    w = ref.network(rng, n_out=n_out, feedback=pooling is None and bool(rng.integers(2)), bias=bool(rng.integers(2)))
     lengths = rng.integers(how["washout"] + 1, 15, rng.integers(1, 6))
     X = [rng.normal(size=(n, len(w["W"]))) for n in lengths]
     T = [rng.normal(size=(n_out,) if pooling else (n, n_out)) for n in lengths]
@@ -82,9 +80,7 @@ def test_draws_cover_what_they_should():
 def test_gradient_keeps_to_the_pattern_of_W_rec():
     rng = np.random.default_rng(0)
     w = ref.network(rng, N=6)
-    out = loss_and_gradients(
-        build(w, "tanh"), rng.normal(size=(9, len(w["W"]))), rng.normal(size=9), ridge=0.1
-    )
+    out = loss_and_gradients(build(w, "tanh"), rng.normal(size=(9, len(w["W"]))), rng.normal(size=9), ridge=0.1)
     dense = out.dE_dW_rec.toarray()
     assert (dense[w["W_rec"] == 0] == 0).all()
     assert (dense[w["W_rec"] != 0] != 0).all()
@@ -96,10 +92,7 @@ def test_float32_is_close_to_float64():
     X = [rng.normal(size=(n, 3)) for n in (40, 25)]
     T = [rng.normal(size=(n, 2)) for n in (40, 25)]
     for activation in ("sigmoid", "tanh"):
-        a, b = (
-            loss_and_gradients(build(w, activation), X, T, ridge=0.1, dtype=d)
-            for d in (np.float64, np.float32)
-        )
+        a, b = (loss_and_gradients(build(w, activation), X, T, ridge=0.1, dtype=d) for d in (np.float64, np.float32))
         assert b.loss == pytest.approx(a.loss, rel=1e-5)
         assert np.abs(a.dE_dW - b.dE_dW).max() <= 1e-4 * np.abs(a.dE_dW).max()
         assert np.abs(a.dE_dleak - b.dE_dleak).max() <= 1e-4 * np.abs(a.dE_dleak).max()

@@ -31,9 +31,7 @@ def test_printed_gradient_is_what_the_paper_prints(targets, lookback, washout):
         w, X, T = problem(seed)
         h0 = np.random.default_rng(seed).normal(size=5) if seed % 2 else None
         how = {"direct": bool(seed // 2), "washout": washout, "lookback": lookback, "targets": targets}
-        mine = loss_and_gradients(
-            Reservoir(**w, initial_state=h0), X, T, ridge=0.05, gradient="printed", **how
-        )
+        mine = loss_and_gradients(Reservoir(**w, initial_state=h0), X, T, ridge=0.05, gradient="printed", **how)
         dE_dW, dE_dW_rec = ref.printed(w, X, T, ridge_mu=0.05, h0=h0, **how)
         np.testing.assert_allclose(mine.dE_dW, dE_dW, rtol=1e-9, atol=1e-11)
         on_pattern = dE_dW_rec * (w["W_rec"] != 0)
@@ -48,8 +46,7 @@ def both(m, seed, radius):
     w, X, T = problem(seed, N=50, lengths=(150, 150), n_in=5, radius=radius, connections=50)
     r = Reservoir(**w)
     kinds = (
-        loss_and_gradients(r, X, T, ridge=1.0, lookback=m, targets="last", gradient=g)
-        for g in ("exact", "printed")
+        loss_and_gradients(r, X, T, ridge=1.0, lookback=m, targets="last", gradient=g) for g in ("exact", "printed")
     )
     return [(g.dE_dW, g.dE_dW_rec.toarray()) for g in kinds]
 

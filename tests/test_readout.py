@@ -22,17 +22,13 @@ def augmented(H, T, mu, intercept):
     penalty = np.sqrt(mu) * np.eye(M)
     if intercept:
         penalty = penalty[:-1]
-    return np.linalg.lstsq(
-        np.vstack([H, penalty]), np.vstack([T, np.zeros((len(penalty), T.shape[1]))]), rcond=None
-    )[0]
+    return np.linalg.lstsq(np.vstack([H, penalty]), np.vstack([T, np.zeros((len(penalty), T.shape[1]))]), rcond=None)[0]
 
 
 @pytest.mark.parametrize("mu", [0.0, 1e-8, 1e-2, 1.0, 1e4])
 def test_ridge_is_the_augmented_least_squares_solution(mu):
     np.testing.assert_allclose(solve(sums(H, T), mu, intercept=False), augmented(H, T, mu, False), rtol=1e-7)
-    np.testing.assert_allclose(
-        solve(sums(ONES, T), mu, intercept=True), augmented(ONES, T, mu, True), rtol=1e-6
-    )
+    np.testing.assert_allclose(solve(sums(ONES, T), mu, intercept=True), augmented(ONES, T, mu, True), rtol=1e-6)
 
 
 @pytest.mark.parametrize("mu", [1e-6, 0.3, 50.0])
@@ -86,9 +82,7 @@ def test_loss_from_sums_is_the_loss_from_data():
     R = ONES @ U - T
     assert squared_error(sums(ONES, T), U) == pytest.approx((R * R).sum(), rel=1e-10)
     assert loss(sums(ONES, T), U, 2.0, intercept=False) == pytest.approx((R * R).sum() + 2 * (U * U).sum())
-    assert loss(sums(ONES, T), U, 2.0, intercept=True) == pytest.approx(
-        (R * R).sum() + 2 * (U[:-1] ** 2).sum()
-    )
+    assert loss(sums(ONES, T), U, 2.0, intercept=True) == pytest.approx((R * R).sum() + 2 * (U[:-1] ** 2).sum())
 
 
 def test_the_solution_is_the_smallest_loss():
@@ -103,9 +97,7 @@ def test_the_solution_is_the_smallest_loss():
 
 def test_stack():
     X = rng.normal(size=(60, 2))
-    np.testing.assert_array_equal(
-        stack(H, X, direct=True, intercept=True), np.hstack([H, X, np.ones((60, 1))])
-    )
+    np.testing.assert_array_equal(stack(H, X, direct=True, intercept=True), np.hstack([H, X, np.ones((60, 1))]))
     np.testing.assert_array_equal(stack(H, X, direct=False, intercept=True), ONES)
     np.testing.assert_array_equal(stack(H, X, direct=True, intercept=False), np.hstack([H, X]))
     assert stack(H, X, direct=False, intercept=False) is H
@@ -141,8 +133,7 @@ def test_held_out_choice_is_the_explicit_held_out_error(intercept):
         sums(H_c[train], noisy[train]), PATH, intercept=intercept, held_out=sums(H_c[test], noisy[test])
     )
     slow = [
-        ((H_c[test] @ augmented(H_c[train], noisy[train], m, intercept) - noisy[test]) ** 2).sum() / 30
-        for m in PATH
+        ((H_c[test] @ augmented(H_c[train], noisy[train], m, intercept) - noisy[test]) ** 2).sum() / 30 for m in PATH
     ]
     np.testing.assert_allclose(scores, slow, rtol=1e-7)
     assert mu == PATH[int(np.argmin(slow))]
@@ -173,9 +164,7 @@ def test_singular_gram_without_ridge_is_an_error_that_says_what_to_do():
 
 def test_a_ridge_that_vanishes_beside_the_states_warns_and_still_fits():
     big = 1e6 * np.hstack([H, H[:, :1], H[:, :2] - H[:, 2:4]])
-    with pytest.warns(
-        ReadoutWarning, match=r"ridge=1e-09 is too small.*a ridge of .* or more would avoid this"
-    ):
+    with pytest.warns(ReadoutWarning, match=r"ridge=1e-09 is too small.*a ridge of .* or more would avoid this"):
         U = solve(sums(big, T), 1e-9, intercept=False)
     best = np.linalg.lstsq(H, T, rcond=None)[0]
     np.testing.assert_allclose(big @ U, H @ best, rtol=1e-4, atol=1e-4)

@@ -53,9 +53,7 @@ def test_every_setting_is_tried():
     assert set(inspect.signature(ESNRegressor.__init__).parameters) - {"self"} == known - {"readout"}
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in BAD.items() for value in values]
-)
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
 def test_bad_settings_are_named_with_what_was_expected(name, value):
     kind = ESNClassifier if name == "readout" else ESNRegressor
     y = [v[:, 0] > 0 for v in VALUES] if name == "readout" else VALUES
@@ -78,9 +76,7 @@ GOOD = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in GOOD.items() for value in values]
-)
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in GOOD.items() for value in values])
 def test_good_settings_pass(name, value):
     check({name: value})
 

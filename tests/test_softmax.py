@@ -87,9 +87,7 @@ def test_refit_lowers_the_held_out_cross_entropy():
     train, held = DATA.subset(range(9)), DATA.subset(range(9, 12))
     s = collect(RESERVOIR, train, TASK)
     U = readout.solve(s, 0.1, intercept=True)
-    V, strength = softmax.refit(
-        RESERVOIR, train, TASK, s, U, held_out=held, spare=None, rng=np.random.default_rng(0)
-    )
+    V, strength = softmax.refit(RESERVOIR, train, TASK, s, U, held_out=held, spare=None, rng=np.random.default_rng(0))
     before, after = (softmax.cross_entropy(RESERVOIR, held, TASK, W) for W in (softmax.WARM * U, V))
     assert after < before
     assert strength > 0

@@ -22,9 +22,7 @@ SMALL = {**toys.FAST, "hidden_units": 4, "connections": 2, "epochs": 1}
 
 MODELS = {
     "strings": lambda: ESNClassifier(**SMALL).fit(X, LABELS),
-    "whole numbers": lambda: ESNClassifier(**SMALL, readout="ridge").fit(
-        X, [(y == "low") * 5 - 2 for y in LABELS]
-    ),
+    "whole numbers": lambda: ESNClassifier(**SMALL, readout="ridge").fit(X, [(y == "low") * 5 - 2 for y in LABELS]),
     "truth values": lambda: ESNClassifier(**SMALL).fit(X, [y == "low" for y in LABELS]),
     "objects": lambda: ESNClassifier(**SMALL).fit(X, [y.astype(object) for y in LABELS]),
     "one a sequence": lambda: ESNClassifier(**SMALL, pooling="last").fit(X, ONE_EACH),
@@ -35,9 +33,7 @@ MODELS = {
     "paper": lambda: ESNClassifier.paper(4, epochs=1).fit(X, LABELS),
     "paths": lambda: ESNRegressor(**SMALL, ridge=np.array([0.1, 1.0]), random_state=None).fit(X, VALUES),
     "a generator": lambda: ESNRegressor(**SMALL, random_state=np.random.default_rng(3)).fit(X, VALUES),
-    "NumPy settings": lambda: ESNRegressor(**SMALL, ridge=np.float32(0.1), washout=np.int64(1)).fit(
-        X, VALUES
-    ),
+    "NumPy settings": lambda: ESNRegressor(**SMALL, ridge=np.float32(0.1), washout=np.int64(1)).fit(X, VALUES),
 }
 
 

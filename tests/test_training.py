@@ -92,9 +92,7 @@ def test_case_1_holds_U_from_the_epoch_before_and_takes_one_pass(monkeypatch):
     monkeypatch.setattr(training, "FRAMES", 10_000)
     used = []
     real_slope = training.slope
-    monkeypatch.setattr(
-        training, "slope", lambda r, t, g, U, *a: (used.append(U), real_slope(r, t, g, U, *a))[1]
-    )
+    monkeypatch.setattr(training, "slope", lambda r, t, g, U, *a: (used.append(U), real_slope(r, t, g, U, *a))[1])
     learner = Learner(RESERVOIR, DATA, Task(), plan(case=1), rng())
     learner.epoch(1)
     first = len(passes)
@@ -220,9 +218,7 @@ def test_patience_and_the_best_weights():
 def test_a_held_out_score_that_is_nan_never_wins():
     scores = iter([np.nan, 0.4, np.nan])
     seen = []
-    best, _, _ = learn(
-        RESERVOIR, DATA, Task(), plan(), rng=rng(), score=lambda r, U: (seen.append(r), next(scores))[1]
-    )
+    best, _, _ = learn(RESERVOIR, DATA, Task(), plan(), rng=rng(), score=lambda r, U: (seen.append(r), next(scores))[1])
     assert best is seen[1]
 
 

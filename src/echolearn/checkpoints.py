@@ -67,6 +67,6 @@ def fingerprint(data: Data) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for x, y in zip(data.X, data.y, strict=True):
         digest.update(repr((np.shape(x), np.shape(y))).encode())
-        digest.update(np.ascontiguousarray(x))
-        digest.update(np.ascontiguousarray(y))
+        digest.update(np.ascontiguousarray(x).data)
+        digest.update(np.ascontiguousarray(y).data)
     return digest.hexdigest()

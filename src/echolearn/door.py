@@ -45,17 +45,13 @@ class Given:
         return list(y)
 
 
-def open_sequences(
-    X: Any, lengths: Any = None, n_features: int | None = None, owner: str = "this network"
-) -> Given:
+def open_sequences(X: Any, lengths: Any = None, n_features: int | None = None, owner: str = "this network") -> Given:
     """A 2-D array (steps, features), a list of them, a 3-D array, or a 2-D array with `lengths`."""
     if sparse.issparse(X) or (isinstance(X, (list, tuple)) and any(sparse.issparse(x) for x in X)):
         raise TypeError("X is sparse; sequences must be dense arrays: pass X.toarray().")
     if _is_many(X):
         if lengths is not None:
-            raise ValueError(
-                "lengths goes with one 2-D array of joined sequences; X is already a list of sequences."
-            )
+            raise ValueError("lengths goes with one 2-D array of joined sequences; X is already a list of sequences.")
         if len(X) == 0:
             raise ValueError("X is an empty list; expected at least one sequence of shape (steps, features).")
         given = Given(
@@ -70,9 +66,7 @@ def open_sequences(
             given = Given(np.split(whole, _ends(lengths, len(whole))[:-1]), "joined")
     widths = {x.shape[1] for x in given.X}
     if len(widths) > 1:
-        raise ValueError(
-            f"sequences have different numbers of features, {sorted(widths)}; expected one number."
-        )
+        raise ValueError(f"sequences have different numbers of features, {sorted(widths)}; expected one number.")
     if n_features is not None and widths != {n_features}:
         raise ValueError(
             f"X has {widths.pop()} features, but {owner} is expecting {n_features} features as input: the ones it was "
@@ -197,9 +191,7 @@ def _labels(given: Any) -> Array:
     y: Array = np.asarray(given)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity; remove or fill those entries.")
-    if y.dtype.kind == "O" and any(
-        e is None or (isinstance(e, float) and not np.isfinite(e)) for e in y.flat
-    ):
+    if y.dtype.kind == "O" and any(e is None or (isinstance(e, float) and not np.isfinite(e)) for e in y.flat):
         raise ValueError("Input y contains NaN or infinity or None; remove or fill those entries.")
     if y.dtype.kind == "c":
         raise ValueError("Complex data not supported: y holds complex numbers.")

@@ -82,9 +82,7 @@ class _ESN(BaseEstimator):  # type: ignore[misc]
         entries, per_step = open_targets(y, given)
         self._more_checks(entries, per_step)
         self.per_step_ = per_step
-        data = Data(
-            given.X, self._encode(entries, fitting=True), self._classes, per_step, np.dtype(self.dtype)
-        )
+        data = Data(given.X, self._encode(entries, fitting=True), self._classes, per_step, np.dtype(self.dtype))
         held_out = None if validation is None else self._held_out_given(validation)
         rng_weights, rng_split, rng_order, rng_readout = np.random.default_rng(self.random_state).spawn(4)
         train = data
@@ -112,12 +110,8 @@ class _ESN(BaseEstimator):  # type: ignore[misc]
         check_long_enough(given, self.washout, fitting=True)
         entries, per_step = open_targets(y, given)
         if per_step != self.per_step_:
-            raise ValueError(
-                "validation: its y must be of the same kind as y (an entry a step, or one a sequence)."
-            )
-        return Data(
-            given.X, self._encode(entries, fitting=False), self._classes, per_step, np.dtype(self.dtype)
-        )
+            raise ValueError("validation: its y must be of the same kind as y (an entry a step, or one a sequence).")
+        return Data(given.X, self._encode(entries, fitting=False), self._classes, per_step, np.dtype(self.dtype))
 
     def _checkpoint(self, folder: Path, data: Data, held_out: Data | None) -> Checkpoint:
         """Settings that do not touch the result may differ between the fits that share a checkpoint."""
@@ -286,9 +280,7 @@ class _ESN(BaseEstimator):  # type: ignore[misc]
         entries, per_step = open_targets(y, given)
         if per_step != self.per_step_:
             kinds = "an entry a sequence", "an entry a step"
-            raise ValueError(
-                f"y has {kinds[per_step]}, but this network was fitted with {kinds[self.per_step_]}."
-            )
+            raise ValueError(f"y has {kinds[per_step]}, but this network was fitted with {kinds[self.per_step_]}.")
         predicted = self.predict(X, lengths=lengths)
         return flat(entries, per_step), flat(given.split(predicted), True) if per_step else predicted
 
@@ -467,9 +459,7 @@ class ESNClassifier(ClassifierMixin, _ESN):  # type: ignore[misc]
                 self.classes_ = np.unique(labels)
             except TypeError:
                 kinds = sorted({type(label).__name__ for label in labels})
-                raise ValueError(
-                    f"y mixes labels of types {kinds}; use one type, for example strings."
-                ) from None
+                raise ValueError(f"y mixes labels of types {kinds}; use one type, for example strings.") from None
             if len(self.classes_) < 2:
                 raise ValueError(
                     f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
@@ -614,10 +604,7 @@ class ESNRegressor(RegressorMixin, _ESN):  # type: ignore[misc]
         if wide != len(self.target_mean_):
             raise ValueError(f"y has {wide} values each; expected {len(self.target_mean_)}, as when fitting.")
         shape = (-1, wide)
-        scaled = [
-            (np.reshape(e, shape).astype(np.float64) - self.target_mean_) / self.target_scale_
-            for e in entries
-        ]
+        scaled = [(np.reshape(e, shape).astype(np.float64) - self.target_mean_) / self.target_scale_ for e in entries]
         return scaled if self.per_step_ else [e[0] for e in scaled]
 
     def _loss(self, Y: Array, T: Array) -> float:

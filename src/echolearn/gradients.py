@@ -140,7 +140,9 @@ def loss_and_gradients(
     T_used = select.take(batch.T) if pooling is None else batch.T
     s = readout.sums(H_c, T_used, T_used.shape[1])
     U = readout.solve(s, ridge, intercept=False)
-    dE_dH = select.put(error_wrt_states(readout.residual(H_c @ U.astype(dtype), T_used), U[: reservoir.N].astype(dtype)))
+    dE_dH = select.put(
+        error_wrt_states(readout.residual(H_c @ U.astype(dtype), T_used), U[: reservoir.N].astype(dtype))
+    )
     g = select_gradient(gradient)(reservoir, batch, states, dE_dH, lookback=lookback, washout=washout)
     pattern = (g.W_rec, reservoir.W_rec.indices, reservoir.W_rec.indptr)
     return LossAndGradients(

@@ -72,9 +72,7 @@ def _times_slope(code: int, f: Any, z: Any) -> None:
 
 
 @njit(nogil=True, cache=True, **_OPTIONS)
-def forward(
-    place: Any, value: Any, a: Any, code: int, active: Any, offsets: Any, h0: Any, F: Any, H: Any
-) -> None:
+def forward(place: Any, value: Any, a: Any, code: int, active: Any, offsets: Any, h0: Any, F: Any, H: Any) -> None:
     """Eq. 1 with leak: h_t = (1 - a) h_{t-1} + a f(z_t), z_t = drive_t + W_rec h_{t-1}.
 
     place, value (k, N): W_rec; a (N,); h0 (B, N). F (K, N) holds the drive W'x + W_fb y + bias on entry and

@@ -48,9 +48,7 @@ def line(row: dict[str, float], epochs: int, left: float) -> str:
     if "valid_error" in row:
         parts.append(f"valid {row['valid_error']:.4f}")
     parts.append(f"ρ {row['spectral_radius']:.3f}")
-    parts += [
-        f"|dE/d{name}| {row['gradient_' + name]:.3g}" for name in ("W", "W_rec") if "gradient_" + name in row
-    ]
+    parts += [f"|dE/d{name}| {row['gradient_' + name]:.3g}" for name in ("W", "W_rec") if "gradient_" + name in row]
     parts.append(f"{clock(left)} left")
     return "  ".join(parts)
 

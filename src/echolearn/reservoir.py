@@ -47,16 +47,13 @@ class Reservoir:
         W_rec = sparse.csr_array(self.W_rec, dtype=np.float64, copy=True)
         if W_rec.shape != (N, N):
             raise ValueError(
-                f"W_rec has shape {W_rec.shape}, but W with shape {W.shape} (inputs, hidden units) asks for "
-                f"({N}, {N})."
+                f"W_rec has shape {W_rec.shape}, but W with shape {W.shape} (inputs, hidden units) asks for ({N}, {N})."
             )
         W_rec.sum_duplicates()
         if not np.isfinite(W_rec.data).all():
             raise ValueError("W_rec holds NaN or infinity; give finite weights.")
         if self.activation not in ACTIVATIONS:
-            raise ValueError(
-                f"activation={self.activation!r} is unknown; choose one of {sorted(ACTIVATIONS)}."
-            )
+            raise ValueError(f"activation={self.activation!r} is unknown; choose one of {sorted(ACTIVATIONS)}.")
         leak = np.asarray(self.leak, dtype=np.float64)
         if leak.shape not in ((), (1,), (N,)):
             raise ValueError(f"leak has shape {leak.shape}; expected one number, or {N}, one a unit.")
@@ -73,16 +70,12 @@ class Reservoir:
             if value is not None:
                 value = np.array(value, dtype=np.float64)
                 if value.shape != (N,) or not np.isfinite(value).all():
-                    raise ValueError(
-                        f"{name} has shape {value.shape}; expected {N} finite numbers, one a unit."
-                    )
+                    raise ValueError(f"{name} has shape {value.shape}; expected {N} finite numbers, one a unit.")
                 object.__setattr__(self, name, value)
         if self.W_fb is not None:
             W_fb = _matrix("W_fb", self.W_fb)
             if W_fb.shape[0] != N:
-                raise ValueError(
-                    f"W_fb has shape {W_fb.shape}; expected ({N}, outputs), one row a hidden unit."
-                )
+                raise ValueError(f"W_fb has shape {W_fb.shape}; expected ({N}, outputs), one row a hidden unit.")
             object.__setattr__(self, "W_fb", W_fb)
 
     @property
@@ -141,9 +134,7 @@ class Reservoir:
         """A copy with some weights replaced; "W_rec" takes the new values of the non-zero places."""
         if "W_rec" in weights:
             data = weights.pop("W_rec")
-            weights["W_rec"] = sparse.csr_array(
-                (data, self.W_rec.indices, self.W_rec.indptr), shape=self.W_rec.shape
-            )
+            weights["W_rec"] = sparse.csr_array((data, self.W_rec.indices, self.W_rec.indptr), shape=self.W_rec.shape)
         return replace(self, **weights)
 
 
@@ -171,9 +162,7 @@ def random_connections(rng: np.random.Generator, N: int, connections: int) -> An
 def rescaled(W_rec: Any, spectral_radius: float) -> Any:
     """Eq. 3: W_rec λ / |λ_max|."""
     if not spectral_radius > 0 or not np.isfinite(spectral_radius):
-        raise ValueError(
-            f"spectral_radius={spectral_radius!r}; expected a positive number (tanh: about 0.9)."
-        )
+        raise ValueError(f"spectral_radius={spectral_radius!r}; expected a positive number (tanh: about 0.9).")
     rho = spectral_radius_of(W_rec)
     # A nilpotent matrix has rho = 0; of one whose cycles cancel, floating point leaves a root of its rounding errors.
     if rho <= 1e-5 * max(abs(W_rec).max(), 1e-300):
@@ -192,9 +181,7 @@ def spectral_radius_of(W_rec: Any) -> float:
     if N > _DENSE:
         try:
             v0 = np.random.default_rng(0).standard_normal(N)
-            few = eigs(
-                W_rec, k=4, ncv=min(N, 60), v0=v0, tol=1e-7, maxiter=100 * N, return_eigenvectors=False
-            )
+            few = eigs(W_rec, k=4, ncv=min(N, 60), v0=v0, tol=1e-7, maxiter=100 * N, return_eigenvectors=False)
             return float(np.abs(few).max())
         except ArpackError:
             pass  # close clusters on the circle can stall it; the dense way always ends

@@ -22,8 +22,8 @@ class Batch:
     """Sequences packed together.
 
     X (K, n_in) and, where there are targets, T in the packed order: (K, n_out), or (B, n_out) for one target a
-    sequence, or class numbers (K,) or (B,); order (B,): which of the caller's sequences each one is; lengths (B,), falling;
-    active (steps,): how many still run at step t; offsets (steps,): the first row of step t.
+    sequence, or class numbers (K,) or (B,); order (B,): which of the caller's sequences each one is;
+    lengths (B,), falling; active (steps,): how many still run at step t; offsets (steps,): the first row of step t.
     """
 
     X: Array
@@ -135,7 +135,7 @@ def block_starts(steps: int, washout: int, lookback: int | None) -> NDArray[np.b
     t = np.arange(steps)
     if lookback is None:
         return np.zeros(steps, bool)
-    return (t >= washout) & ((t - washout) % lookback == 0)
+    return np.asarray((t >= washout) & ((t - washout) % lookback == 0))
 
 
 def groups(lengths: Array, frames: int, order: Array | None = None) -> Iterator[Array]:
@@ -178,9 +178,7 @@ class Data:
         return pack([self.X[i] for i in which], self.dtype, [self.y[i] for i in which], self.per_step)
 
     def subset(self, which: Sequence[int] | Array) -> Data:
-        return Data(
-            [self.X[i] for i in which], [self.y[i] for i in which], self.classes, self.per_step, self.dtype
-        )
+        return Data([self.X[i] for i in which], [self.y[i] for i in which], self.classes, self.per_step, self.dtype)
 
 
 def one_hot(labels: Array, classes: int, dtype: Any) -> Array:

@@ -41,11 +41,7 @@ def _truth(value: Any) -> bool:
 
 
 def _path(value: Any) -> bool:
-    return (
-        isinstance(value, (list, tuple, np.ndarray))
-        and len(value) > 0
-        and all(_number(v) and v > 0 for v in value)
-    )
+    return isinstance(value, (list, tuple, np.ndarray)) and len(value) > 0 and all(_number(v) and v > 0 for v in value)
 
 
 def _leak(value: Any) -> bool:
@@ -113,9 +109,9 @@ def check(settings: Mapping[str, Any]) -> None:
             allowed, words = RULES[name]
             if not allowed(value):
                 raise ValueError(f"{name}={value!r}; expected {words}.")
-    if settings.get("gradient") == "printed" and settings.get("learn") != "none":
-        if settings.get("feedback") or settings.get("leak") != 1 or settings.get("learn_leak"):
-            raise ValueError(
-                "gradient='printed': the paper's formulas know neither leak nor feedback. Set leak=1, "
-                "learn_leak=False and feedback=False, or gradient='exact'."
-            )
+    unknown_to_paper = settings.get("feedback") or settings.get("leak") != 1 or settings.get("learn_leak")
+    if settings.get("gradient") == "printed" and settings.get("learn") != "none" and unknown_to_paper:
+        raise ValueError(
+            "gradient='printed': the paper's formulas know neither leak nor feedback. Set leak=1, "
+            "learn_leak=False and feedback=False, or gradient='exact'."
+        )

@@ -86,11 +86,20 @@ def descend(
     velocity = np.zeros_like(V)
     steps = max(LEAST_STEPS, int(PASSES * np.ceil(s.n / FRAMES)))
     for step, (H_c, labels) in enumerate(mini_batches(reservoir, data, task, rng, steps)):
-        halves = [slice(0, len(labels) // 2), slice(len(labels) // 2, None)]
-        G = total(lambda rows, V=V: H_c[rows].T @ _residual(H_c[rows] @ V, labels[rows]), halves)  # noqa: B023
+        G = _gradient(V, H_c, labels)
         velocity = MOMENTUM * velocity + (1 - MOMENTUM) * (P @ (G / len(labels) + strength * V))
         V = V - (rate * (1 - step / steps)) * velocity
     return V.astype(np.float64)
+
+
+def _gradient(V: Array, H_c: Array, labels: Array) -> Array:
+    """H_c'(softmax(H_c V) - T), on two cores."""
+
+    def part(rows: slice) -> Array:
+        return np.asarray(H_c[rows].T @ residual(probabilities(H_c[rows] @ V), labels[rows]))
+
+    middle = len(labels) // 2
+    return np.asarray(total(part, [slice(0, middle), slice(middle, None)]))
 
 
 def mini_batches(
@@ -118,11 +127,7 @@ def probabilities(logits: Array) -> Array:
     """softmax along the rows."""
     P = np.exp(logits - logits.max(axis=1, keepdims=True))
     P /= P.sum(axis=1, keepdims=True)
-    return P
-
-
-def _residual(logits: Array, labels: Array) -> Array:
-    return residual(probabilities(logits), labels)
+    return np.asarray(P)
 
 
 def cross_entropy(reservoir: Reservoir, data: Data, task: training.Task, V: Array) -> float:

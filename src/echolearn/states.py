@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,13 @@ from echolearn.reservoir import Reservoir
 from echolearn.sequences import Batch, one_hot, pack, unpack
 
 Array = NDArray[Any]
+
+_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "sigmoid": lambda z: 0.5 + 0.5 * np.tanh(0.5 * z),
+    "tanh": np.tanh,
+    "relu": lambda z: np.maximum(z, 0),
+    "identity": lambda z: z,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +55,7 @@ def run(reservoir: Reservoir, batch: Batch) -> States:
     H = np.empty_like(F)
     place, value = padded(reservoir.W_rec, dtype)
     code = kernels.ACTIVATIONS[reservoir.activation]
-    kernels.forward(
-        place, value, reservoir.leak.astype(dtype), code, batch.active, batch.offsets, h0, F, H
-    )
+    kernels.forward(place, value, reservoir.leak.astype(dtype), code, batch.active, batch.offsets, h0, F, H)
     return States(H, F, h0, X_fb)
 
 
@@ -93,8 +99,7 @@ def free_run(reservoir: Reservoir, batch: Batch, U: Array, direct: bool, fed_bac
     next step's input. `fed_back` turns outputs into what the teacher's targets stood for."""
     assert reservoir.W_fb is not None
     dtype = batch.X.dtype
-    f = {"sigmoid": lambda z: 0.5 + 0.5 * np.tanh(0.5 * z), "tanh": np.tanh, "relu": lambda z: np.maximum(z, 0),
-         "identity": lambda z: z}[reservoir.activation]
+    f = _ACTIVATIONS[reservoir.activation]
     drive = batch.X @ reservoir.W.astype(dtype)
     if reservoir.bias is not None:
         drive += reservoir.bias.astype(dtype)

@@ -130,9 +130,7 @@ def _facts(estimator: Any, tensors: dict[str, Array]) -> dict[str, Any]:
     if hasattr(estimator, "classes_") and "classes" not in tensors:
         names = estimator.classes_.tolist()
         if not all(isinstance(name, str) for name in names):
-            raise TypeError(
-                f"classes of type {type(names[0]).__name__} cannot be saved; use numbers or strings."
-            )
+            raise TypeError(f"classes of type {type(names[0]).__name__} cannot be saved; use numbers or strings.")
         facts["class_names"] = names
     return facts
 
@@ -192,7 +190,7 @@ def read_tensors(
             if facts.get("format_version") != FORMAT_VERSION:
                 raise ModelFileError(
                     f"{path} has format version {facts.get('format_version')!r}; this echolearn reads version "
-                    f"{FORMAT_VERSION}. Install the echolearn that wrote it ({facts.get('echolearn')!r}) or a newer one."
+                    f"{FORMAT_VERSION}. Install the echolearn that wrote it ({facts.get('echolearn')!r}) or newer."
                 )
             tensors = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as problem:
@@ -242,9 +240,7 @@ def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
         estimator.target_mean_, estimator.target_scale_ = tensors["target_mean"], tensors["target_scale"]
         estimator._one_value = facts["one_value"]
     rows = W.shape[1] + estimator.direct * W.shape[0] + 1
-    outputs = (
-        len(estimator.classes_) if facts["estimator"] == "ESNClassifier" else len(estimator.target_mean_)
-    )
+    outputs = len(estimator.classes_) if facts["estimator"] == "ESNClassifier" else len(estimator.target_mean_)
     if tensors["U"].shape != (rows, outputs) or W.shape[0] != facts["features"]:
         raise ValueError(f"U has shape {tensors['U'].shape}; expected {(rows, outputs)}")
     estimator._U = tensors["U"]

@@ -1,6 +1,6 @@
 """The epochs: full-batch or mini-batch learning, history, early stopping, backing off.
 
-    for each epoch: sums -> U -> gradients -> update -> (renormalise) -> score -> next
+for each epoch: sums -> U -> gradients -> update -> (renormalise) -> score -> next
 """
 
 from __future__ import annotations
@@ -126,7 +126,13 @@ class Slope:
 
 
 def slope(
-    reservoir: Reservoir, task: Task, gradient: str, U: Array, batch: Batch, seen: Any, with_sums: bool = False
+    reservoir: Reservoir,
+    task: Task,
+    gradient: str,
+    U: Array,
+    batch: Batch,
+    seen: Any,
+    with_sums: bool = False,
 ) -> Slope:
     """The gradient of one batch's share of E at a given U; `seen` is what `observed` returned."""
     H_c, T, states, select = seen
@@ -139,9 +145,7 @@ def slope(
     return Slope(gradients, squared, readout.sums(H_c, T, U.shape[1]) if with_sums else None)
 
 
-def full_batch(
-    reservoir: Reservoir, data: Data, task: Task, plan: Plan, U: Array | None
-) -> tuple[Slope, Array, float]:
+def full_batch(reservoir: Reservoir, data: Data, task: Task, plan: Plan, U: Array | None) -> tuple[Slope, Array, float]:
     """One epoch's gradient over all the data, the U for the next epoch, and the number of targets.
 
     Case 2 (U None): a first pass gives a fresh U, a second the gradient at it. Case 1: U is the epoch
@@ -205,9 +209,7 @@ class Learner:
         norms = updates.norms(g)
         if not np.isfinite(list(norms.values())).all():
             raise FloatingPointError("the gradient is not finite")
-        self.weights, self.optimiser = self.optimiser.step(
-            self.weights, updates.clipped(g, self.plan.clip), step_size
-        )
+        self.weights, self.optimiser = self.optimiser.step(self.weights, updates.clipped(g, self.plan.clip), step_size)
         self.reservoir = updates.with_learned(self.reservoir, self.weights)
         return norms
 
@@ -221,6 +223,8 @@ class Learner:
         lengths = self.data.lengths
         if self.sums is None:
             self.sums = collect(self.reservoir, self.data, self.task)
+        if self.plan.case == 1:
+            self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
         order = self.rng.permutation(len(lengths))
         starts = range(0, len(order), size)
         squared, n, norms = 0.0, 0.0, {}
@@ -248,9 +252,8 @@ class Learner:
         count = fresh.n
         assert self.sums is not None
         self.sums = running(self.sums, fresh, share)
-        if self.U is None or self.plan.case == 2:
-            self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
-        U = self.U
+        U = self.U if self.plan.case == 1 else readout.solve(self.sums, self.plan.ridge, intercept=True)
+        assert U is not None
         result = total(lambda x: slope(reservoir, task, self.plan.gradient, U, x[0], x[1]), looked)
         return result, count
 
@@ -279,13 +282,9 @@ class Learner:
         self.U = tensors.get("U")
 
     def readout(self) -> Array:
-        """The U that goes with the newest weights, as far as known without a pass over the data."""
-        if self.sums is not None:
-            self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
-        else:
-            s = collect(self.reservoir, self.data, self.task.readout_view())
-            return readout.solve(s, self.plan.ridge, intercept=True)
-        return self.U
+        """The U that goes with the newest weights: from the running sums, or from a pass over the data."""
+        s = self.sums or collect(self.reservoir, self.data, self.task.readout_view())
+        return readout.solve(s, self.plan.ridge, intercept=True)
 
 
 def _under(folder: str, tensors: dict[str, Array]) -> dict[str, Array]:
@@ -341,6 +340,8 @@ def learn(
     started = time.perf_counter() - record.seconds
     stop: object = None
     try:
+        if score is not None and record.epoch == 0:
+            record.best_error = score(reservoir, learner.readout())  # learning must beat the weights as drawn
         while record.epoch < plan.epochs and stop is not True:
             if plan.patience is not None and record.epoch - record.best_epoch >= plan.patience:
                 break
