@@ -410,18 +410,27 @@ def test_large_validation_fractions_still_fit(fraction):
     assert np.isfinite(clone(esn).set_params(washout=3).fit(long, long).predict(long)).all()
 
 
-def test_early_stopping_restores_the_best_weights():
-    """Held-out targets that cannot be learned: every epoch makes them worse, so the first weights win."""
+def test_early_stopping_keeps_the_weights_as_drawn_where_learning_only_hurts():
+    """Held-out targets that cannot be learned: every epoch makes them worse."""
     rng = np.random.default_rng(0)
     noise = [rng.normal(size=v.shape) for v in VALUES]
-    seen = []
-    esn = ESNRegressor(**{**toys.FAST, "epochs": 30}, patience=3, step_size=0.05, ridge=1e-3)
-    esn.fit(X, VALUES, validation=(X, noise), callback=lambda row: seen.append(row["valid_error"]))
-    best = int(np.argmin(seen))
-    assert len(seen) < 30
-    assert len(seen) - 1 - best == 3
-    again = ESNRegressor(**{**toys.FAST, "epochs": 30}, patience=None, step_size=0.05, ridge=1e-3)
-    again.fit(X, VALUES, validation=(X, noise), callback=lambda row: row["epoch"] == best + 1)
+    how = {**toys.FAST, "epochs": 30, "step_size": 0.05, "ridge": 1e-3}
+    esn = ESNRegressor(**how, patience=3).fit(X, VALUES, validation=(X, noise))
+    assert len(esn.history_) == 3
+    fixed = ESNRegressor(**how, learn="none").fit(X, VALUES)
+    np.testing.assert_array_equal(esn.input_weights_, fixed.input_weights_)
+    np.testing.assert_array_equal(esn._U, fixed._U)
+
+
+def test_early_stopping_restores_the_best_weights():
+    how = {**toys.FAST, "epochs": 60, "step_size": 0.1, "ridge": 1e-3}
+    held_out = toys.echoes(1, sequences=8)
+    esn = ESNRegressor(**how, patience=4).fit(X, VALUES, validation=held_out)
+    errors = [row["valid_error"] for row in esn.history_]
+    best = int(np.argmin(errors)) + 1
+    assert 1 < best == len(errors) - 4 < 56
+    again = ESNRegressor(**how, patience=None)
+    again.fit(X, VALUES, validation=held_out, callback=lambda row: row["epoch"] == best)
     np.testing.assert_array_equal(esn.input_weights_, again.input_weights_)
     np.testing.assert_array_equal(esn._U, again._U)
 

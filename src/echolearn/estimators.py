@@ -33,7 +33,7 @@ EPOCHS = (12, 40)  # at least and at most, where `epochs` is None
 TAIL_FROM = 50  # steps; a shorter sequence is not cut
 
 
-class _ESN(BaseEstimator):  # type: ignore[misc]
+class _ESN(BaseEstimator):
     """What both estimators share. Settings are only stored here; `fit` checks them."""
 
     def _more_checks(self, y: list[Any], per_step: bool) -> None:
@@ -352,7 +352,7 @@ def split(data: Data, fraction: float, washout: int, rng: np.random.Generator) -
     )
 
 
-class ESNClassifier(ClassifierMixin, _ESN):  # type: ignore[misc]
+class ESNClassifier(ClassifierMixin, _ESN):
     """An echo state network for a label a step, or one a sequence, with all its weights learned.
 
     Everything is a keyword; the defaults learn W, W_rec and the leaks on mini-batches and end in a softmax
@@ -517,7 +517,7 @@ class ESNClassifier(ClassifierMixin, _ESN):  # type: ignore[misc]
         return float(np.mean(predicted == column_or_1d(true)))
 
 
-class ESNRegressor(RegressorMixin, _ESN):  # type: ignore[misc]
+class ESNRegressor(RegressorMixin, _ESN):
     """An echo state network for values a step, or for one (or one vector) a sequence, all weights learned.
 
     Targets are standardised inside, so that step sizes and ridges mean the same for every scale.
