@@ -30,7 +30,8 @@ class Reservoir:
     """h_t = (1 - a) h_{t-1} + a f(W'x_t + W_rec h_{t-1} + W_fb y_{t-1} + bias)   (eq. 1, with leak a)
 
     W (n_in, N); W_rec (N, N), kept sparse; W_fb (N, n_out) or None; bias (N,) or None; leak a: a number or
-    (N,), in (0, 1]; initial_state (N,) or None for zero. Only non-zero entries of W_rec are connections.
+    (N,), in (0, 1]; initial_state (N,) or None for zero. Only non-zero entries of W_rec
+    (those that a sparse one stores) are connections.
     """
 
     W: Array
