@@ -39,7 +39,7 @@ BAD = {
     "clip": [0, -1],
     "renormalize": [None],
     "validation_fraction": [1, -0.1, 1.5, None],
-    "patience": [0, 2.5],
+    "patience": [0, 2.5, "some"],
     "dtype": ["float16", np.float32, None],
     "random_state": ["seed", -1, 1.5],
     "verbose": ["loud", -1, None],
@@ -71,6 +71,7 @@ GOOD = {
     "validation_fraction": [0, 0.5],
     "direct": [True, np.bool_(False)],
     "lookback": [None, 1, 1000],
+    "patience": [None, 1, "auto"],
     "random_state": [None, 0, np.int64(3), np.random.default_rng(0)],
     "verbose": [0, 1, 2, True, False],
 }

@@ -28,8 +28,8 @@ Callback = Callable[[dict[str, float]], object]
 
 RIDGES = 10.0 ** np.arange(-8, 2)  # of "auto", in units of the mean diagonal of the Gram matrix
 HELD_OUT_FROM = 5  # sequences; with fewer, the last steps of each are held out instead
-UPDATES = 500  # at least, where `epochs` is None
-EPOCHS = (12, 40)  # at least and at most, where `epochs` is None
+UPDATES = 400  # where `epochs` is None there are so many epochs that W is updated this often,
+LEAST_EPOCHS = 12  # and never fewer than these
 TAIL_FROM = 50  # steps; a shorter sequence is not cut
 
 
@@ -136,7 +136,7 @@ class _ESN(BaseEstimator):
         if self.epochs is not None:
             return int(self.epochs)
         batches = np.ceil(sequences / (self.batch_size or sequences))
-        return int(np.clip(np.ceil(UPDATES / batches), *EPOCHS))
+        return max(LEAST_EPOCHS, int(np.ceil(UPDATES / batches)))
 
     def _plan(self, ridge: float, epochs: int) -> training.Plan:
         names = "learn learn_leak gradient case optimizer momentum batch_size clip renormalize"
@@ -147,7 +147,7 @@ class _ESN(BaseEstimator):
             step_size=step_size,
             epochs=epochs,
             spectral_radius=self.spectral_radius,
-            patience=self.patience,
+            patience=max(5, epochs // 4) if self.patience == "auto" else self.patience,
             ridge=ridge,
         )
 
@@ -391,7 +391,7 @@ class ESNClassifier(ClassifierMixin, _ESN):
         clip: float | None = None,
         renormalize: bool = False,
         validation_fraction: float = 0.1,
-        patience: int | None = 5,
+        patience: int | str | None = "auto",
         dtype: str = "float32",
         random_state: int | None = 0,
         verbose: int = 0,
@@ -534,7 +534,7 @@ class ESNRegressor(RegressorMixin, _ESN):
         feedback: bool = False,
         feedback_scaling: float = 0.1,
         activation: str = "tanh",
-        leak: float | tuple[float, float] = (0.1, 1.0),
+        leak: float | tuple[float, float] = (0.3, 1.0),
         learn_leak: bool = True,
         initial_state: Any = None,
         washout: int = 0,
@@ -554,7 +554,7 @@ class ESNRegressor(RegressorMixin, _ESN):
         clip: float | None = None,
         renormalize: bool = False,
         validation_fraction: float = 0.1,
-        patience: int | None = 5,
+        patience: int | str | None = "auto",
         dtype: str = "float32",
         random_state: int | None = 0,
         verbose: int = 0,

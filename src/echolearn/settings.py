@@ -85,11 +85,11 @@ RULES: dict[str, Rule] = {
     "batch_size": _or_none(_whole(1), "all sequences at once"),
     "clip": _or_none(_POSITIVE, "no clipping"),
     "renormalize": _TRUTH,
-    "validation_fraction": (
-        (lambda v: _number(v) and 0 <= v < 1),
-        "a number in [0, 1); 0 holds nothing back",
+    "validation_fraction": ((lambda v: _number(v) and 0 <= v < 1), "a number in [0, 1); 0 holds nothing back"),
+    "patience": (
+        lambda v: (isinstance(v, str) and v == "auto") or _or_none(_whole(1), "")[0](v),
+        "a whole number >= 1, 'auto' (a quarter of the epochs), or None (no early stopping)",
     ),
-    "patience": _or_none(_whole(1), "no early stopping"),
     "dtype": _one_of("float32", "float64"),
     "random_state": (
         lambda v: v is None or isinstance(v, np.random.Generator) or _whole(0)[0](v),
