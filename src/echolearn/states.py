@@ -16,7 +16,7 @@ from echolearn.sequences import Batch, one_hot, pack, unpack
 Array = NDArray[Any]
 
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
+    "sigmoid": lambda z: 0.5 + 0.5 * np.tanh(0.5 * z),
     "tanh": np.tanh,
     "relu": lambda z: np.maximum(z, 0),
     "identity": lambda z: z,
