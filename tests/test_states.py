@@ -56,7 +56,8 @@ def test_nan_in_a_state_is_not_hidden():
     """A diverging relu network gives infinities and NaN, never numbers that look healthy."""
     for activation in ACTIVATIONS:
         w = {"W": np.ones((1, 2)), "W_rec": np.eye(2)}
-        H = harvest(Reservoir(**w, activation=activation), np.array([[1.0], [np.nan], [1.0]]))
+        x = pack([np.array([[1.0], [np.nan], [1.0]])], np.float64)
+        H = run(Reservoir(**w, activation=activation), x).H
         assert np.isfinite(H[0]).all()
         assert np.isnan(H[1:]).all()
 

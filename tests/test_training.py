@@ -230,7 +230,6 @@ def test_a_held_out_score_that_is_nan_never_wins():
     assert best is seen[2]
 
 
-@pytest.mark.xfail(reason="nothing is less than NaN: if the weights as drawn score NaN, none is better", strict=True)
 def test_weights_as_drawn_that_score_nan_do_not_win():
     best, seen, _ = scored([np.nan, 0.5, 0.4, 0.45])
     assert best is seen[2]

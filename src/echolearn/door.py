@@ -132,19 +132,41 @@ def _ends(lengths: Any, total: int) -> Array:
     return np.cumsum(given)
 
 
-def check_long_enough(given: Given, washout: int, fitting: bool) -> None:
-    lengths = given.lengths
-    if fitting and lengths.max() == 1:
+def check_has_time(given: Given) -> None:
+    if given.lengths.max() == 1:
         raise ValueError(
-            f"every sequence has one step (n_samples = {len(lengths)}): there is no time in this data. Time runs "
+            f"every sequence has one step (n_samples = {len(given.X)}): there is no time in this data. Time runs "
             "along the first axis of each (steps, features) array."
         )
-    short = np.flatnonzero(lengths <= washout)
-    if fitting and len(short):
+
+
+def check_long_enough(given: Given, washout: int) -> None:
+    short = np.flatnonzero(given.lengths <= washout)
+    if len(short):
         raise ValueError(
-            f"washout={washout}, but sequence {short[0]} has {lengths[short[0]]} steps and nothing of it would be "
-            "left. Use a smaller washout, or drop sequences that short."
+            f"washout={washout}, but sequence {short[0]} has {given.lengths[short[0]]} steps and nothing of it would "
+            "be left. Use a smaller washout, or drop sequences that short."
         )
+
+
+def open_values(T: Any, given: Given, per_step: bool) -> list[Array]:
+    """Target values as (steps, n_out), or (n_out,) where there is one row a sequence."""
+    entries = [_numbers(t) for t in ([T] if given.kind == "one" and per_step else T)]
+    if len(entries) != len(given.X):
+        raise ValueError(f"T has {len(entries)} entries, but X has {len(given.X)} sequences; expected one each.")
+    for i, (t, x) in enumerate(zip(entries, given.X, strict=True)):
+        if per_step and (t.ndim not in (1, 2) or len(t) != len(x)):
+            raise ValueError(f"T of sequence {i} has shape {t.shape}; expected ({len(x)}, outputs), a row a step.")
+        if not per_step and t.ndim != 1:
+            raise ValueError(f"T of sequence {i} has shape {t.shape}; expected (outputs,), one row a sequence.")
+    return [t[:, None] if per_step and t.ndim == 1 else t for t in entries]
+
+
+def _numbers(t: Any) -> Array:
+    values: Array = np.asarray(t, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError("T contains NaN or infinity; remove or fill those entries.")
+    return values
 
 
 def open_targets(y: Any, given: Given) -> tuple[list[Any], bool]:

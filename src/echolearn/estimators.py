@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from echolearn import readout, settings, softmax, training
 from echolearn.checkpoints import Checkpoint, fingerprint
-from echolearn.door import Given, check_long_enough, flat, open_sequences, open_targets
+from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
 from echolearn.progress import Progress
 from echolearn.reservoir import Reservoir
@@ -78,7 +78,8 @@ class _ESN(BaseEstimator):
         for stale in ("feature_names_in_", "strength_"):  # of an earlier fit; this one may have none
             self.__dict__.pop(stale, None)
         given = self._open(X, lengths, fitting=True)
-        check_long_enough(given, self.washout, fitting=True)
+        check_has_time(given)
+        check_long_enough(given, self.washout)
         entries, per_step = open_targets(y, given)
         self._more_checks(entries, per_step)
         self.per_step_ = per_step
@@ -107,7 +108,7 @@ class _ESN(BaseEstimator):
     def _held_out_given(self, validation: tuple[Any, Any]) -> Data:
         X, y = validation
         given = open_sequences(X, None, self.n_features_in_)
-        check_long_enough(given, self.washout, fitting=True)
+        check_long_enough(given, self.washout)
         entries, per_step = open_targets(y, given)
         if per_step != self.per_step_:
             raise ValueError("validation: its y must be of the same kind as y (an entry a step, or one a sequence).")
@@ -250,7 +251,7 @@ class _ESN(BaseEstimator):
         task = self._task.readout_view()
         U = self._U.astype(self.dtype)
         if task.pooling:
-            check_long_enough(given, self.washout, fitting=True)
+            check_long_enough(given, self.washout)
 
         def part(which: Array) -> tuple[Array, list[Array]]:
             batch = pack([given.X[i] for i in which], np.dtype(self.dtype))

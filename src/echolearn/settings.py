@@ -102,13 +102,18 @@ RULES: dict[str, Rule] = {
 }
 
 
-def check(settings: Mapping[str, Any]) -> None:
+def check_each(settings: Mapping[str, Any]) -> None:
     """Every setting against its rule; the first that breaks it is named."""
     for name, value in settings.items():
         if name in RULES:
             allowed, words = RULES[name]
             if not allowed(value):
                 raise ValueError(f"{name}={value!r}; expected {words}.")
+
+
+def check(settings: Mapping[str, Any]) -> None:
+    """Every setting of an estimator, and whether they go together."""
+    check_each(settings)
     unknown_to_paper = settings.get("feedback") or settings.get("leak") != 1 or settings.get("learn_leak")
     if settings.get("gradient") == "printed" and settings.get("learn") != "none" and unknown_to_paper:
         raise ValueError(
