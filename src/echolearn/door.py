@@ -45,9 +45,7 @@ class Given:
         return list(y)
 
 
-def open_sequences(
-    X: Any, lengths: Any = None, n_features: int | None = None, owner: str = "this network"
-) -> Given:
+def open_sequences(X: Any, lengths: Any = None, n_features: int | None = None, owner: str = "this network") -> Given:
     """A 2-D array (steps, features), a list of them, a 3-D array, or a 2-D array with `lengths`."""
     if sparse.issparse(X) or (isinstance(X, (list, tuple)) and any(sparse.issparse(x) for x in X)):
         raise TypeError("X is sparse; sequences must be dense arrays: pass X.toarray().")
@@ -56,8 +54,10 @@ def open_sequences(
             raise ValueError("lengths goes with one 2-D array of joined sequences; X is already a list of sequences.")
         if len(X) == 0:
             raise ValueError("X is an empty list; expected at least one sequence of shape (steps, features).")
-        given = Given([_sequence(x, f"sequence {i}") for i, x in enumerate(X)],
-                      "stack" if isinstance(X, np.ndarray) and X.dtype != object else "list")
+        given = Given(
+            [_sequence(x, f"sequence {i}") for i, x in enumerate(X)],
+            "stack" if isinstance(X, np.ndarray) and X.dtype != object else "list",
+        )
     else:
         whole = _sequence(X, "X")
         if lengths is None:
@@ -110,33 +110,63 @@ def _sequence(x: Any, name: str) -> Array:
         )
     if hasattr(x, "shape") and len(x.shape) == 2 and x.shape[0] == 0:
         raise ValueError(f"Found array with 0 sample(s): {name} has no steps; drop empty sequences.")
-    checked: Array = check_array(x, dtype=[np.float64, np.float32], input_name=name)
+    try:
+        checked: Array = check_array(x, dtype=[np.float64, np.float32], input_name=name)
+    except (TypeError, ValueError) as problem:
+        kind = TypeError if isinstance(problem, TypeError) else ValueError
+        raise kind(
+            f"{name} is not an array of shape (steps, features) with finite numbers"
+            f"{', nor a list of such arrays' if name == 'X' else ''}. {problem}"
+        ) from problem
     return checked.astype(checked.dtype.newbyteorder("="), copy=False)
 
 
 def _ends(lengths: Any, total: int) -> Array:
-    lengths = np.asarray(lengths)
-    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or (lengths < 1).any() or lengths.sum() != total:
+    given = np.asarray(lengths)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or (given < 1).any() or given.sum() != total:
+        added = f" with sum {given.sum()}" if given.dtype.kind in "iuf" else ""
         raise ValueError(
             f"lengths must be positive whole numbers that add up to the {total} rows of X; "
-            f"given {lengths.tolist()[:8]} with sum {lengths.sum() if lengths.size else 0}."
+            f"given {lengths!r:.80}{added}."
         )
-    return np.cumsum(lengths)
+    return np.cumsum(given)
 
 
-def check_long_enough(given: Given, washout: int, fitting: bool) -> None:
-    lengths = given.lengths
-    if fitting and lengths.max() == 1:
+def check_has_time(given: Given) -> None:
+    if given.lengths.max() == 1:
         raise ValueError(
-            f"every sequence has one step (n_samples = {len(lengths)}): there is no time in this data. Time runs "
+            f"every sequence has one step (n_samples = {len(given.X)}): there is no time in this data. Time runs "
             "along the first axis of each (steps, features) array."
         )
-    short = np.flatnonzero(lengths <= washout)
-    if fitting and len(short):
+
+
+def check_long_enough(given: Given, washout: int) -> None:
+    short = np.flatnonzero(given.lengths <= washout)
+    if len(short):
         raise ValueError(
-            f"washout={washout}, but sequence {short[0]} has {lengths[short[0]]} steps and nothing of it would be "
-            "left. Use a smaller washout, or drop sequences that short."
+            f"washout={washout}, but sequence {short[0]} has {given.lengths[short[0]]} steps and nothing of it would "
+            "be left. Use a smaller washout, or drop sequences that short."
         )
+
+
+def open_values(T: Any, given: Given, per_step: bool) -> list[Array]:
+    """Target values as (steps, n_out), or (n_out,) where there is one row a sequence."""
+    entries = [_numbers(t) for t in ([T] if given.kind == "one" and per_step else T)]
+    if len(entries) != len(given.X):
+        raise ValueError(f"T has {len(entries)} entries, but X has {len(given.X)} sequences; expected one each.")
+    for i, (t, x) in enumerate(zip(entries, given.X, strict=True)):
+        if per_step and (t.ndim not in (1, 2) or len(t) != len(x)):
+            raise ValueError(f"T of sequence {i} has shape {t.shape}; expected ({len(x)}, outputs), a row a step.")
+        if not per_step and t.ndim != 1:
+            raise ValueError(f"T of sequence {i} has shape {t.shape}; expected (outputs,), one row a sequence.")
+    return [t[:, None] if per_step and t.ndim == 1 else t for t in entries]
+
+
+def _numbers(t: Any) -> Array:
+    values: Array = np.asarray(t, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError("T contains NaN or infinity; remove or fill those entries.")
+    return values
 
 
 def open_targets(y: Any, given: Given) -> tuple[list[Any], bool]:
@@ -179,10 +209,12 @@ def open_targets(y: Any, given: Given) -> tuple[list[Any], bool]:
     )
 
 
-def _labels(y: Any) -> Array:
-    y = np.asarray(y)
+def _labels(given: Any) -> Array:
+    y: Array = np.asarray(given)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity; remove or fill those entries.")
+    if y.dtype.kind == "O" and any(e is None or (isinstance(e, float) and not np.isfinite(e)) for e in y.flat):
+        raise ValueError("Input y contains NaN or infinity or None; remove or fill those entries.")
     if y.dtype.kind == "c":
         raise ValueError("Complex data not supported: y holds complex numbers.")
     return y
@@ -190,4 +222,4 @@ def _labels(y: Any) -> Array:
 
 def flat(y: Sequence[Any], per_step: bool) -> Array:
     """All entries one after another."""
-    return np.concatenate(y) if per_step else np.asarray(y)
+    return np.asarray(np.concatenate(y) if per_step else y)

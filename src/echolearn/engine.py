@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
@@ -28,7 +29,12 @@ def threads() -> int:
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads(), thread_name_prefix="echolearn")
+    return ThreadPoolExecutor(threads(), thread_name_prefix="echolearn", initializer=_quiet)
+
+
+def _quiet() -> None:
+    """Numbers that are not finite are met where the parts are added up; a warning from each thread says less."""
+    np.seterr(over="ignore", invalid="ignore")
 
 
 # A forked child has no threads: it makes its own pool at first use.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from echolearn import readout, settings, softmax, training
 from echolearn.checkpoints import Checkpoint, fingerprint
-from echolearn.door import Given, check_long_enough, flat, open_sequences, open_targets
+from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
 from echolearn.progress import Progress
 from echolearn.reservoir import Reservoir
@@ -51,9 +52,34 @@ class _ESN(BaseEstimator):
         callback: Callback | None,
         checkpoint: str | PathLike[str] | None,
     ) -> Self:
+        before = self.__dict__.copy()
+        try:
+            interrupted = self._fit_anew(X, y, lengths, validation, callback, checkpoint)
+        except BaseException:
+            # A fit that fails leaves the estimator as it was, never new weights with an old readout.
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        if interrupted:
+            raise KeyboardInterrupt
+        return self
+
+    def _fit_anew(
+        self,
+        X: Any,
+        y: Any,
+        lengths: Any,
+        validation: tuple[Any, Any] | None,
+        callback: Callback | None,
+        checkpoint: str | PathLike[str] | None,
+    ) -> bool:
+        """True if Ctrl-C ended the learning early; the readout fits the best weights so far."""
         settings.check(self.get_params(deep=False))
+        for stale in ("feature_names_in_", "strength_"):  # of an earlier fit; this one may have none
+            self.__dict__.pop(stale, None)
         given = self._open(X, lengths, fitting=True)
-        check_long_enough(given, self.washout, fitting=True)
+        check_has_time(given)
+        check_long_enough(given, self.washout)
         entries, per_step = open_targets(y, given)
         self._more_checks(entries, per_step)
         self.per_step_ = per_step
@@ -63,13 +89,12 @@ class _ESN(BaseEstimator):
         train = data
         if held_out is None:
             train, held_out = split(data, self.validation_fraction, self.washout, rng_split)
-        with one_blas_thread():
+        # Numbers that are not finite are met and told by the readout and the epochs; NumPy need not warn of them too.
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             kept = None if checkpoint is None else self._checkpoint(Path(checkpoint), data, held_out)
             interrupted = self._learn(train, held_out, callback, kept, rng_weights, rng_order)
             self._fit_readout(train, held_out if validation is None else None, held_out, rng_readout)
-        if interrupted:
-            raise KeyboardInterrupt
-        return self
+        return interrupted
 
     def _open(self, X: Any, lengths: Any, fitting: bool) -> Given:
         if getattr(X, "ndim", 0) == 2 and not isinstance(X, np.ndarray) and hasattr(X, "columns"):
@@ -77,13 +102,13 @@ class _ESN(BaseEstimator):
             X = validate_data(self, X, reset=fitting, dtype=[np.float64, np.float32])
         given = open_sequences(X, lengths, None if fitting else self.n_features_in_, type(self).__name__)
         if fitting:
-            self.n_features_in_ = given.X[0].shape[1]
+            self.n_features_in_: int = given.X[0].shape[1]
         return given
 
     def _held_out_given(self, validation: tuple[Any, Any]) -> Data:
         X, y = validation
         given = open_sequences(X, None, self.n_features_in_)
-        check_long_enough(given, self.washout, fitting=True)
+        check_long_enough(given, self.washout)
         entries, per_step = open_targets(y, given)
         if per_step != self.per_step_:
             raise ValueError("validation: its y must be of the same kind as y (an entry a step, or one a sequence).")
@@ -91,7 +116,14 @@ class _ESN(BaseEstimator):
 
     def _checkpoint(self, folder: Path, data: Data, held_out: Data | None) -> Checkpoint:
         """Settings that do not touch the result may differ between the fits that share a checkpoint."""
-        about = {k: v for k, v in self.get_params(deep=False).items() if k not in ("verbose", "initial_state")}
+        if self.random_state is None:
+            raise ValueError(
+                "checkpoint= with random_state=None: every fit would draw another reservoir, and none could go on from "
+                "where one stopped. Give a random_state, for example 0."
+            )
+        about = {k: v for k, v in self.get_params(deep=False).items() if k != "verbose"}
+        if self.initial_state is not None:
+            about["initial_state"] = np.asarray(self.initial_state).tolist()
         about |= {"data": fingerprint(data), "held_out": None if held_out is None else fingerprint(held_out)}
         return Checkpoint(folder, {"estimator": type(self).__name__, **about})
 
@@ -150,7 +182,7 @@ class _ESN(BaseEstimator):
             return False
         task = self._task
         ridge = self.ridge
-        if not isinstance(ridge, (int, float)):
+        if not isinstance(ridge, Real):
             with_targets = training.collect(self.reservoir_, train, task)
             ridge, _ = readout.choose_ridge(with_targets, self._ridge_path(with_targets), intercept=True)
         score = None
@@ -185,7 +217,7 @@ class _ESN(BaseEstimator):
         task = self._task.readout_view()
         s = training.collect(self.reservoir_, train, task)
         held = None if held_out is None else training.collect(self.reservoir_, held_out, task)
-        if isinstance(self.ridge, (int, float)):
+        if isinstance(self.ridge, Real):
             self.ridge_ = float(self.ridge)
         else:
             self.ridge_, _ = readout.choose_ridge(s, self._ridge_path(s), intercept=True, held_out=held)
@@ -199,11 +231,13 @@ class _ESN(BaseEstimator):
 
         def part(which: Array) -> tuple[float, int]:
             batch = data.batch(which)
+            assert batch.T is not None
             if reservoir.W_fb is None:
                 H_c, T, _, _ = training.observed(reservoir, task, batch)
                 Y = H_c @ U.astype(H_c.dtype)
             else:
-                Y, select = free_run(reservoir, batch, U, task.direct, self._fed_back), task.select(batch)
+                # U is the ridge readout here, so its outputs stand for the targets as they are
+                Y, select = free_run(reservoir, batch, U, task.direct, lambda Y: Y), task.select(batch)
                 Y, T = select.take(Y), select.take(batch.T)
             return self._loss(Y, T), len(T)
 
@@ -217,7 +251,7 @@ class _ESN(BaseEstimator):
         task = self._task.readout_view()
         U = self._U.astype(self.dtype)
         if task.pooling:
-            check_long_enough(given, self.washout, fitting=True)
+            check_long_enough(given, self.washout)
 
         def part(which: Array) -> tuple[Array, list[Array]]:
             batch = pack([given.X[i] for i in which], np.dtype(self.dtype))
@@ -239,6 +273,17 @@ class _ESN(BaseEstimator):
 
     def _answer(self, given: Given, parts: list[Array]) -> Any:
         return given.answer(parts) if self.per_step_ else np.concatenate(parts)
+
+    def _compared(self, X: Any, y: Any, lengths: Any) -> tuple[Array, Array]:
+        """True and predicted entries, one after another."""
+        check_is_fitted(self)
+        given = self._open(X, lengths, fitting=False)
+        entries, per_step = open_targets(y, given)
+        if per_step != self.per_step_:
+            kinds = "an entry a sequence", "an entry a step"
+            raise ValueError(f"y has {kinds[per_step]}, but this network was fitted with {kinds[self.per_step_]}.")
+        predicted = self.predict(X, lengths=lengths)
+        return flat(entries, per_step), flat(given.split(predicted), True) if per_step else predicted
 
     @property
     def input_weights_(self) -> Array:
@@ -287,22 +332,28 @@ def split(data: Data, fraction: float, washout: int, rng: np.random.Generator) -
         return data, None
     if n >= HELD_OUT_FROM:
         order = rng.permutation(n)
-        count = max(1, round(fraction * n))
+        count = min(max(1, round(fraction * n)), n - 1)
         return data.subset(np.sort(order[count:])), data.subset(np.sort(order[:count]))
     if not data.per_step or min(data.lengths) < max(TAIL_FROM, 4 * washout):
         return data, None
     cuts = [int(len(x) * (1 - fraction)) for x in data.X]
-    if max(len(x) - c for x, c in zip(data.X, cuts, strict=True)) <= washout:
+    if min(min(c, len(x) - c) for x, c in zip(data.X, cuts, strict=True)) <= washout:
         return data, None
-    head = ([x[:c] for x, c in zip(data.X, cuts, strict=True)], [y[:c] for y, c in zip(data.y, cuts, strict=True)])
-    tail = ([x[c:] for x, c in zip(data.X, cuts, strict=True)], [y[c:] for y, c in zip(data.y, cuts, strict=True)])
+    head = (
+        [x[:c] for x, c in zip(data.X, cuts, strict=True)],
+        [y[:c] for y, c in zip(data.y, cuts, strict=True)],
+    )
+    tail = (
+        [x[c:] for x, c in zip(data.X, cuts, strict=True)],
+        [y[c:] for y, c in zip(data.y, cuts, strict=True)],
+    )
     return (
         Data(*head, data.classes, data.per_step, data.dtype),
         Data(*tail, data.classes, data.per_step, data.dtype),
     )
 
 
-class ESNClassifier(ClassifierMixin, _ESN):  # type: ignore[misc]
+class ESNClassifier(ClassifierMixin, _ESN):
     """An echo state network for a label a step, or one a sequence, with all its weights learned.
 
     Everything is a keyword; the defaults learn W, W_rec and the leaks on mini-batches and end in a softmax
@@ -404,8 +455,12 @@ class ESNClassifier(ClassifierMixin, _ESN):  # type: ignore[misc]
                 entries = [e.ravel() for e in entries]
             if labels.ndim > 1:
                 raise ValueError(f"y has shape {labels.shape}; expected one label each, not a row of them.")
-            check_classification_targets(labels)
-            self.classes_ = np.unique(labels)
+            try:
+                check_classification_targets(labels)
+                self.classes_ = np.unique(labels)
+            except TypeError:
+                kinds = sorted({type(label).__name__ for label in labels})
+                raise ValueError(f"y mixes labels of types {kinds}; use one type, for example strings.") from None
             if len(self.classes_) < 2:
                 raise ValueError(
                     f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
@@ -424,13 +479,14 @@ class ESNClassifier(ClassifierMixin, _ESN):  # type: ignore[misc]
 
     def _fit_readout(
         self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
-    ) -> None:
+    ) -> readout.Sums:
         s = super()._fit_readout(train, spare, held_out, rng)
         if self.readout == "softmax":
             task = self._task.readout_view()
             self._U, self.strength_ = softmax.refit(
                 self.reservoir_, train, task, s, self._U, held_out=held_out, spare=spare, rng=rng
             )
+        return s
 
     def decision_function(self, X: Any, *, lengths: Any = None) -> Any:
         """Readout outputs a class: logits, or the ridge readout's values; for two classes, their difference."""
@@ -458,15 +514,11 @@ class ESNClassifier(ClassifierMixin, _ESN):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, *, lengths: Any = None) -> float:
         """The share of right labels over all steps (or sequences)."""
-        given = self._open(X, lengths, fitting=False)
-        entries, _ = open_targets(y, given)
-        predicted = self.predict(X, lengths=lengths)
-        if self.per_step_:
-            predicted = flat(given.split(predicted), True)
-        return float(np.mean(predicted == flat(entries, self.per_step_)))
+        true, predicted = self._compared(X, y, lengths)
+        return float(np.mean(predicted == column_or_1d(true)))
 
 
-class ESNRegressor(RegressorMixin, _ESN):  # type: ignore[misc]
+class ESNRegressor(RegressorMixin, _ESN):
     """An echo state network for values a step, or for one (or one vector) a sequence, all weights learned.
 
     Targets are standardised inside, so that step sizes and ridges mean the same for every scale.
@@ -549,12 +601,15 @@ class ESNRegressor(RegressorMixin, _ESN):  # type: ignore[misc]
             self.target_mean_ = table.mean(axis=0)
             scale = table.std(axis=0)
             self.target_scale_ = np.where(scale > 1e-12 * np.abs(self.target_mean_), scale, 1.0)
-        shape = (-1, len(self.target_mean_))
+        wide = values.size // len(values)
+        if wide != len(self.target_mean_):
+            raise ValueError(f"y has {wide} values each; expected {len(self.target_mean_)}, as when fitting.")
+        shape = (-1, wide)
         scaled = [(np.reshape(e, shape).astype(np.float64) - self.target_mean_) / self.target_scale_ for e in entries]
         return scaled if self.per_step_ else [e[0] for e in scaled]
 
     def _loss(self, Y: Array, T: Array) -> float:
-        return float(((Y - T) ** 2).sum()) / T.shape[1]
+        return float(((Y - T) ** 2).sum() / T.shape[1])
 
     def _fed_back(self, Y: Array) -> Array:
         return Y
@@ -571,12 +626,7 @@ class ESNRegressor(RegressorMixin, _ESN):  # type: ignore[misc]
         """R² over all steps (or sequences), averaged over outputs."""
         from sklearn.metrics import r2_score
 
-        given = self._open(X, lengths, fitting=False)
-        entries, _ = open_targets(y, given)
-        predicted = self.predict(X, lengths=lengths)
-        if self.per_step_:
-            predicted = flat(given.split(predicted), True)
-        return float(r2_score(flat(entries, self.per_step_), predicted))
+        return float(r2_score(*self._compared(X, y, lengths)))
 
 
 def _store(estimator: BaseEstimator, values: dict[str, Any]) -> None:

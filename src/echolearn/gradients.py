@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from echolearn import kernels, printed, readout
+from echolearn import kernels, printed, readout, settings
+from echolearn.door import check_long_enough, open_sequences, open_values
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Batch, Selection, block_starts, pack
 from echolearn.states import States, compressed, padded, run, slots
@@ -113,16 +114,14 @@ def loss_and_gradients(
     X: (steps, n_in) or a list; T alike with n_out columns, or with `pooling` ("last", "mean") one row a
     sequence. `targets="last"` counts only the last frame of each block of `lookback` steps.
     """
-    single = not isinstance(X, (list, tuple)) and np.ndim(X) == 2
-    X = [np.asarray(x, dtype=np.float64) for x in ([X] if single else X)]
-    T = [np.asarray(t, dtype=np.float64) for t in ([T] if single else T)]
-    if pooling is None:
-        T = [t[:, None] if t.ndim == 1 else t for t in T]
-    if ridge < 0:
+    settings.check_each({"lookback": lookback, "targets": targets, "gradient": gradient, "washout": washout})
+    if pooling is not None:
+        settings.check_each({"pooling": pooling})
+    if not np.isfinite(ridge) or ridge < 0:
         raise ValueError(f"ridge={ridge!r}; expected a number >= 0.")
-    shortest = min(len(x) for x in X)
-    if not 0 <= washout < shortest:
-        raise ValueError(f"washout={washout}, but the shortest sequence has {shortest} steps; use fewer.")
+    given = open_sequences(X, n_features=reservoir.n_in)
+    check_long_enough(given, washout)
+    X, T = given.X, open_values(T, given, per_step=pooling is None)
     batch = pack(X, dtype, T, per_step=pooling is None)
     assert batch.T is not None
     select = Selection(batch, washout=washout, targets=targets, lookback=lookback, pooling=pooling)

@@ -33,8 +33,10 @@ def through_time(
     from echolearn.gradients import Gradients
 
     if reservoir.W_fb is not None or not (reservoir.leak == 1).all():
-        raise ValueError("gradient='printed': the paper's formulas have no leak and no feedback. Use leak=1, "
-                         "learn_leak=False and feedback=False, or gradient='exact'.")
+        raise ValueError(
+            "gradient='printed': the paper's formulas have no leak and no feedback. Use leak=1, "
+            "learn_leak=False and feedback=False, or gradient='exact'."
+        )
     H, X = states.H.astype(np.float64), batch.X.astype(np.float64)
     A = -dE_dH.astype(np.float64)
     slope = _slope(reservoir.activation, H)
@@ -77,4 +79,4 @@ def through_time(
 def _slope(activation: str, F: Array) -> Array:
     """f'(z) from f(z)."""
     slopes = {"sigmoid": F * (1 - F), "tanh": 1 - F * F, "relu": (F > 0) * 1.0, "identity": np.ones_like(F)}
-    return slopes[activation]
+    return np.asarray(slopes[activation])

@@ -24,13 +24,20 @@ class Progress:
         if self.verbose:
             left = (time.perf_counter() - self.started) / row["epoch"] * (self.epochs - row["epoch"])
             text = line(row, self.epochs, left)
-            print(f"\r\x1b[2K{text}" if self.in_place else text, end="" if self.in_place else "\n", file=sys.stderr, flush=True)
+            print(
+                f"\r\x1b[2K{text}" if self.in_place else text,
+                end="" if self.in_place else "\n",
+                file=sys.stderr,
+                flush=True,
+            )
         return None if self.callback is None else self.callback(row)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.in_place:
             print(file=sys.stderr)
 

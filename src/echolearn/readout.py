@@ -102,7 +102,8 @@ def solve(s: Sums, mu: float, *, intercept: bool) -> Array:
         factor = linalg.cho_factor(G.T, lower=True, overwrite_a=True, check_finite=False)
         U = linalg.cho_solve(factor, Q, check_finite=False)
         pivots = np.abs(np.diagonal(factor[0]))
-        if mu == 0 and pivots.min() <= 1e-7 * pivots.max():
+        # LAPACK may pass NaN through without a word, so the pivots are asked for finite numbers too.
+        if not np.isfinite(pivots).all() or (mu == 0 and pivots.min() <= 1e-7 * pivots.max()):
             raise linalg.LinAlgError
     except linalg.LinAlgError:
         U = _solve_ill_conditioned(_centred(s)[0] if intercept else s.G, Q, mu)
@@ -110,10 +111,7 @@ def solve(s: Sums, mu: float, *, intercept: bool) -> Array:
 
 
 def _solve_ill_conditioned(G: Array, Q: Array, mu: float) -> Array:
-    if not np.isfinite(G).all():
-        raise FloatingPointError(
-            "the states hold NaN or infinity. Lower spectral_radius or step_size, or scale the inputs to about 1."
-        )
+    _refuse_infinite(G)
     if mu == 0:
         raise ValueError(
             "the Gram matrix of the states is singular and ridge=0: some states or inputs are constant, copies of "
@@ -130,6 +128,13 @@ def _solve_ill_conditioned(G: Array, Q: Array, mu: float) -> Array:
     )
     V, values = V[:, keep], values[keep]
     return np.asarray(V @ ((V.T @ Q) / (values + mu)[:, None]))
+
+
+def _refuse_infinite(G: Array) -> None:
+    if not np.isfinite(G).all():
+        raise FloatingPointError(
+            "the states hold NaN or infinity. Lower spectral_radius or step_size, or scale the inputs to about 1."
+        )
 
 
 def loss(s: Sums, U: Array, mu: float, *, intercept: bool) -> float:
@@ -155,6 +160,7 @@ def choose_ridge(
     """
     G, Q = _centred(s) if intercept else (s.G, s.Q)
     tt = s.tt - (float(np.vdot(s.Q[-1], s.Q[-1])) / s.n if intercept else 0.0)
+    _refuse_infinite(G)
     values, V = np.linalg.eigh(G)
     values = np.maximum(values, 0)
     q = V.T @ Q

@@ -30,7 +30,8 @@ class Reservoir:
     """h_t = (1 - a) h_{t-1} + a f(W'x_t + W_rec h_{t-1} + W_fb y_{t-1} + bias)   (eq. 1, with leak a)
 
     W (n_in, N); W_rec (N, N), kept sparse; W_fb (N, n_out) or None; bias (N,) or None; leak a: a number or
-    (N,), in (0, 1]; initial_state (N,) or None for zero. Only non-zero entries of W_rec are connections.
+    (N,), in (0, 1]; initial_state (N,) or None for zero. Only non-zero entries of W_rec
+    (those that a sparse one stores) are connections.
     """
 
     W: Array
@@ -47,15 +48,17 @@ class Reservoir:
         W_rec = sparse.csr_array(self.W_rec, dtype=np.float64, copy=True)
         if W_rec.shape != (N, N):
             raise ValueError(
-                f"W_rec has shape {W_rec.shape}, but W with shape {W.shape} (inputs, hidden units) asks for "
-                f"({N}, {N})."
+                f"W_rec has shape {W_rec.shape}, but W with shape {W.shape} (inputs, hidden units) asks for ({N}, {N})."
             )
         W_rec.sum_duplicates()
         if not np.isfinite(W_rec.data).all():
             raise ValueError("W_rec holds NaN or infinity; give finite weights.")
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"activation={self.activation!r} is unknown; choose one of {sorted(ACTIVATIONS)}.")
-        leak = np.broadcast_to(np.asarray(self.leak, dtype=np.float64), (N,)).copy()
+        leak = np.asarray(self.leak, dtype=np.float64)
+        if leak.shape not in ((), (1,), (N,)):
+            raise ValueError(f"leak has shape {leak.shape}; expected one number, or {N}, one a unit.")
+        leak = np.broadcast_to(leak, (N,)).copy()
         if not ((leak > 0) & (leak <= 1)).all():
             raise ValueError(
                 f"leak lies between {leak.min():g} and {leak.max():g}; every leak must be in (0, 1] (1: no leak)."
@@ -128,13 +131,11 @@ class Reservoir:
         warn_without_echo(reservoir, spectral_radius)
         return reservoir
 
-    def with_weights(self, **weights: Array) -> Reservoir:
+    def with_weights(self, **weights: Any) -> Reservoir:
         """A copy with some weights replaced; "W_rec" takes the new values of the non-zero places."""
         if "W_rec" in weights:
             data = weights.pop("W_rec")
-            weights["W_rec"] = sparse.csr_array(
-                (data, self.W_rec.indices, self.W_rec.indptr), shape=self.W_rec.shape
-            )
+            weights["W_rec"] = sparse.csr_array((data, self.W_rec.indices, self.W_rec.indptr), shape=self.W_rec.shape)
         return replace(self, **weights)
 
 
@@ -164,8 +165,8 @@ def rescaled(W_rec: Any, spectral_radius: float) -> Any:
     if not spectral_radius > 0 or not np.isfinite(spectral_radius):
         raise ValueError(f"spectral_radius={spectral_radius!r}; expected a positive number (tanh: about 0.9).")
     rho = spectral_radius_of(W_rec)
-    # A nilpotent matrix has rho = 0; in floating point the n-th root of rounding errors is all that is left.
-    if rho <= 1e-10 * max(abs(W_rec).max(), 1e-300):
+    # A nilpotent matrix has rho = 0; of one whose cycles cancel, floating point leaves a root of its rounding errors.
+    if rho <= 1e-5 * max(abs(W_rec).max(), 1e-300):
         raise ValueError(
             "W_rec is nilpotent (spectral radius 0), so it cannot be scaled to "
             f"spectral_radius={spectral_radius:g}. Add connections that close a cycle, or leave it unscaled."

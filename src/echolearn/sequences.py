@@ -22,8 +22,8 @@ class Batch:
     """Sequences packed together.
 
     X (K, n_in) and, where there are targets, T in the packed order: (K, n_out), or (B, n_out) for one target a
-    sequence, or class numbers (K,) or (B,); order (B,): which of the caller's sequences each one is; lengths (B,), falling;
-    active (steps,): how many still run at step t; offsets (steps,): the first row of step t.
+    sequence, or class numbers (K,) or (B,); order (B,): which of the caller's sequences each one is;
+    lengths (B,), falling; active (steps,): how many still run at step t; offsets (steps,): the first row of step t.
     """
 
     X: Array

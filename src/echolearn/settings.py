@@ -26,9 +26,10 @@ def _number(value: Any) -> bool:
 
 
 def _whole(least: int) -> Rule:
-    return (
-        lambda v: isinstance(v, Integral) and not isinstance(v, bool) and v >= least
-    ), f"a whole number >= {least}"
+    def allowed(value: Any) -> bool:
+        return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+    return allowed, f"a whole number >= {least}"
 
 
 def _or_none(rule: Rule, meaning: str) -> Rule:
@@ -40,11 +41,7 @@ def _truth(value: Any) -> bool:
 
 
 def _path(value: Any) -> bool:
-    return (
-        isinstance(value, (list, tuple, np.ndarray))
-        and len(value) > 0
-        and all(_number(v) and v > 0 for v in value)
-    )
+    return isinstance(value, (list, tuple, np.ndarray)) and len(value) > 0 and all(_number(v) and v > 0 for v in value)
 
 
 def _leak(value: Any) -> bool:
@@ -94,19 +91,32 @@ RULES: dict[str, Rule] = {
         "a whole number >= 1, 'auto' (a quarter of the epochs), or None (no early stopping)",
     ),
     "dtype": _one_of("float32", "float64"),
+    "random_state": (
+        lambda v: v is None or isinstance(v, np.random.Generator) or _whole(0)[0](v),
+        "a whole number >= 0, a numpy.random.Generator, or None (another network every time)",
+    ),
+    "verbose": (
+        (lambda v: _truth(v) or _whole(0)[0](v)),
+        "0 (silent), 1 (a line an epoch) or 2 (never rewritten)",
+    ),
 }
 
 
-def check(settings: Mapping[str, Any]) -> None:
+def check_each(settings: Mapping[str, Any]) -> None:
     """Every setting against its rule; the first that breaks it is named."""
     for name, value in settings.items():
         if name in RULES:
             allowed, words = RULES[name]
             if not allowed(value):
                 raise ValueError(f"{name}={value!r}; expected {words}.")
-    if settings.get("gradient") == "printed" and settings.get("learn") != "none":
-        if settings.get("feedback") or settings.get("leak") != 1 or settings.get("learn_leak"):
-            raise ValueError(
-                "gradient='printed': the paper's formulas know neither leak nor feedback. Set leak=1, "
-                "learn_leak=False and feedback=False, or gradient='exact'."
-            )
+
+
+def check(settings: Mapping[str, Any]) -> None:
+    """Every setting of an estimator, and whether they go together."""
+    check_each(settings)
+    unknown_to_paper = settings.get("feedback") or settings.get("leak") != 1 or settings.get("learn_leak")
+    if settings.get("gradient") == "printed" and settings.get("learn") != "none" and unknown_to_paper:
+        raise ValueError(
+            "gradient='printed': the paper's formulas know neither leak nor feedback. Set leak=1, "
+            "learn_leak=False and feedback=False, or gradient='exact'."
+        )

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import kernels
+from echolearn.door import open_sequences, open_values
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Batch, one_hot, pack, unpack
 
 Array = NDArray[Any]
 
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
+    "sigmoid": lambda z: 0.5 + 0.5 * np.tanh(0.5 * z),
     "tanh": np.tanh,
     "relu": lambda z: np.maximum(z, 0),
     "identity": lambda z: z,
@@ -93,12 +94,10 @@ def slots(W_rec: Any) -> tuple[Array, Array]:
 
 def harvest(reservoir: Reservoir, X: Any, T: Any = None, *, dtype: Any = np.float64) -> Any:
     """States of one sequence (steps, n_in) -> (steps, N), or of a list -> a list."""
-    single = not isinstance(X, (list, tuple)) and np.ndim(X) == 2
-    sequences = [np.asarray(x) for x in ([X] if single else X)]
-    T = None if T is None else [np.asarray(t) for t in ([T] if single else T)]
-    batch = pack(sequences, dtype, T)
-    states = unpack(batch, run(reservoir, batch).H)
-    return states[0] if single else states
+    given = open_sequences(X, n_features=reservoir.n_in)
+    targets = None if T is None else open_values(T, given, per_step=True)
+    batch = pack(given.X, dtype, targets)
+    return given.answer(unpack(batch, run(reservoir, batch).H))
 
 
 def free_run(reservoir: Reservoir, batch: Batch, U: Array, direct: bool, fed_back: Any) -> Array:

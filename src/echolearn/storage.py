@@ -61,7 +61,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
+        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except OSError as problem:
         raise OSError(problem.errno, f"cannot write {path}: {problem.strerror}") from problem
@@ -73,6 +73,13 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _umask() -> int:
+    """What new files may not allow; there is no way to ask but to set it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _tensors(estimator: Any) -> dict[str, Array | None]:
@@ -105,6 +112,8 @@ def _facts(estimator: Any, tensors: dict[str, Array]) -> dict[str, Any]:
 
     settings = estimator.get_params(deep=False)
     settings["initial_state"] = None  # it is a tensor
+    if isinstance(settings["random_state"], np.random.Generator):
+        settings["random_state"] = None  # it has moved on since, and cannot be told again
     facts = {
         "echolearn": __version__,
         "estimator": type(estimator).__name__,
@@ -181,13 +190,15 @@ def read_tensors(
             if facts.get("format_version") != FORMAT_VERSION:
                 raise ModelFileError(
                     f"{path} has format version {facts.get('format_version')!r}; this echolearn reads version "
-                    f"{FORMAT_VERSION}. Install the echolearn that wrote it ({facts.get('echolearn')!r}) or a newer one."
+                    f"{FORMAT_VERSION}. Install the echolearn that wrote it ({facts.get('echolearn')!r}) or newer."
                 )
             tensors = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as problem:
         raise ModelFileError(f"{path} is damaged, cut short, or not an {kind} file: {problem}") from problem
     if facts.get("sha256") != _checksum(tensors, facts):
-        raise ModelFileError(f"{path} is damaged: its checksum does not match. Take it from a backup, or save it again.")
+        raise ModelFileError(
+            f"{path} is damaged: its checksum does not match. Take it from a backup, or save it again."
+        )
     for name, value in tensors.items():
         if allowed is not None and value.ndim != allowed[name]:
             raise ModelFileError(f"{path}: {name} has {value.ndim} dimensions; expected {allowed[name]}.")
@@ -204,9 +215,11 @@ def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
     estimator = kinds[facts["estimator"]](**settings)
     W = tensors["W"]
     recurrent = (tensors["W_rec.data"], tensors["W_rec.indices"], tensors["W_rec.indptr"])
+    W_rec = sparse.csr_array(recurrent, shape=(W.shape[1], W.shape[1]))
+    W_rec.check_format(full_check=True)  # the compiled loops trust its places
     estimator.reservoir_ = Reservoir(
         W=W,
-        W_rec=sparse.csr_array(recurrent, shape=(W.shape[1], W.shape[1])),
+        W_rec=W_rec,
         activation=settings["activation"],
         leak=tensors["leak"],
         bias=tensors.get("bias"),

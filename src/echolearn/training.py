@@ -305,6 +305,7 @@ class Record:
     """How far learning has come, and the best weights so far."""
 
     best: Reservoir
+    safe: Reservoir  # weights that a whole epoch has run with; newer ones may explode at the first frame
     best_error: float = np.inf
     best_epoch: int = 0
     backoffs: int = 0
@@ -339,14 +340,14 @@ def learn(
     checkpoint, learning goes on after the last epoch kept there.
     """
     learner = Learner(reservoir, data, task, plan, rng)
-    record = Record(reservoir)
+    record = Record(reservoir, reservoir)
     if checkpoint is not None:
         _resume(learner, record, checkpoint)
     started = time.perf_counter() - record.seconds
     stop: object = None
     try:
         if score is not None and record.epoch == 0:
-            record.best_error = score(reservoir, learner.readout())  # learning must beat the weights as drawn
+            record.best_error = _score_as_drawn(learner, score)  # learning must beat that
         while record.epoch < plan.epochs and stop is not True:
             if plan.patience is not None and record.epoch - record.best_epoch >= plan.patience:
                 break
@@ -360,7 +361,27 @@ def learn(
             stop = on_epoch(dict(row)) if on_epoch is not None else None
     except KeyboardInterrupt:
         return record.best, record.history, True
+    if score is None and not _runs(record.best, data, task):
+        _say("the weights after the last epoch explode; those of the epoch before are kept. Try a smaller step_size.")
+        record.best = record.safe
     return record.best, record.history, False
+
+
+def _score_as_drawn(learner: Learner, score: Callable[[Reservoir, Array], float]) -> float:
+    try:
+        error = score(learner.reservoir, learner.readout())
+    except (FloatingPointError, np.linalg.LinAlgError):
+        return np.inf
+    return error if np.isfinite(error) else np.inf
+
+
+def _runs(reservoir: Reservoir, data: Data, task: Task) -> bool:
+    """Whether all states are finite."""
+
+    def part(which: Array) -> bool:
+        return bool(np.isfinite(run(reservoir, data.batch(which)).H).all())
+
+    return all(each(part, groups(data.lengths, FRAMES)))
 
 
 def _try_epoch(
@@ -376,6 +397,7 @@ def _try_epoch(
                 row["valid_error"] = score(learner.reservoir, learner.readout())
             if number % max(1, learner.plan.epochs // 50) == 0:  # fifty points draw the curve; more would cost
                 row["spectral_radius"] = spectral_radius_of(learner.reservoir.W_rec, tol=1e-4)
+            record.safe = before
             return {**row, **facts, "step_size": learner.step_size}
         except (FloatingPointError, np.linalg.LinAlgError) as problem:
             record.backoffs += 1
@@ -387,7 +409,7 @@ def _try_epoch(
                 return None
             learner.step_size *= 0.3
             _say(f"epoch {number} diverged ({problem}); tried again with step_size={learner.step_size:.3g}.")
-            learner.restart(before)
+            learner.restart(record.safe)
 
 
 def _keep(learner: Learner, record: Record, checkpoint: Checkpoint) -> None:

@@ -53,6 +53,7 @@ def logit(a: Array) -> Array:
 
 
 def logistic(x: Array) -> Array:
+    x = np.clip(x, -50, 50)  # beyond the limits below anyway, and exp cannot overflow
     return np.asarray(np.clip(1 / (1 + np.exp(-x)), 1e-4, 1 - 1e-4))
 
 

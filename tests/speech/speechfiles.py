@@ -16,9 +16,7 @@ def tones(seconds: float, seed: int = 0, rate: int = RATE) -> np.ndarray:
     """Something with changing energy and pitch, as int16."""
     t = np.arange(round(seconds * rate)) / rate
     noise = np.random.default_rng(seed).normal(size=len(t))
-    return ((np.sin(2 * np.pi * (200 + 300 * t) * t) * (1 + np.sin(9 * t)) + 0.1 * noise) * 4000).astype(
-        np.int16
-    )
+    return ((np.sin(2 * np.pi * (200 + 300 * t) * t) * (1 + np.sin(9 * t)) + 0.1 * noise) * 4000).astype(np.int16)
 
 
 def write_riff(path: Path, samples: np.ndarray, rate: int = RATE) -> Path:
@@ -48,9 +46,7 @@ def write_sphere(path: Path, samples: np.ndarray, promised: int | None = None) -
     return path
 
 
-def spoken(
-    stem: Path, names: str = "h# s ih t h#", seconds: float = 1.0, seed: int = 0, sphere: bool = False
-) -> Path:
+def spoken(stem: Path, names: str = "h# s ih t h#", seconds: float = 1.0, seed: int = 0, sphere: bool = False) -> Path:
     """stem.wav and stem.phn with these phones, evenly long."""
     audio = stem.with_suffix(".wav")
     (write_sphere if sphere else write_riff)(audio, tones(seconds, seed))

@@ -30,9 +30,7 @@ def test_riff_and_sphere_hold_the_same_samples(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rate", [8_000, 22_050, 44_100])
 def test_other_rates_are_resampled_to_the_same_tone(tmp_path: Path, rate: int) -> None:
     t = np.arange(rate) / rate
-    samples = read_audio(
-        write_riff(tmp_path / "a.wav", (8000 * np.sin(2 * np.pi * 440 * t)).astype(np.int16), rate)
-    )
+    samples = read_audio(write_riff(tmp_path / "a.wav", (8000 * np.sin(2 * np.pi * 440 * t)).astype(np.int16), rate))
     assert abs(len(samples) - 16_000) <= 1
     spectrum = np.abs(np.fft.rfft(samples[2000:14_000] * np.hanning(12_000)))
     assert spectrum.argmax() * 16_000 / 12_000 == pytest.approx(440, abs=1.5)

@@ -43,9 +43,7 @@ def test_options_that_do_not_belong(tmp_path: Path) -> None:
 
 def test_synthetic(small_tree: Path, small_cache: Path) -> None:
     seen: set[str] = set()
-    corpus = open_corpus(
-        "synthetic", frames=12_000, seed=1, cache=small_cache, progress=lambda t, d, n: seen.add(t)
-    )
+    corpus = open_corpus("synthetic", frames=12_000, seed=1, cache=small_cache, progress=lambda t, d, n: seen.add(t))
     assert seen == {"computing features", "aligning states", "labelling frames"}
     assert corpus.synthetic
     assert "synthetic" in corpus.notes[0]
@@ -62,9 +60,7 @@ def test_synthetic(small_tree: Path, small_cache: Path) -> None:
     assert X[0].dtype == np.float32
     with pytest.raises(ValueError, match="train, valid, test"):
         corpus.part("dev")
-    again = open_corpus(
-        "synthetic", frames=12_000, seed=1, cache=small_cache, progress=lambda t, d, n: seen.add("!")
-    )
+    again = open_corpus("synthetic", frames=12_000, seed=1, cache=small_cache, progress=lambda t, d, n: seen.add("!"))
     assert "!" not in seen, "the second time nothing is computed"
     assert np.array_equal(np.concatenate(again.labels), np.concatenate(corpus.labels))
 
@@ -105,9 +101,7 @@ def test_train_and_test_alone_give_validation_from_train(tmp_path: Path) -> None
     assert sorted(wav(root).split) == ["test", "train", "train", "valid"]
 
 
-def test_one_speaker_is_dealt_by_utterance_and_two_files_are_too_few(
-    tmp_path: Path, problems_of: Problems
-) -> None:
+def test_one_speaker_is_dealt_by_utterance_and_two_files_are_too_few(tmp_path: Path, problems_of: Problems) -> None:
     root = tmp_path / "c"
     for k in range(2):
         spoken(root / f"u{k}", seed=k)

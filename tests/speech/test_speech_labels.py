@@ -127,9 +127,7 @@ def test_lab_of_names_alone(tmp_path: Path) -> None:
 
 def test_mlf_of_hvite_carries_the_phone_on(tmp_path: Path) -> None:
     path = tmp_path / "a.mlf"
-    path.write_text(
-        '#!MLF!#\n"*/a.rec"\n0 100000 s2 -1.5 sil\n100000 300000 s3 -2\n300000 400000 s2 -1 aa\n.\n'
-    )
+    path.write_text('#!MLF!#\n"*/a.rec"\n0 100000 s2 -1.5 sil\n100000 300000 s3 -2\n300000 400000 s2 -1 aa\n.\n')
     assert [s.name for s in read_mlf(path)["a"]] == ["sil_s2", "sil_s3", "aa_s2"]
 
 

@@ -163,9 +163,7 @@ def test_a_stop_begins_with_its_closure() -> None:
 
 def test_espeak_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "espeakng_loader", None)
-    with pytest.raises(
-        EspeakError, match=r"espeak-ng, which is missing .* pip install 'echolearn\[speech\]'"
-    ):
+    with pytest.raises(EspeakError, match=r"espeak-ng, which is missing .* pip install 'echolearn\[speech\]'"):
         espeak.Espeak()
 
 

@@ -154,10 +154,7 @@ def test_an_mlf_entry_that_fits_two(tmp_path: Path, problems_of: Problems) -> No
     assert len(found) == 1 + 13
     entry = "0 6800000 h#_s2\n.\n"
     (tmp_path / "a.mlf").write_text(f'#!MLF!#\n"*/mdpk0_sx1.lab"\n{entry}"*/dr1/mdpk0/sx1.lab"\n{entry}')
-    assert (
-        "two entries fit train/dr1/mdpk0/sx1"
-        in problems_of(lambda: corpus_of(root, labels=tmp_path / "a.mlf"))[0]
-    )
+    assert "two entries fit train/dr1/mdpk0/sx1" in problems_of(lambda: corpus_of(root, labels=tmp_path / "a.mlf"))[0]
 
 
 def test_every_problem_of_a_tree_is_named_at_once(tmp_path: Path, problems_of: Problems) -> None:

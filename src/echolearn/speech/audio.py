@@ -30,9 +30,7 @@ def read_audio(path: str | Path) -> NDArray[np.float32]:
     promised = _promised_samples(path)
     samples, rate = _decode(path)
     if samples.shape[1] != 1:
-        raise CorpusError.one(
-            path, f"has {samples.shape[1]} channels, expected 1; write one channel to its own file"
-        )
+        raise CorpusError.one(path, f"has {samples.shape[1]} channels, expected 1; write one channel to its own file")
     mono = samples[:, 0]
     if mono.size == 0:
         raise CorpusError.one(path, "holds no samples; record it again or remove it together with its labels")

@@ -71,9 +71,7 @@ class Corpus:
 
     def write_mlf(self, path: str | Path) -> None:
         """The state labels as an HTK master label file; frame k is k * 10 ms to the next."""
-        written = {
-            name: self._state_segments(y) for name, y in zip(self.utterances, self.labels, strict=True)
-        }
+        written = {name: self._state_segments(y) for name, y in zip(self.utterances, self.labels, strict=True)}
         write_mlf(path, written)
 
     def _state_segments(self, y: Labels) -> list[Segment]:

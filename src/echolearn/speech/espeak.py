@@ -40,9 +40,7 @@ class _Event(ctypes.Structure):
     )
 
 
-_Callback = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.POINTER(_Event)
-)
+_Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.POINTER(_Event))
 
 
 @dataclass(frozen=True)
@@ -62,9 +60,7 @@ class Espeak:
     def __init__(self) -> None:
         self._library, data = _load()
         self._variants = Path(data) / "voices" / "!v"
-        self.rate = self._library.espeak_Initialize(
-            _SYNCHRONOUS, 0, data.encode(), _PHONEME_EVENTS | _NEVER_EXIT
-        )
+        self.rate = self._library.espeak_Initialize(_SYNCHRONOUS, 0, data.encode(), _PHONEME_EVENTS | _NEVER_EXIT)
         if self.rate <= 0:
             raise EspeakError(f"espeak-ng found no voices in {data}; {INSTALL}")
         self._chunks: list[NDArray[np.int16]] = []
@@ -116,8 +112,6 @@ def _load() -> tuple[Any, str]:
         seeded: Callable[..., Any] = library.espeak_ng_SetRandSeed
         data = espeakng_loader.get_data_path()
     except (ImportError, OSError, RuntimeError, AttributeError) as error:
-        raise EspeakError(
-            f"synthetic speech needs espeak-ng, which is missing ({error}); {INSTALL}"
-        ) from error
+        raise EspeakError(f"synthetic speech needs espeak-ng, which is missing ({error}); {INSTALL}") from error
     del seeded
     return library, str(data)

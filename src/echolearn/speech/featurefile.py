@@ -67,9 +67,7 @@ def _shape_problems(arrays: dict[str, NDArray[Any]]) -> list[str]:
     found = []
     features, labels, lengths = arrays["features"], arrays["labels"], arrays["lengths"]
     if features.ndim != 2 or features.dtype.kind not in "fiu" or 0 in features.shape:
-        found.append(
-            f"features is {features.dtype} {features.shape}, expected numbers of shape (frames, columns)"
-        )
+        found.append(f"features is {features.dtype} {features.shape}, expected numbers of shape (frames, columns)")
     for name in ("labels", "lengths"):
         if arrays[name].ndim != 1 or arrays[name].dtype.kind not in "iu":
             found.append(f"{name} is {arrays[name].dtype} {arrays[name].shape}, expected whole numbers, 1-D")
@@ -81,9 +79,7 @@ def _shape_problems(arrays: dict[str, NDArray[Any]]) -> list[str]:
     if len(labels) != len(features):
         found.append(f"labels has {len(labels)} rows, features {len(features)}; expected one label a frame")
     if int(lengths.sum()) != len(features) or (lengths < 1).any():
-        found.append(
-            f"lengths sum to {int(lengths.sum())}, features has {len(features)} rows; all must be used"
-        )
+        found.append(f"lengths sum to {int(lengths.sum())}, features has {len(features)} rows; all must be used")
     for name in ("utterances", "speakers", "split"):
         if len(arrays[name]) != len(lengths):
             found.append(f"{name} has {len(arrays[name])} entries, lengths {len(lengths)}; expected one each")
@@ -96,9 +92,7 @@ def _value_problems(arrays: dict[str, NDArray[Any]]) -> list[str]:
     rows = np.flatnonzero(~np.isfinite(features).all(axis=1))
     if len(rows):
         which = arrays["utterances"][np.searchsorted(np.cumsum(arrays["lengths"]), rows[0], side="right")]
-        found.append(
-            f"{len(rows)} frames hold NaN or infinity, the first is row {rows[0]} (utterance {which})"
-        )
+        found.append(f"{len(rows)} frames hold NaN or infinity, the first is row {rows[0]} (utterance {which})")
     if labels.min() < 0 or labels.max() >= len(names):
         found.append(f"labels run from {labels.min()} to {labels.max()}, state_names has {len(names)} names")
     split = set(arrays["split"].tolist())

@@ -31,9 +31,7 @@ def find_folder(
     utterances, problems = [], []
     for key, (audio, label) in pair_up(root).items():
         if audio is None:
-            problems.append(
-                Problem(str(label), "has labels but no audio beside it; add the audio or remove it")
-            )
+            problems.append(Problem(str(label), "has labels but no audio beside it; add the audio or remove it"))
         elif label is None and labels:
             what = "has no labels beside it; expected the same name with .phn, .lab or .TextGrid"
             problems.append(Problem(str(audio), what))
@@ -41,9 +39,7 @@ def find_folder(
             part, speaker = _place(key)
             utterances.append(Utterance(key, speaker, part, audio, label))
     if not utterances and not problems:
-        problems.append(
-            Problem(str(root), "holds no audio; expected .wav, .flac or .sph files and their labels")
-        )
+        problems.append(Problem(str(root), "holds no audio; expected .wav, .flac or .sph files and their labels"))
     if not utterances:
         return [], [], problems
     present = {u.part for u in utterances}

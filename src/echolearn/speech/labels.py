@@ -113,9 +113,7 @@ def write_mlf(path: str | Path, utterances: Mapping[str, Sequence[Segment]]) -> 
 
 def read_textgrid(path: str | Path, tier: str = "phones") -> list[Segment]:
     """Praat, long or short text form: the tier called `phones` or `phone`, else the only interval tier."""
-    tokens = re.findall(
-        r'"((?:[^"]|"")*)"|(?<![\w.\[])(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![\w\]])', _text(path)
-    )
+    tokens = re.findall(r'"((?:[^"]|"")*)"|(?<![\w.\[])(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![\w\]])', _text(path))
     tiers: dict[str, list[Segment]] = {}
     at = 0
     while at < len(tokens):
@@ -131,9 +129,7 @@ def read_textgrid(path: str | Path, tier: str = "phones") -> list[Segment]:
                 for row in rows
             ]
         except (ValueError, IndexError) as error:
-            raise CorpusError.one(
-                path, f"tier {name!r} is cut short or damaged; export it from Praat again"
-            ) from error
+            raise CorpusError.one(path, f"tier {name!r} is cut short or damaged; export it from Praat again") from error
         at += 5 + 3 * count
     wanted = [name for name in tiers if name.lower() in (tier, tier.rstrip("s"))]
     if not wanted and len(tiers) == 1:
@@ -194,10 +190,7 @@ def checked(
     for k, (start, end) in enumerate(itertools.pairwise(edges)):
         if end < start and not problems:
             problems.append(Problem(str(file), f"{segments[k].name!r} ends at {end:.3f} s before it starts"))
-    whole = [
-        Segment(start, end, segment.name)
-        for segment, start, end in zip(segments, edges, edges[1:], strict=False)
-    ]
+    whole = [Segment(start, end, segment.name) for segment, start, end in zip(segments, edges, edges[1:], strict=False)]
     return whole, problems
 
 
@@ -231,16 +224,12 @@ def _text(path: str | Path) -> str:
     try:
         raw = Path(path).read_bytes()
     except OSError as error:
-        raise CorpusError.one(
-            path, f"cannot be read ({error.strerror}); check path and permissions"
-        ) from error
+        raise CorpusError.one(path, f"cannot be read ({error.strerror}); check path and permissions") from error
     encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         return raw.decode(encoding)
     except UnicodeDecodeError as error:
-        raise CorpusError.one(
-            path, f"is not text ({error.reason}); expected phone labels in UTF-8"
-        ) from error
+        raise CorpusError.one(path, f"is not text ({error.reason}); expected phone labels in UTF-8") from error
 
 
 def _lines(path: str | Path) -> list[tuple[int, str]]:

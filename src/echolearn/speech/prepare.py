@@ -73,9 +73,7 @@ def _key(utterances: Sequence[Utterance], master: Master | None, normalise: str,
     for u in utterances:
         for path in (u.audio, u.labels):
             state = path.stat() if path is not None and path.exists() else None
-            digest.update(
-                f"{u.key} {u.part} {path} {state and (state.st_size, state.st_mtime_ns)}\n".encode()
-            )
+            digest.update(f"{u.key} {u.part} {path} {state and (state.st_size, state.st_mtime_ns)}\n".encode())
     if master is not None:
         digest.update(json.dumps(master, sort_keys=True).encode())
     return digest.hexdigest()[:16]
@@ -247,9 +245,7 @@ def _aligned(
     return [one.labels for one in aligner.align_all(features, names, progress)]
 
 
-def _mapped(
-    folder: Path, utterances: Sequence[Utterance], lengths: Sequence[int], normalise: str
-) -> FrameList:
+def _mapped(folder: Path, utterances: Sequence[Utterance], lengths: Sequence[int], normalise: str) -> FrameList:
     path = folder / "features.f32"
     frames = np.memmap(path, dtype="<f4", mode="r", shape=(sum(lengths), COLUMNS))
     features = FrameList.of_lengths(frames, lengths)

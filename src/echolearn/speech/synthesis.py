@@ -54,9 +54,7 @@ class Lane:
         return cls(raw["root"], raw["seed"], speakers, raw["budgets"])
 
 
-def phone_segments(
-    events: list[tuple[int, str]], samples: NDArray[np.int16], rate: int
-) -> list[tuple[int, int, str]]:
+def phone_segments(events: list[tuple[int, str]], samples: NDArray[np.int16], rate: int) -> list[tuple[int, int, str]]:
     """espeak's phone events -> (start, end, phone) in samples, the first from 0, the last to the end.
 
     espeak times a stop at its burst and leaves the closure to the phone before; phoneticians count
@@ -94,9 +92,7 @@ def _closure_start(before: NDArray[np.int16], rate: int) -> int:
     return len(before) - run * _BLOCK
 
 
-def utterance(
-    espeak: Espeak, sentence: str, rng: np.random.Generator
-) -> tuple[NDArray[np.int16], list[Segment]]:
+def utterance(espeak: Espeak, sentence: str, rng: np.random.Generator) -> tuple[NDArray[np.int16], list[Segment]]:
     """A sentence in the current voice -> 16 kHz samples with background noise, and its phones."""
     raw, events = espeak.say(sentence, int(rng.integers(1, 2**31 - 1)))
     phones = phone_segments(events, raw, espeak.rate)

@@ -118,9 +118,7 @@ def _in_cast_order(spoken: list[dict[str, Any]], cast: list[Speaker]) -> list[di
     return [by_name[speaker.name] for speaker in cast]
 
 
-def _run_lane(
-    lane: Lane, heard: Callable[[dict[str, Any]], None], children: list[subprocess.Popen[str]]
-) -> None:
+def _run_lane(lane: Lane, heard: Callable[[dict[str, Any]], None], children: list[subprocess.Popen[str]]) -> None:
     with tempfile.TemporaryFile("w+") as complaints:
         child = subprocess.Popen(
             [sys.executable, "-m", "echolearn.speech.synthesis"],
