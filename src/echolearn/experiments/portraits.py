@@ -115,7 +115,8 @@ def _utterance(corpus: Corpus, table: Mapping[str, Any], cells: Mapping[str, Any
     column, units, _ = name.split("-")
     kind = "Synthetic speech" if table["synthetic"] else "Speech"
     caption = (
-        f"{kind}, test utterance {corpus.utterances[k]} (its error is about that of all). From above: its spectrogram with the phones said; states of "
+        f"{kind}, test utterance {corpus.utterances[k]} (its error is about that of all). From above: its "
+        "spectrogram with the phones said; states of "
         f"{spoken.states.shape[1]} of the {int(units):,} units, slow ones below, fast ones above; how likely the "
         f"network holds each phone at each moment ({report.TITLES[column].long}), boxes around what was said."
     )
