@@ -24,12 +24,13 @@ from echolearn.sequences import Data, groups
 
 Array = NDArray[Any]
 
-STRENGTHS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5)  # in units of the mean square of H_c's columns, strongest first
-STRENGTH = 1e-3  # where nothing is held out to choose by
+# Penalties to choose from, strongest first, in units of the mean square of H_c's columns over the number of frames: a
+# penalty of c weighs as much as c frames do.
+STRENGTHS = (30.0, 10.0, 3.0, 1.0)
 FRAMES = 2048  # a mini-batch
 MOMENTUM = 0.9
 RATE = 4.0
-PASSES = 2  # over the data, for each strength
+PASSES = 1  # over the data, for each strength
 LEAST_STEPS = 60  # for each strength: little data is passed over more often
 WARM = 8.0  # U predicts targets of 0 and 1; logits of frames need to spread more
 
@@ -51,9 +52,10 @@ def refit(
     entropy rises. `spare` (held-out data that may be learned from once the choice is made) joins at the end.
     """
     V = WARM * U
-    scale = float(np.trace(s.G)) / len(s.G) / s.n
+    scale = float(np.trace(s.G)) / len(s.G) / s.n**2
     if held_out is None:
-        return descend(reservoir, data, task, s, V, STRENGTH * scale, rng, rate=RATE), STRENGTH * scale
+        strength = STRENGTHS[0] * scale  # nothing to choose by: the safe one
+        return descend(reservoir, data, task, s, V, strength, rng, rate=RATE), strength
     best, best_score, best_strength = V, np.inf, STRENGTHS[0] * scale
     for strength in STRENGTHS:
         V = descend(reservoir, data, task, s, V, strength * scale, rng, rate=RATE)
