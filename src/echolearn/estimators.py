@@ -484,7 +484,7 @@ class ESNClassifier(ClassifierMixin, _ESN):
         if self.readout == "softmax":
             task = self._task.readout_view()
             self._U, self.strength_ = softmax.refit(
-                self.reservoir_, train, task, s, self._U, held_out=held_out, spare=spare, rng=rng
+                self.reservoir_, train, task, s, held_out=held_out, spare=spare, rng=rng
             )
         return s
 
