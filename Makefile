@@ -6,7 +6,7 @@ DATA ?= ../shared/data/an4_states.npz
 .PHONY: demo test lint bench clean
 
 demo: .venv/ready  ## the main job
-	$(BIN)/echolearn demo
+	$(BIN)/echolearn table1
 
 test: .venv/ready lint  ## all the tests, with coverage
 	$(BIN)/python -m pytest --cov --cov-report=term

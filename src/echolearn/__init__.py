@@ -1,8 +1,30 @@
 """Echo state networks whose weights are all learned, by exact gradients through the closed-form readout."""
 
-from echolearn.estimators import ESNClassifier, ESNRegressor
-from echolearn.reservoir import Reservoir
-from echolearn.storage import load
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from echolearn.estimators import ESNClassifier, ESNRegressor
+    from echolearn.reservoir import Reservoir
+    from echolearn.storage import load
 
 __version__ = "0.1.0"
 __all__ = ["ESNClassifier", "ESNRegressor", "Reservoir", "__version__", "load"]
+
+# Imported at first use: the command line answers --help long before NumPy, scikit-learn and numba are there.
+_HOMES = {
+    "ESNClassifier": "estimators",
+    "ESNRegressor": "estimators",
+    "Reservoir": "reservoir",
+    "load": "storage",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"echolearn.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'echolearn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

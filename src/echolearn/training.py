@@ -145,15 +145,16 @@ def slope(
     return Slope(gradients, squared, readout.sums(H_c, T, U.shape[1]) if with_sums else None)
 
 
-def full_batch(reservoir: Reservoir, data: Data, task: Task, plan: Plan, U: Array | None) -> tuple[Slope, Array, float]:
+def full_batch(
+    reservoir: Reservoir, data: Data, task: Task, plan: Plan, U: Array | None, n: float = 0.0
+) -> tuple[Slope, Array, float]:
     """One epoch's gradient over all the data, the U for the next epoch, and the number of targets.
 
-    Case 2 (U None): a first pass gives a fresh U, a second the gradient at it. Case 1: U is the epoch
-    before's, and one pass gives the gradient and the sums for the next U.
+    Case 2: a first pass gives a fresh U (unless it is there already, with its n targets), a second the gradient at
+    it. Case 1: U is the epoch before's, and one pass gives the gradient and the sums for the next U.
     """
     held = plan.case == 1
-    n = 0.0
-    if not held or U is None:
+    if U is None:
         s = collect(reservoir, data, task)
         U, n = readout.solve(s, plan.ridge, intercept=True), s.n
     U_now = U
@@ -192,6 +193,7 @@ class Learner:
         self.optimiser: Any = updates.Adam() if self.plan.optimizer == "adam" else updates.Fista(self.plan.momentum)
         self.U: Array | None = None
         self.sums: Sums | None = None
+        self.solved: tuple[Array | None, float] = (None, 0.0)
 
     def epoch(self, number: int) -> dict[str, float]:
         """One epoch; returns the training error (per target) and gradient norms."""
@@ -214,8 +216,9 @@ class Learner:
         return norms
 
     def _full_epoch(self) -> dict[str, float]:
-        U = self.U if self.plan.case == 1 else None
-        result, self.U, n = full_batch(self.reservoir, self.data, self.task, self.plan, U)
+        U, n = (self.U, 0.0) if self.plan.case == 1 else self.solved
+        self.solved = None, 0.0
+        result, self.U, n = full_batch(self.reservoir, self.data, self.task, self.plan, U, n)
         norms = self._update(result.gradients, self.step_size)
         return {"error": result.squared / n, **_named(norms)}
 
@@ -283,7 +286,10 @@ class Learner:
     def readout(self) -> Array:
         """The U that goes with the newest weights: from the running sums, or from a pass over the data."""
         s = self.sums or collect(self.reservoir, self.data, self.task.readout_view())
-        return readout.solve(s, self.plan.ridge, intercept=True)
+        U = readout.solve(s, self.plan.ridge, intercept=True)
+        if self.plan.batch_size is None and self.task.targets == "all":
+            self.solved = U, s.n  # the next epoch begins with the same sums: it need not pass over the data for them
+        return U
 
 
 def _under(folder: str, tensors: dict[str, Array]) -> dict[str, Array]:

@@ -28,6 +28,7 @@ from echolearn.speech.synthetic import marker, part_frames, synthetic_tree
 
 def test_parts_have_the_papers_shares() -> None:
     assert part_frames(1_124_823) == {"train": 1_124_823, "valid": 122_487, "test": 57_919}
+    assert part_frames(20_000) == {"train": 20_000, "valid": 3_000, "test": 10_000}
     assert part_frames(100_000) == {"train": 100_000, "valid": 15_000, "test": 15_000}
     with pytest.raises(ValueError, match="at least 1000"):
         part_frames(10)
@@ -124,7 +125,7 @@ def test_a_changed_or_unfinished_tree_is_named(tmp_path: Path) -> None:
     seen: list[tuple[str, int, int]] = []
     tree = synthetic_tree(1_000, seed=3, cache=tmp_path, progress=lambda *row: seen.append(row))
     assert seen[-1][0] == "synthesising speech"
-    assert seen[-1][2] == 1_300
+    assert seen[-1][2] == sum(part_frames(1_000).values())
     assert os.listdir(tmp_path) == [tree.name], "nothing temporary stays"
     next(tree.rglob("*.WAV")).unlink()
     with pytest.raises(CorpusError, match="it was changed since"):

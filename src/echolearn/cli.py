@@ -1,0 +1,351 @@
+"""The command `echolearn`. Whatever is slow to import is imported by the command that needs it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from echolearn import __version__, configuration
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from echolearn.speech.corpus import Corpus
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+# Tables of estimator settings a command's configuration file may have.
+TABLES = {"train": ("estimator",), "table1": ("paper", "ours")}
+CONTINUE = "continue_with"
+
+
+class Refused(click.ClickException):
+    """Something about the input: one message, no traceback."""
+
+    exit_code = 2
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {self.format_message()}", err=True)
+
+
+class Friendly(click.Group):
+    """Expected errors become one message and exit code 2, Ctrl-C one line and exit code 130."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("\n" + ctx.meta.get(CONTINUE, "stopped."), err=True)
+            ctx.exit(130)
+        except MemoryError as problem:
+            raise Refused(f"not enough memory ({problem}); use fewer hidden units or frames.") from problem
+        except Exception as problem:
+            if _expected(problem):
+                raise Refused(_words(problem)) from problem
+            raise
+
+
+def _expected(problem: Exception) -> bool:
+    from echolearn.speech.espeak import EspeakError
+    from echolearn.speech.problems import CorpusError
+
+    return isinstance(problem, (ValueError, OSError, CorpusError, EspeakError))
+
+
+def _words(problem: Exception) -> str:
+    if isinstance(problem, OSError) and problem.strerror and not problem.filename:
+        return problem.strerror
+    return str(problem)
+
+
+def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
+    if path is None:
+        return
+    options = [
+        p.name for p in ctx.command.params if isinstance(p, click.Option) and p.name not in (None, "config", "settings")
+    ]
+    tables = TABLES.get(ctx.command.name or "", ())
+    plain, nested = configuration.divided(configuration.read(path), options, tables, str(path))
+    ctx.default_map = {**(ctx.default_map or {}), **plain}
+    ctx.meta["tables"] = nested
+
+
+def _whole_numbers(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        numbers = tuple(int(n.replace("_", "")) for n in str(text).split(","))
+    except ValueError:
+        numbers = ()
+    if not numbers or min(numbers) < 1:
+        raise click.BadParameter(f"{text!r}; expected whole numbers with commas between, such as 100,500")
+    return numbers
+
+
+def _words_list(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(w.strip() for w in text.split(",") if w.strip())
+
+
+config_option = click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    is_eager=True,
+    expose_value=False,
+    callback=_read_config,
+    help="A TOML file with any of these options.",
+)
+
+
+def corpus_options(command: Command) -> Command:
+    for option in reversed(
+        (
+            click.option(
+                "--corpus",
+                default="synthetic",
+                show_default=True,
+                help="synthetic, timit:PATH, features:FILE.npz or wav:DIR.",
+            ),
+            click.option("--frames", type=click.IntRange(min=1000), help="Training frames of the synthetic corpus."),
+            click.option("--corpus-seed", type=int, default=0, show_default=True, help="Of the synthetic corpus."),
+            click.option(
+                "--cache",
+                type=click.Path(file_okay=False, path_type=Path),
+                help="Where speech, features and alignments are kept.",
+            ),
+            click.option(
+                "--labels",
+                type=click.Path(dir_okay=False, path_type=Path),
+                help="An HTK master label file instead of the corpus's own labels.",
+            ),
+            click.option(
+                "--normalise",
+                type=click.Choice(["utterance", "corpus"]),
+                default="utterance",
+                show_default=True,
+                help="Mean and variance over each utterance, or over the training part.",
+            ),
+            config_option,
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def _stderr() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _open_corpus(
+    corpus: str,
+    frames: int | None,
+    corpus_seed: int,
+    cache: Path | None,
+    labels: Path | None,
+    normalise: str,
+) -> Corpus:
+    from echolearn import display
+    from echolearn.speech.corpus import open_corpus
+
+    with display.stages(_stderr()) as progress:
+        return open_corpus(
+            corpus,
+            frames=frames,
+            seed=corpus_seed,
+            cache=cache,
+            labels=labels,
+            normalise=normalise,
+            progress=progress,
+        )
+
+
+@click.group(cls=Friendly, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="echolearn")
+def main() -> None:
+    """Echo state networks whose weights are all learned."""
+
+
+@main.command()
+@corpus_options
+@click.option("--units", callback=_whole_numbers, help="Hidden units, one row each.  [default: 100,500]")
+@click.option("--epochs", type=click.IntRange(min=1), help="Epochs of the paper's columns.  [default: 20]")
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Seeds to average over.")
+@click.option("--targets", type=click.Choice(["all", "last"]), default="all", show_default=True,
+              help="last: only each block's last frame teaches, as the paper has it.")  # fmt: skip
+@click.option("--gradient", type=click.Choice(["exact", "printed"]), default="exact", show_default=True,
+              help="printed: the paper's formulas to the letter.")  # fmt: skip
+@click.option("--columns", callback=_words_list, help="Only these, such as esn,W_Wrec_m3,ours.  [default: all]")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("runs/table1"),
+              show_default=True, help="Where tables, report and finished cells go.")  # fmt: skip
+@click.option("--full", is_flag=True, help="The paper's scale: 1.12 million frames, up to 30,000 units, 40 epochs.")
+@click.option("--force", is_flag=True, help="Compute everything anew.")
+@click.pass_context
+def table1(
+    ctx: click.Context,
+    /,
+    units: tuple[int, ...] | None,
+    epochs: int | None,
+    seeds: int,
+    targets: str,
+    gradient: str,
+    columns: tuple[str, ...] | None,
+    out: Path,
+    full: bool,
+    force: bool,
+    **corpus_words: Any,
+) -> None:
+    """The paper's table, from speech to report.
+
+    Without options on a small synthetic corpus, in a few minutes. Stopped and started again, it continues.
+    """
+    console = _stderr()
+    console.print("echolearn table1", highlight=False)
+    from echolearn import display, report
+    from echolearn.estimators import ESNClassifier
+    from echolearn.experiments import table1 as experiment
+
+    if corpus_words["corpus"] == "synthetic" and corpus_words["frames"] is None:
+        corpus_words["frames"] = experiment.FULL_FRAMES if full else experiment.DEMO_FRAMES
+    known = ESNClassifier().get_params(deep=False)
+    tables = ctx.meta.get("tables", {})
+    own = {t: configuration.estimator_settings(tables.get(t, {}), known, f"[{t}]") for t in TABLES["table1"]}
+    plan = experiment.Plan(
+        units=units or (experiment.FULL_UNITS if full else experiment.Plan.units),
+        epochs=epochs or (experiment.FULL_EPOCHS if full else experiment.Plan.epochs),
+        seeds=seeds,
+        targets=targets,
+        gradient=gradient,
+        columns=columns or experiment.Plan.columns,
+        paper=own["paper"],
+        ours=own["ours"],
+    )
+    plan.check()
+    ctx.meta[CONTINUE] = f"stopped; run the same command again to continue: finished work is kept in {out}."
+    corpus = _open_corpus(**corpus_words)
+    with display.watch(console, report.TITLES) as watch:
+        table = experiment.run(corpus, plan, out, watch, force=force)
+    click.echo(report.plain(table))
+    click.echo(f"written: {out / 'report.html'}, table1.md, table1.csv, table1.json")
+
+
+@main.command()
+@click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
+@corpus_options
+@click.option("--units", type=click.IntRange(min=1), default=300, show_default=True, help="Hidden units.")
+@click.option("--epochs", type=click.IntRange(min=0), help="[default: as many as the data need]")
+@click.option("--paper", is_flag=True, help="Start from the paper's settings instead of our defaults.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any setting of ESNClassifier.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the network.")
+@click.pass_context
+def train(
+    ctx: click.Context,
+    /,
+    model: Path,
+    units: int,
+    epochs: int | None,
+    paper: bool,
+    settings: tuple[str, ...],
+    seed: int,
+    **corpus_words: Any,
+) -> None:
+    """Fit a network to a corpus and save it as MODEL (.safetensors).
+
+    Stopped and started again with the same settings, it goes on after its last epoch.
+    """
+    from echolearn.estimators import ESNClassifier
+    from echolearn.experiments import trained
+
+    known = ESNClassifier().get_params(deep=False)
+    changes: dict[str, Any] = {"random_state": seed, **({} if epochs is None else {"epochs": epochs})}
+    tables = ctx.meta.get("tables", {})
+    changes |= configuration.estimator_settings(tables.get("estimator", {}), known, "[estimator]")
+    changes |= configuration.estimator_settings(configuration.assignments(settings), known, "--set")
+    estimator = (ESNClassifier.paper if paper else ESNClassifier)(units, **changes)
+    trained.check_place(model, estimator)
+    corpus = _open_corpus(**corpus_words)
+    ctx.meta[CONTINUE] = "stopped; run the same command again to continue after the last finished epoch."
+    result = trained.train(corpus, estimator, model, _stderr())
+    click.echo(trained.sentence(result, "test", corpus))
+    click.echo(f"written: {model}")
+
+
+@main.command()
+@click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
+@corpus_options
+@click.option("--part", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print numbers as JSON.")
+def evaluate(model: Path, part: str, as_json: bool, **corpus_words: Any) -> None:
+    """State and phone error of MODEL on a part of a corpus, by frame."""
+    import json
+
+    from echolearn.experiments import trained
+
+    network = trained.opened(model)
+    corpus = _open_corpus(**corpus_words)
+    result = trained.evaluate(network, corpus, part)
+    click.echo(json.dumps(result, indent=1) if as_json else trained.words(result, part, corpus))
+
+
+@main.command()
+@click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("audio", nargs=-1, type=click.Path(dir_okay=False, path_type=Path))
+@corpus_options
+@click.option("--part", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True,
+              help="FILE.mlf for the most likely states, FILE.npz for all probabilities.")  # fmt: skip
+def predict(model: Path, audio: tuple[Path, ...], part: str, out: Path, **corpus_words: Any) -> None:
+    """States of AUDIO files, or of a part of a corpus, as MODEL hears them."""
+    from echolearn.experiments import trained
+
+    if out.suffix.lower() not in (".mlf", ".npz"):
+        raise ValueError(f"--out {out}: expected a name that ends in .mlf or .npz")
+    network = trained.opened(model)
+    if audio:
+        names, X = trained.heard_files(audio)
+    else:
+        corpus = _open_corpus(**corpus_words)
+        names, X = trained.part_of(corpus, part)
+    trained.write_predictions(network, names, X, out)
+    click.echo(f"written: {out} ({len(names)} utterances, {sum(map(len, X)):,} frames)")
+
+
+@main.command()
+@corpus_options
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="FILE.mlf to write.")
+def align(out: Path, **corpus_words: Any) -> None:
+    """State labels of a corpus, by its own GMM-HMM alignment, as an HTK master label file.
+
+    Phones with times are refined; phones without times (.lab files of names alone) are aligned from a flat start.
+    """
+    from echolearn.experiments import trained
+
+    corpus = _open_corpus(**corpus_words)
+    trained.write_alignment(corpus, out)
+    click.echo(f"written: {out} ({len(corpus.utterances)} utterances, {sum(corpus.frames.values()):,} frames)")
+
+
+@main.command()
+@click.argument("model", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@corpus_options
+@click.pass_context
+def info(ctx: click.Context, /, model: Path | None, **corpus_words: Any) -> None:
+    """What MODEL or the corpus of --corpus is; without either, what this installation has."""
+    from echolearn.experiments import trained
+
+    if model is not None:
+        click.echo(trained.about_model(trained.opened(model), model))
+    elif ctx.get_parameter_source("corpus") is not click.core.ParameterSource.DEFAULT:
+        click.echo(trained.about_corpus(_open_corpus(**corpus_words)))
+    else:
+        click.echo(trained.about_here())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The paper's table and the other reproducible runs."""
