@@ -6,9 +6,9 @@ from scipy.optimize import minimize
 
 import toys
 from echolearn import readout, softmax
+from echolearn.passes import Task, collect, observed
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data
-from echolearn.training import Task, collect, observed
 
 X, LABELS = toys.labels(sequences=12, steps=(30, 60))
 VALUES = toys.echoes(sequences=12, steps=(30, 60))[1]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from echolearn import training
+from echolearn import passes
 from echolearn.engine import each, total
 from echolearn.readout import Sums, residual, solve
 from echolearn.reservoir import Reservoir
@@ -39,7 +39,7 @@ WARM = 8.0  # U predicts targets of 0 and 1; logits of frames need to spread mor
 def refit(
     reservoir: Reservoir,
     data: Data,
-    task: training.Task,
+    task: passes.Task,
     s: Sums,
     *,
     held_out: Data | None,
@@ -77,7 +77,7 @@ def warm_start(s: Sums, strength: float) -> Array:
 def descend(
     reservoir: Reservoir,
     data: Data,
-    task: training.Task,
+    task: passes.Task,
     s: Sums,
     V: Array,
     strength: float,
@@ -112,12 +112,12 @@ def _gradient(V: Array, H_c: Array, labels: Array) -> Array:
 
 
 def mini_batches(
-    reservoir: Reservoir, data: Data, task: training.Task, rng: np.random.Generator, steps: int
+    reservoir: Reservoir, data: Data, task: passes.Task, rng: np.random.Generator, steps: int
 ) -> Iterator[tuple[Array, Array]]:
     """H_c and class numbers of about `FRAMES` frames, from sequences in random order, `steps` times."""
 
     def part(which: Array) -> tuple[Array, Array]:
-        H_c, T, _, _ = training.observed(reservoir, task, data.batch(which))
+        H_c, T, _, _ = passes.observed(reservoir, task, data.batch(which))
         return H_c, T
 
     frames = 4 * FRAMES if task.pooling is None else 4 * FRAMES * int(np.ceil(data.lengths.mean()))
@@ -139,13 +139,13 @@ def probabilities(logits: Array) -> Array:
     return np.asarray(P)
 
 
-def cross_entropy(reservoir: Reservoir, data: Data, task: training.Task, V: Array) -> float:
+def cross_entropy(reservoir: Reservoir, data: Data, task: passes.Task, V: Array) -> float:
     """-1/n Σ log softmax(H_c V)[label]."""
 
     def part(which: Array) -> tuple[float, int]:
-        H_c, T, _, _ = training.observed(reservoir, task, data.batch(which))
+        H_c, T, _, _ = passes.observed(reservoir, task, data.batch(which))
         P = probabilities((H_c @ V.astype(H_c.dtype)).astype(np.float64))
         return -float(np.log(np.maximum(P[np.arange(len(T)), T], 1e-300)).sum()), len(T)
 
-    parts = list(each(part, groups(data.lengths, training.FRAMES)))
+    parts = list(each(part, groups(data.lengths, passes.FRAMES)))
     return sum(e for e, _ in parts) / sum(n for _, n in parts)
