@@ -14,9 +14,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference as ref
 import toys
-from echolearn import ESNClassifier, ESNRegressor, Reservoir, states, training
-from echolearn.estimators import nearest_distribution, split
+from echolearn import ESNClassifier, ESNRegressor, Reservoir, passes, states
+from echolearn.estimators import nearest_distribution
 from echolearn.gradients import loss_and_gradients
+from echolearn.network import split
 from echolearn.reservoir import EchoStateWarning
 from echolearn.sequences import Data
 from echolearn.training import TrainingWarning
@@ -299,7 +300,8 @@ def test_feedback_helps_where_the_answer_depends_on_answers():
     rng = np.random.default_rng(0)
     X = [(rng.random((60, 1)) < 0.15) * 1.0 for _ in range(20)]
     y = [np.cumsum(x[:, 0]).astype(int) % 2 for x in X]
-    esn = ESNClassifier(30, feedback=True, feedback_scaling=1.0, epochs=20, leak=1.0, learn_leak=False).fit(X, y)
+    how = {"input_scaling": 1.0, "feedback_scaling": 1.0, "leak": 1.0, "learn_leak": False}
+    esn = ESNClassifier(30, feedback=True, epochs=20, **how).fit(X, y)
     assert esn.score(X, y) > 0.75
 
 
@@ -470,7 +472,7 @@ def test_interrupted_before_the_first_epoch_leaves_things_as_they_were(monkeypat
     def press(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "collect", press)
+    monkeypatch.setattr(passes, "collect", press)
     with pytest.raises(KeyboardInterrupt):
         esn.fit(X, VALUES)
     monkeypatch.undo()
@@ -572,9 +574,9 @@ def test_no_more_states_than_a_batch_at_a_time(kind, monkeypatch):
         sizes.append(batch.frames)
         return real(reservoir, batch)
 
-    for room in ("echolearn.training.run", "echolearn.estimators.run"):
+    for room in ("echolearn.passes.run", "echolearn.network.run"):
         monkeypatch.setattr(room, spy)
-    monkeypatch.setattr(training, "FRAMES", 500)
+    monkeypatch.setattr(passes, "FRAMES", 500)
     monkeypatch.setattr("echolearn.softmax.FRAMES", 125)
     esn = kind(**{**toys.FAST, "batch_size": 5, "epochs": 2}).fit(long, y)
     esn.predict(long)

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 import toys
-from echolearn import readout, training, updates
+from echolearn import passes, readout, updates
 from echolearn.gradients import Gradients
+from echolearn.passes import Task, collect
 from echolearn.reservoir import Reservoir, spectral_radius_of
 from echolearn.sequences import Data
-from echolearn.training import Learner, Plan, Task, collect, full_batch, learn, running
+from echolearn.training import Learner, Plan, full_batch, learn, running
 
 X, VALUES = toys.echoes(sequences=8)
 DATA = Data(X, VALUES, None, True, np.dtype("float64"))
@@ -54,7 +55,7 @@ def as_dict(g: Gradients):
 def test_sums_and_gradients_do_not_depend_on_the_grouping(frames, monkeypatch):
     task = Task(washout=1, lookback=3)
     whole, whole_sums = full_batch(RESERVOIR, DATA, task, plan(), None)[0], collect(RESERVOIR, DATA, task)
-    monkeypatch.setattr(training, "FRAMES", frames)
+    monkeypatch.setattr(passes, "FRAMES", frames)
     parts, parts_sums = full_batch(RESERVOIR, DATA, task, plan(), None)[0], collect(RESERVOIR, DATA, task)
     np.testing.assert_allclose(parts_sums.G, whole_sums.G, rtol=1e-10)
     for name, g in as_dict(whole.gradients).items():
@@ -86,26 +87,26 @@ def test_case_1_at_a_fresh_U_is_case_2():
 
 
 def test_case_1_holds_U_from_the_epoch_before_and_takes_one_pass(monkeypatch):
-    passes = []
-    real = training.observed
-    monkeypatch.setattr(training, "observed", lambda *a: (passes.append(1), real(*a))[1])
-    monkeypatch.setattr(training, "FRAMES", 10_000)
+    calls = []
+    real = passes.observed
+    monkeypatch.setattr(passes, "observed", lambda *a: (calls.append(1), real(*a))[1])
+    monkeypatch.setattr(passes, "FRAMES", 10_000)
     used = []
-    real_slope = training.slope
-    monkeypatch.setattr(training, "slope", lambda r, t, g, U, *a: (used.append(U), real_slope(r, t, g, U, *a))[1])
+    real_slope = passes.slope
+    monkeypatch.setattr(passes, "slope", lambda r, t, g, U, *a: (used.append(U), real_slope(r, t, g, U, *a))[1])
     learner = Learner(RESERVOIR, DATA, Task(), plan(case=1), rng())
     learner.epoch(1)
-    first = len(passes)
+    first = len(calls)
     before = collect(learner.reservoir, DATA, Task())
-    passes.clear()
+    calls.clear()
     held = learner.U
     learner.epoch(2)
-    assert (first, len(passes)) == (2, 1)
+    assert (first, len(calls)) == (2, 1)
     assert used[1] is held
     np.testing.assert_allclose(learner.U, readout.solve(before, 0.1, intercept=True), rtol=1e-9)
-    passes.clear()
+    calls.clear()
     Learner(RESERVOIR, DATA, Task(), plan(case=2), rng()).epoch(1)
-    assert len(passes) == 2
+    assert len(calls) == 2
 
 
 def test_case_1_with_mini_batches_renews_U_every_epoch():

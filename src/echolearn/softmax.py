@@ -1,6 +1,7 @@
-"""The softmax readout: multinomial logistic regression on the states, warm-started from the ridge U.
+"""The softmax readout: multinomial logistic regression on the states, warm-started from a ridge U.
 
-Minimises  -1/n Σ log softmax(H_c V)[label] + strength/2 ||V||²  by mini-batches over streamed states.
+Minimises  -1/n Σ log softmax(H_c V)[label] + strength/2 ||V||²  (without V's intercept) by mini-batches over streamed
+states.
 
 The steps are preconditioned by the Gram matrix that the ridge readout has collected anyway: the Hessian in V is
 at most H_c'H_c / 2n for each class (Böhning), so directions that differ by their scale in H_c are evened out, and
@@ -16,30 +17,30 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from echolearn import training
+from echolearn import passes
 from echolearn.engine import each, total
-from echolearn.readout import Sums, residual
+from echolearn.readout import Sums, residual, solve
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data, groups
 
 Array = NDArray[Any]
 
-STRENGTHS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5)  # in units of the mean square of H_c's columns, strongest first
-STRENGTH = 1e-3  # where nothing is held out to choose by
+# Penalties to choose from, strongest first, in units of the mean square of H_c's columns over the number of frames: a
+# penalty of c weighs as much as c frames do.
+STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 FRAMES = 2048  # a mini-batch
 MOMENTUM = 0.9
 RATE = 4.0
-PASSES = 2  # over the data, for each strength
-LEAST_STEPS = 60  # for each strength: little data is passed over more often
+PASSES = 1  # over the data, for each strength
+LEAST_STEPS = 100  # for each strength: little data is passed over more often
 WARM = 8.0  # U predicts targets of 0 and 1; logits of frames need to spread more
 
 
 def refit(
     reservoir: Reservoir,
     data: Data,
-    task: training.Task,
+    task: passes.Task,
     s: Sums,
-    U: Array,
     *,
     held_out: Data | None,
     spare: Data | None,
@@ -50,10 +51,11 @@ def refit(
     Strengths are tried from strong to weak, each from where the one before ended, until the held-out cross
     entropy rises. `spare` (held-out data that may be learned from once the choice is made) joins at the end.
     """
-    V = WARM * U
-    scale = float(np.trace(s.G)) / len(s.G) / s.n
+    scale = float(np.trace(s.G)) / len(s.G) / s.n**2
     if held_out is None:
-        return descend(reservoir, data, task, s, V, STRENGTH * scale, rng, rate=RATE), STRENGTH * scale
+        strength = scale  # nothing to choose by: as if one frame more had been seen
+        return descend(reservoir, data, task, s, warm_start(s, strength), strength, rng, rate=RATE), strength
+    V = warm_start(s, STRENGTHS[0] * scale)
     best, best_score, best_strength = V, np.inf, STRENGTHS[0] * scale
     for strength in STRENGTHS:
         V = descend(reservoir, data, task, s, V, strength * scale, rng, rate=RATE)
@@ -67,10 +69,15 @@ def refit(
     return best, best_strength
 
 
+def warm_start(s: Sums, strength: float) -> Array:
+    """The ridge solution of the same penalty, spread to logits."""
+    return WARM * solve(s, strength * s.n, intercept=True)
+
+
 def descend(
     reservoir: Reservoir,
     data: Data,
-    task: training.Task,
+    task: passes.Task,
     s: Sums,
     V: Array,
     strength: float,
@@ -79,15 +86,17 @@ def descend(
     rate: float,
 ) -> Array:
     """Preconditioned gradient descent with momentum, its rate falling linearly to nothing."""
+    penalty = np.full((len(V), 1), strength, data.dtype)
+    penalty[-1] = 0  # the intercept goes free
     A = s.G / s.n
-    A.flat[:: len(A) + 1] += strength + 1e-7 * float(np.trace(A)) / len(A)
+    A.flat[:: len(A) + 1] += penalty[:, 0] + 1e-7 * float(np.trace(A)) / len(A)
     P = linalg.cho_solve(linalg.cho_factor(A, lower=True), np.eye(len(A))).astype(data.dtype)
     V = V.astype(data.dtype)
     velocity = np.zeros_like(V)
     steps = max(LEAST_STEPS, int(PASSES * np.ceil(s.n / FRAMES)))
     for step, (H_c, labels) in enumerate(mini_batches(reservoir, data, task, rng, steps)):
         G = _gradient(V, H_c, labels)
-        velocity = MOMENTUM * velocity + (1 - MOMENTUM) * (P @ (G / len(labels) + strength * V))
+        velocity = MOMENTUM * velocity + (1 - MOMENTUM) * (P @ (G / len(labels) + penalty * V))
         V = V - (rate * (1 - step / steps)) * velocity
     return V.astype(np.float64)
 
@@ -103,12 +112,12 @@ def _gradient(V: Array, H_c: Array, labels: Array) -> Array:
 
 
 def mini_batches(
-    reservoir: Reservoir, data: Data, task: training.Task, rng: np.random.Generator, steps: int
+    reservoir: Reservoir, data: Data, task: passes.Task, rng: np.random.Generator, steps: int
 ) -> Iterator[tuple[Array, Array]]:
     """H_c and class numbers of about `FRAMES` frames, from sequences in random order, `steps` times."""
 
     def part(which: Array) -> tuple[Array, Array]:
-        H_c, T, _, _ = training.observed(reservoir, task, data.batch(which))
+        H_c, T, _, _ = passes.observed(reservoir, task, data.batch(which))
         return H_c, T
 
     frames = 4 * FRAMES if task.pooling is None else 4 * FRAMES * int(np.ceil(data.lengths.mean()))
@@ -130,13 +139,13 @@ def probabilities(logits: Array) -> Array:
     return np.asarray(P)
 
 
-def cross_entropy(reservoir: Reservoir, data: Data, task: training.Task, V: Array) -> float:
+def cross_entropy(reservoir: Reservoir, data: Data, task: passes.Task, V: Array) -> float:
     """-1/n Σ log softmax(H_c V)[label]."""
 
     def part(which: Array) -> tuple[float, int]:
-        H_c, T, _, _ = training.observed(reservoir, task, data.batch(which))
+        H_c, T, _, _ = passes.observed(reservoir, task, data.batch(which))
         P = probabilities((H_c @ V.astype(H_c.dtype)).astype(np.float64))
         return -float(np.log(np.maximum(P[np.arange(len(T)), T], 1e-300)).sum()), len(T)
 
-    parts = list(each(part, groups(data.lengths, training.FRAMES)))
+    parts = list(each(part, groups(data.lengths, passes.FRAMES)))
     return sum(e for e, _ in parts) / sum(n for _, n in parts)

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn import readout, updates
+from echolearn import passes, readout, updates
 from echolearn.checkpoints import Checkpoint
 from echolearn.engine import each, total
-from echolearn.gradients import Gradients, error_wrt_states, select_gradient
+from echolearn.gradients import Gradients
+from echolearn.passes import Slope, Task
 from echolearn.readout import Sums
 from echolearn.reservoir import Reservoir, spectral_radius_of
-from echolearn.sequences import Batch, Data, Selection, dealt, groups, shuffled
-from echolearn.states import States, run
+from echolearn.sequences import Batch, Data, dealt, groups, shuffled
+from echolearn.states import run
 
 Array = NDArray[Any]
 
-FRAMES = 4096  # frames worked on at once in a pass over the data (never less than one sequence)
 PARTS = 2  # piles a mini-batch is dealt into, one a thread; each runs its sequences side by side
 TURNOVER = 1.8  # how often an epoch replaces the running sums (see `running`)
 BACKOFFS = 3  # how often a diverged epoch is tried again with a smaller step
@@ -33,26 +33,6 @@ BACKOFFS = 3  # how often a diverged epoch is tried again with a smaller step
 
 class TrainingWarning(UserWarning):
     """Training ended otherwise than planned; the best weights so far are kept."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """Which frames carry targets and what the readout sees."""
-
-    washout: int = 0
-    direct: bool = True
-    pooling: str | None = None
-    lookback: int | None = None
-    targets: str = "all"
-
-    def select(self, batch: Batch) -> Selection:
-        return Selection(
-            batch, washout=self.washout, targets=self.targets, lookback=self.lookback, pooling=self.pooling
-        )
-
-    def readout_view(self) -> Task:
-        """The final readout is fitted on every frame after the washout."""
-        return Task(self.washout, self.direct, self.pooling)
 
 
 @dataclass(frozen=True)
@@ -88,63 +68,6 @@ class History(list[dict[str, float]]):
         return "\n".join("  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)) for line in lines)
 
 
-def observed(reservoir: Reservoir, task: Task, batch: Batch) -> tuple[Array, Array, States, Selection]:
-    """H_c and T at the frames that carry targets, with what the way back needs."""
-    assert batch.T is not None
-    states = run(reservoir, batch)
-    select = task.select(batch)
-    H_c = select.take(readout.stack(states.H, batch.X, direct=task.direct, intercept=True))
-    T = batch.T if task.pooling else select.take(batch.T)
-    return H_c, T, states, select
-
-
-def collect(reservoir: Reservoir, data: Data, task: Task) -> Sums:
-    """G and Q over all the data, one pass, one batch of states at a time."""
-
-    def part(which: Array) -> Sums:
-        H_c, T, _, _ = observed(reservoir, task, data.batch(which))
-        return readout.sums(H_c, T, data.n_out)
-
-    result: Sums = total(part, groups(data.lengths, FRAMES))
-    return result
-
-
-@dataclass(eq=False)
-class Slope:
-    """What one pass gives: the gradients, ||R||², and (Case 1) the sums met on the way. Additive."""
-
-    gradients: Gradients
-    squared: float
-    sums: Sums | None = None
-
-    def __iadd__(self, other: Slope) -> Slope:
-        self.gradients += other.gradients
-        self.squared += other.squared
-        if self.sums is not None and other.sums is not None:
-            self.sums += other.sums
-        return self
-
-
-def slope(
-    reservoir: Reservoir,
-    task: Task,
-    gradient: str,
-    U: Array,
-    batch: Batch,
-    seen: Any,
-    with_sums: bool = False,
-) -> Slope:
-    """The gradient of one batch's share of E at a given U; `seen` is what `observed` returned."""
-    H_c, T, states, select = seen
-    U = U.astype(H_c.dtype)
-    R = readout.residual(H_c @ U, T)
-    dE_dH = select.put(error_wrt_states(R, U[: reservoir.N]))
-    back = select_gradient(gradient)
-    gradients = back(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
-    squared = float(np.vdot(R, R))
-    return Slope(gradients, squared, readout.sums(H_c, T, U.shape[1]) if with_sums else None)
-
-
 def full_batch(
     reservoir: Reservoir, data: Data, task: Task, plan: Plan, U: Array | None, n: float = 0.0
 ) -> tuple[Slope, Array, float]:
@@ -155,15 +78,15 @@ def full_batch(
     """
     held = plan.case == 1
     if U is None:
-        s = collect(reservoir, data, task)
+        s = passes.collect(reservoir, data, task)
         U, n = readout.solve(s, plan.ridge, intercept=True), s.n
     U_now = U
 
     def part(which: Array) -> Slope:
         batch = data.batch(which)
-        return slope(reservoir, task, plan.gradient, U_now, batch, observed(reservoir, task, batch), held)
+        return passes.slope(reservoir, task, plan.gradient, U_now, batch, passes.observed(reservoir, task, batch), held)
 
-    result: Slope = total(part, groups(data.lengths, FRAMES))
+    result: Slope = total(part, groups(data.lengths, passes.FRAMES))
     if held:
         assert result.sums is not None
         U, n = readout.solve(result.sums, plan.ridge, intercept=True), result.sums.n
@@ -225,7 +148,7 @@ class Learner:
     def _mini_epoch(self, number: int, size: int) -> dict[str, float]:
         lengths = self.data.lengths
         if self.sums is None:
-            self.sums = collect(self.reservoir, self.data, self.task)
+            self.sums = passes.collect(self.reservoir, self.data, self.task)
         if self.plan.case == 1:
             self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
         batches = shuffled(lengths, size, self.rng)
@@ -245,7 +168,7 @@ class Learner:
 
         def see(which: Array) -> tuple[Batch, Any, Sums]:
             batch = self.data.batch(which)
-            seen = observed(reservoir, task, batch)
+            seen = passes.observed(reservoir, task, batch)
             return batch, seen, readout.sums(seen[0], seen[1], self.data.n_out, product)
 
         looked = list(each(see, piles))
@@ -256,7 +179,7 @@ class Learner:
         self.sums = running(self.sums, fresh, share)
         U = self.U if self.plan.case == 1 else readout.solve(self.sums, self.plan.ridge, intercept=True)
         assert U is not None
-        result = total(lambda x: slope(reservoir, task, self.plan.gradient, U, x[0], x[1]), looked)
+        result = total(lambda x: passes.slope(reservoir, task, self.plan.gradient, U, x[0], x[1]), looked)
         return result, count
 
     def state(self) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -285,7 +208,7 @@ class Learner:
 
     def readout(self) -> Array:
         """The U that goes with the newest weights: from the running sums, or from a pass over the data."""
-        s = self.sums or collect(self.reservoir, self.data, self.task.readout_view())
+        s = self.sums or passes.collect(self.reservoir, self.data, self.task.readout_view())
         U = readout.solve(s, self.plan.ridge, intercept=True)
         if self.plan.batch_size is None and self.task.targets == "all":
             self.solved = U, s.n  # the next epoch begins with the same sums: it need not pass over the data for them
@@ -381,7 +304,7 @@ def _runs(reservoir: Reservoir, data: Data, task: Task) -> bool:
     def part(which: Array) -> bool:
         return bool(np.isfinite(run(reservoir, data.batch(which)).H).all())
 
-    return all(each(part, groups(data.lengths, FRAMES)))
+    return all(each(part, groups(data.lengths, passes.FRAMES)))
 
 
 def _try_epoch(
