@@ -14,6 +14,7 @@ from sklearn.utils.validation import column_or_1d
 from echolearn import readout, softmax
 from echolearn.door import flat
 from echolearn.network import Callback, EchoStateNetwork, store
+from echolearn.progress import say
 from echolearn.sequences import Data
 
 Array = NDArray[Any]
@@ -149,6 +150,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         s = super()._fit_readout(train, spare, held_out, rng)
         if self.readout == "softmax":
             task = self._task.readout_view()
+            say(self.verbose, "softmax readout: choosing its penalty ...")
             self._U, self.strength_ = softmax.refit(
                 self.reservoir_, train, task, s, held_out=held_out, spare=spare, rng=rng
             )

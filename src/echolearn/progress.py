@@ -42,6 +42,11 @@ class Progress:
             print(file=sys.stderr)
 
 
+def say(verbose: int, text: str) -> None:
+    if verbose:
+        print(text, file=sys.stderr, flush=True)
+
+
 def line(row: dict[str, float], epochs: int, left: float) -> str:
     """epoch 3/12  error 0.6566  valid 0.4278  ρ 0.911  |dE/dW| 181  |dE/dW_rec| 42  0:08 left"""
     parts = [f"epoch {row['epoch']:.0f}/{epochs}", f"error {row['error']:.4f}"]
