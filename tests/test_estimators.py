@@ -356,7 +356,7 @@ def test_paper_settings():
 
 def test_paper_gradient_of_the_first_epoch():
     """One full-batch FISTA step of the estimator is W - alpha dE/dW of `loss_and_gradients`, clipped."""
-    how = {"epochs": 1, "dtype": "float64", "ridge": 0.1, "renormalize": False, "direct": False}
+    how = {"epochs": 1, "clip": 1.0, "dtype": "float64", "ridge": 0.1, "renormalize": False, "direct": False}
     esn = ESNClassifier.paper(8, **how).fit(X, LABELS)
     start = ESNClassifier.paper(8, **{**how, "learn": "none"}).fit(X, LABELS).reservoir_
     T = [(y[:, None] == esn.classes_).astype(float) for y in LABELS]
