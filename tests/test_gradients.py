@@ -160,3 +160,19 @@ def test_unknown_words_are_refused(wrong):
     (name,) = wrong
     with pytest.raises(ValueError, match=name):
         loss_and_gradients(r, x, t, **{"ridge": 1.0, **wrong})
+
+
+@pytest.mark.parametrize(
+    ("X", "T", "words"),
+    [
+        ([np.ones((4, 2))], [], "T has 0 entries, but X has 1 sequences"),
+        (np.ones((4, 2)), np.ones(3), r"T of sequence 0 has shape \(3,\); expected \(4, outputs\)"),
+        (np.ones((4, 2)), np.array([0, 1, np.nan, 0]), "T contains NaN"),
+        (np.ones((4, 3)), np.ones(4), "X has 3 features, but this network is expecting 2 features"),
+        ([], [], "X is an empty list"),
+    ],
+)
+def test_what_does_not_fit_is_named(X, T, words):
+    reservoir = Reservoir(W=np.ones((2, 3)), W_rec=np.eye(3) * 0.5)
+    with pytest.raises(ValueError, match=words):
+        loss_and_gradients(reservoir, X, T, ridge=1.0)
