@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 from torch.nn.utils.rnn import pack_sequence, pad_sequence
@@ -150,9 +151,10 @@ def every(data, n):
 def ridge_epoch(W, W_rec, X, T, ridge, *, activation="sigmoid", leak=1.0, direct=True, dtype="float32"):
     """E = ||U'H_c - T||^2 + ridge ||U||^2 and its gradients by autograd of whole sequences and of the solve.
 
-    W (n_in, N), W_rec (N, N) dense, X and T lists of (steps, n_in) and (steps, n_out), as for echolearn. The
-    states are what a careful PyTorch user would write: the input projection hoisted out of the loop, all
-    sequences in one batch whose active part shrinks. Sums and solve are in float64: in float32 they alone put
+    W (n_in, N), W_rec (N, N), X and T lists of (steps, n_in) and (steps, n_out), as for echolearn. The states
+    are what a careful PyTorch user would write: the input projection hoisted out of the loop, all sequences
+    in one batch whose active part shrinks, W_rec dense or, if a scipy matrix is given, CSR: neither is faster
+    at every size. Its gradient is dense either way. Sums and solve are in float64: in float32 they alone put
     the gradients off by 2e-4.
     """
     torch.set_num_threads(THREADS)
@@ -162,14 +164,19 @@ def ridge_epoch(W, W_rec, X, T, ridge, *, activation="sigmoid", leak=1.0, direct
     inputs = pack_sequence([torch.as_tensor(X[i], dtype=dtype) for i in order])
     targets = pack_sequence([torch.as_tensor(T[i], dtype=dtype) for i in order]).data
     W = torch.as_tensor(W, dtype=dtype).requires_grad_()
-    W_rec = torch.as_tensor(W_rec, dtype=dtype).requires_grad_()
+    if sparse.issparse(W_rec):
+        parts = (torch.as_tensor(part) for part in (W_rec.indptr, W_rec.indices, W_rec.data))
+        W_rec = torch.sparse_csr_tensor(*parts, size=W_rec.shape, dtype=dtype)
+    else:
+        W_rec = torch.as_tensor(W_rec, dtype=dtype)
+    W_rec.requires_grad_()
     with measured() as record:
         active = inputs.batch_sizes.tolist()
         h = torch.zeros(active[0], W_rec.shape[0], dtype=dtype)
         states = []
         for z in (inputs.data @ W).split(active):
             h = h[: len(z)]
-            update = f(torch.addmm(z, h, W_rec.T))
+            update = f(torch.addmm(z, h, W_rec.T) if W_rec.layout == torch.strided else z + (W_rec @ h.T).T)
             h = update if leak == 1 else (1 - leak) * h + leak * update
             states.append(h)
         H = torch.cat(states)
