@@ -1,6 +1,7 @@
 # The project's commands. Everything they need goes into .venv (benchmarks: .venv-bench).
 PYTHON ?= python3
 BIN := .venv/bin
+DATA ?= ../shared/data/an4_states.npz
 
 .PHONY: demo test lint bench clean
 
@@ -14,6 +15,17 @@ lint: .venv/ready  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4_states.npz
+	.venv-bench/bin/python benchmarks/printed_vs_exact.py
+	.venv-bench/bin/python benchmarks/an4_errors.py --data $(DATA)
+
+# torch first and by its exact pin: asked for in any other way it brings gigabytes of CUDA packages
+.venv-bench/ready: benchmarks/requirements.txt pyproject.toml
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet torch==2.13.0
+	.venv-bench/bin/python -m pip install --quiet -r benchmarks/requirements.txt --editable '.[speech]'
+	touch $@
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -72,9 +72,7 @@ def frame_error(network, padded):
     return 100 * (1 - right / total)
 
 
-def train(
-    data, model, units, *, step_size, epochs=12, budget=None, batch_size=16, clip=1.0, final=0.05, seed=0
-):
+def train(data, model, units, *, step_size, epochs=12, budget=None, batch_size=16, clip=1.0, final=0.05, seed=0):
     """Train on train, choose the epoch on valid -> network, record of what it reached and when.
 
     The step size falls linearly to `final` times its start over the epochs, or over `budget` seconds when

@@ -1,0 +1,116 @@
+"""State errors on AN4, ours and PyTorch's, in one run: the paper's columns, our defaults, little data, and what
+each step beyond the paper gives. Everything is tuned on train and valid; test is only printed.
+
+    python benchmarks/an4_errors.py --data an4_states.npz [--only paper ours little ablation memory]
+"""
+
+import argparse
+import json
+import platform
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from an4 import load_an4
+from measure import in_own_process, measured
+
+PAPER = {
+    "fixed": {"learn": "none"},
+    "W, m=1": {"learn": "input", "lookback": 1},
+    "W + W_rec, m=1": {"learn": "both", "lookback": 1},
+    "W + W_rec, m=3": {"learn": "both", "lookback": 3},
+    "W + W_rec, whole": {"learn": "both", "lookback": None},
+}
+PLAIN = {"activation": "sigmoid", "leak": 1.0, "learn_leak": False, "spectral_radius": 3.0, "step_size": 0.03}
+SPREAD_FIXED = {"learn_leak": False}
+
+
+def ours(path, every=1, paper=False, units=100, **settings):
+    """Fit on train, read off valid and test; in a process of its own."""
+    from echolearn import ESNClassifier
+
+    data = load_an4(path)
+    X, y = (part[::every] for part in data["train"])
+    ESNClassifier(10, epochs=1).fit(X[:6], y[:6])  # compiled before the clock starts
+    esn = ESNClassifier.paper(units, **settings) if paper else ESNClassifier(units, **settings)
+    with measured() as record:
+        esn.fit(X, y)
+    errors = {name: 100 * (1 - esn.score(*data[name])) for name in ("valid", "test")}
+    weights = esn.input_weights_.size + esn.recurrent_weights_.nnz + esn._U.size + 2 * units
+    return record | {"valid_error": errors["valid"], "test_error": errors["test"], "weights": weights}
+
+
+def lstm(path, units, every=1):
+    import torch_peers
+
+    data = torch_peers.every(load_an4(path), every)
+    _, record = torch_peers.train(data, "lstm", units, step_size=LSTM_STEP[units], epochs=12)
+    return record | {"seconds": record["train_seconds"]}
+
+
+LSTM_STEP = {100: 4e-3, 256: 2e-3}  # each the best of 1e-3, 2e-3, 4e-3 on valid
+
+
+def jobs():
+    """Group, label, function, settings."""
+    for label, settings in PAPER.items():
+        yield "paper", f"paper(100) {label}", ours, {"paper": True, **settings}
+    for units in (100, 500):
+        yield "ours", f"defaults, {units} units", ours, {"units": units}
+        yield (
+            "ours",
+            f"PyTorch LSTM-{256 if units == 500 else 100}, 12 epochs",
+            lstm,
+            {"units": 256 if units == 500 else 100},
+        )
+    yield "little", "defaults, 100 units, every 8th utterance", ours, {"every": 8}
+    yield "little", "PyTorch LSTM-100, every 8th utterance", lstm, {"units": 100, "every": 8}
+    for leak, how in (("no leak, sigmoid", PLAIN), ("spread leak", SPREAD_FIXED), ("learned leak", {})):
+        for readout in ("ridge", "softmax"):
+            if leak != "learned leak":
+                yield (
+                    "ablation",
+                    f"fixed, {leak}, {readout}",
+                    ours,
+                    {**how, "learn": "none", "readout": readout},
+                )
+            full = {"batch_size": None, "epochs": 60, "step_size": 0.03, "clip": None}
+            yield (
+                "ablation",
+                f"learned full batch, {leak}, {readout}",
+                ours,
+                {**how, **full, "readout": readout},
+            )
+            yield "ablation", f"learned mini-batch, {leak}, {readout}", ours, {**how, "readout": readout}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True, help="path of an4_states.npz")
+    parser.add_argument("--only", nargs="+", default=["paper", "ours", "little", "ablation"])
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    options = parser.parse_args()
+    rows = []
+    print(f"{'':52}  valid %   test %  seconds  peak MB  weights")
+    for group, label, function, settings in jobs():
+        if group in options.only:
+            record = in_own_process(function, options.data, **settings)
+            rows.append({"group": group, "label": label, **{k: v for k, v in record.items() if k != "curve"}})
+            print(
+                f"{label:52}  {record['valid_error']:7.2f}  {record['test_error']:7.2f}  {record['seconds']:7.1f}  "
+                f"{record.get('peak_mb', 0):7.0f}  {record['weights']:7}",
+                flush=True,
+            )
+    options.out.mkdir(exist_ok=True)
+    about = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": platform.processor() or platform.machine(),
+    }
+    name = f"an4_errors_{'_'.join(options.only)}.json"
+    (options.out / name).write_text(json.dumps({**about, "rows": rows}, indent=1))
+
+
+if __name__ == "__main__":
+    start = time.perf_counter()
+    main()
+    print(f"{time.perf_counter() - start:.0f} s in all")

@@ -1,0 +1,72 @@
+"""The checkpoint: all that learning needs to go on after its last finished epoch, to the bit.
+
+A folder with the newest two states, each a safetensors file with a checksum, written atomically. A fingerprint of
+data and settings goes with them: going on with others is refused, and the difference shown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echolearn.sequences import Data
+from echolearn.storage import ModelFileError, read_tensors, write_tensors
+
+Array = NDArray[Any]
+State = tuple[dict[str, Array], dict[str, Any]]
+
+FORMAT = "echolearn-checkpoint"
+KEPT = 2
+
+
+class CheckpointError(ValueError):
+    """The checkpoint belongs to other data or settings."""
+
+
+class Checkpoint:
+    """Where a fit keeps its state. `about` describes data and settings, in plain values."""
+
+    def __init__(self, folder: Path, about: dict[str, Any]):
+        self.folder, self.about = folder, json.loads(json.dumps(about, default=str))
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def load(self) -> State | None:
+        """The newest whole state, or None if there is none."""
+        for path in sorted(self.folder.glob("epoch-*.safetensors"), reverse=True):
+            try:
+                tensors, facts = read_tensors(path, FORMAT)
+            except ModelFileError:
+                continue  # cut off while it was written elsewhere, or damaged: the one before is whole
+            self._compare(facts["about"], path)
+            return tensors, facts["state"]
+        return None
+
+    def save(self, epoch: int, tensors: dict[str, Array], state: dict[str, Any]) -> None:
+        path = self.folder / f"epoch-{epoch:06}.safetensors"
+        write_tensors(path, tensors, {"about": self.about, "state": state}, FORMAT)
+        for old in sorted(self.folder.glob("epoch-*.safetensors"))[:-KEPT]:
+            old.unlink(missing_ok=True)
+
+    def _compare(self, then: dict[str, Any], path: Path) -> None:
+        names = [name for name in {**then, **self.about} if then.get(name) != self.about.get(name)]
+        if names:
+            changes = "; ".join(f"{n}: {then.get(n)!r} then, {self.about.get(n)!r} now" for n in sorted(names))
+            raise CheckpointError(
+                f"{path} was written by another fit ({changes}). Use the same data and settings to go on, or another "
+                "checkpoint folder to start anew."
+            )
+
+
+def fingerprint(data: Data) -> str:
+    """A hash of every frame and target, in order."""
+    digest = hashlib.blake2b(digest_size=16)
+    for x, y in zip(data.X, data.y, strict=True):
+        digest.update(repr((np.shape(x), np.shape(y))).encode())
+        digest.update(np.ascontiguousarray(x).data)
+        digest.update(np.ascontiguousarray(y).data)
+    return digest.hexdigest()

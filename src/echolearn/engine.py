@@ -1,0 +1,80 @@
+"""Map over parts of the data and add: the one way in which work is spread over cores.
+
+A part is worked on by one thread from end to end (matrix products on one BLAS thread, compiled loops without
+the GIL), so no two pools of threads fight for the cores, and parts are added in their own order, so the
+result does not depend on timing or on how many threads there are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@cache
+def threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads(), thread_name_prefix="echolearn", initializer=_quiet)
+
+
+def _quiet() -> None:
+    """Numbers that are not finite are met where the parts are added up; a warning from each thread says less."""
+    np.seterr(over="ignore", invalid="ignore")
+
+
+# A forked child has no threads: it makes its own pool at first use.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Each of our threads calls BLAS for itself; its own pools would only get in the way."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+def each(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """function(item) for every item, in order, on all cores; never more than threads + 1 results waiting."""
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(_pool().submit(function, item))
+            if len(waiting) > threads():
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def total(function: Callable[[Item], Any], items: Iterable[Item]) -> Any:
+    """Σ function(item), added in the order of the items, into the first result."""
+    result = None
+    for part in each(function, items):
+        if result is None:
+            result = part
+        else:
+            result += part
+    return result

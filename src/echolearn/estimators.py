@@ -1,0 +1,645 @@
+"""ESNClassifier and ESNRegressor: fit / predict / score, as scikit-learn has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from echolearn import readout, settings, softmax, training
+from echolearn.checkpoints import Checkpoint, fingerprint
+from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
+from echolearn.engine import each, one_blas_thread
+from echolearn.progress import Progress
+from echolearn.reservoir import Reservoir
+from echolearn.sequences import Data, groups, pack, unpack
+from echolearn.states import free_run, run
+
+Array = NDArray[Any]
+Callback = Callable[[dict[str, float]], object]
+
+RIDGES = 10.0 ** np.arange(-8, 2)  # of "auto", in units of the mean diagonal of the Gram matrix
+HELD_OUT_FROM = 5  # sequences; with fewer, the last steps of each are held out instead
+UPDATES = 400  # where `epochs` is None there are so many epochs that W is updated this often,
+LEAST_EPOCHS = 12  # and never fewer than these
+TAIL_FROM = 50  # steps; a shorter sequence is not cut
+
+
+class _ESN(BaseEstimator):
+    """What both estimators share. Settings are only stored here; `fit` checks them."""
+
+    def _more_checks(self, y: list[Any], per_step: bool) -> None:
+        """Settings that only make sense for some targets."""
+        if not per_step and self.feedback:
+            raise ValueError("feedback=True needs a target a step; y has one a sequence. Set feedback=False.")
+        if not per_step and self.targets == "last":
+            raise ValueError("targets='last' needs a target a step; y has one a sequence. Use targets='all'.")
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        lengths: Any,
+        validation: tuple[Any, Any] | None,
+        callback: Callback | None,
+        checkpoint: str | PathLike[str] | None,
+    ) -> Self:
+        before = self.__dict__.copy()
+        try:
+            interrupted = self._fit_anew(X, y, lengths, validation, callback, checkpoint)
+        except BaseException:
+            # A fit that fails leaves the estimator as it was, never new weights with an old readout.
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        if interrupted:
+            raise KeyboardInterrupt
+        return self
+
+    def _fit_anew(
+        self,
+        X: Any,
+        y: Any,
+        lengths: Any,
+        validation: tuple[Any, Any] | None,
+        callback: Callback | None,
+        checkpoint: str | PathLike[str] | None,
+    ) -> bool:
+        """True if Ctrl-C ended the learning early; the readout fits the best weights so far."""
+        settings.check(self.get_params(deep=False))
+        for stale in ("feature_names_in_", "strength_"):  # of an earlier fit; this one may have none
+            self.__dict__.pop(stale, None)
+        given = self._open(X, lengths, fitting=True)
+        check_has_time(given)
+        check_long_enough(given, self.washout)
+        entries, per_step = open_targets(y, given)
+        self._more_checks(entries, per_step)
+        self.per_step_ = per_step
+        data = Data(given.X, self._encode(entries, fitting=True), self._classes, per_step, np.dtype(self.dtype))
+        held_out = None if validation is None else self._held_out_given(validation)
+        rng_weights, rng_split, rng_order, rng_readout = np.random.default_rng(self.random_state).spawn(4)
+        train = data
+        if held_out is None:
+            train, held_out = split(data, self.validation_fraction, self.washout, rng_split)
+        # Numbers that are not finite are met and told by the readout and the epochs; NumPy need not warn of them too.
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            kept = None if checkpoint is None else self._checkpoint(Path(checkpoint), data, held_out)
+            interrupted = self._learn(train, held_out, callback, kept, rng_weights, rng_order)
+            self._fit_readout(train, held_out if validation is None else None, held_out, rng_readout)
+        return interrupted
+
+    def _open(self, X: Any, lengths: Any, fitting: bool) -> Given:
+        if getattr(X, "ndim", 0) == 2 and not isinstance(X, np.ndarray) and hasattr(X, "columns"):
+            # a data frame: scikit-learn keeps its column names and compares them at predict
+            X = validate_data(self, X, reset=fitting, dtype=[np.float64, np.float32])
+        given = open_sequences(X, lengths, None if fitting else self.n_features_in_, type(self).__name__)
+        if fitting:
+            self.n_features_in_: int = given.X[0].shape[1]
+        return given
+
+    def _held_out_given(self, validation: tuple[Any, Any]) -> Data:
+        X, y = validation
+        given = open_sequences(X, None, self.n_features_in_)
+        check_long_enough(given, self.washout)
+        entries, per_step = open_targets(y, given)
+        if per_step != self.per_step_:
+            raise ValueError("validation: its y must be of the same kind as y (an entry a step, or one a sequence).")
+        return Data(given.X, self._encode(entries, fitting=False), self._classes, per_step, np.dtype(self.dtype))
+
+    def _checkpoint(self, folder: Path, data: Data, held_out: Data | None) -> Checkpoint:
+        """Settings that do not touch the result may differ between the fits that share a checkpoint."""
+        if self.random_state is None:
+            raise ValueError(
+                "checkpoint= with random_state=None: every fit would draw another reservoir, and none could go on from "
+                "where one stopped. Give a random_state, for example 0."
+            )
+        about = {k: v for k, v in self.get_params(deep=False).items() if k != "verbose"}
+        if self.initial_state is not None:
+            about["initial_state"] = np.asarray(self.initial_state).tolist()
+        about |= {"data": fingerprint(data), "held_out": None if held_out is None else fingerprint(held_out)}
+        return Checkpoint(folder, {"estimator": type(self).__name__, **about})
+
+    @property
+    def _task(self) -> training.Task:
+        pooling = None if self.per_step_ else self.pooling
+        return training.Task(self.washout, self.direct, pooling, self.lookback, self.targets)
+
+    def _epochs(self, sequences: int) -> int:
+        """Enough epochs for `UPDATES` updates, where none are asked for."""
+        if self.epochs is not None:
+            return int(self.epochs)
+        batches = np.ceil(sequences / (self.batch_size or sequences))
+        return max(LEAST_EPOCHS, int(np.ceil(UPDATES / batches)))
+
+    def _plan(self, ridge: float, epochs: int) -> training.Plan:
+        names = "learn learn_leak gradient case optimizer momentum batch_size clip renormalize"
+        chosen = {name: getattr(self, name) for name in names.split()}
+        step_size = self.step_size or default_step(self.optimizer, self.hidden_units)
+        return training.Plan(
+            **chosen,
+            step_size=step_size,
+            epochs=epochs,
+            spectral_radius=self.spectral_radius,
+            patience=max(5, epochs // 4) if self.patience == "auto" else self.patience,
+            ridge=ridge,
+        )
+
+    def _learn(
+        self,
+        train: Data,
+        held_out: Data | None,
+        callback: Callback | None,
+        checkpoint: Checkpoint | None,
+        rng_weights: np.random.Generator,
+        rng_order: np.random.Generator,
+    ) -> bool:
+        """Draws the reservoir and learns its weights; True if Ctrl-C ended that early."""
+        self.reservoir_ = Reservoir.random(
+            self.n_features_in_,
+            self.hidden_units,
+            spectral_radius=self.spectral_radius,
+            connections=self.connections,
+            input_scaling=self.input_scaling,
+            bias_scaling=self.bias_scaling,
+            feedback_scaling=self.feedback_scaling,
+            n_feedback=train.n_out if self.feedback else 0,
+            activation=self.activation,
+            leak=self.leak,
+            initial_state=self.initial_state,
+            random_state=rng_weights,
+        )
+        self.history_ = training.History()
+        epochs = self._epochs(len(train.X))
+        if self.learn == "none" or epochs == 0:
+            return False
+        task = self._task
+        ridge = self.ridge
+        if not isinstance(ridge, Real):
+            with_targets = training.collect(self.reservoir_, train, task)
+            ridge, _ = readout.choose_ridge(with_targets, self._ridge_path(with_targets), intercept=True)
+        score = None
+        if held_out is not None:
+            view = task.readout_view()
+
+            def score(reservoir: Reservoir, U: Array) -> float:
+                return self._error(reservoir, U, held_out, view)
+
+        with Progress(self.verbose, epochs, callback) as progress:
+            self.reservoir_, self.history_, interrupted = training.learn(
+                self.reservoir_,
+                train,
+                task,
+                self._plan(float(ridge), epochs),
+                rng=rng_order,
+                score=score,
+                on_epoch=progress.epoch,
+                checkpoint=checkpoint,
+            )
+        return interrupted
+
+    def _ridge_path(self, s: readout.Sums) -> Any:
+        if isinstance(self.ridge, str):
+            return RIDGES * float(np.trace(s.G)) / len(s.G)
+        return self.ridge
+
+    def _fit_readout(
+        self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
+    ) -> readout.Sums:
+        """U from all the data; its ridge chosen on what was held out (or by generalised cross-validation)."""
+        task = self._task.readout_view()
+        s = training.collect(self.reservoir_, train, task)
+        held = None if held_out is None else training.collect(self.reservoir_, held_out, task)
+        if isinstance(self.ridge, Real):
+            self.ridge_ = float(self.ridge)
+        else:
+            self.ridge_, _ = readout.choose_ridge(s, self._ridge_path(s), intercept=True, held_out=held)
+        if spare is not None and held is not None:
+            s += held
+        self._U = readout.solve(s, self.ridge_, intercept=True)
+        return s
+
+    def _error(self, reservoir: Reservoir, U: Array, data: Data, task: training.Task) -> float:
+        """Held-out error of predictions made as `predict` makes them."""
+
+        def part(which: Array) -> tuple[float, int]:
+            batch = data.batch(which)
+            assert batch.T is not None
+            if reservoir.W_fb is None:
+                H_c, T, _, _ = training.observed(reservoir, task, batch)
+                Y = H_c @ U.astype(H_c.dtype)
+            else:
+                # U is the ridge readout here, so its outputs stand for the targets as they are
+                Y, select = free_run(reservoir, batch, U, task.direct, lambda Y: Y), task.select(batch)
+                Y, T = select.take(Y), select.take(batch.T)
+            return self._loss(Y, T), len(T)
+
+        parts = list(each(part, groups(data.lengths, training.FRAMES)))
+        return sum(e for e, _ in parts) / sum(n for _, n in parts)
+
+    def _outputs(self, X: Any, lengths: Any) -> tuple[Given, list[Array]]:
+        """Readout outputs, one array a sequence: (steps, n_out), or (1, n_out) for one label a sequence."""
+        check_is_fitted(self)
+        given = self._open(X, lengths, fitting=False)
+        task = self._task.readout_view()
+        U = self._U.astype(self.dtype)
+        if task.pooling:
+            check_long_enough(given, self.washout)
+
+        def part(which: Array) -> tuple[Array, list[Array]]:
+            batch = pack([given.X[i] for i in which], np.dtype(self.dtype))
+            if self.reservoir_.W_fb is not None:
+                return which, unpack(batch, free_run(self.reservoir_, batch, U, self.direct, self._fed_back))
+            H = run(self.reservoir_, batch).H
+            H_c = readout.stack(H, batch.X, direct=self.direct, intercept=True)
+            if task.pooling:
+                Y = task.select(batch).take(H_c) @ U
+                return which[batch.order], list(Y[:, None])
+            return which, unpack(batch, H_c @ U)
+
+        outputs: list[Array] = [U[:0]] * len(given.X)
+        with one_blas_thread():
+            for which, parts in each(part, groups(given.lengths, training.FRAMES)):
+                for i, Y in zip(which, parts, strict=True):
+                    outputs[i] = Y
+        return given, outputs
+
+    def _answer(self, given: Given, parts: list[Array]) -> Any:
+        return given.answer(parts) if self.per_step_ else np.concatenate(parts)
+
+    def _compared(self, X: Any, y: Any, lengths: Any) -> tuple[Array, Array]:
+        """True and predicted entries, one after another."""
+        check_is_fitted(self)
+        given = self._open(X, lengths, fitting=False)
+        entries, per_step = open_targets(y, given)
+        if per_step != self.per_step_:
+            kinds = "an entry a sequence", "an entry a step"
+            raise ValueError(f"y has {kinds[per_step]}, but this network was fitted with {kinds[self.per_step_]}.")
+        predicted = self.predict(X, lengths=lengths)
+        return flat(entries, per_step), flat(given.split(predicted), True) if per_step else predicted
+
+    @property
+    def input_weights_(self) -> Array:
+        """W (features, hidden_units)."""
+        return np.asarray(self.reservoir_.W)
+
+    @property
+    def recurrent_weights_(self) -> Any:
+        """W_rec (hidden_units, hidden_units), sparse."""
+        return self.reservoir_.W_rec
+
+    @property
+    def feedback_weights_(self) -> Array | None:
+        """W_fb (hidden_units, outputs), or None."""
+        return self.reservoir_.W_fb
+
+    @property
+    def readout_weights_(self) -> Array:
+        """U (hidden_units + features, outputs), without the intercept."""
+        return np.asarray(self._U[:-1])
+
+    @property
+    def intercept_(self) -> Array:
+        return np.asarray(self._U[-1])
+
+    def save(self, path: Any) -> None:
+        """One safetensors file: weights, settings, classes, version, checksum. `echolearn.load` reads it."""
+        from echolearn import storage
+
+        check_is_fitted(self)
+        storage.save(self, path)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_U")
+
+
+def default_step(optimizer: str, hidden_units: int) -> float:
+    """The paper's 0.07 for FISTA; for Adam 0.01, less for large reservoirs."""
+    return 0.07 if optimizer == "fista" else min(0.01, 0.01 * (300 / hidden_units) ** 0.5)
+
+
+def split(data: Data, fraction: float, washout: int, rng: np.random.Generator) -> tuple[Data, Data | None]:
+    """Training and held-out sequences; where sequences are few, the last steps of each are held out."""
+    n = len(data.X)
+    if fraction == 0:
+        return data, None
+    if n >= HELD_OUT_FROM:
+        order = rng.permutation(n)
+        count = min(max(1, round(fraction * n)), n - 1)
+        return data.subset(np.sort(order[count:])), data.subset(np.sort(order[:count]))
+    if not data.per_step or min(data.lengths) < max(TAIL_FROM, 4 * washout):
+        return data, None
+    cuts = [int(len(x) * (1 - fraction)) for x in data.X]
+    if min(min(c, len(x) - c) for x, c in zip(data.X, cuts, strict=True)) <= washout:
+        return data, None
+    head = (
+        [x[:c] for x, c in zip(data.X, cuts, strict=True)],
+        [y[:c] for y, c in zip(data.y, cuts, strict=True)],
+    )
+    tail = (
+        [x[c:] for x, c in zip(data.X, cuts, strict=True)],
+        [y[c:] for y, c in zip(data.y, cuts, strict=True)],
+    )
+    return (
+        Data(*head, data.classes, data.per_step, data.dtype),
+        Data(*tail, data.classes, data.per_step, data.dtype),
+    )
+
+
+class ESNClassifier(ClassifierMixin, _ESN):
+    """An echo state network for a label a step, or one a sequence, with all its weights learned.
+
+    Everything is a keyword; the defaults learn W, W_rec and the leaks on mini-batches and end in a softmax
+    readout. `ESNClassifier.paper(hidden_units)` has the paper's own settings.
+    """
+
+    def __init__(
+        self,
+        hidden_units: int = 300,
+        *,
+        spectral_radius: float = 0.9,
+        connections: int = 10,
+        input_scaling: float = 0.1,
+        bias_scaling: float = 0.1,
+        feedback: bool = False,
+        feedback_scaling: float = 0.1,
+        activation: str = "tanh",
+        leak: float | tuple[float, float] = (0.03, 0.9),
+        learn_leak: bool = True,
+        initial_state: Any = None,
+        washout: int = 0,
+        direct: bool = True,
+        pooling: str = "mean",
+        ridge: Any = "auto",
+        readout: str = "softmax",
+        learn: str = "both",
+        lookback: int | None = None,
+        targets: str = "all",
+        gradient: str = "exact",
+        case: int = 2,
+        optimizer: str = "adam",
+        momentum: str = "fista",
+        step_size: float | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = 16,
+        clip: float | None = None,
+        renormalize: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int | str | None = "auto",
+        dtype: str = "float32",
+        random_state: int | None = 0,
+        verbose: int = 0,
+    ):
+        _store(self, locals())
+
+    @classmethod
+    def paper(cls, hidden_units: int, **changes: Any) -> ESNClassifier:
+        """The paper's settings: sigmoid units, λ = 3.9, μ = 1e-8, α = 0.07, FISTA on the whole data with
+        gradients clipped to 1, W_rec renormalised, ridge readout, no leak. `changes` replace single ones.
+
+        `learn="none"` is its fixed ESN; `learn="input", lookback=1` and `learn="both", lookback=1` or 3 are the
+        columns of its table.
+        """
+        own: dict[str, Any] = {
+            "spectral_radius": 3.9,
+            "activation": "sigmoid",
+            "leak": 1.0,
+            "learn_leak": False,
+            "bias_scaling": 0.0,
+            "ridge": 1e-8,
+            "readout": "ridge",
+            "lookback": 3,
+            "optimizer": "fista",
+            "step_size": 0.07,
+            "epochs": 40,
+            "batch_size": None,
+            "clip": 1.0,
+            "renormalize": True,
+            "validation_fraction": 0.0,
+            "patience": None,
+        }
+        return cls(hidden_units, **{**own, **changes})
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: Any = None,
+        validation: tuple[Any, Any] | None = None,
+        callback: Callback | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> Self:
+        """X: (steps, features), or a list of such arrays, or one with `lengths`; y: a label a step, or one a
+        sequence. `validation=(X, y)` decides on stopping and strengths instead of held-back sequences.
+        `callback(row)` is called after each epoch; return True to stop. `checkpoint`: a folder where the state
+        after each epoch is kept; the same fit, started again, goes on from there and ends in the same bits."""
+        return self._fit(X, y, lengths, validation, callback, checkpoint)
+
+    @property
+    def _classes(self) -> int:
+        return len(self.classes_)
+
+    def _encode(self, entries: list[Any], fitting: bool) -> list[Any]:
+        labels = flat(entries, self.per_step_)
+        if fitting:
+            if labels.ndim == 2 and labels.shape[1] == 1:
+                labels = column_or_1d(labels, warn=True)
+                entries = [e.ravel() for e in entries]
+            if labels.ndim > 1:
+                raise ValueError(f"y has shape {labels.shape}; expected one label each, not a row of them.")
+            try:
+                check_classification_targets(labels)
+                self.classes_ = np.unique(labels)
+            except TypeError:
+                kinds = sorted({type(label).__name__ for label in labels})
+                raise ValueError(f"y mixes labels of types {kinds}; use one type, for example strings.") from None
+            if len(self.classes_) < 2:
+                raise ValueError(
+                    f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
+                )
+        unknown = np.setdiff1d(labels, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y holds labels that were not there when fitting: {unknown[:5].tolist()}.")
+        numbers = [np.searchsorted(self.classes_, e) for e in entries]
+        return numbers
+
+    def _loss(self, Y: Array, T: Array) -> float:
+        return float((Y.argmax(axis=1) != T).sum())
+
+    def _fed_back(self, Y: Array) -> Array:
+        return softmax.probabilities(Y) if self.readout == "softmax" else Y
+
+    def _fit_readout(
+        self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
+    ) -> readout.Sums:
+        s = super()._fit_readout(train, spare, held_out, rng)
+        if self.readout == "softmax":
+            task = self._task.readout_view()
+            self._U, self.strength_ = softmax.refit(
+                self.reservoir_, train, task, s, self._U, held_out=held_out, spare=spare, rng=rng
+            )
+        return s
+
+    def decision_function(self, X: Any, *, lengths: Any = None) -> Any:
+        """Readout outputs a class: logits, or the ridge readout's values; for two classes, their difference."""
+        given, outputs = self._outputs(X, lengths)
+        if len(self.classes_) == 2:
+            outputs = [Y[:, 1] - Y[:, 0] for Y in outputs]
+        return self._answer(given, outputs)
+
+    def predict(self, X: Any, *, lengths: Any = None) -> Any:
+        """The label of each step, or of each sequence, in the form X came in."""
+        given, outputs = self._outputs(X, lengths)
+        return self._answer(given, [self.classes_[Y.argmax(axis=1)] for Y in outputs])
+
+    def predict_proba(self, X: Any, *, lengths: Any = None) -> Any:
+        """Probabilities a class. Calibrated with readout="softmax"; a ridge readout's values are moved to the
+        nearest point that is a distribution."""
+        given, outputs = self._outputs(X, lengths)
+        turn = softmax.probabilities if self.readout == "softmax" else nearest_distribution
+        return self._answer(given, [turn(Y.astype(np.float64)) for Y in outputs])
+
+    def predict_log_proba(self, X: Any, *, lengths: Any = None) -> Any:
+        P = self.predict_proba(X, lengths=lengths)
+        with np.errstate(divide="ignore"):
+            return [np.log(p) for p in P] if isinstance(P, list) else np.log(P)
+
+    def score(self, X: Any, y: Any, *, lengths: Any = None) -> float:
+        """The share of right labels over all steps (or sequences)."""
+        true, predicted = self._compared(X, y, lengths)
+        return float(np.mean(predicted == column_or_1d(true)))
+
+
+class ESNRegressor(RegressorMixin, _ESN):
+    """An echo state network for values a step, or for one (or one vector) a sequence, all weights learned.
+
+    Targets are standardised inside, so that step sizes and ridges mean the same for every scale.
+    """
+
+    def __init__(
+        self,
+        hidden_units: int = 300,
+        *,
+        spectral_radius: float = 0.9,
+        connections: int = 10,
+        input_scaling: float = 0.5,
+        bias_scaling: float = 0.1,
+        feedback: bool = False,
+        feedback_scaling: float = 0.1,
+        activation: str = "tanh",
+        leak: float | tuple[float, float] = (0.3, 1.0),
+        learn_leak: bool = True,
+        initial_state: Any = None,
+        washout: int = 0,
+        direct: bool = True,
+        pooling: str = "mean",
+        ridge: Any = "auto",
+        learn: str = "both",
+        lookback: int | None = None,
+        targets: str = "all",
+        gradient: str = "exact",
+        case: int = 2,
+        optimizer: str = "adam",
+        momentum: str = "fista",
+        step_size: float | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = 16,
+        clip: float | None = None,
+        renormalize: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int | str | None = "auto",
+        dtype: str = "float32",
+        random_state: int | None = 0,
+        verbose: int = 0,
+    ):
+        _store(self, locals())
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: Any = None,
+        validation: tuple[Any, Any] | None = None,
+        callback: Callback | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> Self:
+        """X: (steps, features), or a list of such arrays, or one with `lengths`; y: values a step (steps,) or
+        (steps, outputs), or one value or vector a sequence. `validation`, `callback` and `checkpoint` as in
+        ESNClassifier."""
+        return self._fit(X, y, lengths, validation, callback, checkpoint)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    @property
+    def _classes(self) -> None:
+        return None
+
+    def _encode(self, entries: list[Any], fitting: bool) -> list[Any]:
+        values = np.asarray(flat(entries, self.per_step_))
+        if values.dtype.kind not in "fiub":
+            try:
+                values = values.astype(np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(f"y holds {values.dtype} entries; expected numbers.") from None
+        if values.ndim > 2:
+            raise ValueError(f"y has shape {values.shape}; expected a value or a row of values each.")
+        if fitting:
+            self._one_value = values.ndim == 1
+            table = values.reshape(len(values), -1).astype(np.float64)
+            self.target_mean_ = table.mean(axis=0)
+            scale = table.std(axis=0)
+            self.target_scale_ = np.where(scale > 1e-12 * np.abs(self.target_mean_), scale, 1.0)
+        wide = values.size // len(values)
+        if wide != len(self.target_mean_):
+            raise ValueError(f"y has {wide} values each; expected {len(self.target_mean_)}, as when fitting.")
+        shape = (-1, wide)
+        scaled = [(np.reshape(e, shape).astype(np.float64) - self.target_mean_) / self.target_scale_ for e in entries]
+        return scaled if self.per_step_ else [e[0] for e in scaled]
+
+    def _loss(self, Y: Array, T: Array) -> float:
+        return float(((Y - T) ** 2).sum() / T.shape[1])
+
+    def _fed_back(self, Y: Array) -> Array:
+        return Y
+
+    def predict(self, X: Any, *, lengths: Any = None) -> Any:
+        """Values of each step, or of each sequence, in the form X came in."""
+        given, outputs = self._outputs(X, lengths)
+        values = [Y.astype(np.float64) * self.target_scale_ + self.target_mean_ for Y in outputs]
+        if self._one_value:
+            values = [v[:, 0] for v in values]
+        return self._answer(given, values)
+
+    def score(self, X: Any, y: Any, *, lengths: Any = None) -> float:
+        """R² over all steps (or sequences), averaged over outputs."""
+        from sklearn.metrics import r2_score
+
+        return float(r2_score(*self._compared(X, y, lengths)))
+
+
+def _store(estimator: BaseEstimator, values: dict[str, Any]) -> None:
+    """__init__ only keeps its arguments."""
+    for name, value in values.items():
+        if name not in ("self", "__class__"):
+            setattr(estimator, name, value)
+
+
+def nearest_distribution(Y: Array) -> Array:
+    """Each row moved to the nearest point of the simplex (it keeps the order of the classes)."""
+    ranked = -np.sort(-Y, axis=1)
+    excess = (np.cumsum(ranked, axis=1) - 1) / np.arange(1, Y.shape[1] + 1)
+    last = (ranked > excess).sum(axis=1) - 1
+    P = np.maximum(Y - excess[np.arange(len(Y)), last][:, None], 0)
+    return np.asarray(P / P.sum(axis=1, keepdims=True))

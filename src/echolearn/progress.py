@@ -1,0 +1,60 @@
+"""What a person watches while a network learns: one line an epoch."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+
+class Progress:
+    """Prints a line after each epoch when `verbose`, and passes the epoch's row on to a callback.
+
+    On a terminal a line is rewritten in place unless verbose >= 2.
+    """
+
+    def __init__(self, verbose: int, epochs: int, callback: Callable[[dict[str, float]], object] | None):
+        self.verbose, self.epochs, self.callback = verbose, epochs, callback
+        self.started = time.perf_counter()
+        self.in_place = verbose == 1 and sys.stderr.isatty()
+
+    def epoch(self, row: dict[str, float]) -> object:
+        if self.verbose:
+            left = (time.perf_counter() - self.started) / row["epoch"] * (self.epochs - row["epoch"])
+            text = line(row, self.epochs, left)
+            print(
+                f"\r\x1b[2K{text}" if self.in_place else text,
+                end="" if self.in_place else "\n",
+                file=sys.stderr,
+                flush=True,
+            )
+        return None if self.callback is None else self.callback(row)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.in_place:
+            print(file=sys.stderr)
+
+
+def line(row: dict[str, float], epochs: int, left: float) -> str:
+    """epoch 3/12  error 0.6566  valid 0.4278  ρ 0.911  |dE/dW| 181  |dE/dW_rec| 42  0:08 left"""
+    parts = [f"epoch {row['epoch']:.0f}/{epochs}", f"error {row['error']:.4f}"]
+    if "valid_error" in row:
+        parts.append(f"valid {row['valid_error']:.4f}")
+    if "spectral_radius" in row:
+        parts.append(f"ρ {row['spectral_radius']:.3f}")
+    parts += [f"|dE/d{name}| {row['gradient_' + name]:.3g}" for name in ("W", "W_rec") if "gradient_" + name in row]
+    parts.append(f"{clock(left)} left")
+    return "  ".join(parts)
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

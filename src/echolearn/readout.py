@@ -1,0 +1,178 @@
+"""States -> sums -> U   (eq. 4-9), and the choice of mu from one eigendecomposition."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+Array = NDArray[Any]
+
+
+class ReadoutWarning(UserWarning):
+    """The readout's equations are badly conditioned."""
+
+
+@dataclass(eq=False)
+class Sums:
+    """All the readout needs of the data: G = H_c'H_c (M, M), Q = H_c'T (M, n_out), tt = ||T||², n frames.
+
+    Additive over batches. In float64, whatever the states are: at mu / λ_max = 1e-8 a float32 Gram breaks.
+    """
+
+    G: Array
+    Q: Array
+    tt: float
+    n: float
+
+    def __iadd__(self, other: Sums) -> Sums:
+        self.G += other.G
+        self.Q += other.Q
+        self.tt += other.tt
+        self.n += other.n
+        return self
+
+    def scale(self, factor: float) -> Sums:
+        self.G *= factor
+        self.Q *= factor
+        self.tt *= factor
+        self.n *= factor
+        return self
+
+
+def stack(H: Array, X: Array, *, direct: bool, intercept: bool) -> Array:
+    """H_c = [H X] (eq. 7), with a last column of ones for an intercept."""
+    parts = [H] + [X] * direct + [np.ones((len(H), 1), H.dtype)] * intercept
+    return np.hstack(parts) if len(parts) > 1 else H
+
+
+def sums(H_c: Array, T: Array, n_out: int, product: Any = np.float64) -> Sums:
+    """H_c (K, M); T (K, n_out), or class numbers (K,) that stand for rows with a single 1.
+
+    product: the precision of products within these K frames (the result is float64 in any case).
+    """
+    H_c = H_c.astype(product, copy=False)
+    if T.ndim == 1:
+        ones = np.ones(len(T), product)
+        one_hot = sparse.csr_array((ones, (T, np.arange(len(T)))), shape=(n_out, len(T)))
+        Q, tt = (one_hot @ H_c).T, float(len(T))
+    else:
+        T = T.astype(product, copy=False)
+        Q, tt = H_c.T @ T, float(np.vdot(T, T))
+    return Sums((H_c.T @ H_c).astype(np.float64, copy=False), Q.astype(np.float64, copy=False), tt, float(len(H_c)))
+
+
+def product_precision(s: Sums, mu: float, dtype: Any) -> Any:
+    """The states' own precision where mu drowns its rounding errors (relative 1e-7), float64 otherwise."""
+    return dtype if mu > 1e-5 * float(np.trace(s.G)) / len(s.G) else np.float64
+
+
+def residual(Y: Array, T: Array) -> Array:
+    """R = Y - T, in place of Y; T as for `sums`."""
+    if T.ndim == 1:
+        Y[np.arange(len(T)), T] -= 1
+    else:
+        Y -= T
+    return Y
+
+
+def _centred(s: Sums) -> tuple[Array, Array]:
+    """G and Q without the last column of ones, as seen after its weight (unpenalised) is eliminated."""
+    mean = s.G[-1, :-1] / s.G[-1, -1]
+    G = np.outer(mean, s.G[-1, :-1])
+    np.subtract(s.G[:-1, :-1], G, out=G)
+    return G, s.Q[:-1] - np.outer(mean, s.Q[-1])
+
+
+def _with_intercept(U: Array, s: Sums) -> Array:
+    return np.vstack([U, (s.Q[-1] - s.G[-1, :-1] @ U) / s.G[-1, -1]])
+
+
+def solve(s: Sums, mu: float, *, intercept: bool) -> Array:
+    """Eq. 9: U = (G + mu I)^-1 Q (M, n_out). An intercept (last row) is not penalised."""
+    G, Q = _centred(s) if intercept else (s.G.copy(), s.Q)
+    G.flat[:: len(G) + 1] += mu
+    try:
+        # G.T is G, and in LAPACK's order: no copy is made
+        factor = linalg.cho_factor(G.T, lower=True, overwrite_a=True, check_finite=False)
+        U = linalg.cho_solve(factor, Q, check_finite=False)
+        pivots = np.abs(np.diagonal(factor[0]))
+        # LAPACK may pass NaN through without a word, so the pivots are asked for finite numbers too.
+        if not np.isfinite(pivots).all() or (mu == 0 and pivots.min() <= 1e-7 * pivots.max()):
+            raise linalg.LinAlgError
+    except linalg.LinAlgError:
+        U = _solve_ill_conditioned(_centred(s)[0] if intercept else s.G, Q, mu)
+    return _with_intercept(U, s) if intercept else U
+
+
+def _solve_ill_conditioned(G: Array, Q: Array, mu: float) -> Array:
+    _refuse_infinite(G)
+    if mu == 0:
+        raise ValueError(
+            "the Gram matrix of the states is singular and ridge=0: some states or inputs are constant, copies of "
+            "each other, or there are fewer frames than weights. Give a positive ridge (for example 1e-6)."
+        )
+    values, V = np.linalg.eigh(G)
+    keep = values > 1e-14 * values[-1]
+    warnings.warn(
+        f"ridge={mu:g} is too small for these states: G + ridge I is not positive definite in float64 (largest "
+        f"eigenvalue {values[-1]:.3g}). Solved on the {keep.sum()} of {len(values)} directions that carry "
+        f"numbers; a ridge of {1e-12 * values[-1]:.1g} or more would avoid this.",
+        ReadoutWarning,
+        stacklevel=4,
+    )
+    V, values = V[:, keep], values[keep]
+    return np.asarray(V @ ((V.T @ Q) / (values + mu)[:, None]))
+
+
+def _refuse_infinite(G: Array) -> None:
+    if not np.isfinite(G).all():
+        raise FloatingPointError(
+            "the states hold NaN or infinity. Lower spectral_radius or step_size, or scale the inputs to about 1."
+        )
+
+
+def loss(s: Sums, U: Array, mu: float, *, intercept: bool) -> float:
+    """E = ||H_c U - T||² + mu ||U||², from the sums alone."""
+    penalised = U[:-1] if intercept else U
+    return squared_error(s, U) + mu * float(np.vdot(penalised, penalised))
+
+
+def squared_error(s: Sums, U: Array) -> float:
+    """||H_c U - T||² = tt - 2 tr(U'Q) + tr(U'GU)."""
+    return s.tt + float(np.vdot(U, s.G @ U - 2 * s.Q))
+
+
+def choose_ridge(
+    s: Sums, path: Sequence[float], *, intercept: bool, held_out: Sums | None = None
+) -> tuple[float, Array]:
+    """The mu of `path` with the smallest held-out squared error or, without such sums, the smallest
+    generalised cross-validation score; and its score for every mu. One eigendecomposition serves the path.
+
+    With G = VΛV', q = V'Q:  U(mu) = V (Λ + mu)^-1 q,
+    ||H_c U - T||² = tt - Σ_i |q_i|² (λ_i + 2mu) / (λ_i + mu)²,   df = Σ_i λ_i / (λ_i + mu),
+    GCV = n ||H_c U - T||² / (n - df)².
+    """
+    G, Q = _centred(s) if intercept else (s.G, s.Q)
+    tt = s.tt - (float(np.vdot(s.Q[-1], s.Q[-1])) / s.n if intercept else 0.0)
+    _refuse_infinite(G)
+    values, V = np.linalg.eigh(G)
+    values = np.maximum(values, 0)
+    q = V.T @ Q
+    power = (q * q).sum(axis=1)
+    scores = []
+    for mu in path:
+        if held_out is not None:
+            U = V @ (q / (values + mu)[:, None])
+            scores.append(squared_error(held_out, _with_intercept(U, s) if intercept else U) / held_out.n)
+        else:
+            rest = tt - float((power * (values + 2 * mu) / (values + mu) ** 2).sum())
+            df = float((values / (values + mu)).sum()) + intercept
+            scores.append(s.n * max(rest, 0.0) / (s.n - df) ** 2 if s.n > df else np.inf)
+    best = int(np.argmin(scores))
+    return float(path[best]), np.asarray(scores)

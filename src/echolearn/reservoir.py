@@ -1,0 +1,211 @@
+"""Reservoir: the weights of the state equation, frozen; random construction; spectral radius."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse.linalg import ArpackError, eigs
+
+from echolearn.kernels import ACTIVATIONS
+
+Array = NDArray[Any]
+
+# Above this spectral radius a network with leak 1 cannot forget: 1 / (largest slope of f).
+ECHO_LIMIT = {"sigmoid": 4.0, "tanh": 1.0, "relu": 1.0, "identity": 1.0}
+
+_DENSE = 64  # up to this size all eigenvalues at once are cheap, and never fail to converge
+
+
+class EchoStateWarning(UserWarning):
+    """The reservoir cannot forget its initial state."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reservoir:
+    """h_t = (1 - a) h_{t-1} + a f(W'x_t + W_rec h_{t-1} + W_fb y_{t-1} + bias)   (eq. 1, with leak a)
+
+    W (n_in, N); W_rec (N, N), kept sparse; W_fb (N, n_out) or None; bias (N,) or None; leak a: a number or
+    (N,), in (0, 1]; initial_state (N,) or None for zero. Only non-zero entries of W_rec
+    (those that a sparse one stores) are connections.
+    """
+
+    W: Array
+    W_rec: Any
+    activation: str = "sigmoid"
+    leak: Any = 1.0
+    bias: Array | None = None
+    W_fb: Array | None = None
+    initial_state: Array | None = None
+
+    def __post_init__(self) -> None:
+        W = _matrix("W", self.W)
+        N = W.shape[1]
+        W_rec = sparse.csr_array(self.W_rec, dtype=np.float64, copy=True)
+        if W_rec.shape != (N, N):
+            raise ValueError(
+                f"W_rec has shape {W_rec.shape}, but W with shape {W.shape} (inputs, hidden units) asks for ({N}, {N})."
+            )
+        W_rec.sum_duplicates()
+        if not np.isfinite(W_rec.data).all():
+            raise ValueError("W_rec holds NaN or infinity; give finite weights.")
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"activation={self.activation!r} is unknown; choose one of {sorted(ACTIVATIONS)}.")
+        leak = np.asarray(self.leak, dtype=np.float64)
+        if leak.shape not in ((), (1,), (N,)):
+            raise ValueError(f"leak has shape {leak.shape}; expected one number, or {N}, one a unit.")
+        leak = np.broadcast_to(leak, (N,)).copy()
+        if not ((leak > 0) & (leak <= 1)).all():
+            raise ValueError(
+                f"leak lies between {leak.min():g} and {leak.max():g}; every leak must be in (0, 1] (1: no leak)."
+            )
+        object.__setattr__(self, "W", W)
+        object.__setattr__(self, "W_rec", W_rec)
+        object.__setattr__(self, "leak", leak)
+        for name in ("bias", "initial_state"):
+            value = getattr(self, name)
+            if value is not None:
+                value = np.array(value, dtype=np.float64)
+                if value.shape != (N,) or not np.isfinite(value).all():
+                    raise ValueError(f"{name} has shape {value.shape}; expected {N} finite numbers, one a unit.")
+                object.__setattr__(self, name, value)
+        if self.W_fb is not None:
+            W_fb = _matrix("W_fb", self.W_fb)
+            if W_fb.shape[0] != N:
+                raise ValueError(f"W_fb has shape {W_fb.shape}; expected ({N}, outputs), one row a hidden unit.")
+            object.__setattr__(self, "W_fb", W_fb)
+
+    @property
+    def N(self) -> int:
+        return int(self.W.shape[1])
+
+    @property
+    def n_in(self) -> int:
+        return int(self.W.shape[0])
+
+    @classmethod
+    def random(
+        cls,
+        n_in: int,
+        hidden_units: int,
+        *,
+        spectral_radius: float = 0.9,
+        connections: int = 10,
+        input_scaling: float = 0.1,
+        bias_scaling: float = 0.0,
+        feedback_scaling: float = 0.1,
+        n_feedback: int = 0,
+        activation: str = "tanh",
+        leak: float | tuple[float, float] = 1.0,
+        initial_state: ArrayLike | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> Reservoir:
+        """A random reservoir: sparse W_rec scaled to `spectral_radius` (eq. 3), the rest uniform.
+
+        Every unit listens to `connections` others and is heard by as many, so that no unit idles and the
+        sparse products have rows of one length. `leak=(low, high)` spreads the leaks evenly in logarithm.
+        """
+        rng = np.random.default_rng(random_state)
+        # One stream a purpose: asking for feedback or a leak does not change W or W_rec.
+        rng_W, rng_rec, rng_bias, rng_leak, rng_fb = rng.spawn(5)
+        N = hidden_units
+        W_rec = rescaled(random_connections(rng_rec, N, min(connections, N)), spectral_radius)
+        if isinstance(leak, tuple):
+            low, high = leak
+            a: Any = rng_leak.permutation(np.geomspace(low, high, N))
+        else:
+            a = leak
+        reservoir = cls(
+            W=rng_W.uniform(-input_scaling, input_scaling, (n_in, N)),
+            W_rec=W_rec,
+            activation=activation,
+            leak=a,
+            bias=rng_bias.uniform(-bias_scaling, bias_scaling, N) if bias_scaling else None,
+            W_fb=rng_fb.uniform(-feedback_scaling, feedback_scaling, (N, n_feedback)) if n_feedback else None,
+            initial_state=None if initial_state is None else np.asarray(initial_state),
+        )
+        warn_without_echo(reservoir, spectral_radius)
+        return reservoir
+
+    def with_weights(self, **weights: Any) -> Reservoir:
+        """A copy with some weights replaced; "W_rec" takes the new values of the non-zero places."""
+        if "W_rec" in weights:
+            data = weights.pop("W_rec")
+            weights["W_rec"] = sparse.csr_array((data, self.W_rec.indices, self.W_rec.indptr), shape=self.W_rec.shape)
+        return replace(self, **weights)
+
+
+def _matrix(name: str, value: ArrayLike) -> Array:
+    matrix = np.array(value, dtype=np.float64)
+    if matrix.ndim != 2 or 0 in matrix.shape or not np.isfinite(matrix).all():
+        raise ValueError(f"{name} has shape {matrix.shape}; expected a matrix of finite numbers.")
+    return matrix
+
+
+def random_connections(rng: np.random.Generator, N: int, connections: int) -> Any:
+    """A random sparse (N, N) pattern, `connections` entries in every row and column, uniform in ±1.
+
+    The pattern is a sum of permutations: rows r and columns p((i + shift) mod N) never collide, because the
+    shifts differ.
+    """
+    shifts = rng.choice(N, connections, replace=False)
+    relabel = rng.permutation(N)
+    rows = np.tile(np.arange(N), connections)
+    columns = relabel[(rng.permutation(N)[None, :] + shifts[:, None]) % N].ravel()
+    values = rng.uniform(-1, 1, N * connections)
+    return sparse.csr_array((values, (rows, columns)), shape=(N, N))
+
+
+def rescaled(W_rec: Any, spectral_radius: float) -> Any:
+    """Eq. 3: W_rec λ / |λ_max|."""
+    if not spectral_radius > 0 or not np.isfinite(spectral_radius):
+        raise ValueError(f"spectral_radius={spectral_radius!r}; expected a positive number (tanh: about 0.9).")
+    rho = spectral_radius_of(W_rec)
+    # A nilpotent matrix has rho = 0; of one whose cycles cancel, floating point leaves a root of its rounding errors.
+    if rho <= 1e-5 * max(abs(W_rec).max(), 1e-300):
+        raise ValueError(
+            "W_rec is nilpotent (spectral radius 0), so it cannot be scaled to "
+            f"spectral_radius={spectral_radius:g}. Add connections that close a cycle, or leave it unscaled."
+        )
+    return W_rec * (spectral_radius / rho)
+
+
+def spectral_radius_of(W_rec: Any, tol: float = 1e-7) -> float:
+    """|λ_max|: all eigenvalues for small matrices, ARPACK from a fixed start vector for large ones."""
+    N = W_rec.shape[0]
+    if _is_nilpotent_pattern(W_rec):
+        return 0.0
+    if N > _DENSE:
+        try:
+            v0 = np.random.default_rng(0).standard_normal(N)
+            few = eigs(W_rec, k=4, ncv=40, v0=v0, tol=tol, maxiter=100 * N, return_eigenvectors=False)
+            return float(np.abs(few).max())
+        except ArpackError:
+            pass  # close clusters on the circle can stall it; the dense way always ends
+    dense = W_rec.toarray() if sparse.issparse(W_rec) else np.asarray(W_rec)
+    return float(np.abs(np.linalg.eigvals(dense)).max())
+
+
+def _is_nilpotent_pattern(W_rec: Any) -> bool:
+    """No cycle among the connections: every strong component is one unit without a loop to itself."""
+    matrix = sparse.csr_array(W_rec)
+    matrix.eliminate_zeros()
+    components, _ = sparse.csgraph.connected_components(matrix, connection="strong")
+    return bool(components == matrix.shape[0] and not matrix.diagonal().any())
+
+
+def warn_without_echo(reservoir: Reservoir, spectral_radius: float) -> None:
+    """Warn where the echo state property cannot hold."""
+    limit = ECHO_LIMIT[reservoir.activation]
+    if spectral_radius > limit and (reservoir.leak == 1).all():
+        warnings.warn(
+            f"spectral_radius={spectral_radius:g} with activation={reservoir.activation!r}: above {limit:g} the "
+            "network has no echo states (it never forgets its start). Use a smaller spectral_radius, or a leak "
+            "below 1.",
+            EchoStateWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,204 @@
+"""The door: what a user hands in, checked, and packed into ragged batches.
+
+Inside, frames are rows: every matrix over time is the transpose of the paper's. A batch of sequences is
+packed step by step, longest first, so that one matrix product serves all its frames and no frame is padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Sequences packed together.
+
+    X (K, n_in) and, where there are targets, T in the packed order: (K, n_out), or (B, n_out) for one target a
+    sequence, or class numbers (K,) or (B,); order (B,): which of the caller's sequences each one is;
+    lengths (B,), falling; active (steps,): how many still run at step t; offsets (steps,): the first row of step t.
+    """
+
+    X: Array
+    order: Array
+    lengths: Array
+    active: Array
+    offsets: Array
+    T: Array | None = None
+
+    @property
+    def frames(self) -> int:
+        return int(self.X.shape[0])
+
+    def rows(self, s: int) -> Array:
+        """The rows of the packed matrices that hold sequence s (in packed order), in time order."""
+        return np.asarray(self.offsets[: self.lengths[s]] + s)
+
+    def before(self, M: Array) -> Array:
+        """M one step earlier: row r holds what stood at the same sequence's step before, zero at its start."""
+        steps = np.repeat(np.arange(len(self.active)), self.active)
+        rows = np.arange(self.frames)
+        earlier = rows - self.active[np.maximum(steps - 1, 0)]
+        out = M[np.maximum(earlier, 0)]
+        out[: self.active[0]] = 0
+        return out
+
+
+def pack(X: Sequence[Array], dtype: Any, T: Sequence[Array] | None = None, per_step: bool = True) -> Batch:
+    """Sequences of (steps, n_in) into one batch; T alike (whole numbers are classes), or one row a sequence."""
+    lengths = np.array([len(x) for x in X])
+    order = np.argsort(-lengths, kind="stable")
+    lengths = lengths[order]
+    active = np.searchsorted(-lengths, -np.arange(lengths[0]), side="left")
+    offsets = np.concatenate([[0], np.cumsum(active)[:-1]])
+    batch = Batch(np.empty((int(lengths.sum()), X[0].shape[1]), dtype), order, lengths, active, offsets)
+    for s, which in enumerate(order):
+        batch.X[batch.rows(s)] = X[which]
+    if T is None:
+        return batch
+    kind = np.int64 if np.asarray(T[0]).dtype.kind in "iu" else dtype
+    if not per_step:
+        packed = np.stack([T[which] for which in order]).astype(kind)
+    else:
+        packed = np.empty((batch.frames, *T[0].shape[1:]), kind)
+        for s, which in enumerate(order):
+            packed[batch.rows(s)] = T[which]
+    return Batch(batch.X, order, lengths, active, offsets, packed)
+
+
+def unpack(batch: Batch, M: Array) -> list[Array]:
+    """Packed rows back to one array a sequence, in the caller's order."""
+    out: list[Array] = [M[:0]] * len(batch.order)
+    for s, which in enumerate(batch.order):
+        out[which] = M[batch.rows(s)]
+    return out
+
+
+class Selection:
+    """Which frames carry a target: all, some of them, or one pooled row a sequence.
+
+    `take` maps packed rows (K, .) to rows with targets; `put` is its transpose.
+    """
+
+    def __init__(self, batch: Batch, *, washout: int, targets: str, lookback: int | None, pooling: str | None):
+        self._P: Any = None
+        self._rows: Array | None = None
+        if pooling == "mean":
+            columns = np.concatenate([batch.rows(s)[washout:] for s in range(len(batch.lengths))])
+            counts = batch.lengths - washout
+            values = np.repeat(1.0 / counts, counts).astype(batch.X.dtype)
+            owner = np.repeat(np.arange(len(counts)), counts)
+            self._P = sparse.csr_array((values, (owner, columns)), shape=(len(counts), batch.frames))
+        elif pooling == "last":
+            self._rows = batch.offsets[batch.lengths - 1] + np.arange(len(batch.lengths))
+        elif targets == "last":
+            self._rows = np.sort(
+                np.concatenate([batch.rows(s)[ends(n, washout, lookback)] for s, n in enumerate(batch.lengths)])
+            )
+        elif washout:
+            steps = np.repeat(np.arange(len(batch.active)), batch.active)
+            self._rows = np.flatnonzero(steps >= washout)
+        self._frames = batch.frames
+
+    def take(self, M: Array) -> Array:
+        if self._P is not None:
+            return np.asarray(self._P @ M)
+        return M if self._rows is None else M[self._rows]
+
+    def put(self, D: Array) -> Array:
+        if self._P is not None:
+            return np.asarray(self._P.T @ D)
+        if self._rows is None:
+            return D
+        out = np.zeros((self._frames, D.shape[1]), D.dtype)
+        out[self._rows] = D
+        return out
+
+
+def ends(length: int, washout: int, lookback: int | None) -> Array:
+    """The last step of every block of `lookback` steps after the washout; a shorter last block counts too."""
+    if lookback is None:
+        return np.array([length - 1])
+    last = np.arange(washout + lookback - 1, length, lookback)
+    return last if len(last) and last[-1] == length - 1 else np.append(last, length - 1)
+
+
+def block_starts(steps: int, washout: int, lookback: int | None) -> NDArray[np.bool_]:
+    """cut[t]: a block starts at step t, so that no error passes from t to t - 1."""
+    t = np.arange(steps)
+    if lookback is None:
+        return np.zeros(steps, bool)
+    return np.asarray((t >= washout) & ((t - washout) % lookback == 0))
+
+
+def groups(lengths: Array, frames: int, order: Array | None = None) -> Iterator[Array]:
+    """Indices of sequences in groups of at most `frames` frames (at least one sequence), for one pass.
+
+    Sorted by length unless an order is given, so that sequences of a group end together.
+    """
+    order = np.argsort(-lengths, kind="stable") if order is None else order
+    start = 0
+    while start < len(order):
+        total = np.cumsum(lengths[order[start:]])
+        stop = start + max(1, int(np.searchsorted(total, frames, side="right")))
+        yield order[start:stop]
+        start = stop
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Checked sequences with their targets, to be taken in batches.
+
+    X: one (steps, n_in) array a sequence. y: one array a sequence, of class numbers (steps,) or values
+    (steps, n_out); for one target a sequence, a number or (n_out,) each. classes: how many, or None for values.
+    """
+
+    X: Sequence[Array]
+    y: Sequence[Any]
+    classes: int | None
+    per_step: bool
+    dtype: Any
+
+    @property
+    def lengths(self) -> Array:
+        return np.array([len(x) for x in self.X])
+
+    @property
+    def n_out(self) -> int:
+        return self.classes or int(np.shape(self.y[0])[-1])
+
+    def batch(self, which: Sequence[int] | Array) -> Batch:
+        return pack([self.X[i] for i in which], self.dtype, [self.y[i] for i in which], self.per_step)
+
+    def subset(self, which: Sequence[int] | Array) -> Data:
+        return Data([self.X[i] for i in which], [self.y[i] for i in which], self.classes, self.per_step, self.dtype)
+
+
+def one_hot(labels: Array, classes: int, dtype: Any) -> Array:
+    """Class numbers (K,) to target rows (K, classes)."""
+    out = np.zeros((len(labels), classes), dtype)
+    out[np.arange(len(labels)), labels] = 1
+    return out
+
+
+def shuffled(lengths: Array, size: int, rng: np.random.Generator) -> list[Array]:
+    """Mini-batches of `size` sequences of similar length, who is with whom and in which order by chance.
+
+    Sequences that run side by side and end together waste no work.
+    """
+    order = np.argsort(lengths * rng.uniform(0.9, 1.1, len(lengths)))
+    batches = [order[start : start + size] for start in range(0, len(order), size)]
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def dealt(which: Array, lengths: Array, parts: int) -> list[Array]:
+    """A batch's sequences in `parts` piles of about equal work, sorted by length."""
+    by_length = which[np.argsort(-lengths[which], kind="stable")]
+    return [by_length[i::parts] for i in range(min(parts, len(which)))]

@@ -1,0 +1,122 @@
+"""The words an estimator understands, each with what it may be. One table, one message."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from echolearn.kernels import ACTIVATIONS
+
+Rule = tuple[Callable[[Any], bool], str]
+
+
+def _one_of(*words: Any) -> Rule:
+    def known(value: Any) -> bool:
+        return any(value is w or (isinstance(value, (str, int)) and value == w) for w in words)
+
+    return known, "one of " + ", ".join(map(repr, words))
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _whole(least: int) -> Rule:
+    def allowed(value: Any) -> bool:
+        return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+    return allowed, f"a whole number >= {least}"
+
+
+def _or_none(rule: Rule, meaning: str) -> Rule:
+    return (lambda v: v is None or rule[0](v)), f"{rule[1]}, or None ({meaning})"
+
+
+def _truth(value: Any) -> bool:
+    return isinstance(value, (bool, np.bool_))
+
+
+def _path(value: Any) -> bool:
+    return isinstance(value, (list, tuple, np.ndarray)) and len(value) > 0 and all(_number(v) and v > 0 for v in value)
+
+
+def _leak(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return len(value) == 2 and all(map(_number, value)) and 0 < value[0] <= value[1] <= 1
+    return _number(value) and 0 < value <= 1
+
+
+_POSITIVE: Rule = (lambda v: _number(v) and v > 0), "a number > 0"
+_NOT_NEGATIVE: Rule = (lambda v: _number(v) and v >= 0), "a number >= 0"
+_TRUTH: Rule = _truth, "True or False"
+
+RULES: dict[str, Rule] = {
+    "hidden_units": _whole(1),
+    "spectral_radius": _POSITIVE,
+    "connections": _whole(1),
+    "input_scaling": _POSITIVE,
+    "bias_scaling": _NOT_NEGATIVE,
+    "feedback_scaling": _POSITIVE,
+    "activation": _one_of(*ACTIVATIONS),
+    "leak": (_leak, "a number in (0, 1], or a pair (low, high) of such numbers to spread the leaks over"),
+    "learn_leak": _TRUTH,
+    "feedback": _TRUTH,
+    "washout": _whole(0),
+    "direct": _TRUTH,
+    "pooling": _one_of("mean", "last"),
+    "ridge": (
+        lambda v: (isinstance(v, str) and v == "auto") or (_number(v) and v >= 0) or _path(v),
+        "a number >= 0, a list of numbers > 0 to choose from, or 'auto'",
+    ),
+    "readout": _one_of("ridge", "softmax"),
+    "learn": _one_of("none", "input", "both"),
+    "lookback": _or_none(_whole(1), "the whole sequence"),
+    "targets": _one_of("all", "last"),
+    "gradient": _one_of("exact", "printed"),
+    "case": _one_of(1, 2),
+    "optimizer": _one_of("adam", "fista"),
+    "momentum": _one_of("fista", "printed"),
+    "step_size": _or_none(_POSITIVE, "chosen from the number of hidden units"),
+    "epochs": _or_none(_whole(0), "as many as the data need"),
+    "batch_size": _or_none(_whole(1), "all sequences at once"),
+    "clip": _or_none(_POSITIVE, "no clipping"),
+    "renormalize": _TRUTH,
+    "validation_fraction": ((lambda v: _number(v) and 0 <= v < 1), "a number in [0, 1); 0 holds nothing back"),
+    "patience": (
+        lambda v: (isinstance(v, str) and v == "auto") or _or_none(_whole(1), "")[0](v),
+        "a whole number >= 1, 'auto' (a quarter of the epochs), or None (no early stopping)",
+    ),
+    "dtype": _one_of("float32", "float64"),
+    "random_state": (
+        lambda v: v is None or isinstance(v, np.random.Generator) or _whole(0)[0](v),
+        "a whole number >= 0, a numpy.random.Generator, or None (another network every time)",
+    ),
+    "verbose": (
+        (lambda v: _truth(v) or _whole(0)[0](v)),
+        "0 (silent), 1 (a line an epoch) or 2 (never rewritten)",
+    ),
+}
+
+
+def check_each(settings: Mapping[str, Any]) -> None:
+    """Every setting against its rule; the first that breaks it is named."""
+    for name, value in settings.items():
+        if name in RULES:
+            allowed, words = RULES[name]
+            if not allowed(value):
+                raise ValueError(f"{name}={value!r}; expected {words}.")
+
+
+def check(settings: Mapping[str, Any]) -> None:
+    """Every setting of an estimator, and whether they go together."""
+    check_each(settings)
+    unknown_to_paper = settings.get("feedback") or settings.get("leak") != 1 or settings.get("learn_leak")
+    if settings.get("gradient") == "printed" and settings.get("learn") != "none" and unknown_to_paper:
+        raise ValueError(
+            "gradient='printed': the paper's formulas know neither leak nor feedback. Set leak=1, "
+            "learn_leak=False and feedback=False, or gradient='exact'."
+        )

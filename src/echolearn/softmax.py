@@ -1,0 +1,142 @@
+"""The softmax readout: multinomial logistic regression on the states, warm-started from the ridge U.
+
+Minimises  -1/n Σ log softmax(H_c V)[label] + strength/2 ||V||²  by mini-batches over streamed states.
+
+The steps are preconditioned by the Gram matrix that the ridge readout has collected anyway: the Hessian in V is
+at most H_c'H_c / 2n for each class (Böhning), so directions that differ by their scale in H_c are evened out, and
+two or three passes over the data come as far as dozens of plain ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from echolearn import training
+from echolearn.engine import each, total
+from echolearn.readout import Sums, residual
+from echolearn.reservoir import Reservoir
+from echolearn.sequences import Data, groups
+
+Array = NDArray[Any]
+
+STRENGTHS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5)  # in units of the mean square of H_c's columns, strongest first
+STRENGTH = 1e-3  # where nothing is held out to choose by
+FRAMES = 2048  # a mini-batch
+MOMENTUM = 0.9
+RATE = 4.0
+PASSES = 2  # over the data, for each strength
+LEAST_STEPS = 60  # for each strength: little data is passed over more often
+WARM = 8.0  # U predicts targets of 0 and 1; logits of frames need to spread more
+
+
+def refit(
+    reservoir: Reservoir,
+    data: Data,
+    task: training.Task,
+    s: Sums,
+    U: Array,
+    *,
+    held_out: Data | None,
+    spare: Data | None,
+    rng: np.random.Generator,
+) -> tuple[Array, float]:
+    """V (M, n_out) and the strength chosen. s: the sums of `data`.
+
+    Strengths are tried from strong to weak, each from where the one before ended, until the held-out cross
+    entropy rises. `spare` (held-out data that may be learned from once the choice is made) joins at the end.
+    """
+    V = WARM * U
+    scale = float(np.trace(s.G)) / len(s.G) / s.n
+    if held_out is None:
+        return descend(reservoir, data, task, s, V, STRENGTH * scale, rng, rate=RATE), STRENGTH * scale
+    best, best_score, best_strength = V, np.inf, STRENGTHS[0] * scale
+    for strength in STRENGTHS:
+        V = descend(reservoir, data, task, s, V, strength * scale, rng, rate=RATE)
+        score = cross_entropy(reservoir, held_out, task, V)
+        if not score < best_score:
+            break
+        best, best_score, best_strength = V, score, strength * scale
+    if spare is not None:
+        both = Data([*data.X, *spare.X], [*data.y, *spare.y], data.classes, data.per_step, data.dtype)
+        best = descend(reservoir, both, task, s, best, best_strength, rng, rate=RATE / 4)
+    return best, best_strength
+
+
+def descend(
+    reservoir: Reservoir,
+    data: Data,
+    task: training.Task,
+    s: Sums,
+    V: Array,
+    strength: float,
+    rng: np.random.Generator,
+    *,
+    rate: float,
+) -> Array:
+    """Preconditioned gradient descent with momentum, its rate falling linearly to nothing."""
+    A = s.G / s.n
+    A.flat[:: len(A) + 1] += strength + 1e-7 * float(np.trace(A)) / len(A)
+    P = linalg.cho_solve(linalg.cho_factor(A, lower=True), np.eye(len(A))).astype(data.dtype)
+    V = V.astype(data.dtype)
+    velocity = np.zeros_like(V)
+    steps = max(LEAST_STEPS, int(PASSES * np.ceil(s.n / FRAMES)))
+    for step, (H_c, labels) in enumerate(mini_batches(reservoir, data, task, rng, steps)):
+        G = _gradient(V, H_c, labels)
+        velocity = MOMENTUM * velocity + (1 - MOMENTUM) * (P @ (G / len(labels) + strength * V))
+        V = V - (rate * (1 - step / steps)) * velocity
+    return V.astype(np.float64)
+
+
+def _gradient(V: Array, H_c: Array, labels: Array) -> Array:
+    """H_c'(softmax(H_c V) - T), on two cores."""
+
+    def part(rows: slice) -> Array:
+        return np.asarray(H_c[rows].T @ residual(probabilities(H_c[rows] @ V), labels[rows]))
+
+    middle = len(labels) // 2
+    return np.asarray(total(part, [slice(0, middle), slice(middle, None)]))
+
+
+def mini_batches(
+    reservoir: Reservoir, data: Data, task: training.Task, rng: np.random.Generator, steps: int
+) -> Iterator[tuple[Array, Array]]:
+    """H_c and class numbers of about `FRAMES` frames, from sequences in random order, `steps` times."""
+
+    def part(which: Array) -> tuple[Array, Array]:
+        H_c, T, _, _ = training.observed(reservoir, task, data.batch(which))
+        return H_c, T
+
+    frames = 4 * FRAMES if task.pooling is None else 4 * FRAMES * int(np.ceil(data.lengths.mean()))
+    while True:
+        for H_c, labels in each(part, groups(data.lengths, frames, rng.permutation(len(data.X)))):
+            order = rng.permutation(len(labels))
+            pieces: Sequence[Array] = np.array_split(order, max(1, round(len(order) / FRAMES)))
+            for rows in pieces:
+                if steps == 0:
+                    return
+                steps -= 1
+                yield H_c[rows], labels[rows]
+
+
+def probabilities(logits: Array) -> Array:
+    """softmax along the rows."""
+    P = np.exp(logits - logits.max(axis=1, keepdims=True))
+    P /= P.sum(axis=1, keepdims=True)
+    return np.asarray(P)
+
+
+def cross_entropy(reservoir: Reservoir, data: Data, task: training.Task, V: Array) -> float:
+    """-1/n Σ log softmax(H_c V)[label]."""
+
+    def part(which: Array) -> tuple[float, int]:
+        H_c, T, _, _ = training.observed(reservoir, task, data.batch(which))
+        P = probabilities((H_c @ V.astype(H_c.dtype)).astype(np.float64))
+        return -float(np.log(np.maximum(P[np.arange(len(T)), T], 1e-300)).sum()), len(T)
+
+    parts = list(each(part, groups(data.lengths, training.FRAMES)))
+    return sum(e for e, _ in parts) / sum(n for _, n in parts)

@@ -1,0 +1,1 @@
+"""Speech: corpora, features, phones, alignment."""

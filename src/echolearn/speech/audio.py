@@ -1,0 +1,111 @@
+"""One audio file -> samples at 16 kHz, or the reason why not."""
+
+from __future__ import annotations
+
+import re
+import struct
+from math import gcd
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echolearn.speech.problems import CorpusError
+
+RATE = 16_000
+# The 16-bit scale that MFCC energies are usually quoted in.
+FULL_SCALE = 32_768.0
+_LOWEST_RATE, _HIGHEST_RATE = 8_000, 192_000
+
+
+def read_audio(path: str | Path) -> NDArray[np.float32]:
+    """Samples of a one-channel RIFF, SPHERE, FLAC, ... file at 16 kHz, on the 16-bit scale.
+
+    Raises CorpusError with one problem for a file that is missing, unreadable, truncated, empty,
+    silent, of several channels or of a rate no speech is recorded at. Other rates are resampled.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise CorpusError.one(path, "no such audio file; check the path, or that the corpus is complete")
+    promised = _promised_samples(path)
+    samples, rate = _decode(path)
+    if samples.shape[1] != 1:
+        raise CorpusError.one(path, f"has {samples.shape[1]} channels, expected 1; write one channel to its own file")
+    mono = samples[:, 0]
+    if mono.size == 0:
+        raise CorpusError.one(path, "holds no samples; record it again or remove it together with its labels")
+    if promised is not None and mono.size < promised:
+        raise CorpusError.one(
+            path,
+            f"is truncated: the header promises {promised} samples, {mono.size} are there; copy it again",
+        )
+    if not np.isfinite(mono).all():
+        raise CorpusError.one(path, "holds samples that are not numbers (NaN or infinity); convert it again")
+    if float(np.ptp(mono)) == 0.0:
+        raise CorpusError.one(path, f"is silent: all {mono.size} samples are equal; expected speech")
+    return resample(mono * np.float32(FULL_SCALE), rate, path)
+
+
+def resample(samples: NDArray[np.float32], rate: int, path: str | Path = "audio") -> NDArray[np.float32]:
+    """To 16 kHz by a polyphase filter; samples already at 16 kHz come back as they are."""
+    if rate == RATE:
+        return samples
+    if not _LOWEST_RATE <= rate <= _HIGHEST_RATE:
+        raise CorpusError.one(
+            path, f"is sampled at {rate} Hz, expected {_LOWEST_RATE} to {_HIGHEST_RATE} Hz (16000 is native)"
+        )
+    from scipy.signal import resample_poly
+
+    common = gcd(rate, RATE)
+    return np.asarray(resample_poly(samples, RATE // common, rate // common), dtype=np.float32)
+
+
+def _decode(path: Path) -> tuple[NDArray[np.float32], int]:
+    try:
+        import soundfile
+    except (ImportError, OSError) as error:
+        raise CorpusError.one(
+            path, f"needs soundfile ({error}); install it with: pip install 'echolearn[speech]'"
+        ) from error
+    try:
+        samples, rate = soundfile.read(str(path), dtype="float32", always_2d=True)
+    except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
+        size = path.stat().st_size
+        reason = "is an empty file" if size == 0 else f"is not audio that can be read ({size} bytes: {error})"
+        raise CorpusError.one(path, f"{reason}; expected RIFF or NIST SPHERE, 16 kHz, one channel") from error
+    return samples, int(rate)
+
+
+def _promised_samples(path: Path) -> int | None:
+    """How many samples a channel the header announces; decoders return fewer without a word."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(16)
+            if head.startswith(b"NIST_1A"):
+                return _sphere_samples(head + file.read(4080))
+            if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
+                return _riff_samples(path)
+    except OSError as error:
+        raise CorpusError.one(path, f"cannot be opened ({error.strerror}); check its permissions") from error
+    return None
+
+
+def _sphere_samples(head: bytes) -> int | None:
+    match = re.search(rb"^sample_count\s+-i\s+(\d+)", head, flags=re.MULTILINE)
+    return int(match[1]) if match else None
+
+
+def _riff_samples(path: Path) -> int | None:
+    block = 0
+    with path.open("rb") as file:
+        file.seek(12)
+        while len(head := file.read(8)) == 8:
+            kind, size = head[:4], struct.unpack("<I", head[4:])[0]
+            if kind == b"fmt ":
+                block = struct.unpack("<H", file.read(size)[12:14])[0] if size >= 14 else 0
+            elif kind == b"data":
+                # 0 and 0xFFFFFFFF are what streaming writers leave when they never learnt the size.
+                return size // block if block and size not in (0, 0xFFFFFFFF) else None
+            else:
+                file.seek(size + size % 2, 1)
+    return None

@@ -1,0 +1,105 @@
+"""Features and labels from one .npz file, for anyone with features of their own."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echolearn.speech.features import CEPSTRA, COLUMNS, CONTEXT, normalised, with_differences
+from echolearn.speech.framelist import FrameList
+from echolearn.speech.problems import CorpusError, Problem, raise_any
+from echolearn.speech.utterances import PARTS
+
+ARRAYS = ("features", "labels", "lengths", "utterances", "speakers", "split", "state_names")
+
+
+def read_feature_file(path: str | Path) -> tuple[FrameList, dict[str, NDArray[Any]], str]:
+    """Prepared features, the file's other arrays, and a note on what was done.
+
+    13 columns are taken for MFCC: differences appended, normalised, context of 3 stacked (117).
+    39 columns: normalised and stacked. Any other width is used as it is.
+    """
+    path = Path(path)
+    arrays = _load(path)
+    raise_any(_problems(arrays, str(path)))
+    raw, lengths = np.asarray(arrays["features"], dtype=np.float32), arrays["lengths"].tolist()
+    width = raw.shape[1]
+    if width not in (CEPSTRA, COLUMNS):
+        return FrameList.of_lengths(raw, lengths, context=1), arrays, f"{width} features, used as they are"
+    ready = np.empty((len(raw), COLUMNS), dtype=np.float32)
+    for start, end in FrameList.of_lengths(raw, lengths).bounds:
+        rows = raw[start:end]
+        ready[start:end] = normalised(with_differences(rows) if width == CEPSTRA else rows)
+    done = "13 MFCC with differences" if width == CEPSTRA else "39 features"
+    note = f"{done}, normalised per utterance, context of {CONTEXT}"
+    return FrameList.of_lengths(ready, lengths), arrays, note
+
+
+def _load(path: Path) -> dict[str, NDArray[Any]]:
+    if not path.is_file():
+        raise CorpusError.one(path, "no such feature file; expected an .npz file")
+    try:
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise ValueError("a single array")
+        with file:
+            return {name: file[name] for name in ARRAYS if name in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        what = f"is not a feature file that can be read ({error}); expected .npz without Python objects"
+        raise CorpusError.one(path, what) from error
+
+
+def _problems(arrays: dict[str, NDArray[Any]], file: str) -> list[Problem]:
+    missing = [name for name in ARRAYS if name not in arrays]
+    if missing:
+        return [Problem(file, f"lacks the arrays {', '.join(missing)}; expected {', '.join(ARRAYS)}")]
+    found = _shape_problems(arrays)
+    if not found:
+        found = _value_problems(arrays)
+    return [Problem(file, what) for what in found]
+
+
+def _shape_problems(arrays: dict[str, NDArray[Any]]) -> list[str]:
+    found = []
+    features, labels, lengths = arrays["features"], arrays["labels"], arrays["lengths"]
+    if features.ndim != 2 or features.dtype.kind not in "fiu" or 0 in features.shape:
+        found.append(f"features is {features.dtype} {features.shape}, expected numbers of shape (frames, columns)")
+    for name in ("labels", "lengths"):
+        if arrays[name].ndim != 1 or arrays[name].dtype.kind not in "iu":
+            found.append(f"{name} is {arrays[name].dtype} {arrays[name].shape}, expected whole numbers, 1-D")
+    for name in ("utterances", "speakers", "split", "state_names"):
+        if arrays[name].ndim != 1 or arrays[name].dtype.kind != "U":
+            found.append(f"{name} is {arrays[name].dtype} {arrays[name].shape}, expected text, 1-D")
+    if found:
+        return found
+    if len(labels) != len(features):
+        found.append(f"labels has {len(labels)} rows, features {len(features)}; expected one label a frame")
+    if int(lengths.sum()) != len(features) or (lengths < 1).any():
+        found.append(f"lengths sum to {int(lengths.sum())}, features has {len(features)} rows; all must be used")
+    for name in ("utterances", "speakers", "split"):
+        if len(arrays[name]) != len(lengths):
+            found.append(f"{name} has {len(arrays[name])} entries, lengths {len(lengths)}; expected one each")
+    return found
+
+
+def _value_problems(arrays: dict[str, NDArray[Any]]) -> list[str]:
+    found = []
+    features, labels, names = arrays["features"], arrays["labels"], arrays["state_names"]
+    rows = np.flatnonzero(~np.isfinite(features).all(axis=1))
+    if len(rows):
+        which = arrays["utterances"][np.searchsorted(np.cumsum(arrays["lengths"]), rows[0], side="right")]
+        found.append(f"{len(rows)} frames hold NaN or infinity, the first is row {rows[0]} (utterance {which})")
+    if labels.min() < 0 or labels.max() >= len(names):
+        found.append(f"labels run from {labels.min()} to {labels.max()}, state_names has {len(names)} names")
+    split = set(arrays["split"].tolist())
+    if not split <= set(PARTS):
+        found.append(f"split holds {sorted(split - set(PARTS))}; expected only train, valid and test")
+    elif split != set(PARTS):
+        found.append(f"split names only {sorted(split)}; expected utterances of train, valid and test")
+    if len(set(arrays["utterances"].tolist())) != len(arrays["utterances"]):
+        found.append("utterances names one utterance twice; expected each once")
+    return found

@@ -1,0 +1,69 @@
+"""Phone lists, three states a phone, and how espeak-ng's phones fold to a fixed list.
+
+The 61 TIMIT phones are the first column of Kaldi's egs/timit/s5/conf/phones.60-48-39.map. The
+American English list is ours: ARPAbet names, with r-coloured vowels kept as phones of their own
+because espeak-ng voices them as one sound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_TIMIT = """
+    aa ae ah ao aw ax ax-h axr ay b bcl ch d dcl dh dx eh el em en eng epi er ey f g gcl h# hh hv
+    ih ix iy jh k kcl l m n ng nx ow oy p pau pcl q r s sh t tcl th uh uw ux v w y z zh
+"""
+
+_ENGLISH = """
+    sil p b t d k g ch jh f v th dh s z sh zh hh m n ng l r w y dx q
+    iy ih eh ae aa ao ah ax uh uw er ey ay oy ow aw ar or ir air ur ia ayr el en
+"""
+TIMIT_61: tuple[str, ...] = tuple(_TIMIT.split())
+ENGLISH: tuple[str, ...] = tuple(_ENGLISH.split())
+
+SILENCES = frozenset({"sil", "h#", "pau", "epi", "sp", "_"})
+
+# Phones that begin with a closure, which espeak-ng times at the burst.
+STOPS = frozenset({"p", "b", "t", "d", "k", "g", "ch", "jh"})
+
+_ESPEAK: dict[str, str] = {
+    **{name: name for name in ("p", "b", "t", "d", "k", "g", "f", "v", "s", "z", "m", "n", "l", "r", "w")},
+    **{"tS": "ch", "dZ": "jh", "T": "th", "D": "dh", "S": "sh", "Z": "zh", "h": "hh", "N": "ng", "j": "y"},
+    **{"t#": "dx", "t2": "t", "*": "dx", "?": "q", "r-": "r", "n-": "en", "@L": "el", "l/": "l", "z/2": "z"},
+    **{"i:": "iy", "i": "iy", "I": "ih", "I2": "ih", "I#": "ih", "E": "eh", "E2": "eh", "E#": "eh"},
+    **{"a": "ae", "aa": "ae", "A:": "aa", "A": "aa", "0": "aa", "0#": "aa"},
+    **{"O": "ao", "O:": "ao", "O2": "ao", "U": "uh", "u:": "uw", "u": "uw"},
+    **{"V": "ah", "@": "ax", "@2": "ax", "@5": "ax", "@-": "ax", "a#": "ax"},
+    **{"3": "er", "3:": "er", "eI": "ey", "aI": "ay", "OI": "oy", "oU": "ow", "oU#": "ow", "aU": "aw"},
+    **{"A@": "ar", "o@": "or", "O@": "or", "i@3": "ir", "e@": "air", "U@": "ur", "i@": "ia"},
+    **{"aI3": "ayr", "aI@": "ayr", "_": "sil", "_:": "sil", "_|": "sil", "_!": "sil", "_^": "sil"},
+}
+_STRESS = "',%=|"
+
+STATES_PER_PHONE = 3
+_STATE_NAME = re.compile(r"^(?P<phone>.+?)(?:\[(?P<bracket>[2-4])\]|_s(?P<suffix>[2-4])(?:_1)?)$")
+
+
+def fold_espeak(name: str) -> str | None:
+    """espeak-ng's phone name as one of ENGLISH; "" for a mark that only colours the phone before it.
+
+    None for a phone this table does not know.
+    """
+    bare = name.lstrip(_STRESS) if name not in _STRESS else ""
+    if bare in ("", ";"):
+        return ""
+    return _ESPEAK.get(bare)
+
+
+def state_names(phones: Sequence[str]) -> tuple[str, ...]:
+    """HTK's names of the three emitting states: `aa_s2`, `aa_s3`, `aa_s4`, phone by phone."""
+    return tuple(f"{phone}_s{state + 2}" for phone in phones for state in range(STATES_PER_PHONE))
+
+
+def split_state(name: str) -> tuple[str, int | None]:
+    """`aa[2]`, `aa_s2` -> ("aa", 0); a name that carries no state -> (name, None)."""
+    match = _STATE_NAME.match(name)
+    if match is None:
+        return name, None
+    return match["phone"], int(match["bracket"] or match["suffix"]) - 2

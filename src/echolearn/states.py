@@ -1,0 +1,126 @@
+"""X, reservoir -> H   (eq. 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echolearn import kernels
+from echolearn.door import open_sequences, open_values
+from echolearn.reservoir import Reservoir
+from echolearn.sequences import Batch, one_hot, pack, unpack
+
+Array = NDArray[Any]
+
+_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "sigmoid": lambda z: 0.5 + 0.5 * np.tanh(0.5 * z),
+    "tanh": np.tanh,
+    "relu": lambda z: np.maximum(z, 0),
+    "identity": lambda z: z,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """H (K, N), and F = f(z) (K, N), which the gradient needs; h0 (B, N); X_fb (K, n_out): fed-back targets."""
+
+    H: Array
+    F: Array
+    h0: Array
+    X_fb: Array | None
+
+
+def run(reservoir: Reservoir, batch: Batch) -> States:
+    """The states of a batch. With feedback, the batch's targets are the teacher.
+
+    Teacher forcing makes the targets of the step before one more input, x_t and t_{t-1} side by side, so W_fb
+    acts like W' and is learned by the same formula. (The paper runs its washout with W_fb = 0; here the
+    teacher speaks from the first step on, so that the states after the washout know the past targets.)
+    """
+    dtype = batch.X.dtype
+    F = batch.X @ reservoir.W.astype(dtype)
+    X_fb = None
+    if reservoir.W_fb is not None:
+        if batch.T is None:
+            raise ValueError("this reservoir has feedback weights W_fb: give the targets T that are fed back.")
+        T = batch.T if batch.T.ndim == 2 else one_hot(batch.T, reservoir.W_fb.shape[1], dtype)
+        X_fb = batch.before(T)
+        F += X_fb @ reservoir.W_fb.T.astype(dtype)
+    if reservoir.bias is not None:
+        F += reservoir.bias.astype(dtype)
+    h0 = first_state(reservoir, len(batch.lengths), dtype)
+    H = np.empty_like(F)
+    few = len(batch.lengths) < kernels.MANY
+    W_rec = padded(reservoir.W_rec, dtype) if few else compressed(reservoir.W_rec, dtype)
+    forward = kernels.forward_few if few else kernels.forward_many
+    code = kernels.ACTIVATIONS[reservoir.activation]
+    forward(*W_rec, reservoir.leak.astype(dtype), code, batch.active, batch.offsets, h0, F, H)
+    return States(H, F, h0, X_fb)
+
+
+def first_state(reservoir: Reservoir, sequences: int, dtype: Any) -> Array:
+    h0 = np.zeros(reservoir.N) if reservoir.initial_state is None else reservoir.initial_state
+    return np.tile(h0.astype(dtype), (sequences, 1))
+
+
+def compressed(W_rec: Any, dtype: Any) -> tuple[Array, Array, Array]:
+    """CSR as the kernels take it: unsigned places need no check for negative ones."""
+    return W_rec.indptr.astype(np.uint32), W_rec.indices.astype(np.uint32), W_rec.data.astype(dtype)
+
+
+def padded(W_rec: Any, dtype: Any) -> tuple[Array, Array]:
+    """CSR to the kernels' layout: places and values (k, N), column i for row i, padded with zeros."""
+    N = W_rec.shape[0]
+    position, row = slots(W_rec)
+    k = int(np.diff(W_rec.indptr).max(initial=0))
+    place = np.zeros((k, N), np.uint32)
+    value = np.zeros((k, N), dtype)
+    place[position, row] = W_rec.indices
+    value[position, row] = W_rec.data
+    return place, value
+
+
+def slots(W_rec: Any) -> tuple[Array, Array]:
+    """Where each non-zero of a CSR matrix stands in the padded (k, N) layout."""
+    counts = np.diff(W_rec.indptr)
+    row = np.repeat(np.arange(W_rec.shape[0]), counts)
+    position = np.arange(len(W_rec.data)) - np.repeat(W_rec.indptr[:-1], counts)
+    return position, row
+
+
+def harvest(reservoir: Reservoir, X: Any, T: Any = None, *, dtype: Any = np.float64) -> Any:
+    """States of one sequence (steps, n_in) -> (steps, N), or of a list -> a list."""
+    given = open_sequences(X, n_features=reservoir.n_in)
+    targets = None if T is None else open_values(T, given, per_step=True)
+    batch = pack(given.X, dtype, targets)
+    return given.answer(unpack(batch, run(reservoir, batch).H))
+
+
+def free_run(reservoir: Reservoir, batch: Batch, U: Array, direct: bool, fed_back: Any) -> Array:
+    """Outputs H_c U (K, n_out) of a network with feedback on its own: step by step, since each output is the
+    next step's input. `fed_back` turns outputs into what the teacher's targets stood for."""
+    assert reservoir.W_fb is not None
+    dtype = batch.X.dtype
+    f = _ACTIVATIONS[reservoir.activation]
+    drive = batch.X @ reservoir.W.astype(dtype)
+    if reservoir.bias is not None:
+        drive += reservoir.bias.astype(dtype)
+    W_rec, W_fb, a = reservoir.W_rec.astype(dtype), reservoir.W_fb.astype(dtype), reservoir.leak.astype(dtype)
+    U = U.astype(dtype)
+    N = reservoir.N
+    h = first_state(reservoir, len(batch.lengths), dtype)
+    y = np.zeros((len(h), U.shape[1]), dtype)
+    out = np.empty((batch.frames, U.shape[1]), dtype)
+    for first, live in zip(batch.offsets, batch.active, strict=True):
+        rows = slice(first, first + live)
+        h, y = h[:live], y[:live]
+        h = (1 - a) * h + a * f(drive[rows] + (W_rec @ h.T).T + y @ W_fb.T)
+        out[rows] = h @ U[:N] + U[-1]
+        if direct:
+            out[rows] += batch.X[rows] @ U[N:-1]
+        y = fed_back(out[rows])
+    return out

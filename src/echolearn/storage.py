@@ -1,0 +1,247 @@
+"""The model file: one safetensors file with every matrix, the settings, classes, version and a checksum.
+
+No code is ever executed on loading. The file is written beside its final name and moved into place when it is
+whole, so that at any moment either the old or the new file is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_bytes
+from scipy import sparse
+
+from echolearn.reservoir import Reservoir
+
+Array = NDArray[Any]
+
+FORMAT = "echolearn-model"
+FORMAT_VERSION = 1
+TENSORS = {
+    "W": 2, "W_rec.data": 1, "W_rec.indices": 1, "W_rec.indptr": 1, "leak": 1, "bias": 1, "W_fb": 2,
+    "initial_state": 1, "U": 2, "classes": 1, "target_mean": 1, "target_scale": 1,
+}  # fmt: skip
+
+
+class ModelFileError(ValueError):
+    """The file is not a whole, unchanged echolearn model."""
+
+
+def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to `path`, atomically."""
+    tensors = {name: value for name, value in _tensors(estimator).items() if value is not None}
+    write_tensors(Path(path), tensors, _facts(estimator, tensors), FORMAT)
+
+
+def write_tensors(path: Path, tensors: dict[str, Array], facts: dict[str, Any], kind: str) -> None:
+    """One safetensors file: arrays, and plain values with version and checksum, under the name of its kind."""
+    tensors = {name: _plain(value) for name, value in tensors.items()}
+    facts = {"format": kind, "format_version": FORMAT_VERSION, **facts}
+    facts["sha256"] = _checksum(tensors, facts)
+    write_atomically(path, to_bytes(tensors, metadata={kind: json.dumps(facts)}))
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Temporary file, fsync, rename, fsync of the folder."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    except OSError as problem:
+        raise OSError(problem.errno, f"cannot write {path}: {problem.strerror}") from problem
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as problem:
+        raise OSError(problem.errno, f"cannot write {path}: {problem.strerror}") from problem
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _umask() -> int:
+    """What new files may not allow; there is no way to ask but to set it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _tensors(estimator: Any) -> dict[str, Array | None]:
+    r = estimator.reservoir_
+    classes = getattr(estimator, "classes_", None)
+    return {
+        "W": r.W,
+        "W_rec.data": r.W_rec.data,
+        "W_rec.indices": r.W_rec.indices.astype(np.int64),
+        "W_rec.indptr": r.W_rec.indptr.astype(np.int64),
+        "leak": r.leak,
+        "bias": r.bias,
+        "W_fb": r.W_fb,
+        "initial_state": r.initial_state,
+        "U": estimator._U,
+        "classes": classes if classes is not None and classes.dtype.kind in "iufb" else None,
+        "target_mean": getattr(estimator, "target_mean_", None),
+        "target_scale": getattr(estimator, "target_scale_", None),
+    }
+
+
+def _plain(value: Array) -> Array:
+    """C order and native bytes: safetensors scrambles anything else without a word."""
+    value = np.asarray(value)
+    return np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("="))
+
+
+def _facts(estimator: Any, tensors: dict[str, Array]) -> dict[str, Any]:
+    from echolearn import __version__
+
+    settings = estimator.get_params(deep=False)
+    settings["initial_state"] = None  # it is a tensor
+    if isinstance(settings["random_state"], np.random.Generator):
+        settings["random_state"] = None  # it has moved on since, and cannot be told again
+    facts = {
+        "echolearn": __version__,
+        "estimator": type(estimator).__name__,
+        "settings": {name: _json(value) for name, value in settings.items()},
+        "features": int(estimator.n_features_in_),
+        "feature_names": list(getattr(estimator, "feature_names_in_", [])),
+        "per_step": bool(estimator.per_step_),
+        "one_value": bool(getattr(estimator, "_one_value", False)),
+        "ridge": float(estimator.ridge_),
+        "history": [dict(row) for row in estimator.history_],
+    }
+    if hasattr(estimator, "strength_"):
+        facts["strength"] = float(estimator.strength_)
+    if hasattr(estimator, "classes_") and "classes" not in tensors:
+        names = estimator.classes_.tolist()
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError(f"classes of type {type(names[0]).__name__} cannot be saved; use numbers or strings.")
+        facts["class_names"] = names
+    return facts
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple):
+        return {"tuple": [_json(v) for v in value]}
+    if isinstance(value, list):
+        return [_json(v) for v in value]
+    return value
+
+
+def _from_json(value: Any) -> Any:
+    return tuple(value["tuple"]) if isinstance(value, dict) else value
+
+
+def _checksum(tensors: dict[str, Array], facts: dict[str, Any]) -> str:
+    digest = hashlib.sha256()
+    plain = {name: value for name, value in facts.items() if name != "sha256"}
+    digest.update(json.dumps(plain, sort_keys=True).encode())
+    for name in sorted(tensors):
+        value = tensors[name]
+        digest.update(f"{name} {value.dtype.str} {value.shape}".encode())
+        digest.update(value.tobytes())
+    return digest.hexdigest()
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """A fitted estimator from a file that `save` wrote; anything else is refused with ModelFileError."""
+    path = Path(path)
+    tensors, facts = read_tensors(path, FORMAT, TENSORS)
+    try:
+        return _rebuild(tensors, facts)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
+        raise ModelFileError(f"{path} is not a model this version understands: {problem}") from problem
+
+
+def read_tensors(
+    path: Path, kind: str, allowed: dict[str, int] | None = None
+) -> tuple[dict[str, Array], dict[str, Any]]:
+    """What `write_tensors` wrote, whole and unchanged; `allowed` names the arrays there may be, with their ndim."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no model file {path}.")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            if kind not in metadata:
+                raise ModelFileError(f"{path} is a safetensors file, but not an {kind} file.")
+            facts = json.loads(metadata[kind])
+            names = set(file.keys())
+            if not isinstance(facts, dict) or (allowed is not None and not names <= set(allowed)):
+                raise ModelFileError(f"{path} holds parts that no {kind} file has: {sorted(names)}.")
+            if facts.get("format_version") != FORMAT_VERSION:
+                raise ModelFileError(
+                    f"{path} has format version {facts.get('format_version')!r}; this echolearn reads version "
+                    f"{FORMAT_VERSION}. Install the echolearn that wrote it ({facts.get('echolearn')!r}) or newer."
+                )
+            tensors = {name: file.get_tensor(name) for name in names}
+    except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as problem:
+        raise ModelFileError(f"{path} is damaged, cut short, or not an {kind} file: {problem}") from problem
+    if facts.get("sha256") != _checksum(tensors, facts):
+        raise ModelFileError(
+            f"{path} is damaged: its checksum does not match. Take it from a backup, or save it again."
+        )
+    for name, value in tensors.items():
+        if allowed is not None and value.ndim != allowed[name]:
+            raise ModelFileError(f"{path}: {name} has {value.ndim} dimensions; expected {allowed[name]}.")
+    return tensors, facts
+
+
+def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
+    from echolearn import estimators
+    from echolearn.training import History
+
+    kinds = {"ESNClassifier": estimators.ESNClassifier, "ESNRegressor": estimators.ESNRegressor}
+    settings = {name: _from_json(value) for name, value in facts["settings"].items()}
+    settings["initial_state"] = tensors.get("initial_state")
+    estimator = kinds[facts["estimator"]](**settings)
+    W = tensors["W"]
+    recurrent = (tensors["W_rec.data"], tensors["W_rec.indices"], tensors["W_rec.indptr"])
+    W_rec = sparse.csr_array(recurrent, shape=(W.shape[1], W.shape[1]))
+    W_rec.check_format(full_check=True)  # the compiled loops trust its places
+    estimator.reservoir_ = Reservoir(
+        W=W,
+        W_rec=W_rec,
+        activation=settings["activation"],
+        leak=tensors["leak"],
+        bias=tensors.get("bias"),
+        W_fb=tensors.get("W_fb"),
+        initial_state=tensors.get("initial_state"),
+    )
+    estimator.n_features_in_ = facts["features"]
+    if facts["feature_names"]:
+        estimator.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
+    estimator.per_step_ = facts["per_step"]
+    estimator.ridge_ = facts["ridge"]
+    estimator.history_ = History(facts["history"])
+    if "strength" in facts:
+        estimator.strength_ = facts["strength"]
+    if facts["estimator"] == "ESNClassifier":
+        estimator.classes_ = tensors["classes"] if "classes" in tensors else np.array(facts["class_names"])
+    else:
+        estimator.target_mean_, estimator.target_scale_ = tensors["target_mean"], tensors["target_scale"]
+        estimator._one_value = facts["one_value"]
+    rows = W.shape[1] + estimator.direct * W.shape[0] + 1
+    outputs = len(estimator.classes_) if facts["estimator"] == "ESNClassifier" else len(estimator.target_mean_)
+    if tensors["U"].shape != (rows, outputs) or W.shape[0] != facts["features"]:
+        raise ValueError(f"U has shape {tensors['U'].shape}; expected {(rows, outputs)}")
+    estimator._U = tensors["U"]
+    return estimator

@@ -1,0 +1,437 @@
+"""The epochs: full-batch or mini-batch learning, history, early stopping, backing off.
+
+for each epoch: sums -> U -> gradients -> update -> (renormalise) -> score -> next
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echolearn import readout, updates
+from echolearn.checkpoints import Checkpoint
+from echolearn.engine import each, total
+from echolearn.gradients import Gradients, error_wrt_states, select_gradient
+from echolearn.readout import Sums
+from echolearn.reservoir import Reservoir, spectral_radius_of
+from echolearn.sequences import Batch, Data, Selection, dealt, groups, shuffled
+from echolearn.states import States, run
+
+Array = NDArray[Any]
+
+FRAMES = 4096  # frames worked on at once in a pass over the data (never less than one sequence)
+PARTS = 2  # piles a mini-batch is dealt into, one a thread; each runs its sequences side by side
+TURNOVER = 1.8  # how often an epoch replaces the running sums (see `running`)
+BACKOFFS = 3  # how often a diverged epoch is tried again with a smaller step
+
+
+class TrainingWarning(UserWarning):
+    """Training ended otherwise than planned; the best weights so far are kept."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Which frames carry targets and what the readout sees."""
+
+    washout: int = 0
+    direct: bool = True
+    pooling: str | None = None
+    lookback: int | None = None
+    targets: str = "all"
+
+    def select(self, batch: Batch) -> Selection:
+        return Selection(
+            batch, washout=self.washout, targets=self.targets, lookback=self.lookback, pooling=self.pooling
+        )
+
+    def readout_view(self) -> Task:
+        """The final readout is fitted on every frame after the washout."""
+        return Task(self.washout, self.direct, self.pooling)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the weights are learned; words as in the estimators."""
+
+    learn: str
+    learn_leak: bool
+    gradient: str
+    case: int
+    optimizer: str
+    momentum: str
+    step_size: float
+    epochs: int
+    batch_size: int | None
+    clip: float | None
+    renormalize: bool
+    spectral_radius: float
+    patience: int | None
+    ridge: float
+
+
+class History(list[dict[str, float]]):
+    """One row an epoch; prints as a table."""
+
+    def __str__(self) -> str:
+        if not self:
+            return "no epochs"
+        names = list(self[0])
+        cells = [[f"{row.get(n, np.nan):.5g}" for n in names] for row in self]
+        widths = [max(len(n), *(len(c[i]) for c in cells)) for i, n in enumerate(names)]
+        lines = [names, *cells]
+        return "\n".join("  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)) for line in lines)
+
+
+def observed(reservoir: Reservoir, task: Task, batch: Batch) -> tuple[Array, Array, States, Selection]:
+    """H_c and T at the frames that carry targets, with what the way back needs."""
+    assert batch.T is not None
+    states = run(reservoir, batch)
+    select = task.select(batch)
+    H_c = select.take(readout.stack(states.H, batch.X, direct=task.direct, intercept=True))
+    T = batch.T if task.pooling else select.take(batch.T)
+    return H_c, T, states, select
+
+
+def collect(reservoir: Reservoir, data: Data, task: Task) -> Sums:
+    """G and Q over all the data, one pass, one batch of states at a time."""
+
+    def part(which: Array) -> Sums:
+        H_c, T, _, _ = observed(reservoir, task, data.batch(which))
+        return readout.sums(H_c, T, data.n_out)
+
+    result: Sums = total(part, groups(data.lengths, FRAMES))
+    return result
+
+
+@dataclass(eq=False)
+class Slope:
+    """What one pass gives: the gradients, ||R||², and (Case 1) the sums met on the way. Additive."""
+
+    gradients: Gradients
+    squared: float
+    sums: Sums | None = None
+
+    def __iadd__(self, other: Slope) -> Slope:
+        self.gradients += other.gradients
+        self.squared += other.squared
+        if self.sums is not None and other.sums is not None:
+            self.sums += other.sums
+        return self
+
+
+def slope(
+    reservoir: Reservoir,
+    task: Task,
+    gradient: str,
+    U: Array,
+    batch: Batch,
+    seen: Any,
+    with_sums: bool = False,
+) -> Slope:
+    """The gradient of one batch's share of E at a given U; `seen` is what `observed` returned."""
+    H_c, T, states, select = seen
+    U = U.astype(H_c.dtype)
+    R = readout.residual(H_c @ U, T)
+    dE_dH = select.put(error_wrt_states(R, U[: reservoir.N]))
+    back = select_gradient(gradient)
+    gradients = back(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
+    squared = float(np.vdot(R, R))
+    return Slope(gradients, squared, readout.sums(H_c, T, U.shape[1]) if with_sums else None)
+
+
+def full_batch(reservoir: Reservoir, data: Data, task: Task, plan: Plan, U: Array | None) -> tuple[Slope, Array, float]:
+    """One epoch's gradient over all the data, the U for the next epoch, and the number of targets.
+
+    Case 2 (U None): a first pass gives a fresh U, a second the gradient at it. Case 1: U is the epoch
+    before's, and one pass gives the gradient and the sums for the next U.
+    """
+    held = plan.case == 1
+    n = 0.0
+    if not held or U is None:
+        s = collect(reservoir, data, task)
+        U, n = readout.solve(s, plan.ridge, intercept=True), s.n
+    U_now = U
+
+    def part(which: Array) -> Slope:
+        batch = data.batch(which)
+        return slope(reservoir, task, plan.gradient, U_now, batch, observed(reservoir, task, batch), held)
+
+    result: Slope = total(part, groups(data.lengths, FRAMES))
+    if held:
+        assert result.sums is not None
+        U, n = readout.solve(result.sums, plan.ridge, intercept=True), result.sums.n
+    return result, U, n
+
+
+def running(sums: Sums, batch: Sums, share: float) -> Sums:
+    """Sums that forget states of older weights: (1 - 1.8 w) G + 1.8 G_batch, w the batch's share of all
+    frames, so that G keeps the size of a full pass."""
+    sums.scale(max(0.0, 1 - TURNOVER * share))
+    sums += batch.scale(TURNOVER)
+    return sums
+
+
+class Learner:
+    """The state of learning between epochs."""
+
+    def __init__(self, reservoir: Reservoir, data: Data, task: Task, plan: Plan, rng: np.random.Generator):
+        self.data, self.task, self.plan, self.rng = data, task, plan, rng
+        self.step_size = plan.step_size
+        self.restart(reservoir)
+
+    def restart(self, reservoir: Reservoir) -> None:
+        """From these weights, with an optimiser that remembers nothing."""
+        self.reservoir = reservoir
+        self.weights = updates.learned_weights(reservoir, self.plan.learn, self.plan.learn_leak)
+        self.optimiser: Any = updates.Adam() if self.plan.optimizer == "adam" else updates.Fista(self.plan.momentum)
+        self.U: Array | None = None
+        self.sums: Sums | None = None
+
+    def epoch(self, number: int) -> dict[str, float]:
+        """One epoch; returns the training error (per target) and gradient norms."""
+        if self.plan.batch_size is None:
+            facts = self._full_epoch()
+        else:
+            facts = self._mini_epoch(number, self.plan.batch_size)
+        if self.plan.renormalize and self.plan.learn == "both":
+            self.reservoir = updates.renormalised(self.reservoir, self.plan.spectral_radius)
+            self.weights["W_rec"] = self.reservoir.W_rec.data
+        return facts
+
+    def _update(self, gradients: Gradients, step_size: float) -> dict[str, float]:
+        g = updates.gradients_of(self.weights, gradients, self.reservoir)
+        norms = updates.norms(g)
+        if not np.isfinite(list(norms.values())).all():
+            raise FloatingPointError("the gradient is not finite")
+        self.weights, self.optimiser = self.optimiser.step(self.weights, updates.clipped(g, self.plan.clip), step_size)
+        self.reservoir = updates.with_learned(self.reservoir, self.weights)
+        return norms
+
+    def _full_epoch(self) -> dict[str, float]:
+        U = self.U if self.plan.case == 1 else None
+        result, self.U, n = full_batch(self.reservoir, self.data, self.task, self.plan, U)
+        norms = self._update(result.gradients, self.step_size)
+        return {"error": result.squared / n, **_named(norms)}
+
+    def _mini_epoch(self, number: int, size: int) -> dict[str, float]:
+        lengths = self.data.lengths
+        if self.sums is None:
+            self.sums = collect(self.reservoir, self.data, self.task)
+        if self.plan.case == 1:
+            self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
+        batches = shuffled(lengths, size, self.rng)
+        squared, n, norms = 0.0, 0.0, {}
+        for i, which in enumerate(batches):
+            done = (number - 1 + i / len(batches)) / self.plan.epochs
+            result, count = self._mini_gradient(dealt(which, lengths, PARTS), lengths[which].sum() / lengths.sum())
+            norms = self._update(result.gradients, self.step_size * (1 - 0.95 * done))
+            squared, n = squared + result.squared, n + count
+        return {"error": squared / n, **_named(norms)}
+
+    def _mini_gradient(self, piles: list[Array], share: float) -> tuple[Slope, float]:
+        """States of a mini-batch, then U from the running sums with it, then the gradient at that U."""
+        reservoir, task = self.reservoir, self.task
+        assert self.sums is not None
+        product = readout.product_precision(self.sums, self.plan.ridge, self.data.dtype)
+
+        def see(which: Array) -> tuple[Batch, Any, Sums]:
+            batch = self.data.batch(which)
+            seen = observed(reservoir, task, batch)
+            return batch, seen, readout.sums(seen[0], seen[1], self.data.n_out, product)
+
+        looked = list(each(see, piles))
+        fresh = looked[0][2]
+        for _, _, more in looked[1:]:
+            fresh += more
+        count = fresh.n
+        self.sums = running(self.sums, fresh, share)
+        U = self.U if self.plan.case == 1 else readout.solve(self.sums, self.plan.ridge, intercept=True)
+        assert U is not None
+        result = total(lambda x: slope(reservoir, task, self.plan.gradient, U, x[0], x[1]), looked)
+        return result, count
+
+    def state(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Arrays and plain values from which `resume` goes on to the bit."""
+        number, kept = self.optimiser.state()
+        tensors = {f"weights/{name}": value for name, value in self.weights.items()}
+        for memory, values in kept.items():
+            tensors |= {f"{memory}/{name}": value for name, value in values.items()}
+        facts = {"optimiser": number, "step_size": self.step_size, "rng": self.rng.bit_generator.state}
+        if self.sums is not None:
+            tensors |= {"G": self.sums.G, "Q": self.sums.Q}
+            facts |= {"tt": self.sums.tt, "n": self.sums.n}
+        if self.U is not None:
+            tensors["U"] = self.U
+        return tensors, facts
+
+    def resume(self, tensors: dict[str, Array], facts: dict[str, Any]) -> None:
+        self.restart(updates.with_learned(self.reservoir, _under("weights", tensors)))
+        self.weights = _under("weights", tensors)  # not by way of the reservoir: a logit would be rounded
+        kept = {memory: _under(memory, tensors) for memory in ("before", "first", "second")}
+        self.optimiser = self.optimiser.resumed(facts["optimiser"], {k: v for k, v in kept.items() if v})
+        self.step_size = facts["step_size"]
+        self.rng.bit_generator.state = facts["rng"]
+        self.sums = Sums(tensors["G"], tensors["Q"], facts["tt"], facts["n"]) if "G" in tensors else None
+        self.U = tensors.get("U")
+
+    def readout(self) -> Array:
+        """The U that goes with the newest weights: from the running sums, or from a pass over the data."""
+        s = self.sums or collect(self.reservoir, self.data, self.task.readout_view())
+        return readout.solve(s, self.plan.ridge, intercept=True)
+
+
+def _under(folder: str, tensors: dict[str, Array]) -> dict[str, Array]:
+    return {name.split("/")[1]: value for name, value in tensors.items() if name.startswith(folder + "/")}
+
+
+def _named(norms: dict[str, float]) -> dict[str, float]:
+    return {f"gradient_{name}": size for name, size in norms.items()}
+
+
+@dataclass
+class Record:
+    """How far learning has come, and the best weights so far."""
+
+    best: Reservoir
+    safe: Reservoir  # weights that a whole epoch has run with; newer ones may explode at the first frame
+    best_error: float = np.inf
+    best_epoch: int = 0
+    backoffs: int = 0
+    seconds: float = 0.0
+    history: History = field(default_factory=History)
+
+    @property
+    def epoch(self) -> int:
+        return len(self.history)
+
+    def note(self, row: dict[str, float], reservoir: Reservoir) -> None:
+        self.history.append(row)
+        error = row.get("valid_error", -self.epoch)  # without held-out data the newest weights count
+        if error < self.best_error:
+            self.best, self.best_error, self.best_epoch = reservoir, error, self.epoch
+
+
+def learn(
+    reservoir: Reservoir,
+    data: Data,
+    task: Task,
+    plan: Plan,
+    *,
+    rng: np.random.Generator,
+    score: Callable[[Reservoir, Array], float] | None = None,
+    on_epoch: Callable[[dict[str, float]], object] | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[Reservoir, History, bool]:
+    """All epochs. `score(reservoir, U)` gives the held-out error, the smallest of which decides.
+
+    Returns the best reservoir, one row of history an epoch, and whether it was interrupted (Ctrl-C). With a
+    checkpoint, learning goes on after the last epoch kept there.
+    """
+    learner = Learner(reservoir, data, task, plan, rng)
+    record = Record(reservoir, reservoir)
+    if checkpoint is not None:
+        _resume(learner, record, checkpoint)
+    started = time.perf_counter() - record.seconds
+    stop: object = None
+    try:
+        if score is not None and record.epoch == 0:
+            record.best_error = _score_as_drawn(learner, score)  # learning must beat that
+        while record.epoch < plan.epochs and stop is not True:
+            if plan.patience is not None and record.epoch - record.best_epoch >= plan.patience:
+                break
+            row = _try_epoch(learner, record, score)
+            if row is None:
+                break
+            record.seconds = row["seconds"] = time.perf_counter() - started
+            record.note(row, learner.reservoir)
+            if checkpoint is not None:
+                _keep(learner, record, checkpoint)
+            stop = on_epoch(dict(row)) if on_epoch is not None else None
+    except KeyboardInterrupt:
+        return record.best, record.history, True
+    if score is None and not _runs(record.best, data, task):
+        _say("the weights after the last epoch explode; those of the epoch before are kept. Try a smaller step_size.")
+        record.best = record.safe
+    return record.best, record.history, False
+
+
+def _score_as_drawn(learner: Learner, score: Callable[[Reservoir, Array], float]) -> float:
+    try:
+        error = score(learner.reservoir, learner.readout())
+    except (FloatingPointError, np.linalg.LinAlgError):
+        return np.inf
+    return error if np.isfinite(error) else np.inf
+
+
+def _runs(reservoir: Reservoir, data: Data, task: Task) -> bool:
+    """Whether all states are finite."""
+
+    def part(which: Array) -> bool:
+        return bool(np.isfinite(run(reservoir, data.batch(which)).H).all())
+
+    return all(each(part, groups(data.lengths, FRAMES)))
+
+
+def _try_epoch(
+    learner: Learner, record: Record, score: Callable[[Reservoir, Array], float] | None
+) -> dict[str, float] | None:
+    """One epoch's row of history; an epoch that diverges is tried again with smaller steps, then given up."""
+    while True:
+        before, number = learner.reservoir, record.epoch + 1
+        try:
+            facts = learner.epoch(number)
+            row: dict[str, float] = {"epoch": number, "error": facts.pop("error")}
+            if score is not None:
+                row["valid_error"] = score(learner.reservoir, learner.readout())
+            if number % max(1, learner.plan.epochs // 50) == 0:  # fifty points draw the curve; more would cost
+                row["spectral_radius"] = spectral_radius_of(learner.reservoir.W_rec, tol=1e-4)
+            record.safe = before
+            return {**row, **facts, "step_size": learner.step_size}
+        except (FloatingPointError, np.linalg.LinAlgError) as problem:
+            record.backoffs += 1
+            if record.backoffs > BACKOFFS:
+                _say(
+                    f"training stopped in epoch {number}: {problem}, even with smaller steps. The best weights so far "
+                    "are kept. Try a smaller step_size or spectral_radius, or set clip."
+                )
+                return None
+            learner.step_size *= 0.3
+            _say(f"epoch {number} diverged ({problem}); tried again with step_size={learner.step_size:.3g}.")
+            learner.restart(record.safe)
+
+
+def _keep(learner: Learner, record: Record, checkpoint: Checkpoint) -> None:
+    tensors, facts = learner.state()
+    best = record.best
+    weights = {"W": best.W, "W_rec": best.W_rec.data, "W_fb": best.W_fb, "bias": best.bias, "leak": best.leak}
+    tensors |= {f"best/{name}": value for name, value in weights.items() if value is not None}
+    facts |= {
+        "best_error": record.best_error,
+        "best_epoch": record.best_epoch,
+        "backoffs": record.backoffs,
+        "seconds": record.seconds,
+        "history": list(record.history),
+    }
+    checkpoint.save(record.epoch, tensors, facts)
+
+
+def _resume(learner: Learner, record: Record, checkpoint: Checkpoint) -> None:
+    kept = checkpoint.load()
+    if kept is None:
+        return
+    tensors, facts = kept
+    record.best = learner.reservoir.with_weights(**_under("best", tensors))
+    record.best_error, record.best_epoch = facts["best_error"], facts["best_epoch"]
+    record.backoffs, record.seconds = facts["backoffs"], facts["seconds"]
+    record.history.extend(facts["history"])
+    learner.resume(tensors, facts)
+
+
+def _say(text: str) -> None:
+    warnings.warn(text, TrainingWarning, stacklevel=5)

@@ -1,0 +1,163 @@
+"""Slow, obvious versions of everything: loops over sequences and steps, in the paper's own layout (columns
+are time). Works in complex arithmetic too, so that derivatives can be taken by a complex step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+ACTIVATIONS = {
+    "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
+    "tanh": np.tanh,
+    "relu": lambda z: np.where(z.real > 0, z, 0 * z),
+    "identity": lambda z: z,
+}
+
+
+def states(w, x, activation, t=None, h0=None, cut=()):
+    """Eq. 1 with leak, one step after another. w: dict of W, W_rec, W_fb, bias, leak. Returns N × K.
+
+    Before each step in `cut` the state is taken as given: in a complex step its imaginary part is dropped.
+    """
+    f = ACTIVATIONS[activation]
+    N = w["W"].shape[1]
+    h = np.zeros(N) if h0 is None else h0
+    columns = []
+    for step in range(len(x)):
+        if step in cut:
+            h = h.real
+        z = w["W"].T @ x[step] + w["W_rec"] @ h
+        if w.get("bias") is not None:
+            z = z + w["bias"]
+        if w.get("W_fb") is not None and step > 0:
+            z = z + w["W_fb"] @ t[step - 1]
+        h = (1 - w["leak"]) * h + w["leak"] * f(z)
+        columns.append(h)
+    return np.array(columns).T
+
+
+def kept_steps(length, washout, lookback, targets):
+    if targets == "all":
+        return list(range(washout, length))
+    blocks = (
+        [list(range(washout, length))]
+        if lookback is None
+        else [list(range(s, min(s + lookback, length))) for s in range(washout, length, lookback)]
+    )
+    return [block[-1] for block in blocks]
+
+
+def block_cuts(length, washout, lookback):
+    return () if lookback is None else tuple(range(washout, length, lookback))
+
+
+def columns(w, X, T, activation, *, direct, washout, lookback, targets, pooling=None, h0=None):
+    """H_c (M × K) and T (n_out × K) over all sequences."""
+    H_parts, T_parts = [], []
+    for x, t in zip(X, T, strict=True):
+        H = states(w, x, activation, t, h0, block_cuts(len(x), washout, lookback))
+        H_c = np.vstack([H, x.T]) if direct else H
+        if pooling == "mean":
+            H_parts.append(H_c[:, washout:].mean(axis=1, keepdims=True))
+            T_parts.append(t[:, None])
+        elif pooling == "last":
+            H_parts.append(H_c[:, -1:])
+            T_parts.append(t[:, None])
+        else:
+            kept = kept_steps(len(x), washout, lookback, targets)
+            H_parts.append(H_c[:, kept])
+            T_parts.append(t[kept].T)
+    return np.hstack(H_parts), np.hstack(T_parts)
+
+
+def ridge(H_c, T, mu):
+    """Eq. 9, in the paper's layout."""
+    return np.linalg.solve(H_c @ H_c.T + mu * np.eye(len(H_c)), H_c @ T.T)
+
+
+def loss(w, X, T, activation, *, ridge_mu, **how):
+    """E = ||U'H_c - T||² + mu ||U||² at the best U; complex-analytic (no conjugates)."""
+    H_c, T = columns(w, X, T, activation, **how)
+    U = ridge(H_c, T, ridge_mu)
+    R = U.T @ H_c - T
+    return (R * R).sum() + ridge_mu * (U * U).sum()
+
+
+def complex_step(w, name, index, loss_of):
+    """dE/dw[name][index] without cancellation: Im E(w + ih)/h."""
+    h = 1e-30
+    moved = {k: None if v is None else v.astype(complex) for k, v in w.items()}
+    moved[name][index] += 1j * h
+    return loss_of(moved).imag / h
+
+
+def printed(w, X, T, *, ridge_mu, direct, washout, lookback, targets, h0=None):
+    """The paper's gradients as they stand in it (eq. 17, 18, 21, 25, 26), column by column, sigmoid units.
+
+    Blocks of m columns: H_i holds the i-th column of every block, H_0 the state before it, X_i and T_i alike.
+    With targets="last" the error of a block sits at its last column, n = m (less in a last, shorter block);
+    with "all" the formulas are summed over every place n that an error may have. Returns dE/dW, dE/dW_rec.
+    """
+    W_rec, N = w["W_rec"], len(w["W_rec"])
+    blocks = []  # each: (states before and in the block, inputs, targets), as lists of columns
+    for x, t in zip(X, T, strict=True):
+        H = states(w, x, "sigmoid", h0=h0)
+        all_states = [np.zeros(N) if h0 is None else h0, *H.T]
+        m = lookback or len(x) - washout
+        for start in range(washout, len(x), m):
+            stop = min(start + m, len(x))
+            blocks.append((all_states[start : stop + 1], x[start:stop], t[start:stop]))
+    ends = [(b, n) for b, (_, x, _) in enumerate(blocks) for n in range(1, len(x) + 1)]
+    if targets == "last":
+        ends = [(b, n) for b, n in ends if n == len(blocks[b][1])]
+    H_c = np.array([np.append(blocks[b][0][n], blocks[b][1][n - 1] if direct else []) for b, n in ends]).T
+    T_n = np.array([blocks[b][2][n - 1] for b, n in ends]).T
+    F = np.linalg.inv(H_c @ H_c.T + ridge_mu * np.eye(len(H_c)))
+    M = T_n.T @ T_n
+    A = 2 * M @ H_c.T @ F - 2 * H_c.T @ F @ H_c @ M @ H_c.T @ F  # eq. 21, with the ridge in the inverse
+    A = A[:, :N]
+    dE_dW, dE_dW_rec = np.zeros_like(w["W"]), np.zeros_like(W_rec)
+    for n in sorted({n for _, n in ends}):
+        these = [k for k, end in enumerate(ends) if end[1] == n]
+        H = [np.array([blocks[ends[k][0]][0][i] for k in these]).T for i in range(n + 1)]  # H_0 ... H_n
+        X_ = [None] + [np.array([blocks[ends[k][0]][1][i] for k in these]).T for i in range(n)]  # X_1 ... X_n
+        C = H[n].T * (1 - H[n].T) * A[these]
+        D = C.copy()
+        for i in range(n, 0, -1):
+            if i < n:
+                C = ((H[i].T * (1 - H[i].T)) @ W_rec.T) * C
+                D = H[i].T * (1 - H[i].T) * D
+            dE_dW += -(X_[i] @ C)
+            dE_dW_rec += np.linalg.matrix_power(W_rec, n - i) @ H[i - 1] @ D
+    return dE_dW, dE_dW_rec
+
+
+def free_run(w, x, U, activation, *, direct, h0=None, turn=lambda y: y):
+    """Outputs of a network that hears its own outputs, one step after another: (steps, n_out).
+
+    U has rows for H, for X (direct) and last for the intercept.
+    """
+    f = ACTIVATIONS[activation]
+    N = w["W"].shape[1]
+    h, y, out = np.zeros(N) if h0 is None else h0, np.zeros(U.shape[1]), []
+    for x_t in x:
+        z = w["W"].T @ x_t + w["W_rec"] @ h + w["W_fb"] @ y + (0 if w.get("bias") is None else w["bias"])
+        h = (1 - w["leak"]) * h + w["leak"] * f(z)
+        seen = np.concatenate([h, x_t, [1.0]]) if direct else np.append(h, 1.0)
+        out.append(seen @ U)
+        y = turn(out[-1])
+    return np.array(out)
+
+
+def network(rng, *, activation=None, N=None, n_in=None, n_out=2, feedback=False, leak=True, bias=True):
+    """Random weights as a dict, with a sparse W_rec that has at least one cycle."""
+    N = N or int(rng.integers(2, 7))
+    n_in = n_in or int(rng.integers(1, 4))
+    W_rec = 0.5 * rng.normal(size=(N, N)) * (rng.random((N, N)) < 0.6)
+    W_rec[0, 0] = 0.3
+    return {
+        "W": rng.normal(size=(n_in, N)),
+        "W_rec": W_rec,
+        "bias": rng.normal(size=N) if bias else None,
+        "W_fb": rng.normal(size=(N, n_out)) if feedback else None,
+        "leak": rng.uniform(0.1, 1, N) if leak else np.ones(N),
+    }

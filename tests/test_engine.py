@@ -1,0 +1,93 @@
+"""Map and add: in order, whatever the threads do, and no failure lost."""
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+import toys
+from echolearn import ESNClassifier, engine
+from echolearn.engine import each, one_blas_thread, total
+
+
+def test_results_come_in_order():
+    def slow_first(i):
+        time.sleep(0.02 if i == 0 else 0)
+        return i
+
+    assert list(each(slow_first, range(20))) == list(range(20))
+    assert list(each(slow_first, [])) == []
+
+
+def test_total_adds_in_order_into_the_first():
+    parts = [np.array([float(i)]) for i in range(5)]
+    assert total(lambda i: parts[i], range(5)) is parts[0]
+    assert parts[0][0] == 10
+    # floating-point sums keep their order: 1e16 + 1 - 1e16 is 0 from left to right
+    assert total(lambda v: np.array([v]), [1e16, 1.0, -1e16])[0] == 0
+
+
+def test_a_failure_in_a_thread_reaches_the_caller():
+    def fail(i):
+        if i == 3:
+            raise ZeroDivisionError("in part 3")
+        return i
+
+    with pytest.raises(ZeroDivisionError, match="in part 3"):
+        list(each(fail, range(10)))
+
+
+def test_few_results_wait():
+    """Work runs at most a few items ahead of the one who takes the results."""
+    started = []
+    results = each(lambda i: started.append(i), range(100))
+    next(results)
+    time.sleep(0.05)
+    assert len(started) <= engine.threads() + 2
+    results.close()
+
+
+def test_work_leaves_the_main_thread():
+    names = set(each(lambda _: threading.current_thread().name, range(8)))
+    assert all(name.startswith("echolearn") for name in names)
+
+
+def test_blas_is_limited_inside_and_restored_after():
+    def sizes():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = sizes()
+    with one_blas_thread():
+        assert set(sizes()) <= {1}
+    assert sizes() == before
+
+
+def test_the_number_of_threads_does_not_touch_the_bits(monkeypatch):
+    X, y = toys.labels(sequences=8)
+    many = ESNClassifier(**toys.FAST).fit(X, y)
+    monkeypatch.setattr(engine, "threads", lambda: 1)
+    one = ESNClassifier(**toys.FAST).fit(X, y)
+    np.testing.assert_array_equal(many._U, one._U)
+    np.testing.assert_array_equal(many.recurrent_weights_.data, one.recurrent_weights_.data)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_makes_its_own_threads():
+    assert list(each(lambda i: i, range(4))) == [0, 1, 2, 3]
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if list(each(lambda i: i, range(4))) == [0, 1, 2, 3] else 1)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            assert os.waitstatus_to_exitcode(status) == 0
+            return
+        time.sleep(0.02)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    pytest.fail("the child hangs")

@@ -1,0 +1,106 @@
+"""Every word an estimator understands, and a clear no to every other."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import toys
+from echolearn import ESNClassifier, ESNRegressor
+from echolearn.settings import RULES, check
+
+X, VALUES = toys.echoes(sequences=6)
+BAD = {
+    "hidden_units": [0, -3, 2.5, "many", None, True],
+    "spectral_radius": [0, -0.9, np.nan, np.inf, "0.9", None],
+    "connections": [0, 1.5],
+    "input_scaling": [0, -1],
+    "bias_scaling": [-0.1],
+    "feedback_scaling": [0],
+    "activation": ["softplus", None, 3],
+    "leak": [0, -0.1, 1.5, (0.5, 0.1), (0, 1), (0.1, 0.2, 0.3), [0.1, 0.9], np.nan],
+    "learn_leak": ["yes", 1],
+    "feedback": [None, "no"],
+    "washout": [-1, 0.5, None],
+    "direct": [2],
+    "pooling": ["max", None],
+    "ridge": [-1e-3, "gcv", [], [0.1, -1], [0.0, 1.0], np.nan, np.inf, None, ["a"]],
+    "readout": ["lda", None],
+    "learn": ["all", True],
+    "lookback": [0, -1, 1.5, "m"],
+    "targets": ["first"],
+    "gradient": ["exat", None],
+    "case": [0, 3, "2"],
+    "optimizer": ["sgd"],
+    "momentum": [0.9, "nesterov"],
+    "step_size": [0, -0.1, np.nan],
+    "epochs": [-1, 2.5],
+    "batch_size": [0, 1.5],
+    "clip": [0, -1],
+    "renormalize": [None],
+    "validation_fraction": [1, -0.1, 1.5, None],
+    "patience": [0, 2.5, "some"],
+    "dtype": ["float16", np.float32, None],
+    "random_state": ["seed", -1, 1.5],
+    "verbose": ["loud", -1, None],
+}
+
+
+def test_every_setting_is_tried():
+    known = set(inspect.signature(ESNClassifier.__init__).parameters) - {"self"}
+    assert set(BAD) == known - {"initial_state"}
+    assert set(RULES) <= known
+    assert set(inspect.signature(ESNRegressor.__init__).parameters) - {"self"} == known - {"readout"}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
+def test_bad_settings_are_named_with_what_was_expected(name, value):
+    kind = ESNClassifier if name == "readout" else ESNRegressor
+    y = [v[:, 0] > 0 for v in VALUES] if name == "readout" else VALUES
+    with pytest.raises(ValueError, match=rf"{name}=.*; expected "):
+        kind(**{**toys.FAST, name: value}).fit(X, y)
+
+
+GOOD = {
+    "ridge": [0, 1, 0.5, [1.0], (1.0, 2.0), np.array([1.0]), np.float32(1), "auto"],
+    "leak": [1, 1.0, (0.1, 0.9), (1, 1), np.float64(0.5)],
+    "hidden_units": [1, np.int32(5)],
+    "case": [1, 2],
+    "epochs": [0, None, 3],
+    "batch_size": [None, 1],
+    "validation_fraction": [0, 0.5],
+    "direct": [True, np.bool_(False)],
+    "lookback": [None, 1, 1000],
+    "patience": [None, 1, "auto"],
+    "random_state": [None, 0, np.int64(3), np.random.default_rng(0)],
+    "verbose": [0, 1, 2, True, False],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in GOOD.items() for value in values])
+def test_good_settings_pass(name, value):
+    check({name: value})
+
+
+def test_the_paper_formulas_know_no_leak_and_no_feedback():
+    good = {"gradient": "printed", "learn": "both", "leak": 1.0, "learn_leak": False, "feedback": False}
+    check(good)
+    check({**good, "leak": 0.5, "learn": "none"})
+    for change in ({"leak": 0.5}, {"leak": (0.1, 0.9)}, {"learn_leak": True}, {"feedback": True}):
+        with pytest.raises(ValueError, match=r"gradient='printed'.*Set leak=1.*or gradient='exact'"):
+            check({**good, **change})
+
+
+def test_unknown_words_are_refused_by_python():
+    with pytest.raises(TypeError, match="hiden_units"):
+        ESNClassifier(hiden_units=3)
+
+
+def test_initial_state_of_the_wrong_length():
+    with pytest.raises(ValueError, match=r"initial_state has shape \(3,\); expected 15 finite numbers"):
+        ESNRegressor(**toys.FAST, initial_state=np.zeros(3)).fit(X, VALUES)
+
+
+@pytest.mark.parametrize("value", [np.random.default_rng(3), None, np.int64(3)])
+def test_kinds_of_random_state(value):
+    assert ESNRegressor(**toys.FAST, random_state=value).fit(X, VALUES).score(X, VALUES) <= 1

@@ -1,0 +1,102 @@
+"""The softmax readout against another solver, and its small parts by hand."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import toys
+from echolearn import readout, softmax
+from echolearn.reservoir import Reservoir
+from echolearn.sequences import Data
+from echolearn.training import Task, collect, observed
+
+X, LABELS = toys.labels(sequences=12, steps=(30, 60))
+VALUES = toys.echoes(sequences=12, steps=(30, 60))[1]
+CLASSES = [np.digitize(v[:, 0], [-0.4, 0.4]) for v in VALUES]
+DATA = Data(X, CLASSES, 3, True, np.dtype("float64"))
+RESERVOIR = Reservoir.random(2, 10, connections=4, input_scaling=0.5, bias_scaling=0.1, random_state=0)
+TASK = Task()
+
+
+def all_frames(data=DATA):
+    H_c, labels, _, _ = observed(RESERVOIR, TASK, data.batch(range(len(data.X))))
+    return H_c, labels
+
+
+def objective(V, H_c, labels, strength):
+    Z = H_c @ V
+    top = Z.max(axis=1, keepdims=True)
+    logs = Z - top - np.log(np.exp(Z - top).sum(axis=1, keepdims=True))
+    P = np.exp(logs)
+    value = -logs[np.arange(len(labels)), labels].mean() + 0.5 * strength * (V**2).sum()
+    return value, H_c.T @ (P - np.eye(P.shape[1])[labels]) / len(labels) + strength * V
+
+
+@pytest.mark.parametrize("strength", [1e-2, 1e-4])
+def test_descent_comes_to_the_minimum_that_lbfgs_finds(strength):
+    H_c, labels = all_frames()
+    s = collect(RESERVOIR, DATA, TASK)
+    U = readout.solve(s, 0.1, intercept=True)
+    rng = np.random.default_rng(0)
+    V = softmax.descend(RESERVOIR, DATA, TASK, s, softmax.WARM * U, strength, rng, rate=softmax.RATE)
+    found = minimize(
+        lambda v: [np.ravel(part) for part in objective(v.reshape(U.shape), H_c, labels, strength)],
+        np.zeros(U.size),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-9},
+    )
+    mine = objective(V, H_c, labels, strength)[0]
+    start = objective(softmax.WARM * U, H_c, labels, strength)[0]
+    assert found.fun - 1e-9 <= mine <= found.fun + 0.02 * (start - found.fun) + 1e-3
+
+
+def test_cross_entropy_against_the_definition():
+    H_c, labels = all_frames()
+    V = np.random.default_rng(1).normal(size=(H_c.shape[1], 3))
+    assert softmax.cross_entropy(RESERVOIR, DATA, TASK, V) == pytest.approx(objective(V, H_c, labels, 0.0)[0])
+
+
+def test_probabilities_of_extreme_logits():
+    P = softmax.probabilities(np.array([[1e4, 0.0, -1e4], [5.0, 5.0, 5.0]]))
+    np.testing.assert_allclose(P, [[1, 0, 0], [1 / 3] * 3], atol=1e-15)
+
+
+def test_mini_batches_are_about_2048_frames_of_all_the_data(monkeypatch):
+    monkeypatch.setattr(softmax, "FRAMES", 50)
+    total = int(DATA.lengths.sum())
+    rng = np.random.default_rng(0)
+    batches = list(softmax.mini_batches(RESERVOIR, DATA, TASK, rng, 40))
+    assert len(batches) == 40
+    assert all(25 <= len(labels) <= 100 for _, labels in batches)
+    # one pass holds every frame once
+    H_c, labels = all_frames()
+    count, seen = 0, []
+    for h, y in batches:
+        seen.append(np.column_stack([h, y]))
+        count += len(y)
+        if count >= total:
+            break
+    assert count == total
+    wanted = np.column_stack([H_c, labels])
+    seen = np.concatenate(seen)
+    np.testing.assert_allclose(seen[np.lexsort(seen.T)], wanted[np.lexsort(wanted.T)], rtol=1e-12)
+
+
+def test_refit_lowers_the_held_out_cross_entropy():
+    train, held = DATA.subset(range(9)), DATA.subset(range(9, 12))
+    s = collect(RESERVOIR, train, TASK)
+    U = readout.solve(s, 0.1, intercept=True)
+    V, strength = softmax.refit(RESERVOIR, train, TASK, s, U, held_out=held, spare=None, rng=np.random.default_rng(0))
+    before, after = (softmax.cross_entropy(RESERVOIR, held, TASK, W) for W in (softmax.WARM * U, V))
+    assert after < before
+    assert strength > 0
+
+
+def test_refit_leaves_the_sums_and_U_alone():
+    s = collect(RESERVOIR, DATA, TASK)
+    U = readout.solve(s, 0.1, intercept=True)
+    G, U_before = s.G.copy(), U.copy()
+    softmax.refit(RESERVOIR, DATA, TASK, s, U, held_out=None, spare=None, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(s.G, G)
+    np.testing.assert_array_equal(U, U_before)

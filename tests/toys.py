@@ -1,0 +1,34 @@
+"""Small tasks that need memory, and settings that learn them in moments."""
+
+import numpy as np
+
+FAST = {"hidden_units": 15, "connections": 4, "epochs": 3, "batch_size": 4, "validation_fraction": 0.0}
+
+
+def echoes(seed=0, sequences=8, steps=(12, 25), n_in=2, delay=2):
+    """X: noise; values: the first feature `delay` steps ago, and the product of the last two (steps, 2)."""
+    rng = np.random.default_rng([7, seed])
+    X = [rng.normal(size=(n, n_in)) for n in rng.integers(*steps, sequences)]
+    Y = []
+    for x in X:
+        late = np.concatenate([np.zeros(delay), x[:-delay, 0]])
+        both = np.concatenate([[0.0], x[1:, 0] * x[:-1, 0]])
+        Y.append(np.stack([late, both], axis=1))
+    return X, Y
+
+
+def labels(seed=0, names=("low", "high"), **how):
+    """A label a step: the sign of the first feature two steps ago."""
+    X, Y = echoes(seed, **how)
+    return X, [np.array(names)[(y[:, 0] > 0).astype(int)] for y in Y]
+
+
+def rising(seed=0, sequences=40, steps=(8, 20)):
+    """One label a sequence: whether a noisy ramp rises."""
+    rng = np.random.default_rng([8, seed])
+    up = rng.integers(0, 2, sequences)
+    X = []
+    for u in up:
+        n = rng.integers(*steps)
+        X.append((np.linspace(-1, 1, n) * (2 * u - 1) + 0.5 * rng.normal(size=n))[:, None])
+    return X, up
