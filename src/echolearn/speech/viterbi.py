@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 LONGEST_STEP = 3
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _best_path(
     emission: NDArray[np.float32],
     chain: NDArray[np.int64],
