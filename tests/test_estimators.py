@@ -299,7 +299,8 @@ def test_feedback_helps_where_the_answer_depends_on_answers():
     rng = np.random.default_rng(0)
     X = [(rng.random((60, 1)) < 0.15) * 1.0 for _ in range(20)]
     y = [np.cumsum(x[:, 0]).astype(int) % 2 for x in X]
-    esn = ESNClassifier(30, feedback=True, feedback_scaling=1.0, epochs=20, leak=1.0, learn_leak=False).fit(X, y)
+    how = {"input_scaling": 1.0, "feedback_scaling": 1.0, "leak": 1.0, "learn_leak": False}
+    esn = ESNClassifier(30, feedback=True, epochs=20, **how).fit(X, y)
     assert esn.score(X, y) > 0.75
 
 

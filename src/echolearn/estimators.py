@@ -29,7 +29,7 @@ Callback = Callable[[dict[str, float]], object]
 RIDGES = 10.0 ** np.arange(-8, 2)  # of "auto", in units of the mean diagonal of the Gram matrix
 HELD_OUT_FROM = 5  # sequences; with fewer, the last steps of each are held out instead
 UPDATES = 400  # where `epochs` is None there are so many epochs that W is updated this often,
-LEAST_EPOCHS = 12  # and never fewer than these
+LEAST_EPOCHS = 8  # and never fewer than these
 TAIL_FROM = 50  # steps; a shorter sequence is not cut
 
 
@@ -388,7 +388,7 @@ class ESNClassifier(ClassifierMixin, _ESN):
         momentum: str = "fista",
         step_size: float | None = None,
         epochs: int | None = None,
-        batch_size: int | None = 16,
+        batch_size: int | None = 8,
         clip: float | None = None,
         renormalize: bool = False,
         validation_fraction: float = 0.1,
@@ -484,7 +484,7 @@ class ESNClassifier(ClassifierMixin, _ESN):
         if self.readout == "softmax":
             task = self._task.readout_view()
             self._U, self.strength_ = softmax.refit(
-                self.reservoir_, train, task, s, self._U, held_out=held_out, spare=spare, rng=rng
+                self.reservoir_, train, task, s, held_out=held_out, spare=spare, rng=rng
             )
         return s
 
@@ -551,7 +551,7 @@ class ESNRegressor(RegressorMixin, _ESN):
         momentum: str = "fista",
         step_size: float | None = None,
         epochs: int | None = None,
-        batch_size: int | None = 16,
+        batch_size: int | None = 8,
         clip: float | None = None,
         renormalize: bool = False,
         validation_fraction: float = 0.1,

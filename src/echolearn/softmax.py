@@ -1,6 +1,7 @@
-"""The softmax readout: multinomial logistic regression on the states, warm-started from the ridge U.
+"""The softmax readout: multinomial logistic regression on the states, warm-started from a ridge U.
 
-Minimises  -1/n Σ log softmax(H_c V)[label] + strength/2 ||V||²  by mini-batches over streamed states.
+Minimises  -1/n Σ log softmax(H_c V)[label] + strength/2 ||V||²  (without V's intercept) by mini-batches over streamed
+states.
 
 The steps are preconditioned by the Gram matrix that the ridge readout has collected anyway: the Hessian in V is
 at most H_c'H_c / 2n for each class (Böhning), so directions that differ by their scale in H_c are evened out, and
@@ -18,19 +19,20 @@ from scipy import linalg
 
 from echolearn import training
 from echolearn.engine import each, total
-from echolearn.readout import Sums, residual
+from echolearn.readout import Sums, residual, solve
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data, groups
 
 Array = NDArray[Any]
 
-STRENGTHS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5)  # in units of the mean square of H_c's columns, strongest first
-STRENGTH = 1e-3  # where nothing is held out to choose by
+# Penalties to choose from, strongest first, in units of the mean square of H_c's columns over the number of frames: a
+# penalty of c weighs as much as c frames do.
+STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 FRAMES = 2048  # a mini-batch
 MOMENTUM = 0.9
 RATE = 4.0
-PASSES = 2  # over the data, for each strength
-LEAST_STEPS = 60  # for each strength: little data is passed over more often
+PASSES = 1  # over the data, for each strength
+LEAST_STEPS = 100  # for each strength: little data is passed over more often
 WARM = 8.0  # U predicts targets of 0 and 1; logits of frames need to spread more
 
 
@@ -39,7 +41,6 @@ def refit(
     data: Data,
     task: training.Task,
     s: Sums,
-    U: Array,
     *,
     held_out: Data | None,
     spare: Data | None,
@@ -50,10 +51,11 @@ def refit(
     Strengths are tried from strong to weak, each from where the one before ended, until the held-out cross
     entropy rises. `spare` (held-out data that may be learned from once the choice is made) joins at the end.
     """
-    V = WARM * U
-    scale = float(np.trace(s.G)) / len(s.G) / s.n
+    scale = float(np.trace(s.G)) / len(s.G) / s.n**2
     if held_out is None:
-        return descend(reservoir, data, task, s, V, STRENGTH * scale, rng, rate=RATE), STRENGTH * scale
+        strength = scale  # nothing to choose by: as if one frame more had been seen
+        return descend(reservoir, data, task, s, warm_start(s, strength), strength, rng, rate=RATE), strength
+    V = warm_start(s, STRENGTHS[0] * scale)
     best, best_score, best_strength = V, np.inf, STRENGTHS[0] * scale
     for strength in STRENGTHS:
         V = descend(reservoir, data, task, s, V, strength * scale, rng, rate=RATE)
@@ -65,6 +67,11 @@ def refit(
         both = Data([*data.X, *spare.X], [*data.y, *spare.y], data.classes, data.per_step, data.dtype)
         best = descend(reservoir, both, task, s, best, best_strength, rng, rate=RATE / 4)
     return best, best_strength
+
+
+def warm_start(s: Sums, strength: float) -> Array:
+    """The ridge solution of the same penalty, spread to logits."""
+    return WARM * solve(s, strength * s.n, intercept=True)
 
 
 def descend(
@@ -79,15 +86,17 @@ def descend(
     rate: float,
 ) -> Array:
     """Preconditioned gradient descent with momentum, its rate falling linearly to nothing."""
+    penalty = np.full((len(V), 1), strength, data.dtype)
+    penalty[-1] = 0  # the intercept goes free
     A = s.G / s.n
-    A.flat[:: len(A) + 1] += strength + 1e-7 * float(np.trace(A)) / len(A)
+    A.flat[:: len(A) + 1] += penalty[:, 0] + 1e-7 * float(np.trace(A)) / len(A)
     P = linalg.cho_solve(linalg.cho_factor(A, lower=True), np.eye(len(A))).astype(data.dtype)
     V = V.astype(data.dtype)
     velocity = np.zeros_like(V)
     steps = max(LEAST_STEPS, int(PASSES * np.ceil(s.n / FRAMES)))
     for step, (H_c, labels) in enumerate(mini_batches(reservoir, data, task, rng, steps)):
         G = _gradient(V, H_c, labels)
-        velocity = MOMENTUM * velocity + (1 - MOMENTUM) * (P @ (G / len(labels) + strength * V))
+        velocity = MOMENTUM * velocity + (1 - MOMENTUM) * (P @ (G / len(labels) + penalty * V))
         V = V - (rate * (1 - step / steps)) * velocity
     return V.astype(np.float64)
 
