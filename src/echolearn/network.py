@@ -35,7 +35,7 @@ TAIL_FROM = 50  # steps; a shorter sequence is not cut
 class EchoStateNetwork(BaseEstimator):
     """What both estimators share. Settings are only stored here; `fit` checks them."""
 
-    def _more_checks(self, y: list[Any], per_step: bool) -> None:
+    def _more_checks(self, per_step: bool) -> None:
         """Settings that only make sense for some targets."""
         if not per_step and self.feedback:
             raise ValueError("feedback=True needs a target a step; y has one a sequence. Set feedback=False.")
@@ -80,7 +80,7 @@ class EchoStateNetwork(BaseEstimator):
         check_has_time(given)
         check_long_enough(given, self.washout)
         entries, per_step = open_targets(y, given)
-        self._more_checks(entries, per_step)
+        self._more_checks(per_step)
         self.per_step_ = per_step
         data = Data(given.X, self._encode(entries, fitting=True), self._classes, per_step, np.dtype(self.dtype))
         held_out = None if validation is None else self._held_out_given(validation)
