@@ -8,16 +8,28 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from echolearn import readout, softmax
 from echolearn.door import flat
 from echolearn.network import Callback, EchoStateNetwork, store
+from echolearn.online import LMS, RLS
 from echolearn.progress import say
 from echolearn.sequences import Data
+from echolearn.streams import ClassifierStream, EstimatorStream
 
 Array = NDArray[Any]
+
+
+def _has_sums(esn: Any) -> bool:
+    if esn.readout == "ridge":
+        return True
+    raise AttributeError(
+        "partial_fit adds to the sums of a ridge readout; a softmax readout has none and needs all the data at once. "
+        "Set readout='ridge', or learn on a stream: stream(online=LMS())."
+    )
 
 
 class ESNClassifier(ClassifierMixin, EchoStateNetwork):
@@ -112,6 +124,26 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         after each epoch is kept; the same fit, started again, goes on from there and ends in the same bits."""
         return self._fit(X, y, lengths, validation, callback, checkpoint)
 
+    @available_if(_has_sums)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, lengths: Any = None) -> Self:
+        """Adds sequences to what the (ridge) readout was fitted on: the same U as from all of them at once.
+
+        The first call is a fit; name all `classes` there if its y may lack some. Weights learned in it stay.
+        """
+        if classes is not None and hasattr(self, "classes_") and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"classes={classes!r}; expected those of the first call, {self.classes_.tolist()}.")
+        if classes is not None:
+            self._named_classes = np.unique(classes)
+        try:
+            return self._partial_fit(X, y, lengths)
+        finally:
+            self.__dict__.pop("_named_classes", None)
+
+    def stream(self, *, online: RLS | LMS | None = None) -> ClassifierStream:
+        """The network running on, a frame or a chunk at a time; with `online` it learns on (docs/streams.md)."""
+        check_is_fitted(self)
+        return ClassifierStream(self, online)
+
     @property
     def _classes(self) -> int:
         return len(self.classes_)
@@ -126,7 +158,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                 raise ValueError(f"y has shape {labels.shape}; expected one label each, not a row of them.")
             try:
                 check_classification_targets(labels)
-                self.classes_ = np.unique(labels)
+                self.classes_ = getattr(self, "_named_classes", np.unique(labels))
             except TypeError:
                 kinds = sorted({type(label).__name__ for label in labels})
                 raise ValueError(f"y mixes labels of types {kinds}; use one type, for example strings.") from None
@@ -156,7 +188,15 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
             self._U, self.strength_ = softmax.refit(
                 self.reservoir_, train, task, s, held_out=held_out, spare=spare, rng=rng
             )
+            self._sums = None
         return s
+
+    def _decided(self, Y: Array) -> Array:
+        return np.asarray(self.classes_[Y.argmax(axis=1)])
+
+    def _likely(self, Y: Array) -> Array:
+        turn = softmax.probabilities if self.readout == "softmax" else nearest_distribution
+        return turn(Y.astype(np.float64))
 
     def decision_function(self, X: Any, *, lengths: Any = None) -> Any:
         """Readout outputs a class: logits, or the ridge readout's values; for two classes, their difference."""
@@ -168,14 +208,13 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
     def predict(self, X: Any, *, lengths: Any = None) -> Any:
         """The label of each step, or of each sequence, in the form X came in."""
         given, outputs = self._outputs(X, lengths)
-        return self._answer(given, [self.classes_[Y.argmax(axis=1)] for Y in outputs])
+        return self._answer(given, [self._decided(Y) for Y in outputs])
 
     def predict_proba(self, X: Any, *, lengths: Any = None) -> Any:
         """Probabilities a class. Calibrated with readout="softmax"; a ridge readout's values are moved to the
         nearest point that is a distribution."""
         given, outputs = self._outputs(X, lengths)
-        turn = softmax.probabilities if self.readout == "softmax" else nearest_distribution
-        return self._answer(given, [turn(Y.astype(np.float64)) for Y in outputs])
+        return self._answer(given, [self._likely(Y) for Y in outputs])
 
     def predict_log_proba(self, X: Any, *, lengths: Any = None) -> Any:
         P = self.predict_proba(X, lengths=lengths)
@@ -247,6 +286,18 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         ESNClassifier."""
         return self._fit(X, y, lengths, validation, callback, checkpoint)
 
+    def partial_fit(self, X: Any, y: Any, *, lengths: Any = None) -> Self:
+        """Adds sequences to what the readout was fitted on: the same U as from all of them at once.
+
+        The first call is a fit. Weights learned in it stay, and so does the scale of the targets.
+        """
+        return self._partial_fit(X, y, lengths)
+
+    def stream(self, *, online: RLS | LMS | None = None) -> EstimatorStream:
+        """The network running on, a frame or a chunk at a time; with `online` it learns on (docs/streams.md)."""
+        check_is_fitted(self)
+        return EstimatorStream(self, online)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -278,6 +329,10 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         scaled = [(np.reshape(e, shape).astype(np.float64) - self.target_mean_) / self.target_scale_ for e in entries]
         return scaled if self.per_step_ else [e[0] for e in scaled]
 
+    def _decided(self, Y: Array) -> Array:
+        values = Y.astype(np.float64) * self.target_scale_ + self.target_mean_
+        return np.asarray(values[:, 0] if self._one_value else values)
+
     def _loss(self, Y: Array, T: Array) -> float:
         return float(((Y - T) ** 2).sum() / T.shape[1])
 
@@ -287,10 +342,7 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
     def predict(self, X: Any, *, lengths: Any = None) -> Any:
         """Values of each step, or of each sequence, in the form X came in."""
         given, outputs = self._outputs(X, lengths)
-        values = [Y.astype(np.float64) * self.target_scale_ + self.target_mean_ for Y in outputs]
-        if self._one_value:
-            values = [v[:, 0] for v in values]
-        return self._answer(given, values)
+        return self._answer(given, [self._decided(Y) for Y in outputs])
 
     def score(self, X: Any, y: Any, *, lengths: Any = None) -> float:
         """R² over all steps (or sequences), averaged over outputs."""
@@ -300,9 +352,9 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
 
 
 def nearest_distribution(Y: Array) -> Array:
-    """Each row moved to the nearest point of the simplex (it keeps the order of the classes)."""
+    """Each row moved to the nearest point of the simplex (it keeps the order of the classes): all classes lowered
+    by one amount and cut off at 0. Keeping the k largest that amount is (their sum - 1) / k; the largest is right."""
     ranked = -np.sort(-Y, axis=1)
-    excess = (np.cumsum(ranked, axis=1) - 1) / np.arange(1, Y.shape[1] + 1)
-    last = (ranked > excess).sum(axis=1) - 1
-    P = np.maximum(Y - excess[np.arange(len(Y)), last][:, None], 0)
+    excess = (ranked.cumsum(axis=1) - 1) / np.arange(1, Y.shape[1] + 1)
+    P = np.maximum(Y - excess.max(axis=1, keepdims=True), 0)
     return np.asarray(P / P.sum(axis=1, keepdims=True))

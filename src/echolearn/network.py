@@ -35,6 +35,8 @@ TAIL_FROM = 50  # steps; a shorter sequence is not cut
 class EchoStateNetwork(BaseEstimator):
     """What both estimators share. Settings are only stored here; `fit` checks them."""
 
+    _sums: readout.Sums | None  # what the ridge readout was solved from
+
     def _more_checks(self, per_step: bool) -> None:
         """Settings that only make sense for some targets."""
         if not per_step and self.feedback:
@@ -106,12 +108,46 @@ class EchoStateNetwork(BaseEstimator):
 
     def _held_out_given(self, validation: tuple[Any, Any]) -> Data:
         X, y = validation
-        given = open_sequences(X, None, self.n_features_in_)
+        return self._more_data(open_sequences(X, None, self.n_features_in_), y, "validation")
+
+    def _more_data(self, given: Given, y: Any, name: str) -> Data:
+        """Data of the kind that was fitted."""
         check_long_enough(given, self.washout)
         entries, per_step = open_targets(y, given)
         if per_step != self.per_step_:
-            raise ValueError("validation: its y must be of the same kind as y (an entry a step, or one a sequence).")
+            raise ValueError(f"{name}: its y must be of the same kind as y (an entry a step, or one a sequence).")
         return Data(given.X, self._encode(entries, fitting=False), self._classes, per_step, np.dtype(self.dtype))
+
+    def _partial_fit(self, X: Any, y: Any, lengths: Any) -> Self:
+        """The sums with those of more sequences, and U from them; the first call is a fit."""
+        if not self.__sklearn_is_fitted__():
+            return self._fit(X, y, lengths, None, None, None)
+        before = self._known_sums()
+        data = self._more_data(self._open(X, lengths, fitting=False), y, "partial_fit")
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            s = passes.collect(self.reservoir_, data, self._task.readout_view())
+            s += before
+            ridge = self.ridge
+            if not isinstance(ridge, Real):
+                ridge, _ = readout.choose_ridge(s, self._ridge_path(s), intercept=True)
+            self._U, self._sums, self.ridge_ = readout.solve(s, float(ridge), intercept=True), s, float(ridge)
+        return self
+
+    def _known_sums(self) -> readout.Sums:
+        if self._sums is None:
+            raise ValueError(
+                "this model was saved without the sums of its fit, so nothing can be added to them. Save it with "
+                "save(path, sums=True) to go on with partial_fit, or fit anew."
+            )
+        return self._sums
+
+    def _penalised_gram(self) -> Array | None:
+        """G + ridge I (the intercept goes free), or None without the sums."""
+        if self._sums is None:
+            return None
+        A = self._sums.G.copy()
+        A.flat[: -1 : len(A) + 1] += self.ridge_
+        return A
 
     def _checkpoint(self, folder: Path, data: Data, held_out: Data | None) -> Checkpoint:
         """Settings that do not touch the result may differ between the fits that share a checkpoint."""
@@ -223,6 +259,7 @@ class EchoStateNetwork(BaseEstimator):
         if spare is not None and held is not None:
             s += held
         self._U = readout.solve(s, self.ridge_, intercept=True)
+        self._sums = s
         return s
 
     def _error(self, reservoir: Reservoir, U: Array, data: Data, task: passes.Task) -> float:
@@ -308,12 +345,17 @@ class EchoStateNetwork(BaseEstimator):
     def intercept_(self) -> Array:
         return np.asarray(self._U[-1])
 
-    def save(self, path: Any) -> None:
-        """One safetensors file: weights, settings, classes, version, checksum. `echolearn.load` reads it."""
+    def save(self, path: Any, *, sums: bool = False) -> None:
+        """One safetensors file: weights, settings, classes, version, checksum. `echolearn.load` reads it.
+
+        sums: also G and Q, from which `partial_fit` and RLS go on (as many numbers as W_rec would have if dense).
+        """
         from echolearn import storage
 
         check_is_fitted(self)
-        storage.save(self, path)
+        if sums:
+            self._known_sums()
+        storage.save(self, path, sums=sums)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_U")

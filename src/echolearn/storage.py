@@ -20,6 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 from scipy import sparse
 
+from echolearn.readout import Sums
 from echolearn.reservoir import Reservoir
 
 Array = NDArray[Any]
@@ -29,6 +30,7 @@ FORMAT_VERSION = 1
 TENSORS = {
     "W": 2, "W_rec.data": 1, "W_rec.indices": 1, "W_rec.indptr": 1, "leak": 1, "bias": 1, "W_fb": 2,
     "initial_state": 1, "U": 2, "classes": 1, "target_mean": 1, "target_scale": 1,
+    "G": 2, "Q": 2,
 }  # fmt: skip
 
 
@@ -36,10 +38,15 @@ class ModelFileError(ValueError):
     """The file is not a whole, unchanged echolearn model."""
 
 
-def save(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator to `path`, atomically."""
+def save(estimator: Any, path: str | os.PathLike[str], *, sums: bool = False) -> None:
+    """Write a fitted estimator to `path`, atomically; `sums`: with G and Q, to add sequences later."""
     tensors = {name: value for name, value in _tensors(estimator).items() if value is not None}
-    write_tensors(Path(path), tensors, _facts(estimator, tensors), FORMAT)
+    facts = _facts(estimator, tensors)
+    if sums:
+        s = estimator._sums
+        tensors |= {"G": s.G, "Q": s.Q}
+        facts |= {"tt": s.tt, "n": s.n}
+    write_tensors(Path(path), tensors, facts, FORMAT)
 
 
 def write_tensors(path: Path, tensors: dict[str, Array], facts: dict[str, Any], kind: str) -> None:
@@ -244,4 +251,5 @@ def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
     if tensors["U"].shape != (rows, outputs) or W.shape[0] != facts["features"]:
         raise ValueError(f"U has shape {tensors['U'].shape}; expected {(rows, outputs)}")
     estimator._U = tensors["U"]
+    estimator._sums = Sums(tensors["G"], tensors["Q"], facts["tt"], facts["n"]) if "G" in tensors else None
     return estimator
