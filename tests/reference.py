@@ -161,3 +161,11 @@ def network(rng, *, activation=None, N=None, n_in=None, n_out=2, feedback=False,
         "W_fb": rng.normal(size=(N, n_out)) if feedback else None,
         "leak": rng.uniform(0.1, 1, N) if leak else np.ones(N),
     }
+
+
+def weighted_ridge(Phi, T, weights, A, U_0):
+    """argmin_U Σ_k weights_k ||U'phi_k - t_k||² + tr (U - U_0)' A (U - U_0), frames as rows."""
+    G, Q = A.copy(), A @ U_0
+    for phi, t, w in zip(Phi, T, weights, strict=True):
+        G, Q = G + w * np.outer(phi, phi), Q + w * np.outer(phi, t)
+    return np.linalg.solve(G, Q)

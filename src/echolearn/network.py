@@ -136,8 +136,8 @@ class EchoStateNetwork(BaseEstimator):
     def _known_sums(self) -> readout.Sums:
         if self._sums is None:
             raise ValueError(
-                "this model was saved without the sums of its fit, so nothing can be added to them. Save it with "
-                "save(path, sums=True) to go on with partial_fit, or fit anew."
+                "this model has no sums of its fit to add to: it was saved without them, or its readout is a softmax. "
+                "Fit it anew with a ridge readout, and save it with save(path, sums=True) to go on later."
             )
         return self._sums
 
