@@ -1,5 +1,7 @@
 """partial_fit: sequences added to the sums, the same U as from all of them at once."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,7 +23,7 @@ def test_any_cut_of_the_sequences_gives_the_readout_of_all(cuts, direct, washout
     at_once = ESNRegressor(**how).fit(X, VALUES)
     esn = ESNRegressor(**how)
     edges = [0, *sorted(cuts), 8]
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in pairwise(edges):
         esn.partial_fit(X[start:stop], VALUES[start:stop])
     for a, b in zip(esn.predict(X), at_once.predict(X), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)

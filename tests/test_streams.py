@@ -300,8 +300,7 @@ def test_a_readout_that_diverges_stops_before_it_is_spoiled():
     r = Reservoir(W=np.ones((1, 2)), W_rec=np.eye(2), activation="identity")
     stream = Stream.untrained(r, 1, online=RLS(forgetting=1e-200, ridge=1.0))
     with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="has diverged; nothing was learned"):
-        for _ in range(50):
-            stream.learn([1.0], 1.0)
+        stream.learn(np.ones((50, 1)), np.ones(50))
     assert np.isfinite(stream.readout_weights).all()
 
 

@@ -14,9 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from echolearn import passes, readout, settings, training
-from echolearn.checkpoints import Checkpoint, fingerprint
+from echolearn.checkpoints import Checkpoint, fingerprint, matrix_fingerprint
 from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
+from echolearn.plasticity import intrinsic_plasticity
 from echolearn.progress import Progress
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data, groups, pack, unpack
@@ -159,6 +160,8 @@ class EchoStateNetwork(BaseEstimator):
         about = {k: v for k, v in self.get_params(deep=False).items() if k != "verbose"}
         if self.initial_state is not None:
             about["initial_state"] = np.asarray(self.initial_state).tolist()
+        if not isinstance(self.topology, str):
+            about["topology"] = matrix_fingerprint(self.topology)
         about |= {"data": fingerprint(data), "held_out": None if held_out is None else fingerprint(held_out)}
         return Checkpoint(folder, {"estimator": type(self).__name__, **about})
 
@@ -202,6 +205,7 @@ class EchoStateNetwork(BaseEstimator):
             self.hidden_units,
             spectral_radius=self.spectral_radius,
             connections=self.connections,
+            topology=self.topology,
             input_scaling=self.input_scaling,
             bias_scaling=self.bias_scaling,
             feedback_scaling=self.feedback_scaling,
@@ -211,6 +215,8 @@ class EchoStateNetwork(BaseEstimator):
             initial_state=self.initial_state,
             random_state=rng_weights,
         )
+        if self.plasticity is not None:
+            self.reservoir_ = intrinsic_plasticity(self.reservoir_, train.X, spread=self.plasticity)
         self.history_ = training.History()
         epochs = self._epochs(len(train.X))
         if self.learn == "none" or epochs == 0:

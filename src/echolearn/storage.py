@@ -30,7 +30,7 @@ FORMAT_VERSION = 1
 TENSORS = {
     "W": 2, "W_rec.data": 1, "W_rec.indices": 1, "W_rec.indptr": 1, "leak": 1, "bias": 1, "W_fb": 2,
     "initial_state": 1, "U": 2, "classes": 1, "target_mean": 1, "target_scale": 1,
-    "G": 2, "Q": 2,
+    "G": 2, "Q": 2, "topology": 2, "topology.data": 1, "topology.indices": 1, "topology.indptr": 1,
 }  # fmt: skip
 
 
@@ -105,7 +105,34 @@ def _tensors(estimator: Any) -> dict[str, Array | None]:
         "classes": classes if classes is not None and classes.dtype.kind in "iufb" else None,
         "target_mean": getattr(estimator, "target_mean_", None),
         "target_scale": getattr(estimator, "target_scale_", None),
+        **_topology_tensors(estimator.topology),
     }
+
+
+def _topology_tensors(topology: Any) -> dict[str, Array]:
+    """A given matrix, sparse if it is."""
+    if isinstance(topology, str):
+        return {}
+    if not sparse.issparse(topology):
+        return {"topology": topology}
+    S = sparse.csr_array(topology)
+    return {
+        "topology.data": S.data,
+        "topology.indices": S.indices.astype(np.int64),
+        "topology.indptr": S.indptr.astype(np.int64),
+    }
+
+
+def _topology(tensors: dict[str, Array], name: str | None) -> Any:
+    if name is not None:
+        return name
+    if "topology" in tensors:
+        return tensors["topology"]
+    parts = (tensors["topology.data"], tensors["topology.indices"], tensors["topology.indptr"])
+    N = len(tensors["topology.indptr"]) - 1
+    S = sparse.csr_array(parts, shape=(N, N))
+    S.check_format(full_check=True)
+    return S
 
 
 def _plain(value: Array) -> Array:
@@ -119,6 +146,8 @@ def _facts(estimator: Any, tensors: dict[str, Array]) -> dict[str, Any]:
 
     settings = estimator.get_params(deep=False)
     settings["initial_state"] = None  # it is a tensor
+    if not isinstance(settings["topology"], str):
+        settings["topology"] = None  # and so is this
     if isinstance(settings["random_state"], np.random.Generator):
         settings["random_state"] = None  # it has moved on since, and cannot be told again
     facts = {
@@ -219,6 +248,7 @@ def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
     kinds = {"ESNClassifier": estimators.ESNClassifier, "ESNRegressor": estimators.ESNRegressor}
     settings = {name: _from_json(value) for name, value in facts["settings"].items()}
     settings["initial_state"] = tensors.get("initial_state")
+    settings["topology"] = _topology(tensors, settings.get("topology", "random"))
     estimator = kinds[facts["estimator"]](**settings)
     W = tensors["W"]
     recurrent = (tensors["W_rec.data"], tensors["W_rec.indices"], tensors["W_rec.indptr"])
