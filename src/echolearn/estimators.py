@@ -358,7 +358,8 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
 def nearest_distribution(Y: Array) -> Array:
     """Each row moved to the nearest point of the simplex (it keeps the order of the classes): all classes lowered
     by one amount and cut off at 0. Keeping the k largest that amount is (their sum - 1) / k; the largest is right."""
-    ranked = -np.sort(-Y, axis=1)
+    ranked = np.sort(Y, axis=1)[:, ::-1]
     excess = (ranked.cumsum(axis=1) - 1) / np.arange(1, Y.shape[1] + 1)
     P = np.maximum(Y - excess.max(axis=1, keepdims=True), 0)
-    return np.asarray(P / P.sum(axis=1, keepdims=True))
+    P /= P.sum(axis=1, keepdims=True)
+    return np.asarray(P)

@@ -11,10 +11,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy import linalg
 
 Array = NDArray[Any]
+
+
+@njit(nogil=True, cache=True)
+def _downdate(P: Any, half: Any, scale: float) -> None:
+    """P = (P - half half') scale, in one pass over P; it stays symmetric to the bit."""
+    for i in range(P.shape[0]):
+        for j in range(P.shape[1]):
+            P[i, j] = (P[i, j] - half[i] * half[j]) * scale
 
 
 @dataclass(frozen=True)
@@ -54,11 +63,11 @@ class RLS:
         return np.asarray(0.5 * (P + P.T))
 
     def step(self, P: Array, U: Array, phi: Array, E: Array) -> tuple[Array, Array]:
-        """g = P phi,  d = forgetting + phi'g,  U - g E'/d,  (P - g g'/d) / forgetting."""
+        """g = P phi,  d = forgetting + phi'g,  U - g E'/d,  (P - g g'/d) / forgetting, in place of P."""
         g = P @ phi
         d = self.forgetting + phi @ g
-        half = g / np.sqrt(d)  # on both sides, P stays symmetric to the bit
-        return (P - np.multiply.outer(half, half)) / self.forgetting, U - np.multiply.outer(g / d, E)
+        _downdate(P, g / np.sqrt(d), 1 / self.forgetting)
+        return P, U - np.multiply.outer(g / d, E)
 
 
 @dataclass(frozen=True)

@@ -200,10 +200,8 @@ class Stream:
             )
         frames, one = self._frames(X)
         T = self._targets([y] if one else y)
-        if T.shape != (len(frames), self._U.shape[1]) or not np.isfinite(T).all():
-            raise ValueError(
-                f"y has shape {T.shape}; expected {(len(frames), self._U.shape[1])}, a finite target a frame."
-            )
+        if len(T) != len(frames):
+            raise ValueError(f"y has {len(T)} entries for {len(frames)} frames; expected a target a frame.")
         Y = np.empty((len(frames), self._U.shape[1]), self._dtype)
         for t, x in enumerate(frames):
             Y[t] = self._run(x[None])[0]
@@ -266,7 +264,13 @@ class Stream:
         return Y[0] if one else Y
 
     def _targets(self, y: Any) -> Array:
-        return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        """y as rows of n_out numbers."""
+        T = np.asarray(y, dtype=np.float64)
+        T = T[:, None] if T.ndim == 1 else T
+        n_out = self._U.shape[1]
+        if T.ndim != 2 or T.shape[1] != n_out or not np.isfinite(T).all():
+            raise ValueError(f"y has shape {np.shape(y)}; expected {n_out} finite numbers a frame.")
+        return T
 
 
 class EstimatorStream(Stream):
@@ -294,8 +298,7 @@ class EstimatorStream(Stream):
         return answers[0] if one else answers
 
     def _targets(self, y: Any) -> Array:
-        T = self._esn._encode([np.asarray(y)] if self._esn.per_step_ else y, fitting=False)[0]
-        return np.asarray(T)
+        return np.asarray((super()._targets(y) - self._esn.target_mean_) / self._esn.target_scale_)
 
 
 class ClassifierStream(EstimatorStream):
@@ -308,5 +311,9 @@ class ClassifierStream(EstimatorStream):
         return P[0] if one else P
 
     def _targets(self, y: Any) -> Array:
-        numbers = super()._targets(y)
-        return one_hot(numbers.ravel(), self._U.shape[1], np.float64)
+        labels = np.asarray(y).ravel().tolist()
+        known = {label: k for k, label in enumerate(self._esn.classes_.tolist())}
+        unknown = [label for label in labels if label not in known]
+        if unknown:
+            raise ValueError(f"y holds labels that were not there when fitting: {unknown[:5]}.")
+        return one_hot(np.array([known[label] for label in labels], int), len(known), np.float64)
