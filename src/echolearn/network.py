@@ -37,6 +37,9 @@ class EchoStateNetwork(BaseEstimator):
     """What both estimators share. Settings are only stored here; `fit` checks them."""
 
     _sums: readout.Sums | None  # what the ridge readout was solved from
+    # for estimators that have no such settings
+    topology: Any = "random"
+    plasticity: float | None = None
 
     def _more_checks(self, per_step: bool) -> None:
         """Settings that only make sense for some targets."""

@@ -123,9 +123,7 @@ def _topology_tensors(topology: Any) -> dict[str, Array]:
     }
 
 
-def _topology(tensors: dict[str, Array], name: str | None) -> Any:
-    if name is not None:
-        return name
+def _given_topology(tensors: dict[str, Array]) -> Any:
     if "topology" in tensors:
         return tensors["topology"]
     parts = (tensors["topology.data"], tensors["topology.indices"], tensors["topology.indptr"])
@@ -146,7 +144,7 @@ def _facts(estimator: Any, tensors: dict[str, Array]) -> dict[str, Any]:
 
     settings = estimator.get_params(deep=False)
     settings["initial_state"] = None  # it is a tensor
-    if not isinstance(settings["topology"], str):
+    if not isinstance(estimator.topology, str):
         settings["topology"] = None  # and so is this
     if isinstance(settings["random_state"], np.random.Generator):
         settings["random_state"] = None  # it has moved on since, and cannot be told again
@@ -248,7 +246,8 @@ def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
     kinds = {"ESNClassifier": estimators.ESNClassifier, "ESNRegressor": estimators.ESNRegressor}
     settings = {name: _from_json(value) for name, value in facts["settings"].items()}
     settings["initial_state"] = tensors.get("initial_state")
-    settings["topology"] = _topology(tensors, settings.get("topology", "random"))
+    if settings.get("topology", "") is None:
+        settings["topology"] = _given_topology(tensors)
     estimator = kinds[facts["estimator"]](**settings)
     W = tensors["W"]
     recurrent = (tensors["W_rec.data"], tensors["W_rec.indices"], tensors["W_rec.indptr"])

@@ -1,0 +1,82 @@
+"""
+A stream that learns on
+=======================
+
+A receiver hears symbols (-3, -1, 1, 3) through a channel that smears them over ten steps, bends them and adds noise (the
+equaliser of Jaeger and Haas, Science 304, 2004), and has to tell which symbol was sent two steps ago. An ESN is fitted
+on recorded signals and then runs as a stream, one frame at a time. Half way the channel changes. A stream that stays
+as fitted is lost from there on; one whose readout learns on, by recursive least squares, finds its way back.
+
+    python examples/plot_streaming.py [picture.png]
+"""
+
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from echolearn import ESNClassifier
+from echolearn.online import LMS, RLS
+
+SMEAR = {2: 0.08, 1: -0.12, 0: 1.0, -1: 0.18, -2: -0.1, -3: 0.09, -4: -0.05, -5: 0.04, -6: 0.03, -7: 0.01}
+rng = np.random.default_rng(0)
+
+
+def channel(symbols, echo=0.0):
+    """What is received: the symbols smeared, with one more echo, bent, and with noise."""
+    q = sum(weight * np.roll(symbols, -shift) for shift, weight in SMEAR.items()) + echo * np.roll(symbols, 3)
+    u = q + 0.036 * q**2 - 0.011 * q**3 + 0.05 * rng.standard_normal(len(q))
+    return u[:, None] / 3
+
+
+def sent(steps):
+    return rng.choice([-3, -1, 1, 3], steps)
+
+
+symbols = [sent(300) for _ in range(30)]
+esn = ESNClassifier(80, readout="ridge", input_scaling=0.5, leak=1.0, learn_leak=False, epochs=15)
+esn.fit([channel(d) for d in symbols], [np.roll(d, 2) for d in symbols])
+
+half = 3000
+d = sent(2 * half)
+X = np.concatenate([channel(d[:half]), channel(d[half:], echo=0.45)])
+y = np.roll(d, 2)
+
+streams = {
+    "as fitted": esn.stream(),
+    "LMS": esn.stream(online=LMS(0.05)),
+    "RLS": esn.stream(online=RLS(forgetting=0.998, ridge=1.0)),
+}
+answers = {name: np.empty(len(X), int) for name in streams}
+for t in range(len(X)):  # one frame at a time, as it comes in
+    for name, stream in streams.items():
+        answers[name][t] = stream.predict(X[t]) if name == "as fitted" else stream.learn(X[t], y[t])
+
+figure, (top, middle, low) = plt.subplots(3, 1, figsize=(9, 8), layout="constrained", height_ratios=(1, 1.5, 1))
+colours = {"as fitted": "#8a8a8a", "LMS": "#d9762b", "RLS": "#2a6fb0"}
+top.plot(X[:, 0], ",", color="#444444", alpha=0.8)
+top.set(ylabel="received", xlim=(0, len(X)), title="A channel changes half way")
+for name, answer in answers.items():
+    wrong = np.convolve(answer != y, np.ones(200) / 200, mode="valid")
+    middle.semilogy(np.arange(len(wrong)) + 200, np.maximum(wrong, 1e-3), color=colours[name], lw=1.8, label=name)
+middle.set(ylabel="symbols wrong, last 200 frames", xlim=(0, len(X)), ylim=(2e-3, 1), xlabel="frame")
+middle.legend(frameon=False, loc="upper left")
+for axes in (top, middle):
+    axes.axvline(half, color="#b03030", lw=1, ls="--")
+last = slice(len(X) - 60, len(X))
+frames = np.arange(len(X))[last]
+low.step(frames, y[last], where="mid", color="#bbbbbb", lw=5, label="sent")
+low.step(frames, answers["RLS"][last], where="mid", color=colours["RLS"], lw=1.5, label="told by RLS")
+low.plot(frames, answers["as fitted"][last], "x", ms=5, color="#555555", label="as fitted")
+low.set(yticks=(-3, -1, 1, 3), xlabel="frame", ylabel="symbol", xlim=(frames[0], frames[-1]))
+low.legend(frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.3))
+for axes in (top, middle, low):
+    axes.spines[["top", "right"]].set_visible(False)
+
+late = slice(len(X) - 1000, len(X))
+for name, answer in answers.items():
+    print(f"{name:>9}: {np.mean(answer[late] != y[late]):.1%} of the last 1000 symbols wrong")
+if len(sys.argv) > 1:
+    figure.savefig(sys.argv[1], dpi=110)
+else:
+    plt.show()
