@@ -2,7 +2,7 @@
 Learning the recurrent matrix, and watching its eigenvalues move
 ================================================================
 
-A reservoir of 40 tanh units hears noise and has to say what it heard 12 steps ago. As it was drawn, most of that is
+A reservoir of 40 tanh units hears noise and has to say what it heard 20 steps ago. As it was drawn, most of that is
 lost: its eigenvalues lie somewhere in a disc, and each of them forgets. `loss_and_gradients` gives the exact derivative
 of the error by W and W_rec through the closed-form readout, and a plain loop of Adam steps follows it. The
 eigenvalues move out and line up along a circle, evenly turned: the network is becoming a delay line.
@@ -20,7 +20,7 @@ from echolearn.diagnostics import memory_capacity
 from echolearn.gradients import loss_and_gradients
 from echolearn.updates import Adam
 
-DELAY, STEPS, EVERY = 12, 400, 8
+DELAY, STEPS, EVERY = 20, 400, 8
 rng = np.random.default_rng(0)
 X = [rng.uniform(-0.5, 0.5, (120, 1)) for _ in range(10)]
 T = [np.roll(x, DELAY, axis=0) for x in X]
@@ -32,7 +32,7 @@ losses, spectra = [], []
 for step in range(STEPS + 1):
     if step % EVERY == 0:
         spectra.append(np.linalg.eigvals(reservoir.W_rec.toarray()))
-    g = loss_and_gradients(reservoir, X, T, ridge=1e-4, washout=DELAY)
+    g = loss_and_gradients(reservoir, X, T, ridge=1e-3, washout=DELAY)
     losses.append(g.loss / variance)
     gradients = {"W": g.dE_dW, "W_rec": g.dE_dW_rec.data}
     weights, optimiser = optimiser.step(weights, gradients, 0.01 * (1 - step / (STEPS + 1)))
@@ -52,11 +52,11 @@ curve.semilogy(losses, color="#2a6fb0", lw=2)
 curve.set(xlabel="step", ylabel="share of the variance missed")
 curve.set_title(f"recalling the input {DELAY} steps ago", fontsize=10)
 for r, colour, name in ((drawn, "#c0392b", "drawn"), (reservoir, "#2a6fb0", "learned")):
-    found = memory_capacity(r, delays=30)
+    found = memory_capacity(r, delays=40)
     memory.plot(found.by_delay, color=colour, lw=2, label=f"{name}: capacity {found.total:.1f}")
 memory.axvline(DELAY, color="#999999", lw=1, ls="--")
 memory.set(xlabel="delay in steps", ylabel="$r^2$ of the recalled input", ylim=(0, 1.03))
-memory.legend(frameon=False, fontsize=9)
+memory.legend(frameon=False, fontsize=9, loc="upper right", bbox_to_anchor=(1.0, 0.9))
 for axes in (plane, curve, memory):
     axes.spines[["top", "right"]].set_visible(False)
 
