@@ -2,8 +2,8 @@
 A stream that learns on
 =======================
 
-A receiver hears symbols (-3, -1, 1, 3) through a channel that smears them over ten steps, bends them and adds noise (the
-equaliser of Jaeger and Haas, Science 304, 2004), and has to tell which symbol was sent two steps ago. An ESN is fitted
+A receiver hears symbols (-3, -1, 1, 3) through a channel that smears them over ten steps, bends them and adds noise
+(that of Jaeger and Haas, Science 304, 2004), and has to tell which symbol was sent two steps ago. An ESN is fitted
 on recorded signals and then runs as a stream, one frame at a time. Half way the channel changes. A stream that stays
 as fitted is lost from there on; one whose readout learns on, by recursive least squares, finds its way back.
 

@@ -46,17 +46,12 @@ def linearised(reservoir: Reservoir, X: ArrayLike | None = None) -> Linearised:
     """The reservoir around its operating point: the mean of A over the frames of X (steps, n_in), or without X the
     reservoir at rest (h = 0, x = 0)."""
     if X is None:
-        quiet = replace(reservoir, W_fb=None, initial_state=None, W_rec=sparse.csr_array(reservoir.W_rec.shape))
-        X, reservoir = np.zeros((1, reservoir.n_in)), replace(reservoir, W_fb=None)
-        slopes = slope(reservoir.activation, _driven(quiet, X).F)
+        F = _driven(replace(reservoir, W_fb=None, initial_state=None), np.zeros((1, reservoir.n_in))).F
     else:
-        slopes = slope(reservoir.activation, _driven(reservoir, X).F)
-    return Linearised(_step_matrix(reservoir, slopes.mean(axis=0)))
-
-
-def _step_matrix(reservoir: Reservoir, slopes: Array) -> Any:
-    a = reservoir.leak
-    return sparse.csr_array(sparse.diags_array(1 - a) + sparse.diags_array(a * slopes) @ reservoir.W_rec)
+        F = _driven(reservoir, X).F
+    a, mean_slope = reservoir.leak, slope(reservoir.activation, F).mean(axis=0)
+    A = sparse.diags_array(1 - a) + sparse.diags_array(a * mean_slope) @ reservoir.W_rec
+    return Linearised(sparse.csr_array(A))
 
 
 def slope(activation: str, F: Array) -> Array:

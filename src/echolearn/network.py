@@ -18,7 +18,7 @@ from echolearn.checkpoints import Checkpoint, fingerprint, matrix_fingerprint
 from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
 from echolearn.plasticity import intrinsic_plasticity
-from echolearn.progress import Progress
+from echolearn.progress import Progress, say
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data, groups, pack, unpack
 from echolearn.states import free_run, run
@@ -219,6 +219,7 @@ class EchoStateNetwork(BaseEstimator):
             random_state=rng_weights,
         )
         if self.plasticity is not None:
+            say(self.verbose, "intrinsic plasticity: ten passes over the frames ...")
             self.reservoir_ = intrinsic_plasticity(self.reservoir_, train.X, spread=self.plasticity)
         self.history_ = training.History()
         epochs = self._epochs(len(train.X))

@@ -279,6 +279,8 @@ def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
     outputs = len(estimator.classes_) if facts["estimator"] == "ESNClassifier" else len(estimator.target_mean_)
     if tensors["U"].shape != (rows, outputs) or W.shape[0] != facts["features"]:
         raise ValueError(f"U has shape {tensors['U'].shape}; expected {(rows, outputs)}")
+    if "G" in tensors and (tensors["G"].shape != (rows, rows) or tensors["Q"].shape != (rows, outputs)):
+        raise ValueError(f"G has shape {tensors['G'].shape}; expected {(rows, rows)}")
     estimator._U = tensors["U"]
     estimator._sums = Sums(tensors["G"], tensors["Q"], facts["tt"], facts["n"]) if "G" in tensors else None
     return estimator

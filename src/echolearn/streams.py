@@ -96,7 +96,8 @@ class Stream:
     readout's outputs; a reservoir with W_fb hears the outputs of the step before.
 
     pooling: None, or how frames make one answer ("mean", "last"): then each answer is for the sequence so far.
-    softmax: outputs are fed back, and learned by, as probabilities. online: RLS or LMS, for `learn`.
+    softmax: outputs are fed back, and learned by, as probabilities. online: RLS or LMS, for `learn`; A (M, M): what
+    RLS goes on from.
     """
 
     def __init__(
