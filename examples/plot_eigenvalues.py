@@ -51,17 +51,21 @@ plane.set_title("eigenvalues of W_rec: drawn (red rings), learning (light to dar
 curve.semilogy(losses, color="#2a6fb0", lw=2)
 curve.set(xlabel="step", ylabel="share of the variance missed")
 curve.set_title(f"recalling the input {DELAY} steps ago", fontsize=10)
-for r, colour, name in ((drawn, "#c0392b", "drawn"), (reservoir, "#2a6fb0", "learned")):
+capacity = {}
+for name, r, colour in (("drawn", drawn, "#c0392b"), ("learned", reservoir, "#2a6fb0")):
     found = memory_capacity(r, delays=40)
-    memory.plot(found.by_delay, color=colour, lw=2, label=f"{name}: capacity {found.total:.1f}")
+    capacity[name] = found.total
+    memory.plot(found.by_delay, color=colour, lw=2)
+memory.set_title(
+    f"memory: {capacity['drawn']:.1f} steps drawn (red), {capacity['learned']:.1f} learned (blue)", fontsize=10
+)
 memory.axvline(DELAY, color="#999999", lw=1, ls="--")
 memory.set(xlabel="delay in steps", ylabel="$r^2$ of the recalled input", ylim=(0, 1.03))
-memory.legend(frameon=False, fontsize=9, loc="upper right", bbox_to_anchor=(1.0, 0.9))
 for axes in (plane, curve, memory):
     axes.spines[["top", "right"]].set_visible(False)
 
 print(f"missed: {losses[0]:.1%} as drawn, {losses[-1]:.1%} learned")
 if len(sys.argv) > 1:
-    figure.savefig(sys.argv[1], dpi=110)
+    figure.savefig(sys.argv[1], dpi=80)
 else:
     plt.show()

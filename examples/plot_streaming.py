@@ -77,6 +77,6 @@ late = slice(len(X) - 1000, len(X))
 for name, answer in answers.items():
     print(f"{name:>9}: {np.mean(answer[late] != y[late]):.1%} of the last 1000 symbols wrong")
 if len(sys.argv) > 1:
-    figure.savefig(sys.argv[1], dpi=110)
+    figure.savefig(sys.argv[1], dpi=80)
 else:
     plt.show()
