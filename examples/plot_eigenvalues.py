@@ -56,9 +56,7 @@ for name, r, colour in (("drawn", drawn, "#c0392b"), ("learned", reservoir, "#2a
     found = memory_capacity(r, delays=40)
     capacity[name] = found.total
     memory.plot(found.by_delay, color=colour, lw=2)
-memory.set_title(
-    f"memory: {capacity['drawn']:.1f} steps drawn (red), {capacity['learned']:.1f} learned (blue)", fontsize=10
-)
+memory.set_title(f"memory capacity {capacity['drawn']:.1f} drawn, {capacity['learned']:.1f} learned", fontsize=10)
 memory.axvline(DELAY, color="#999999", lw=1, ls="--")
 memory.set(xlabel="delay in steps", ylabel="$r^2$ of the recalled input", ylim=(0, 1.03))
 for axes in (plane, curve, memory):
