@@ -45,10 +45,10 @@ for axes, look in zip(grid.flat, looks, strict=False):
     look.plot(axes)
 chaotic = Reservoir.random(1, 100, spectral_radius=4.0, leak=0.9, input_scaling=0.5, random_state=0)
 echo(chaotic, X).plot(grid[1, 2])
-grid[1, 2].set_title(f"the same with spectral radius 4: {grid[1, 2].get_title()}", fontsize=10)
+grid[1, 2].set_title(f"spectral radius 4: {grid[1, 2].get_title()}", fontsize=10)
 
 if len(sys.argv) > 2:
     figure.savefig(sys.argv[1], dpi=75)
-    second.savefig(sys.argv[2], dpi=75)
+    second.savefig(sys.argv[2], dpi=58)
 else:
     plt.show()

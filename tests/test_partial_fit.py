@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor, load
+from echolearn import ESNClassifier, ESNRegressor, load, storage
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
@@ -126,6 +126,15 @@ def test_saved_with_its_sums_a_model_goes_on(tmp_path):
         ):
             impossible()
     assert small.predict(X[0]).shape == VALUES[0].shape
+
+
+def test_misshapen_sums_are_refused(tmp_path):
+    ESNRegressor(**FIXED).fit(X, VALUES).save(tmp_path / "m", sums=True)
+    tensors, facts = storage.read_tensors(tmp_path / "m", storage.FORMAT)
+    facts.pop("sha256")
+    storage.write_tensors(tmp_path / "m", {**tensors, "G": tensors["G"][1:]}, facts, storage.FORMAT)
+    with pytest.raises(storage.ModelFileError, match=r"G has shape \(17, 18\); expected \(18, 18\)"):
+        load(tmp_path / "m")
 
 
 def test_a_softmax_model_has_no_sums_to_save(tmp_path):
