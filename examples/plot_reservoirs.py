@@ -47,8 +47,8 @@ chaotic = Reservoir.random(1, 100, spectral_radius=4.0, leak=0.9, input_scaling=
 echo(chaotic, X).plot(grid[1, 2])
 grid[1, 2].set_title(f"spectral radius 4: {grid[1, 2].get_title()}", fontsize=10)
 
-if len(sys.argv) > 2:
-    figure.savefig(sys.argv[1], dpi=75)
-    second.savefig(sys.argv[2], dpi=58)
+if len(sys.argv) > 1:
+    for page, path, dpi in zip((figure, second), sys.argv[1:], (75, 58), strict=False):
+        page.savefig(path, dpi=dpi)
 else:
     plt.show()

@@ -205,6 +205,9 @@ class Stream:
         T = self._targets([y] if one else y)
         if len(T) != len(frames):
             raise ValueError(f"y has {len(T)} entries for {len(frames)} frames; expected a target a frame.")
+        finite = np.isfinite(frames).all(axis=1)
+        if not finite.all():
+            raise _not_finite(int(finite.argmin()), len(frames))
         Y = np.empty((len(frames), self._U.shape[1]), self._dtype)
         for t, x in enumerate(frames):
             Y[t] = self._run(x[None])[0]
@@ -243,9 +246,7 @@ class Stream:
         Y = np.empty((len(X), len(self._y)), self._dtype)
         bad = _advance(X, *self._weights, self._h, self._y, self._z, Y)
         if bad >= 0:
-            raise ValueError(
-                f"frame {bad} of {len(X)} holds NaN or infinity; the stream has not moved. Fill the gap, or reset()."
-            )
+            raise _not_finite(bad, len(X))
         self.steps += len(X)
         return Y
 
@@ -274,6 +275,12 @@ class Stream:
         if T.ndim != 2 or T.shape[1] != n_out or not np.isfinite(T).all():
             raise ValueError(f"y has shape {np.shape(y)}; expected {n_out} finite numbers a frame.")
         return T
+
+
+def _not_finite(frame: int, frames: int) -> ValueError:
+    return ValueError(
+        f"frame {frame} of {frames} holds NaN or infinity; the stream has not moved. Fill the gap, or reset()."
+    )
 
 
 class EstimatorStream(Stream):
