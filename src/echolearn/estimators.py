@@ -171,7 +171,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         self.refinement_ = History()
         if self.readout == "softmax":
             task = self._task.readout_view()
-            say(self.verbose, "softmax readout: choosing its penalty ...")
+            say(self.verbose, "softmax readout ...")
             self._U, self.strength_ = softmax.refit(
                 self.reservoir_,
                 train,

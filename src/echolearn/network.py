@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from echolearn import passes, readout, settings, training, updates
+from echolearn import engine, passes, readout, settings, training, updates
 from echolearn.checkpoints import Checkpoint, fingerprint
 from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
@@ -168,6 +168,7 @@ class EchoStateNetwork(BaseEstimator):
             spectral_radius=self.spectral_radius,
             patience=max(5, epochs // 4) if self.patience == "auto" else self.patience,
             ridge=ridge,
+            piles=1 if engine.inside() else 2,
         )
 
     def _learn(

@@ -27,7 +27,7 @@ from echolearn.passes import Task
 from echolearn.readout import Sums, residual
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Batch, Data, dealt, shuffled
-from echolearn.training import FALL, PARTS, History, Plan, runs
+from echolearn.training import FALL, History, Plan, runs
 
 Array = NDArray[Any]
 
@@ -103,7 +103,7 @@ class Refiner:
         for i, which in enumerate(batches):
             fall = 1 - FALL * (number - 1 + i / len(batches)) / self.epochs
             reservoir, V = self.reservoir, self.V
-            piles = dealt(which, lengths, PARTS)
+            piles = dealt(which, lengths, self.plan.piles)
             met: Share = total(lambda pile: share(reservoir, self.task, V, self.data.batch(pile)), piles)  # noqa: B023
             self._update(met, fall)
             loss, n = loss + met.loss, n + met.n

@@ -26,7 +26,6 @@ from echolearn.states import run
 
 Array = NDArray[Any]
 
-PARTS = 2  # piles a mini-batch is dealt into, one a thread; each runs its sequences side by side
 FALL = 0.95  # of the step size, from the first mini-batch to the last
 TURNOVER = 1.8  # how often an epoch replaces the running sums (see `running`)
 BACKOFFS = 3  # how often a diverged epoch is tried again with a smaller step
@@ -54,6 +53,7 @@ class Plan:
     spectral_radius: float
     patience: int | None
     ridge: float
+    piles: int = 2  # that a mini-batch is dealt into, one a thread; each runs its sequences side by side
 
 
 class History(list[dict[str, float]]):
@@ -156,7 +156,9 @@ class Learner:
         squared, n, norms = 0.0, 0.0, {}
         for i, which in enumerate(batches):
             done = (number - 1 + i / len(batches)) / self.plan.epochs
-            result, count = self._mini_gradient(dealt(which, lengths, PARTS), lengths[which].sum() / lengths.sum())
+            result, count = self._mini_gradient(
+                dealt(which, lengths, self.plan.piles), lengths[which].sum() / lengths.sum()
+            )
             norms = self._update(result.gradients, self.step_size * (1 - FALL * done))
             squared, n = squared + result.squared, n + count
         return {"error": squared / n, **_named(norms)}
