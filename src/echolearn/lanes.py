@@ -1,4 +1,4 @@
-"""Sixteen sequences side by side: the three moves on tiles that the compiler does not make fast by itself.
+"""Sixteen sequences side by side: the four moves on tiles that the compiler does not make fast by itself.
 
 A tile (N, LANES) has a row for each unit and a column for each sequence. Written as loops, numba would have the rows
 checked for overlap at every term, and move single numbers between a tile and the frames (K, N). So these moves
@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 
 LANES = 16
 CHAINS = 4  # sums kept apart in a row, so that one need not wait for the other
+STEPS = 4  # tiles whose outer products are summed at once
 
 _INT = ir.IntType(64)
 _FUSE = ("contract",)  # a product and a sum may be one instruction
@@ -26,6 +27,13 @@ def add_product(indptr: Any, indices: Any, data: Any, h: Any, z: Any) -> None:
     """z += A h for a CSR matrix A and tiles h, z."""
     for i in range(z.shape[0]):
         _add_row(indices, data, indptr[i], indptr[i + 1], h, z, i)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def add_outer(indptr: Any, indices: Any, Z: Any, H: Any, out: Any) -> None:
+    """out += Σ_s Z_s H_s' at the places of a CSR pattern; Z, H (STEPS, N, LANES): tiles of some steps."""
+    for i in range(Z.shape[1]):
+        _add_dots(indices, indptr[i], indptr[i + 1], Z, H, i, Z.shape[1], out)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -82,6 +90,32 @@ def _add_row(context: Any, indices: Any, data: Any, start: Any, stop: Any, h: An
         return context.get_dummy_value()
 
     return types.void(indices, data, types.int64, types.int64, h, z, types.int64), generate
+
+
+@intrinsic
+def _add_dots(context: Any, indices: Any, start: Any, stop: Any, Z: Any, H: Any, i: Any, N: Any, out: Any) -> Any:
+    """out[p] += Σ_s <Z[s, i], H[s, indices[p]]> over start <= p < stop."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        indices, start, stop, Z, H, i, N, out = _opened(context, builder, signature, arguments)
+
+        def row(tiles: Any, s: int, i: Any) -> Any:
+            return _get(builder, tiles, _times(builder, builder.add(builder.mul(_INT(s), N), i), LANES))
+
+        mine = [row(Z, s, i) for s in range(STEPS)]
+        with cgutils.for_range_slice(builder, start, stop, _INT(1), intp=_INT) as (p, _):
+            j = builder.zext(builder.load(builder.gep(indices, [p])), _INT)
+            total = builder.fmul(mine[0], row(H, 0, j), flags=_FUSE)
+            for s in range(1, STEPS):
+                total = builder.fadd(total, builder.fmul(mine[s], row(H, s, j), flags=_FUSE), flags=_FUSE)
+            place = builder.gep(out, [p])
+            dot = _summed(builder, total)
+            if dot.type != out.type.pointee:
+                dot = builder.fpext(dot, out.type.pointee)
+            builder.store(builder.fadd(builder.load(place), dot), place)
+        return context.get_dummy_value()
+
+    return types.void(indices, types.int64, types.int64, Z, H, types.int64, types.int64, out), generate
 
 
 @intrinsic
@@ -173,3 +207,12 @@ def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
     for _ in range(LANES.bit_length() - 1):
         rows = [builder.shuffle_vector(rows[k], rows[k + half], turn) for k in range(half) for turn in (first, second)]
     return rows
+
+
+def _summed(builder: Any, x: Any) -> Any:
+    """The sum of a vector's numbers, by halves."""
+    while x.type.count > 1:
+        half = x.type.count // 2
+        low, high = (ir.Constant(ir.VectorType(ir.IntType(32), half), list(range(k, k + half))) for k in (0, half))
+        x = builder.fadd(builder.shuffle_vector(x, x, low), builder.shuffle_vector(x, x, high))
+    return builder.extract_element(x, ir.IntType(32)(0))
