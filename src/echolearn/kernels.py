@@ -110,7 +110,7 @@ def forward_few(place: Any, value: Any, a: Any, code: int, active: Any, offsets:
     """Eq. 1 with leak: h_t = (1 - a) h_{t-1} + a f(z_t), z_t = drive_t + W_rec h_{t-1}.
 
     place, value (k, N): W_rec; a (N,); h0 (B, N). F (K, N) holds the drive W'x + W_fb y + bias on entry and
-    f(z) on return; H (K, N) is filled.
+    f(z) on return; H (K, N) is filled. F and H may be the same array: it ends as H.
     """
     N = H.shape[1]
     h = np.empty(N, H.dtype)
@@ -127,10 +127,9 @@ def forward_few(place: Any, value: Any, a: Any, code: int, active: Any, offsets:
                 for i in range(N):
                     z[i] += value[k, i] * h[place[k, i]]
             _activate(code, z)
-            for i in range(N):
-                F[r, i] = z[i]
-                h[i] += a[i] * (z[i] - h[i])
-                H[r, i] = h[i]
+            _leak(a, z, h)
+            F[r] = z
+            H[r] = h
 
 
 @njit(nogil=True, cache=True, **_OPTIONS)
@@ -147,7 +146,7 @@ def forward_many(
     F: Any,
     H: Any,
 ) -> None:
-    """As `forward_few`; indptr, indices, data: W_rec. F and H may be the same array: it ends as H."""
+    """As `forward_few`; indptr, indices, data: W_rec."""
     N = H.shape[1]
     h = np.empty((N, LANES), H.dtype)
     z = np.empty((N, LANES), H.dtype)
