@@ -28,9 +28,10 @@ from scipy import sparse
 
 from echolearn import kernels, printed, readout, settings
 from echolearn.door import check_long_enough, open_sequences, open_values
+from echolearn.engine import total
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Batch, Selection, block_starts, pack
-from echolearn.states import States, compressed, padded, run, slots
+from echolearn.sequences import Batch, Data, Selection, block_starts, groups
+from echolearn.states import FRAMES, States, compressed, padded, run, slots
 
 Array = NDArray[Any]
 
@@ -116,7 +117,8 @@ def loss_and_gradients(
     """E = min_U ||H_c U - T||² + ridge ||U||² and its gradients, for one sequence or a list of them.
 
     X: (steps, n_in) or a list; T alike with n_out columns, or with `pooling` ("last", "mean") one row a
-    sequence. `targets="last"` counts only the last frame of each block of `lookback` steps.
+    sequence. `targets="last"` counts only the last frame of each block of `lookback` steps. Two passes over groups of
+    sequences, on all cores: the states of one group are all that is ever held.
     """
     settings.check_each({"lookback": lookback, "targets": targets, "gradient": gradient, "washout": washout})
     if pooling is not None:
@@ -125,19 +127,34 @@ def loss_and_gradients(
         raise ValueError(f"ridge={ridge!r}; expected a number >= 0.")
     given = open_sequences(X, n_features=reservoir.n_in)
     check_long_enough(given, washout)
-    X, T = given.X, open_values(T, given, per_step=pooling is None)
-    batch = pack(X, dtype, T, per_step=pooling is None)
-    assert batch.T is not None
-    select = Selection(batch, washout=washout, targets=targets, lookback=lookback, pooling=pooling)
-    states = run(reservoir, batch)
-    H_c = select.take(readout.stack(states.H, batch.X, direct=direct, intercept=False))
-    T_used = select.take(batch.T) if pooling is None else batch.T
-    s = readout.sums(H_c, T_used, T_used.shape[1])
+    values = open_values(T, given, per_step=pooling is None)
+    data = Data(given.X, values, None, pooling is None, np.dtype(dtype))
+    parts = list(groups(data.lengths, FRAMES))
+
+    def observed(which: Array) -> tuple[Batch, Selection, States, Array, Array]:
+        batch = data.batch(which)
+        assert batch.T is not None
+        select = Selection(batch, washout=washout, targets=targets, lookback=lookback, pooling=pooling)
+        states = run(reservoir, batch)
+        H_c = select.take(readout.stack(states.H, batch.X, direct=direct, intercept=False))
+        return batch, select, states, H_c, select.take(batch.T) if pooling is None else batch.T
+
+    def sums(which: Array) -> readout.Sums:
+        *_, H_c, T = observed(which)
+        return readout.sums(H_c, T, T.shape[1])
+
+    def slope(which: Array) -> Gradients:
+        batch, select, states, H_c, T = observed(which)
+        R = readout.residual(H_c @ U.astype(dtype), T)
+        dE_dH = select.put(error_wrt_states(R, U[: reservoir.N].astype(dtype)))
+        gradients: Gradients = select_gradient(gradient)(
+            reservoir, batch, states, dE_dH, lookback=lookback, washout=washout
+        )
+        return gradients
+
+    s = total(sums, parts)
     U = readout.solve(s, ridge, intercept=False)
-    dE_dH = select.put(
-        error_wrt_states(readout.residual(H_c @ U.astype(dtype), T_used), U[: reservoir.N].astype(dtype))
-    )
-    g = select_gradient(gradient)(reservoir, batch, states, dE_dH, lookback=lookback, washout=washout)
+    g = total(slope, parts)
     pattern = (g.W_rec, reservoir.W_rec.indices, reservoir.W_rec.indptr)
     return LossAndGradients(
         loss=readout.loss(s, U, ridge, intercept=False),
