@@ -70,7 +70,7 @@ def through_time(
     Z = np.ascontiguousarray(dE_dH, dtype=dtype)
     if states.pieces and lookback is None:
         dE_dW_rec, dE_da = _back_in_pieces(reservoir, states, Z)
-    elif len(batch.lengths) < kernels.MANY:
+    elif len(batch.lengths) < kernels.MANY[dtype.itemsize]:
         W_rec, W_rec_T = reservoir.W_rec, reservoir.W_rec.T.tocsr()
         matrices = (padded(W_rec, dtype)[0], *padded(W_rec_T, dtype))
         a, code = reservoir.leak.astype(dtype), kernels.ACTIVATIONS[reservoir.activation]
