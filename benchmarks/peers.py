@@ -100,7 +100,9 @@ def in_turns(jobs, turns, leave_out=()):
                 print(f"  {name}: left out (--slow runs it)", flush=True)
                 continue
             try:
-                found.setdefault(name, []).append(in_own_process(function, *args, **kwargs))
+                record = in_own_process(function, *args, **kwargs)
+                print(f"  {name}: {seconds(record):.3g} s", flush=True)
+                found.setdefault(name, []).append(record)
             except Exception as problem:
                 print(f"  {name}: {problem!r}", flush=True)
     return {name: fastest(runs) for name, runs in found.items()}
