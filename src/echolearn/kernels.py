@@ -281,7 +281,8 @@ def backward_many(
     f = np.empty((N, LANES), H.dtype)
     Z = np.empty((STEPS, N, LANES), H.dtype)  # of the last steps, and the states before them
     before = np.empty((STEPS, N, LANES), H.dtype)
-    flat_a, flat_f, flat_da = _spread(a), f.reshape(N * LANES), dE_da.reshape(N * LANES)
+    flat_a, flat_da, flat_f = _spread(a), dE_da.reshape(N * LANES), f.reshape(N * LANES)
+    flat_error, flat_delta = error.reshape(N * LANES), delta.reshape(N * LANES)
     for first in range(0, active[0], LANES):
         lanes = min(LANES, active[0] - first)
         s = 0
@@ -302,16 +303,8 @@ def backward_many(
                 delta[:] = 0
             else:
                 add_product(indptr_T, indices_T, data_T, Z[s - 1], delta)
-            flat_Z = Z[s].reshape(N * LANES)
-            _at_drive(
-                flat_a,
-                error.reshape(N * LANES),
-                flat_f,
-                before[s].reshape(N * LANES),
-                delta.reshape(N * LANES),
-                flat_Z,
-                flat_da,
-            )
+            flat_Z, flat_before = Z[s].reshape(N * LANES), before[s].reshape(N * LANES)
+            _at_drive(flat_a, flat_error, flat_f, flat_before, flat_delta, flat_Z, flat_da)
             _times_slope(code, flat_f, flat_Z)
             store(Z[s], D, r, stride, live)
             s += 1
