@@ -179,6 +179,9 @@ class Data:
     def batch(self, which: Sequence[int] | Array) -> Batch:
         return pack([self.X[i] for i in which], self.dtype, [self.y[i] for i in which], self.per_step)
 
+    def joined(self, more: Data) -> Data:
+        return Data([*self.X, *more.X], [*self.y, *more.y], self.classes, self.per_step, self.dtype)
+
     def subset(self, which: Sequence[int] | Array) -> Data:
         return Data([self.X[i] for i in which], [self.y[i] for i in which], self.classes, self.per_step, self.dtype)
 
