@@ -75,6 +75,8 @@ def pack(X: Sequence[Array], dtype: Any, T: Sequence[Array] | None = None, per_s
 
 def unpack(batch: Batch, M: Array) -> list[Array]:
     """Packed rows back to one array a sequence, in the caller's order."""
+    if len(batch.order) == 1:
+        return [M]
     out: list[Array] = [M[:0]] * len(batch.order)
     for s, which in enumerate(batch.order):
         out[which] = M[batch.rows(s)]
