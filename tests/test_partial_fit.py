@@ -140,3 +140,13 @@ def test_misshapen_sums_are_refused(tmp_path):
 def test_a_softmax_model_has_no_sums_to_save(tmp_path):
     with pytest.raises(ValueError, match="softmax"):
         ESNClassifier(**toys.FAST).fit(X, LABELS).save(tmp_path / "m", sums=True)
+
+
+def test_blocks_have_no_common_sums(tmp_path):
+    how = {**toys.FAST, "readout": "ridge", "blocks": 2}
+    with pytest.raises(ValueError, match=r"these 15 learn in 2 blocks with one each. Set blocks=1"):
+        ESNClassifier(**how).partial_fit(X, LABELS)
+    esn = ESNClassifier(**how).fit(X, LABELS)
+    with pytest.raises(ValueError, match="or it learned in blocks"):
+        esn.save(tmp_path / "m", sums=True)
+    np.testing.assert_array_equal(esn.stream().predict(X[0]), esn.predict(X[0]))

@@ -12,10 +12,10 @@ from echolearn.checkpoints import CheckpointError, matrix_fingerprint
 from echolearn.settings import check
 from echolearn.states import harvest
 from echolearn.topologies import (
-    BLOCKS,
+    GROUPS,
     TOPOLOGIES,
-    block_of_units,
     delay_line,
+    group_of_units,
     orthogonal,
     recurrent,
     ring,
@@ -96,22 +96,22 @@ def test_rotations_are_drawn_evenly():
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 40), seeds)
-def test_blocks_hear_only_themselves_and_deep_ones_the_group_before(N, seed):
-    group = block_of_units(N)
-    assert group[-1] + 1 == min(BLOCKS, N)
+def test_groups_hear_only_themselves_and_deep_ones_the_group_before(N, seed):
+    group = group_of_units(N)
+    assert group[-1] + 1 == min(GROUPS, N)
     assert np.bincount(group).max() - np.bincount(group).min() <= 1
     step = group[:, None] - group
-    assert (made("blocks", N, seed)[step != 0] == 0).all()
+    assert (made("groups", N, seed)[step != 0] == 0).all()
     deep = made("deep", N, seed)
     assert (deep[(step != 0) & (step != 1)] == 0).all()
     assert ((deep * (step == 1) != 0).sum(axis=1) == (group > 0)).all()
     for k in range(group[-1] + 1):
-        block = made("blocks", N, seed)[np.ix_(group == k, group == k)]
+        block = made("groups", N, seed)[np.ix_(group == k, group == k)]
         assert np.abs(np.linalg.eigvals(block)).max() == pytest.approx(0.9, rel=1e-5)
 
 
 def test_groups_have_time_scales_of_their_own_and_deep_input_enters_at_the_first():
-    for topology in ("blocks", "deep"):
+    for topology in ("groups", "deep"):
         r = Reservoir.random(2, 40, topology=topology, leak=(0.01, 1.0), random_state=0)
         np.testing.assert_allclose(r.leak[::10], [1, 10 ** (-2 / 3), 10 ** (-4 / 3), 0.01])
         assert len(np.unique(r.leak)) == 4
@@ -190,12 +190,14 @@ def test_given_matrices_and_checkpoints(tmp_path):
         ),
         ({"topology": np.full((15, 15), np.nan)}, "a square matrix of finite numbers"),
         ({"topology": np.diag(np.ones(14), 1)}, "nilpotent"),
+        ({"blocks": 2, "topology": MATRIX, "kind": ESNClassifier}, "blocks=2; expected None or 1, since topology is"),
         ({"input_scaling": [0.1, 0.1, 0.1]}, "input_scaling has 3 numbers, but X has 2 features"),
     ],
 )
 def test_what_does_not_fit_is_named(how, message):
+    kind = how.pop("kind", ESNRegressor)
     with pytest.raises(ValueError, match=message):
-        ESNRegressor(**{**toys.FAST, **how}).fit(X, VALUES)
+        kind(**{**toys.FAST, **how}).fit(X, VALUES)
 
 
 def test_a_matrix_as_it_is():
@@ -209,3 +211,10 @@ def test_classifier_with_a_topology():
     labels = toys.labels(sequences=6)[1]
     esn = ESNClassifier(**toys.FAST, topology="ring", input_scaling=(0.1, 0.2)).fit(X, labels)
     assert esn.recurrent_weights_.nnz == 15
+
+
+def test_a_topology_is_one_of_all_units_unless_blocks_are_asked_for():
+    assert ESNClassifier(1000)._blocks > 1
+    assert ESNClassifier(1000, topology="ring")._blocks == 1
+    assert ESNClassifier(1000, topology=sparse.eye_array(1000))._blocks == 1
+    assert ESNClassifier(1000, topology="ring", blocks=3)._blocks == 3

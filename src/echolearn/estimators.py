@@ -12,15 +12,21 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from echolearn import readout, softmax
+from echolearn import blocks, readout, softmax
+from echolearn.checkpoints import Checkpoint
 from echolearn.door import flat
 from echolearn.network import Callback, EchoStateNetwork, store
 from echolearn.online import LMS, RLS
 from echolearn.progress import say
+from echolearn.refining import Refiner, refine
+from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data
 from echolearn.streams import ClassifierStream, EstimatorStream
+from echolearn.training import History
 
 Array = NDArray[Any]
+
+REFINED = (3.0,)  # the penalty of a softmax readout that is refined: of `softmax.STRENGTHS` the one most often chosen
 
 
 def _has_sums(esn: Any) -> bool:
@@ -43,6 +49,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         self,
         hidden_units: int = 300,
         *,
+        blocks: int | None = None,
         spectral_radius: float | None = 0.9,
         connections: int = 10,
         topology: Any = "random",
@@ -69,6 +76,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         momentum: str = "fista",
         step_size: float | None = None,
         epochs: int | None = None,
+        refine_epochs: int = 3,
         batch_size: int | None = 8,
         clip: float | None = None,
         renormalize: bool = False,
@@ -91,6 +99,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         columns of its table.
         """
         own: dict[str, Any] = {
+            "blocks": 1,
             "spectral_radius": 3.9,
             "activation": "sigmoid",
             "leak": 1.0,
@@ -132,6 +141,11 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
 
         The first call is a fit; name all `classes` there if its y may lack some. Weights learned in it stay.
         """
+        if self._blocks > 1:
+            raise ValueError(
+                f"partial_fit goes on with the sums of one readout of all units, and these {self.hidden_units} learn "
+                f"in {self._blocks} blocks with one each. Set blocks=1, or learn='none'."
+            )
         if classes is not None and hasattr(self, "classes_") and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"classes={classes!r}; expected those of the first call, {self.classes_.tolist()}.")
         if classes is not None:
@@ -145,6 +159,17 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         """The network running on, a frame or a chunk at a time; with `online` it learns on (docs/streams.md)."""
         check_is_fitted(self)
         return ClassifierStream(self, online)
+
+    @property
+    def _blocks(self) -> int:
+        if self.learn == "none" or self.epochs == 0:
+            return 1  # nothing is learned but one readout of all units
+        random = isinstance(self.topology, str) and self.topology == "random"  # any other is meant for all units
+        count = max(1, round(self.hidden_units / blocks.UNITS)) if random else 1
+        return int(min(self.hidden_units, self.blocks or count))
+
+    def _fit_anew(self, *arguments: Any) -> bool:
+        return super()._fit_anew(*arguments) if self._blocks == 1 else blocks.fit(self, self._blocks, *arguments)
 
     @property
     def _classes(self) -> int:
@@ -184,11 +209,18 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
     ) -> readout.Sums:
         s = super()._fit_readout(train, spare, held_out, rng)
+        self.refinement_ = History()
         if self.readout == "softmax":
             task = self._task.readout_view()
-            say(self.verbose, "softmax readout: choosing its penalty ...")
+            say(self.verbose, "softmax readout ...")
             self._U, self.strength_ = softmax.refit(
-                self.reservoir_, train, task, s, held_out=held_out, spare=spare, rng=rng
+                self.reservoir_,
+                train,
+                task,
+                s,
+                held_out=held_out,
+                rng=rng,
+                strengths=REFINED if self._refines else softmax.STRENGTHS,
             )
             self._sums = None
         return s
@@ -199,6 +231,47 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
     def _likely(self, Y: Array) -> Array:
         turn = softmax.probabilities if self.readout == "softmax" else nearest_distribution
         return turn(Y.astype(np.float64))
+
+    @property
+    def _refines(self) -> bool:
+        exact = self.learn != "none" and self.gradient == "exact"
+        return bool(exact and self.readout == "softmax" and self.refine_epochs > 0 and self.epochs != 0)
+
+    def _refine(
+        self,
+        train: Data,
+        held_out: Data | None,
+        s: readout.Sums,
+        checkpoint: Checkpoint | None,
+        rng: np.random.Generator,
+    ) -> bool:
+        if not self._refines:
+            return False
+        view = self._task.readout_view()
+
+        def score(reservoir: Reservoir, V: Array) -> float:
+            assert held_out is not None
+            return softmax.cross_entropy(reservoir, held_out, view, V)
+
+        def note(row: dict[str, float]) -> None:
+            held = f"  valid {row['valid_cross_entropy']:.4f}" if held_out is not None else ""
+            told = f"cross entropy {row['cross_entropy']:.4f}{held}"
+            say(self.verbose, f"refining {row['epoch']}/{self.refine_epochs}  {told}")
+
+        plan = self._plan(self.ridge_, self.refine_epochs)
+        kept = None if checkpoint is None else checkpoint.inside("refining")
+        refiner = Refiner(self.reservoir_, self._U, train, self._task, s, self.strength_, plan, self.refine_epochs, rng)
+        self.reservoir_, self._U, self.refinement_, interrupted = refine(
+            refiner, None if held_out is None else score, note, kept
+        )
+        return interrupted
+
+    def _join(self, data: Data, s: readout.Sums, rng: np.random.Generator) -> None:
+        if self.readout == "softmax":
+            view = self._task.readout_view()
+            self._U = softmax.descend(
+                self.reservoir_, data, view, s, self._U, self.strength_, rng, rate=softmax.RATE / 4
+            )
 
     def decision_function(self, X: Any, *, lengths: Any = None) -> Any:
         """Readout outputs a class: logits, or the ridge readout's values; for two classes, their difference."""

@@ -74,6 +74,7 @@ _TRUTH: Rule = _truth, "True or False"
 
 RULES: dict[str, Rule] = {
     "hidden_units": _whole(1),
+    "blocks": _or_none(_whole(1), "as many as make good learners of their size"),
     "spectral_radius": _or_none(_POSITIVE, "topology's matrix as it is"),
     "connections": _whole(1),
     "topology": (
@@ -107,6 +108,7 @@ RULES: dict[str, Rule] = {
     "optimizer": _one_of("adam", "fista"),
     "momentum": _one_of("fista", "printed"),
     "step_size": _or_none(_POSITIVE, "chosen from the number of hidden units"),
+    "refine_epochs": _whole(0),
     "epochs": _or_none(_whole(0), "as many as the data need"),
     "batch_size": _or_none(_whole(1), "all sequences at once"),
     "clip": _or_none(_POSITIVE, "no clipping"),
@@ -160,6 +162,8 @@ def _check_topology(settings: Mapping[str, Any]) -> None:
             f"topology is a matrix of shape {topology.shape}, but hidden_units={settings.get('hidden_units')!r}. "
             f"Set hidden_units={topology.shape[0]}."
         )
+    if given and (settings.get("blocks") or 1) > 1:
+        raise ValueError(f"blocks={settings['blocks']!r}; expected None or 1, since topology is a matrix of all units.")
     if settings.get("spectral_radius", 1) is None and (not given or settings.get("renormalize")):
         raise ValueError(
             "spectral_radius=None; expected a number > 0, unless topology is a matrix to be taken as it is (and not "

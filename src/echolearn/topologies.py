@@ -3,7 +3,7 @@
 Row i holds what unit i hears. "random": every unit hears and is heard by `connections` others. "ring": unit i hears
 unit i - 1, with weight 1. "delay_line": a ring that is cut open. "small_world" (Watts and Strogatz, Nature 393, 1998):
 every unit hears its neighbours on a ring, and now and then one far away instead. "orthogonal": a random rotation, all
-eigenvalues on one circle. "blocks": groups of units that hear only their own group; with a range of leaks each group
+eigenvalues on one circle. "groups": groups of units that hear only their own group; with a range of leaks each group
 has its own time scale. "deep": such groups in a row, each hearing the one before, the input entering at the first
 (Gallicchio, Micheli and Pedrelli, Neurocomputing 268, 2017).
 """
@@ -22,7 +22,7 @@ from echolearn.reservoir import random_connections, rescaled
 Array = NDArray[Any]
 
 REWIRED = 0.1  # of the connections of "small_world"
-BLOCKS = 4  # of "blocks" and "deep", if there are that many units
+GROUPS = 4  # of "groups" and "deep", if there are that many units
 
 
 def ring(N: int) -> Any:
@@ -60,24 +60,24 @@ def orthogonal(rng: np.random.Generator, N: int) -> Any:
     return sparse.csr_array(Q * np.sign(np.diagonal(R)))
 
 
-def blocks(rng: np.random.Generator, N: int, connections: int, *, deep: bool) -> Any:
-    """`BLOCKS` random groups, each of spectral radius 1. deep: unit i of a group also hears unit i of the group
+def groups(rng: np.random.Generator, N: int, connections: int, *, deep: bool) -> Any:
+    """`GROUPS` random groups, each of spectral radius 1. deep: unit i of a group also hears unit i of the group
     before, with weight 1."""
-    groups = block_of_units(N)
-    sizes = np.bincount(groups)
+    group = group_of_units(N)
+    sizes = np.bincount(group)
     diagonal = [rescaled(random_connections(rng, int(n), min(connections, int(n))), 1.0) for n in sizes]
     W_rec = sparse.csr_array(sparse.block_diag(diagonal))
     if deep:
         first = np.cumsum(sizes) - sizes
-        heard = first[groups - 1] + (np.arange(N) - first[groups]) % sizes[groups - 1]
-        later = np.flatnonzero(groups > 0)
+        heard = first[group - 1] + (np.arange(N) - first[group]) % sizes[group - 1]
+        later = np.flatnonzero(group > 0)
         W_rec = W_rec + sparse.csr_array((np.ones(len(later)), (later, heard[later])), shape=(N, N))
     return W_rec
 
 
-def block_of_units(N: int) -> Array:
-    """Which of the `BLOCKS` groups each unit is in: 0 0 0 1 1 1 ..."""
-    return np.arange(N) * min(BLOCKS, N) // N
+def group_of_units(N: int) -> Array:
+    """Which of the `GROUPS` groups each unit is in: 0 0 0 1 1 1 ..."""
+    return np.arange(N) * min(GROUPS, N) // N
 
 
 _NAMED: dict[str, Callable[[np.random.Generator, int, int], Any]] = {
@@ -86,14 +86,14 @@ _NAMED: dict[str, Callable[[np.random.Generator, int, int], Any]] = {
     "delay_line": lambda rng, N, connections: delay_line(N),
     "small_world": small_world,
     "orthogonal": lambda rng, N, connections: orthogonal(rng, N),
-    "blocks": lambda rng, N, connections: blocks(rng, N, connections, deep=False),
-    "deep": lambda rng, N, connections: blocks(rng, N, connections, deep=True),
+    "groups": lambda rng, N, connections: groups(rng, N, connections, deep=False),
+    "deep": lambda rng, N, connections: groups(rng, N, connections, deep=True),
 }
 TOPOLOGIES = tuple(_NAMED)
 
 
 def has_groups(topology: Any) -> bool:
-    return isinstance(topology, str) and topology in ("blocks", "deep")
+    return isinstance(topology, str) and topology in ("groups", "deep")
 
 
 def recurrent(topology: Any, rng: np.random.Generator, N: int, connections: int, spectral_radius: float | None) -> Any:
