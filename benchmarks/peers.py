@@ -1,4 +1,4 @@
-"""Speed and memory side by side with other libraries, on the same matrices and data (issue 4, figures 1 to 4).
+"""Speed and memory side by side with other libraries, on the same matrices and data (figures 1 to 4).
 
     python benchmarks/peers.py [--data an4_states.npz] [--only 1 2 3 4]
 
