@@ -24,7 +24,7 @@ from echolearn.sequences import Batch, groups, one_hot, pack, unpack
 
 Array = NDArray[Any]
 
-SHORTEST = 64  # steps of a piece: shorter ones are not worth the second run
+SHORTEST = 64  # steps of a piece (chosen, not measured)
 CHECK = 64  # steps of the second run between two looks whether it has met the first
 FRAMES = 4096  # frames of many sequences run at once (never less than one sequence)
 
