@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from echolearn import readout
 from echolearn.readout import ReadoutWarning, choose_ridge, loss, residual, solve, squared_error, stack
@@ -189,3 +191,30 @@ def test_solving_leaves_the_sums_alone():
     readout.choose_ridge(s, PATH, intercept=True)
     np.testing.assert_array_equal(s.G, G)
     np.testing.assert_array_equal(s.Q, Q)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    M=st.integers(1, 12), tile=st.integers(1, 9), stacks=st.lists(st.integers(0, 7), max_size=4), classes=st.booleans()
+)
+def test_adding_tile_by_tile_is_adding(M, tile, stacks, classes):
+    """G = Σ H_c'H_c in float64 of float32 states, symmetric, and as `sums` gives it."""
+    rng = np.random.default_rng(M)
+    s, witness = readout.Sums.zeros(M, 3), readout.Sums.zeros(M, 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(readout, "TILE", tile)
+        for K in stacks:
+            H_c = rng.normal(size=(K, M)).astype(np.float32)
+            T = rng.integers(0, 3, K) if classes else rng.normal(size=(K, 3)).astype(np.float32)
+            readout.add(s, H_c, T)
+            witness += readout.sums(H_c, T, 3)
+        readout.mirror(s.G)
+    for name in ("G", "Q", "tt", "n"):
+        np.testing.assert_allclose(getattr(s, name), getattr(witness, name), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(s.G, s.G.T)
+
+
+def test_solving_on_all_cores_is_solving(monkeypatch):
+    U = solve(sums(ONES, T), 0.3, intercept=True)
+    monkeypatch.setattr(readout, "ALL_CORES", 1)
+    np.testing.assert_allclose(solve(sums(ONES, T), 0.3, intercept=True), U, rtol=1e-12)

@@ -248,24 +248,27 @@ class EchoStateNetwork(BaseEstimator):
         check_is_fitted(self)
         given = self._open(X, lengths, fitting=False)
         task = self._task.readout_view()
-        U = self._U.astype(self.dtype)
+        U, all_lengths = self._U.astype(self.dtype), given.lengths
         if task.pooling:
             check_long_enough(given, self.washout)
 
         def part(which: Array) -> tuple[Array, list[Array]]:
-            batch = pack([given.X[i] for i in which], np.dtype(self.dtype))
-            if self.reservoir_.W_fb is not None:
-                return which, unpack(batch, free_run(self.reservoir_, batch, U, self.direct, self._fed_back))
-            H = run(self.reservoir_, batch).H
-            H_c = readout.stack(H, batch.X, direct=self.direct, intercept=True)
-            if task.pooling:
-                Y = task.select(batch).take(H_c) @ U
-                return which[batch.order], list(Y[:, None])
-            return which, unpack(batch, H_c @ U)
+            h0, Y = None, []
+            for steps in passes.stretches(self.reservoir_, task, all_lengths[which]):
+                batch = pack([given.X[i][steps] for i in which], np.dtype(self.dtype))
+                if self.reservoir_.W_fb is not None:
+                    return which, unpack(batch, free_run(self.reservoir_, batch, U, self.direct, self._fed_back))
+                H = run(self.reservoir_, batch, h0).H
+                H_c = readout.stack(H, batch.X, direct=self.direct, intercept=True)
+                if task.pooling:
+                    return which[batch.order], list((task.select(batch).take(H_c) @ U)[:, None])
+                Y.append(H_c @ U)
+                h0 = H[-1:].copy()
+            return which, unpack(batch, Y[0]) if len(which) > 1 else [np.concatenate(Y)]
 
         outputs: list[Array] = [U[:0]] * len(given.X)
         with one_blas_thread():
-            for which, parts in each(part, groups(given.lengths, passes.FRAMES)):
+            for which, parts in each(part, groups(all_lengths, passes.at_once(self.hidden_units))):
                 for i, Y in zip(which, parts, strict=True):
                     outputs[i] = Y
         return given, outputs

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from echolearn.engine import blas_threads, each, threads
+
 Array = NDArray[Any]
+
+TILE = 1024  # columns of H_c that one task multiplies with as many others
+WIDE = 2 * TILE  # columns from which one G on all cores (`add`) beats a G for each of them (`sums`)
+ALL_CORES = 1500  # equations from which BLAS's own threads solve faster; with fewer, waking them costs more
 
 
 class ReadoutWarning(UserWarning):
@@ -29,6 +37,10 @@ class Sums:
     Q: Array
     tt: float
     n: float
+
+    @classmethod
+    def zeros(cls, M: int, n_out: int) -> Sums:
+        return cls(np.zeros((M, M)), np.zeros((M, n_out)), 0.0, 0.0)
 
     def __iadd__(self, other: Sums) -> Sums:
         self.G += other.G
@@ -57,14 +69,51 @@ def sums(H_c: Array, T: Array, n_out: int, product: Any = np.float64) -> Sums:
     product: the precision of products within these K frames (the result is float64 in any case).
     """
     H_c = H_c.astype(product, copy=False)
-    if T.ndim == 1:
-        ones = np.ones(len(T), product)
-        one_hot = sparse.csr_array((ones, (T, np.arange(len(T)))), shape=(n_out, len(T)))
-        Q, tt = (one_hot @ H_c).T, float(len(T))
-    else:
-        T = T.astype(product, copy=False)
-        Q, tt = H_c.T @ T, float(np.vdot(T, T))
-    return Sums((H_c.T @ H_c).astype(np.float64, copy=False), Q.astype(np.float64, copy=False), tt, float(len(H_c)))
+    G, Q = H_c.T @ H_c, _with_targets(H_c, T, n_out)
+    return Sums(G.astype(np.float64, copy=False), Q.astype(np.float64, copy=False), _squares(T), float(len(H_c)))
+
+
+def _with_targets(H_c: Array, T: Array, n_out: int) -> Array:
+    """H_c'T (M, n_out)."""
+    if T.ndim == 2:
+        return np.asarray(H_c.T @ T.astype(H_c.dtype, copy=False))
+    one_hot = sparse.csr_array((np.ones(len(T), H_c.dtype), (T, np.arange(len(T)))), shape=(n_out, len(T)))
+    return np.asarray((one_hot @ H_c).T)
+
+
+def _squares(T: Array) -> float:
+    T = T.astype(np.float64, copy=False)
+    return float(len(T)) if T.ndim == 1 else float(np.vdot(T, T))
+
+
+def add(s: Sums, H_c: Array, T: Array) -> None:
+    """s += sums(H_c, T) in place, on all cores; of G only tiles on and below the diagonal (`mirror` ends it).
+
+    Each task adds to a tile of its own, so there is a single G, the same however many threads work on it.
+    """
+    M, n_out = s.Q.shape
+    edges = np.linspace(0, M, -(-M // TILE) + 1).astype(int)
+    columns = [slice(*ends) for ends in itertools.pairwise(edges)]
+    blocks = list(each(lambda c: H_c[:, c].astype(np.float64, copy=False), columns))
+
+    def tile(place: tuple[int, int]) -> None:
+        i, j = place
+        s.G[columns[i], columns[j]] += blocks[i].T @ blocks[j]
+        if i == j:
+            s.Q[columns[i]] += _with_targets(blocks[i], T, n_out)
+
+    for _ in each(tile, [(i, j) for j in range(len(columns)) for i in range(j, len(columns))]):
+        pass
+    s.tt += _squares(T)
+    s.n += len(H_c)
+
+
+def mirror(G: Array) -> None:
+    """The upper half of G becomes the transpose of the lower one, in place."""
+    for start in range(0, len(G), TILE):
+        rows = slice(start, start + TILE)
+        G[rows, start + TILE :] = G[start + TILE :, rows].T
+        G[rows, rows] = np.tril(G[rows, rows]) + np.tril(G[rows, rows], -1).T
 
 
 def product_precision(s: Sums, mu: float, dtype: Any) -> Any:
@@ -98,8 +147,9 @@ def solve(s: Sums, mu: float, *, intercept: bool) -> Array:
     G, Q = _centred(s) if intercept else (s.G.copy(), s.Q)
     G.flat[:: len(G) + 1] += mu
     try:
-        # G.T is G, and in LAPACK's order: no copy is made
-        factor = linalg.cho_factor(G.T, lower=True, overwrite_a=True, check_finite=False)
+        with blas_threads(threads()) if len(G) >= ALL_CORES else nullcontext():
+            # G.T is G, and in LAPACK's order: no copy is made
+            factor = linalg.cho_factor(G.T, lower=True, overwrite_a=True, check_finite=False)
         U = linalg.cho_solve(factor, Q, check_finite=False)
         pivots = np.abs(np.diagonal(factor[0]))
         # LAPACK may pass NaN through without a word, so the pivots are asked for finite numbers too.

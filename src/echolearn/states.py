@@ -34,8 +34,8 @@ class States:
     X_fb: Array | None
 
 
-def run(reservoir: Reservoir, batch: Batch) -> States:
-    """The states of a batch. With feedback, the batch's targets are the teacher.
+def run(reservoir: Reservoir, batch: Batch, h0: Array | None = None) -> States:
+    """The states of a batch, from h0 (B, N) on or else the first state. With feedback, its targets are the teacher.
 
     Teacher forcing makes the targets of the step before one more input, x_t and t_{t-1} side by side, so W_fb
     acts like W' and is learned by the same formula. (The paper runs its washout with W_fb = 0; here the
@@ -52,7 +52,8 @@ def run(reservoir: Reservoir, batch: Batch) -> States:
         F += X_fb @ reservoir.W_fb.T.astype(dtype)
     if reservoir.bias is not None:
         F += reservoir.bias.astype(dtype)
-    h0 = first_state(reservoir, len(batch.lengths), dtype)
+    if h0 is None:
+        h0 = first_state(reservoir, len(batch.lengths), dtype)
     H = np.empty_like(F)
     few = len(batch.lengths) < kernels.MANY
     W_rec = padded(reservoir.W_rec, dtype) if few else compressed(reservoir.W_rec, dtype)
