@@ -214,7 +214,26 @@ def test_adding_tile_by_tile_is_adding(M, tile, stacks, classes):
     np.testing.assert_array_equal(s.G, s.G.T)
 
 
-def test_solving_on_all_cores_is_solving(monkeypatch):
-    U = solve(sums(ONES, T), 0.3, intercept=True)
-    monkeypatch.setattr(readout, "ALL_CORES", 1)
-    np.testing.assert_allclose(solve(sums(ONES, T), 0.3, intercept=True), U, rtol=1e-12)
+@pytest.mark.parametrize("mu", [0.0, 1e-8, 0.3])
+def test_a_wide_gram_is_solved_alike(mu, monkeypatch):
+    U, V = solve(sums(H, T), mu, intercept=False), solve(sums(ONES, T), mu, intercept=True)
+    monkeypatch.setattr(readout, "WIDE", 1)
+    np.testing.assert_allclose(solve(sums(H, T), mu, intercept=False), U, rtol=1e-9)
+    np.testing.assert_allclose(solve(sums(ONES, T), mu, intercept=True), V, rtol=1e-9)
+
+
+def test_a_wide_gram_fails_alike(monkeypatch):
+    monkeypatch.setattr(readout, "WIDE", 1)
+    for test in (
+        test_singular_gram_without_ridge_is_an_error_that_says_what_to_do,
+        test_a_ridge_that_vanishes_beside_the_states_warns_and_still_fits,
+        test_solving_leaves_the_sums_alone,
+    ):
+        test()
+    test_states_that_are_not_finite_are_named(np.nan)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_choice_for_a_wide_gram_is_the_explicit_held_out_error(intercept, monkeypatch):
+    monkeypatch.setattr(readout, "WIDE", 1)
+    test_held_out_choice_is_the_explicit_held_out_error(intercept)

@@ -11,7 +11,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -48,14 +48,10 @@ def _blas() -> ThreadpoolController:
 
 
 @contextmanager
-def blas_threads(count: int) -> Iterator[None]:
-    with _blas().limit(limits=count, user_api="blas"):
-        yield
-
-
-def one_blas_thread() -> AbstractContextManager[None]:
+def one_blas_thread() -> Iterator[None]:
     """Each of our threads calls BLAS for itself; its own pools would only get in the way."""
-    return blas_threads(1)
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
 
 
 def each(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from echolearn.engine import blas_threads, each, threads
+from echolearn import cholesky
+from echolearn.engine import each
 
 Array = NDArray[Any]
 
 TILE = 1024  # columns of H_c that one task multiplies with as many others
-WIDE = 2 * TILE  # columns from which one G on all cores (`add`) beats a G for each of them (`sums`)
-ALL_CORES = 1500  # equations from which BLAS's own threads solve faster; with fewer, waking them costs more
+WIDE = 2 * TILE  # columns from which all cores work on one G, rather than each on one of its own
 
 
 class ReadoutWarning(UserWarning):
@@ -92,8 +90,7 @@ def add(s: Sums, H_c: Array, T: Array) -> None:
     Each task adds to a tile of its own, so there is a single G, the same however many threads work on it.
     """
     M, n_out = s.Q.shape
-    edges = np.linspace(0, M, -(-M // TILE) + 1).astype(int)
-    columns = [slice(*ends) for ends in itertools.pairwise(edges)]
+    columns = cholesky.parts(M, TILE)
     blocks = list(each(lambda c: H_c[:, c].astype(np.float64, copy=False), columns))
 
     def tile(place: tuple[int, int]) -> None:
@@ -147,11 +144,15 @@ def solve(s: Sums, mu: float, *, intercept: bool) -> Array:
     G, Q = _centred(s) if intercept else (s.G.copy(), s.Q)
     G.flat[:: len(G) + 1] += mu
     try:
-        with blas_threads(threads()) if len(G) >= ALL_CORES else nullcontext():
+        if len(G) > WIDE:
+            cholesky.factor(G)
+            factor = G
+            U = cholesky.solve(factor, Q)
+        else:
             # G.T is G, and in LAPACK's order: no copy is made
-            factor = linalg.cho_factor(G.T, lower=True, overwrite_a=True, check_finite=False)
-        U = linalg.cho_solve(factor, Q, check_finite=False)
-        pivots = np.abs(np.diagonal(factor[0]))
+            factor, lower = linalg.cho_factor(G.T, lower=True, overwrite_a=True, check_finite=False)
+            U = linalg.cho_solve((factor, lower), Q, check_finite=False)
+        pivots = np.abs(np.diagonal(factor))
         # LAPACK may pass NaN through without a word, so the pivots are asked for finite numbers too.
         if not np.isfinite(pivots).all() or (mu == 0 and pivots.min() <= 1e-7 * pivots.max()):
             raise linalg.LinAlgError
@@ -202,12 +203,17 @@ def choose_ridge(
     s: Sums, path: Sequence[float], *, intercept: bool, held_out: Sums | None = None
 ) -> tuple[float, Array]:
     """The mu of `path` with the smallest held-out squared error or, without such sums, the smallest
-    generalised cross-validation score; and its score for every mu. One eigendecomposition serves the path.
+    generalised cross-validation score; and its score for every mu. One eigendecomposition serves the path (of a wide
+    G, whose eigenvectors take one core longer than ten solutions take all, only where the scores need eigenvalues).
 
     With G = VΛV', q = V'Q:  U(mu) = V (Λ + mu)^-1 q,
     ||H_c U - T||² = tt - Σ_i |q_i|² (λ_i + 2mu) / (λ_i + mu)²,   df = Σ_i λ_i / (λ_i + mu),
     GCV = n ||H_c U - T||² / (n - df)².
     """
+    if held_out is not None and len(s.G) > WIDE and min(path) > 0:
+        solved = (squared_error(held_out, solve(s, mu, intercept=intercept)) for mu in path)
+        scores = [error / held_out.n for error in solved]
+        return float(path[int(np.argmin(scores))]), np.asarray(scores)
     G, Q = _centred(s) if intercept else (s.G, s.Q)
     tt = s.tt - (float(np.vdot(s.Q[-1], s.Q[-1])) / s.n if intercept else 0.0)
     _refuse_infinite(G)
