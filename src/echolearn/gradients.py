@@ -66,13 +66,17 @@ def through_time(
     cut = block_starts(len(batch.active), washout, lookback)
     code = kernels.ACTIVATIONS[reservoir.activation]
     Z = np.ascontiguousarray(dE_dH, dtype=dtype)
-    rest = (reservoir.leak.astype(dtype), code, batch.active, batch.offsets, cut, states.h0, states.F, states.H, Z)
+    a, order, kept = reservoir.leak.astype(dtype), (batch.active, batch.offsets), (states.h0, states.F, states.H, Z)
     W_rec, W_rec_T = reservoir.W_rec, reservoir.W_rec.T.tocsr()
     if len(batch.lengths) < kernels.MANY:
-        on_slots, dE_da = kernels.backward_few(padded(W_rec, dtype)[0], *padded(W_rec_T, dtype), *rest)
+        on_slots, dE_da = kernels.backward_few(
+            padded(W_rec, dtype)[0], *padded(W_rec_T, dtype), a, code, *order, cut, *kept
+        )
         dE_dW_rec = on_slots[slots(W_rec)]
     else:
-        dE_dW_rec, dE_da = kernels.backward_many(*compressed(W_rec, dtype)[:2], *compressed(W_rec_T, dtype), *rest)
+        ahead = np.zeros((2, *states.h0.shape), dtype)
+        matrices = (*compressed(W_rec, dtype)[:2], *compressed(W_rec_T, dtype))
+        dE_dW_rec, dE_da = kernels.backward_many(*matrices, a, code, *order, 1, cut, *kept, ahead)
     return Gradients(
         W=(batch.X.T @ Z).astype(np.float64),
         W_rec=dE_dW_rec,

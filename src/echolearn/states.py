@@ -55,11 +55,11 @@ def run(reservoir: Reservoir, batch: Batch, h0: Array | None = None) -> States:
     if h0 is None:
         h0 = first_state(reservoir, len(batch.lengths), dtype)
     H = np.empty_like(F)
-    few = len(batch.lengths) < kernels.MANY
-    W_rec = padded(reservoir.W_rec, dtype) if few else compressed(reservoir.W_rec, dtype)
-    forward = kernels.forward_few if few else kernels.forward_many
-    code = kernels.ACTIVATIONS[reservoir.activation]
-    forward(*W_rec, reservoir.leak.astype(dtype), code, batch.active, batch.offsets, h0, F, H)
+    rest = (reservoir.leak.astype(dtype), kernels.ACTIVATIONS[reservoir.activation], batch.active, batch.offsets)
+    if len(batch.lengths) < kernels.MANY:
+        kernels.forward_few(*padded(reservoir.W_rec, dtype), *rest, h0, F, H)
+    else:
+        kernels.forward_many(*compressed(reservoir.W_rec, dtype), *rest, 1, h0, F, H)
     return States(H, F, h0, X_fb)
 
 
