@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from echolearn import passes, readout, settings, training
+from echolearn import costs, engine, passes, readout, settings, training
 from echolearn.checkpoints import Checkpoint, fingerprint
 from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
@@ -88,6 +88,7 @@ class EchoStateNetwork(BaseEstimator):
         train = data
         if held_out is None:
             train, held_out = split(data, self.validation_fraction, self.washout, rng_split)
+        costs.check(self._job(train, held_out), self.verbose)
         # Numbers that are not finite are met and told by the readout and the epochs; NumPy need not warn of them too.
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             kept = None if checkpoint is None else self._checkpoint(Path(checkpoint), data, held_out)
@@ -137,6 +138,26 @@ class EchoStateNetwork(BaseEstimator):
             return int(self.epochs)
         batches = np.ceil(sequences / (self.batch_size or sequences))
         return max(LEAST_EPOCHS, int(np.ceil(UPDATES / batches)))
+
+    def _job(self, train: Data, held_out: Data | None) -> costs.Job:
+        """This fit as the estimate of its cost sees it."""
+        lengths = train.lengths
+        return costs.Job(
+            N=self.hidden_units,
+            n_in=self.n_features_in_,
+            n_out=train.n_out,
+            connections=min(self.connections, self.hidden_units),
+            frames=int(lengths.sum()),
+            held_out=0 if held_out is None else int(held_out.lengths.sum()),
+            longest=int(lengths.max()),
+            epochs=0 if self.learn == "none" else self._epochs(len(lengths)),
+            batch=None if self.batch_size is None else int(min(self.batch_size, len(lengths)) * lengths.mean()),
+            softmax=getattr(self, "readout", "ridge") == "softmax",
+            choose=not isinstance(self.ridge, Real),
+            direct=self.direct,
+            itemsize=np.dtype(self.dtype).itemsize,
+            threads=engine.threads(),
+        )
 
     def _plan(self, ridge: float, epochs: int) -> training.Plan:
         names = "learn learn_leak gradient case optimizer momentum batch_size clip renormalize"

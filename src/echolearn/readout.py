@@ -16,8 +16,8 @@ from echolearn.engine import each
 
 Array = NDArray[Any]
 
-TILE = 1024  # columns of H_c that one task multiplies with as many others
-WIDE = 2 * TILE  # columns from which all cores work on one G, rather than each on one of its own
+TILE = 1280  # columns of H_c that one task multiplies with as many others
+WIDE = 2048  # columns from which all cores work on one G, rather than each on one of its own
 
 
 class ReadoutWarning(UserWarning):
