@@ -53,12 +53,14 @@ class Job:
 @dataclass(frozen=True)
 class Rates:
     """Seconds on one core: of a flop in a product of two matrices (float32, float64), in Cholesky's factor; of M³ in
-    eigenvectors; of a unit in a frame, and of each of its connections, on the way forward and back."""
+    eigenvectors; of a column of H_c in a frame (stacked, turned to float64, added to its class); of a unit in a frame,
+    and of each of its connections, on the way forward and back."""
 
     flop: float = 1 / 115e9
     flop64: float = 1 / 57e9
     factor: float = 1 / 30e9
     eigen: float = 0.22e-9
+    column: float = 3e-9
     unit: float = 5e-9
     link: float = 0.04e-9
     unit_back: float = 4e-9
@@ -80,7 +82,7 @@ def states(job: Job, K: float, r: Rates) -> float:
 
 def gram(job: Job, K: float, r: Rates) -> float:
     """G = H_c'H_c in float64."""
-    return K * job.M**2 * r.flop64 / job.threads
+    return K * (job.M**2 * r.flop64 + job.M * r.column) / job.threads
 
 
 def solve(job: Job, r: Rates) -> float:
@@ -141,7 +143,7 @@ def sums_bytes(job: Job) -> float:
     working = job.itemsize * (job.N + max(job.N, job.M))  # f(z) and H, then H and H_c
     if job.wide:
         tiles = job.threads * readout.TILE**2 * 8
-        return K * (job.threads * working + job.M * (2 * job.itemsize + 8)) + tiles + job.M**2 * 8
+        return K * (job.threads * working + job.M * (job.threads * job.itemsize + 8)) + tiles + job.M**2 * 8
     return job.threads * K * (working + 8 * job.M) + (job.threads + 2) * job.M**2 * 8
 
 
