@@ -101,8 +101,9 @@ def choose(job: Job, r: Rates) -> float:
 def gradient(job: Job, K: float, r: Rates) -> float:
     """dE/dH = 2 (H_c U - T) U', back through time, dE/dW = X'Z."""
     products = 2 * (job.M * job.n_out + job.N * job.n_out + job.n_in * job.N) * _flop(job, r)
+    copies = (job.M + job.N + 2 * job.n_out) * r.column
     through_time = job.N * (r.unit_back + job.connections * r.link_back) * (1 + job.N / CACHED)
-    return K * (products + through_time) / job.threads
+    return K * (products + copies + through_time) / job.threads
 
 
 def ridge_readout(job: Job, r: Rates) -> float:
@@ -140,7 +141,7 @@ def _flop(job: Job, r: Rates) -> float:
 def sums_bytes(job: Job) -> float:
     """A pass for G: what a batch holds on each thread, waits for and turns to float64, and the Grams."""
     K = min(passes.at_once(job.N), job.frames)
-    working = job.itemsize * (job.N + max(job.N, job.M))  # f(z) and H, then H and H_c
+    working = job.itemsize * (job.N + max(job.N, job.M) + job.n_in)  # X, f(z) and H, then X, H and H_c
     if job.wide:
         tiles = job.threads * readout.TILE**2 * 8
         return K * (job.threads * working + job.M * (job.threads * job.itemsize + 8)) + tiles + job.M**2 * 8
