@@ -213,7 +213,7 @@ def rows_of(found):
 
 
 def draw(found, path):
-    """Four panels: seconds measured (dots) and modelled (lines)."""
+    """Three panels: seconds measured (dots) and modelled (lines)."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -240,7 +240,7 @@ def draw(found, path):
         if key != "lookback":
             axis.set_yscale("log")
         else:
-            axis.set_ylim(bottom=0)
+            axis.set_ylim(0, 1.3 * axis.get_ylim()[1])
             axis.set_xticks([1, 3, 10, 50, 600], ["1", "3", "10", "50", "None"])
             axis.minorticks_off()
         axis.set_xlabel(label)

@@ -19,7 +19,7 @@ from echolearn.progress import clock, say
 ANNOUNCE = 60.0  # seconds: longer work is announced
 RIDGES = 10  # on a path to choose from
 STRENGTHS = 4  # of the softmax readout's path that are tried before the held-out entropy rises
-SPARE = 60e6  # bytes that compiled loops, thread stacks and small arrays take
+SPARE = 20e6  # bytes that compiled loops, thread stacks and small arrays take
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,14 @@ class Rates:
 
 
 TYPICAL = Rates()
-CACHED = 5000  # units from which the way back waits for memory as long as it works
+CACHED = 2500  # units from which the way back waits for memory as long as it works
 
 
 def states(job: Job, K: float, r: Rates) -> float:
-    """Eq. 1: the drive W'x, then the recurrence."""
+    """Eq. 1: X packed, the drive W'x, then the recurrence."""
     products = 2 * job.n_in * job.N * _flop(job, r)
-    return K * (products + job.N * (r.unit + job.connections * r.link)) / job.threads
+    recurrence = job.N * (r.unit + job.connections * r.link)
+    return K * (job.n_in * r.column + products + recurrence) / job.threads
 
 
 def gram(job: Job, K: float, r: Rates) -> float:
@@ -141,11 +142,13 @@ def _flop(job: Job, r: Rates) -> float:
 def sums_bytes(job: Job) -> float:
     """A pass for G: what a batch holds on each thread, waits for and turns to float64, and the Grams."""
     K = min(passes.at_once(job.N), job.frames)
+    at_work = min(job.threads * K, job.frames)
     working = job.itemsize * (job.N + max(job.N, job.M) + job.n_in)  # X, f(z) and H, then X, H and H_c
     if job.wide:
         tiles = job.threads * readout.TILE**2 * 8
-        return K * (job.threads * working + job.M * (job.threads * job.itemsize + 8)) + tiles + job.M**2 * 8
-    return job.threads * K * (working + 8 * job.M) + (job.threads + 2) * job.M**2 * 8
+        waiting = at_work * job.M * job.itemsize
+        return at_work * working + waiting + K * job.M * 8 + tiles + job.M**2 * 8
+    return at_work * (working + 8 * job.M) + (job.threads + 2) * job.M**2 * 8
 
 
 def ridge_bytes(job: Job) -> float:
@@ -158,15 +161,15 @@ def ridge_bytes(job: Job) -> float:
 
 def softmax_bytes(job: Job) -> float:
     """G, the inverse of G in the making, and batches of states."""
-    batch = 4 * softmax.FRAMES * (2 * job.N + 2 * job.M) * job.itemsize
-    return 6 * job.M**2 * 8 + (job.threads + 1) * batch
+    K = min((job.threads + 1) * 4 * softmax.FRAMES, job.frames)
+    return 6 * job.M**2 * 8 + K * 2 * (job.N + job.M) * job.itemsize
 
 
 def learning_bytes(job: Job) -> float:
     """States, f(z), H_c and the error of a batch (never less than the longest sequence), and the Grams."""
     most = min(passes.at_once(job.N), job.frames) * job.threads if job.batch is None else job.batch
     K = max(most, job.longest)
-    batch = K * (job.itemsize * (3 * job.N + job.M) + 8 * job.M)
+    batch = K * (job.itemsize * (2 * job.N + job.M) + 8 * max(job.N, job.M))
     return max(batch + (job.threads + 3) * job.M**2 * 8, ridge_bytes(job))
 
 
