@@ -146,8 +146,7 @@ def sums_bytes(job: Job) -> float:
     working = job.itemsize * (job.N + max(job.N, job.M) + job.n_in)  # X, f(z) and H, then X, H and H_c
     if job.wide:
         tiles = job.threads * readout.TILE**2 * 8
-        waiting = at_work * job.M * job.itemsize
-        return at_work * working + waiting + K * job.M * 8 + tiles + job.M**2 * 8
+        return at_work * working + K * job.M * (job.itemsize + 8) + tiles + job.M**2 * 8
     return at_work * (working + 8 * job.M) + (job.threads + 2) * job.M**2 * 8
 
 
