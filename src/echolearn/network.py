@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from echolearn import engine, passes, readout, settings, training, updates
+from echolearn import costs, engine, passes, readout, settings, training, updates
 from echolearn.checkpoints import Checkpoint, fingerprint, matrix_fingerprint
 from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
@@ -94,6 +94,7 @@ class EchoStateNetwork(BaseEstimator):
         train = data
         if held_out is None:
             train, held_out = split(data, self.validation_fraction, self.washout, rng_split)
+        costs.check(self._job(train, held_out), self.verbose)
         # Numbers that are not finite are met and told by the readout and the epochs; NumPy need not warn of them too.
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             kept = None if checkpoint is None else self._checkpoint(Path(checkpoint), data, held_out)
@@ -199,6 +200,26 @@ class EchoStateNetwork(BaseEstimator):
             return int(self.epochs)
         batches = np.ceil(sequences / (self.batch_size or sequences))
         return max(LEAST_EPOCHS, int(np.ceil(UPDATES / batches)))
+
+    def _job(self, train: Data, held_out: Data | None) -> costs.Job:
+        """This fit as the estimate of its cost sees it."""
+        lengths = train.lengths
+        return costs.Job(
+            N=self.hidden_units,
+            n_in=self.n_features_in_,
+            n_out=train.n_out,
+            connections=min(self.connections, self.hidden_units),
+            frames=int(lengths.sum()),
+            held_out=0 if held_out is None else int(held_out.lengths.sum()),
+            longest=int(lengths.max()),
+            epochs=0 if self.learn == "none" else self._epochs(len(lengths)),
+            batch=None if self.batch_size is None else int(min(self.batch_size, len(lengths)) * lengths.mean()),
+            softmax=getattr(self, "readout", "ridge") == "softmax",
+            choose=not isinstance(self.ridge, Real),
+            direct=self.direct,
+            itemsize=np.dtype(self.dtype).itemsize,
+            threads=engine.threads(),
+        )
 
     def _plan(self, ridge: float, epochs: int) -> training.Plan:
         names = "learn learn_leak gradient case optimizer momentum batch_size clip renormalize"
@@ -316,24 +337,27 @@ class EchoStateNetwork(BaseEstimator):
         check_is_fitted(self)
         given = self._open(X, lengths, fitting=False)
         task = self._task.readout_view()
-        U = self._U.astype(self.dtype)
+        U, all_lengths = self._U.astype(self.dtype), given.lengths
         if task.pooling:
             check_long_enough(given, self.washout)
 
         def part(which: Array) -> tuple[Array, list[Array]]:
-            batch = pack([given.X[i] for i in which], np.dtype(self.dtype))
-            if self.reservoir_.W_fb is not None:
-                return which, unpack(batch, free_run(self.reservoir_, batch, U, self.direct, self._fed_back))
-            H = run(self.reservoir_, batch).H
-            H_c = readout.stack(H, batch.X, direct=self.direct, intercept=True)
-            if task.pooling:
-                Y = task.select(batch).take(H_c) @ U
-                return which[batch.order], list(Y[:, None])
-            return which, unpack(batch, H_c @ U)
+            h0, Y = None, []
+            for steps in passes.stretches(self.reservoir_, task, all_lengths[which]):
+                batch = pack([given.X[i][steps] for i in which], np.dtype(self.dtype))
+                if self.reservoir_.W_fb is not None:
+                    return which, unpack(batch, free_run(self.reservoir_, batch, U, self.direct, self._fed_back))
+                H = run(self.reservoir_, batch, h0).H
+                H_c = readout.stack(H, batch.X, direct=self.direct, intercept=True)
+                if task.pooling:
+                    return which[batch.order], list((task.select(batch).take(H_c) @ U)[:, None])
+                Y.append(H_c @ U)
+                h0 = H[-1:].copy()
+            return which, unpack(batch, Y[0]) if len(which) > 1 else [np.concatenate(Y)]
 
         outputs: list[Array] = [U[:0]] * len(given.X)
         with one_blas_thread():
-            for which, parts in each(part, groups(given.lengths, passes.FRAMES)):
+            for which, parts in each(part, groups(all_lengths, passes.at_once(self.hidden_units))):
                 for i, Y in zip(which, parts, strict=True):
                     outputs[i] = Y
         return given, outputs
