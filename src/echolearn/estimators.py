@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from echolearn import readout, softmax
+from echolearn import iterative, readout, softmax
 from echolearn.door import flat
 from echolearn.network import Callback, EchoStateNetwork, store
 from echolearn.progress import say
@@ -148,13 +148,13 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
 
     def _fit_readout(
         self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
-    ) -> readout.Sums:
+    ) -> readout.Sums | iterative.Sketch:
         s = super()._fit_readout(train, spare, held_out, rng)
         if self.readout == "softmax":
             task = self._task.readout_view()
             say(self.verbose, "softmax readout: choosing its penalty ...")
             self._U, self.strength_ = softmax.refit(
-                self.reservoir_, train, task, s, held_out=held_out, spare=spare, rng=rng
+                self.reservoir_, train, task, s, held_out=held_out, spare=spare, rng=rng, U=self._U
             )
         return s
 

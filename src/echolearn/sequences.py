@@ -180,6 +180,9 @@ class Data:
     def subset(self, which: Sequence[int] | Array) -> Data:
         return Data([self.X[i] for i in which], [self.y[i] for i in which], self.classes, self.per_step, self.dtype)
 
+    def joined(self, other: Data) -> Data:
+        return Data([*self.X, *other.X], [*self.y, *other.y], self.classes, self.per_step, self.dtype)
+
 
 def one_hot(labels: Array, classes: int, dtype: Any) -> Array:
     """Class numbers (K,) to target rows (K, classes)."""
