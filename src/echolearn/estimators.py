@@ -149,7 +149,9 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
     def _fit_readout(
         self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
     ) -> readout.Sums | iterative.Sketch:
-        s = super()._fit_readout(train, spare, held_out, rng)
+        # A large network's U starts the softmax readout, whose penalty is chosen on what U must not have seen.
+        unseen = self.readout == "softmax" and self.hidden_units >= iterative.FROM
+        s = super()._fit_readout(train, None if unseen else spare, held_out, rng)
         if self.readout == "softmax":
             task = self._task.readout_view()
             say(self.verbose, "softmax readout: choosing its penalty ...")

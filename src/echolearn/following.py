@@ -72,10 +72,13 @@ def follow(
 ) -> Array:
     """U after one more mini-batch of rows (H_c, T), without sums.
 
-    Where U solves (G + mu I) U = Q, the running sums (1 - τw) G + τ H_b'H_b (w: the batch's share, τ: the turnover) lead to
-    U + C, with  (G + mu I + τ H_b'H_b) C = τ (H_b'(T_b - H_b U) - w mu U)      (τw beside 1 left out).
-    A few conjugate gradients come close to C. They start with D = inverse(R) and need (G + mu I) D = R only, so the
-    sketch behind `inverse` is all that is known of G. A column at a time: halves of them run on each core.
+    Where U solves (G + mu I) U = Q, running sums (1 - τw) G + τ H_b'H_b (τ: turnover, w: the batch's share) would lead
+    to U + C with
+
+        (G + mu I + τ H_b'H_b) C = τ (H_b'(T_b - H_b U) - w mu U)              (τw beside 1 left out).
+
+    A few conjugate gradients come close to C. Of G they need (G + mu I) D for D = inverse(R) only, which is R: the
+    sketch behind `inverse` is all that must be known of it. Columns are independent: each core takes some.
     """
 
     def part(columns: Array) -> Array:

@@ -77,7 +77,8 @@ def sketch(H_c: Array, n: float, rank: int = RANK) -> Sketch:
     small = (H @ H.T if k < M else H.T @ H).astype(np.float64)
     readout.refuse_infinite(small)
     values, E = linalg.eigh(small, subset_by_index=[max(0, len(small) - rank), len(small) - 1])
-    keep = values > 1e-6 * max(values[-1], np.finfo(float).tiny)
+    # what is weaker was lost to rounding in the product; a constant H leaves nothing
+    keep = values > 10 * np.finfo(H.dtype).eps * max(values[-1], np.finfo(float).tiny)
     values, E = values[keep][::-1], E[:, keep][:, ::-1]
     V = H.T @ (E / np.sqrt(values)).astype(H.dtype) if k < M else np.ascontiguousarray(E, H.dtype)
     scale = n / k

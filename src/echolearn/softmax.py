@@ -46,10 +46,10 @@ def refit(
     held_out: Data | None,
     spare: Data | None,
     rng: np.random.Generator,
-    U: Array,
+    U: Array | None = None,
 ) -> tuple[Array, float]:
-    """V (M, n_out) and the strength chosen. s: the sums of `data`, or (large networks) a sketch of them; U: their ridge
-    readout.
+    """V (M, n_out) and the strength chosen. s: the sums of `data`, or (large networks) a sketch of them with the ridge
+    readout U.
 
     Strengths are tried from strong to weak, each from where the one before ended, until the held-out cross
     entropy rises. `spare` (held-out data that may be learned from once the choice is made) joins at the end.
@@ -71,9 +71,12 @@ def refit(
     return best, best_strength
 
 
-def warm_start(s: Sums | Sketch, strength: float, U: Array) -> Array:
+def warm_start(s: Sums | Sketch, strength: float, U: Array | None) -> Array:
     """The ridge solution of the same penalty, spread to logits; from a sketch none can be solved, and U stands in."""
-    return WARM * (U if isinstance(s, Sketch) else solve(s, strength * s.n, intercept=True))
+    if isinstance(s, Sketch):
+        assert U is not None
+        return WARM * U
+    return WARM * solve(s, strength * s.n, intercept=True)
 
 
 def preconditioner(s: Sums | Sketch, strength: float, dtype: Any) -> Operator:
