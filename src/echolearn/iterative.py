@@ -71,11 +71,11 @@ class Sketch:
 def sketch(H_c: Array, n: float, rank: int = RANK) -> Sketch:
     """From rows of H_c (k, M), its last column ones, that stand for n frames."""
     mean = H_c[:, :-1].mean(axis=0, dtype=np.float64)
+    readout.refuse_infinite(mean)
     H = H_c[:, :-1] - mean.astype(H_c.dtype)
     k, M = H.shape
     # HH' and H'H have the same eigenvalues, and one's eigenvectors give the other's: the smaller is taken.
     small = (H @ H.T if k < M else H.T @ H).astype(np.float64)
-    readout.refuse_infinite(small)
     values, E = linalg.eigh(small, subset_by_index=[max(0, len(small) - rank), len(small) - 1])
     # what is weaker was lost to rounding in the product; a constant H leaves nothing
     keep = values > 10 * np.finfo(H.dtype).eps * max(values[-1], np.finfo(float).tiny)
@@ -186,6 +186,7 @@ def fit(
         return Pull(-(H_c.T @ R).astype(np.float64), float(np.vdot(R, R)))
 
     def product(D: Array) -> Array:
+        say("ridge readout: one more pass over the data ...")
         D = D.astype(data.dtype)
 
         def part(which: Array) -> Array:
