@@ -11,6 +11,7 @@ import argparse
 import time
 
 import numpy as np
+
 from an4 import load_an4
 from measure import in_own_process, measured
 from results import table, write
