@@ -177,11 +177,11 @@ class Data:
     def batch(self, which: Sequence[int] | Array) -> Batch:
         return pack([self.X[i] for i in which], self.dtype, [self.y[i] for i in which], self.per_step)
 
+    def joined(self, more: Data) -> Data:
+        return Data([*self.X, *more.X], [*self.y, *more.y], self.classes, self.per_step, self.dtype)
+
     def subset(self, which: Sequence[int] | Array) -> Data:
         return Data([self.X[i] for i in which], [self.y[i] for i in which], self.classes, self.per_step, self.dtype)
-
-    def joined(self, other: Data) -> Data:
-        return Data([*self.X, *other.X], [*self.y, *other.y], self.classes, self.per_step, self.dtype)
 
 
 def one_hot(labels: Array, classes: int, dtype: Any) -> Array:

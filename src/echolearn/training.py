@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import iterative, passes, readout, updates
-from echolearn.checkpoints import Checkpoint
+from echolearn.checkpoints import Checkpoint, under
 from echolearn.engine import each, total
 from echolearn.following import Follower
 from echolearn.gradients import Gradients
@@ -28,6 +28,7 @@ from echolearn.states import run
 Array = NDArray[Any]
 
 PARTS = 2  # piles a mini-batch is dealt into, one a thread; each runs its sequences side by side
+FALL = 0.95  # of the step size, from the first mini-batch to the last
 TURNOVER = 1.8  # how often an epoch replaces the running sums (see `running`)
 BACKOFFS = 3  # how often a diverged epoch is tried again with a smaller step
 
@@ -163,7 +164,7 @@ class Learner:
         for i, which in enumerate(batches):
             done = (number - 1 + i / len(batches)) / self.plan.epochs
             result, count = self._mini_gradient(dealt(which, lengths, PARTS), lengths[which].sum() / lengths.sum())
-            norms = self._update(result.gradients, self.step_size * (1 - 0.95 * done))
+            norms = self._update(result.gradients, self.step_size * (1 - FALL * done))
             squared, n = squared + result.squared, n + count
         return {"error": squared / n, **_named(norms)}
 
@@ -192,10 +193,9 @@ class Learner:
         return result, count
 
     def _begin_following(self, follower: Follower) -> None:
-        if self.U is None:
-            self.U = follower.start(self.reservoir)
+        # case 1: the gradient of a whole epoch is taken at the U held
+        self.held = self.U = follower.start(self.reservoir) if self.U is None else self.U
         follower.begin(self.reservoir)
-        self.held = self.U  # case 1: the gradient of a whole epoch is taken at this U
 
     def _followed_gradient(self, follower: Follower, piles: list[Array], share: float) -> tuple[Slope, float]:
         """As `_mini_gradient`, for large networks: U from the last one and this mini-batch."""
@@ -235,9 +235,9 @@ class Learner:
         return tensors, facts
 
     def resume(self, tensors: dict[str, Array], facts: dict[str, Any]) -> None:
-        self.restart(updates.with_learned(self.reservoir, _under("weights", tensors)))
-        self.weights = _under("weights", tensors)  # not by way of the reservoir: a logit would be rounded
-        kept = {memory: _under(memory, tensors) for memory in ("before", "first", "second")}
+        self.restart(updates.with_learned(self.reservoir, under("weights", tensors)))
+        self.weights = under("weights", tensors)  # not by way of the reservoir: a logit would be rounded
+        kept = {memory: under(memory, tensors) for memory in ("before", "first", "second")}
         self.optimiser = self.optimiser.resumed(facts["optimiser"], {k: v for k, v in kept.items() if v})
         self.step_size = facts["step_size"]
         self.rng.bit_generator.state = facts["rng"]
@@ -246,24 +246,16 @@ class Learner:
 
     def readout(self) -> Array:
         """The U that goes with the newest weights: from the running sums, or from passes over the data."""
+        if self.follower is not None and self.plan.batch_size is None:
+            return self.follower.fitted(self.reservoir, self.task.readout_view(), self.U)
         if self.follower is not None:
-            return self._large_readout(self.follower)
+            self.U = self.follower.start(self.reservoir) if self.U is None else self.U
+            return self.U
         s = self.sums or passes.collect(self.reservoir, self.data, self.task.readout_view())
         U = readout.solve(s, self.plan.ridge, intercept=True)
         if self.plan.batch_size is None and self.task.targets == "all":
             self.solved = U, s.n  # the next epoch begins with the same sums: it need not pass over the data for them
         return U
-
-    def _large_readout(self, follower: Follower) -> Array:
-        if self.plan.batch_size is None:
-            return follower.fitted(self.reservoir, self.task.readout_view(), self.U)
-        if self.U is None:
-            self.U = follower.start(self.reservoir)
-        return self.U
-
-
-def _under(folder: str, tensors: dict[str, Array]) -> dict[str, Array]:
-    return {name.split("/")[1]: value for name, value in tensors.items() if name.startswith(folder + "/")}
 
 
 def _named(norms: dict[str, float]) -> dict[str, float]:
@@ -331,7 +323,7 @@ def learn(
             stop = on_epoch(dict(row)) if on_epoch is not None else None
     except KeyboardInterrupt:
         return record.best, record.history, True
-    if score is None and not _runs(record.best, data, task):
+    if score is None and not runs(record.best, data, task):
         _say("the weights after the last epoch explode; those of the epoch before are kept. Try a smaller step_size.")
         record.best = record.safe
     return record.best, record.history, False
@@ -345,7 +337,7 @@ def _score_as_drawn(learner: Learner, score: Callable[[Reservoir, Array], float]
     return error if np.isfinite(error) else np.inf
 
 
-def _runs(reservoir: Reservoir, data: Data, task: Task) -> bool:
+def runs(reservoir: Reservoir, data: Data, task: Task) -> bool:
     """Whether all states are finite."""
 
     def part(which: Array) -> bool:
@@ -384,9 +376,7 @@ def _try_epoch(
 
 def _keep(learner: Learner, record: Record, checkpoint: Checkpoint) -> None:
     tensors, facts = learner.state()
-    best = record.best
-    weights = {"W": best.W, "W_rec": best.W_rec.data, "W_fb": best.W_fb, "bias": best.bias, "leak": best.leak}
-    tensors |= {f"best/{name}": value for name, value in weights.items() if value is not None}
+    tensors |= {f"best/{name}": value for name, value in record.best.weights().items()}
     facts |= {
         "best_error": record.best_error,
         "best_epoch": record.best_epoch,
@@ -402,7 +392,7 @@ def _resume(learner: Learner, record: Record, checkpoint: Checkpoint) -> None:
     if kept is None:
         return
     tensors, facts = kept
-    record.best = learner.reservoir.with_weights(**_under("best", tensors))
+    record.best = learner.reservoir.with_weights(**under("best", tensors))
     record.best_error, record.best_epoch = facts["best_error"], facts["best_epoch"]
     record.backoffs, record.seconds = facts["backoffs"], facts["seconds"]
     record.history.extend(facts["history"])
