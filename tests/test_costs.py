@@ -56,7 +56,7 @@ def test_bytes_are_close_to_the_peak_of_a_fit(kind, given):
 
 @settings(max_examples=50)
 @given(
-    N=st.integers(10, 5000),
+    N=st.integers(10, 20_000),
     frames=st.integers(100_000, 10**7),
     epochs=st.integers(0, 20),
     softmax=st.booleans(),
@@ -65,8 +65,8 @@ def test_bytes_are_close_to_the_peak_of_a_fit(kind, given):
 def test_more_work_never_costs_less(N, frames, epochs, softmax, more):
     job = Job(N, 20, 10, 10, frames, epochs=epochs, softmax=softmax, batch=3000, threads=2)
     larger = Job(**{**vars(job), more: 2 * getattr(job, more)})
-    if not job.wide and larger.wide:
-        return  # from there on all cores solve
+    if (job.wide, job.iterative) != (larger.wide, larger.iterative):
+        return  # from there on all cores solve, or no Gram matrix is made
     assert seconds(larger, TYPICAL) >= seconds(job, TYPICAL)
     assert nbytes(larger) >= 0.999 * nbytes(job)
 

@@ -5,6 +5,7 @@ K frames, N units, M = N + n_in + 1 columns of H_c, C outputs, k connections a u
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from echolearn import engine, passes, readout, softmax
+from echolearn import engine, following, iterative, passes, readout, softmax
 from echolearn.progress import clock, say
 
 ANNOUNCE = 60.0  # seconds: longer work is announced
@@ -40,6 +41,7 @@ class Job:
     direct: bool = True
     itemsize: int = 4
     threads: int = 1
+    blocks: int = 1  # networks like this one that are fitted, one a core
 
     @property
     def M(self) -> int:
@@ -48,6 +50,10 @@ class Job:
     @property
     def wide(self) -> bool:
         return self.M > readout.WIDE
+
+    @property
+    def iterative(self) -> bool:
+        return self.N >= iterative.FROM
 
 
 @dataclass(frozen=True)
@@ -108,16 +114,19 @@ def gradient(job: Job, K: float, r: Rates) -> float:
 
 
 def ridge_readout(job: Job, r: Rates) -> float:
-    """One pass over the data, the choice of mu and U."""
+    """One pass over the data, the choice of mu and U; without a Gram matrix, a pass for each iteration."""
     K = job.frames + job.held_out
+    if job.iterative:
+        return iterative.ITERATIONS * (states(job, K, r) + K * 4 * job.M * job.n_out * _flop(job, r) / job.threads)
     return states(job, K, r) + gram(job, K, r) + choose(job, r) + solve(job, r)
 
 
 def softmax_readout(job: Job, r: Rates) -> float:
     """What is added by mini-batches of logistic regression, preconditioned by G^-1, for each strength tried."""
     K = max(job.frames, softmax.LEAST_STEPS * softmax.FRAMES)
-    step = 2 * job.M**2 * job.n_out / softmax.FRAMES + 4 * job.M * job.n_out / job.threads
-    inverse = job.M**3 * (r.factor / 3 + 2 * r.flop64)
+    rank = iterative.RANK if job.iterative else job.M
+    step = 2 * job.M * rank * job.n_out / softmax.FRAMES + 4 * job.M * job.n_out / job.threads
+    inverse = job.M * rank**2 * (r.factor / 3 + 2 * r.flop64)
     return STRENGTHS * (states(job, K, r) + K * step * _flop(job, r) + inverse)
 
 
@@ -126,13 +135,17 @@ def epoch(job: Job, r: Rates) -> float:
     K = job.frames
     solutions = 1 if job.batch is None else max(1, K // job.batch)
     passes_over = 2 if job.batch is None else 1
+    if job.iterative:
+        follow = following.ITERATIONS * 4 * job.M * job.n_out * _flop(job, r) * K / job.threads
+        return passes_over * states(job, K, r) + follow + gradient(job, K, r) + states(job, job.held_out, r)
     scored = states(job, job.held_out, r) + 2 * job.held_out * job.M * job.n_out * _flop(job, r)
     return passes_over * states(job, K, r) + gram(job, K, r) + solutions * solve(job, r) + gradient(job, K, r) + scored
 
 
 def seconds(job: Job, r: Rates) -> float:
     learning = job.epochs * epoch(job, r) + (ridge_readout(job, r) if job.epochs else 0.0)
-    return learning + ridge_readout(job, r) + (softmax_readout(job, r) if job.softmax else 0.0)
+    one = learning + ridge_readout(job, r) + (softmax_readout(job, r) if job.softmax else 0.0)
+    return one * math.ceil(job.blocks / engine.threads())
 
 
 def _flop(job: Job, r: Rates) -> float:
@@ -174,12 +187,21 @@ def learning_bytes(job: Job) -> float:
 
 def nbytes(job: Job) -> float:
     """The most at any time, beside the data."""
+    if job.iterative:
+        return SPARE + iterative_bytes(job)
     steps = [ridge_bytes(job)]
     if job.softmax:
         steps.append(softmax_bytes(job))
     if job.epochs:
         steps.append(learning_bytes(job))
-    return SPARE + max(steps)
+    return SPARE + max(steps) * min(job.blocks, engine.threads())
+
+
+def iterative_bytes(job: Job) -> float:
+    """A sketch of G in the making, blocks of conjugate gradients, and batches of states, their errors and H_c."""
+    sketch = job.M * (iterative.SAMPLE * (job.itemsize + 8) + 2 * iterative.RANK * 8)
+    K = passes.at_once(job.N) if not job.epochs else max(passes.at_once(job.N), job.batch or 0, job.longest)
+    return sketch + 8 * job.M * job.n_out * 8 + (job.threads + 1) * K * 4 * job.M * job.itemsize
 
 
 @cache

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from echolearn import blocks, readout, softmax
+from echolearn import blocks, iterative, readout, softmax
 from echolearn.checkpoints import Checkpoint
 from echolearn.door import flat
 from echolearn.network import Callback, EchoStateNetwork, store
@@ -207,8 +207,10 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
 
     def _fit_readout(
         self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
-    ) -> readout.Sums:
-        s = super()._fit_readout(train, spare, held_out, rng)
+    ) -> readout.Sums | iterative.Sketch:
+        # A large network's U starts the softmax readout, whose penalty is chosen on what U must not have seen.
+        unseen = self.readout == "softmax" and self.hidden_units >= iterative.FROM
+        s = super()._fit_readout(train, None if unseen else spare, held_out, rng)
         self.refinement_ = History()
         if self.readout == "softmax":
             task = self._task.readout_view()
@@ -221,6 +223,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                 held_out=held_out,
                 rng=rng,
                 strengths=REFINED if self._refines else softmax.STRENGTHS,
+                U=self._U,
             )
             self._sums = None
         return s
@@ -241,7 +244,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         self,
         train: Data,
         held_out: Data | None,
-        s: readout.Sums,
+        s: readout.Sums | iterative.Sketch,
         checkpoint: Checkpoint | None,
         rng: np.random.Generator,
     ) -> bool:
@@ -266,7 +269,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         )
         return interrupted
 
-    def _join(self, data: Data, s: readout.Sums, rng: np.random.Generator) -> None:
+    def _join(self, data: Data, s: readout.Sums | iterative.Sketch, rng: np.random.Generator) -> None:
         if self.readout == "softmax":
             view = self._task.readout_view()
             self._U = softmax.descend(

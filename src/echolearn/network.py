@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from echolearn import costs, engine, passes, readout, settings, training, updates
+from echolearn import costs, engine, iterative, passes, readout, settings, training, updates
 from echolearn.checkpoints import Checkpoint, fingerprint, matrix_fingerprint
 from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
@@ -111,14 +111,14 @@ class EchoStateNetwork(BaseEstimator):
         self,
         train: Data,
         held_out: Data | None,
-        s: readout.Sums,
+        s: readout.Sums | iterative.Sketch,
         checkpoint: Checkpoint | None,
         rng: np.random.Generator,
     ) -> bool:
         """Last epochs on another error than the squared one; True if Ctrl-C ended them early."""
         return False
 
-    def _join(self, data: Data, s: readout.Sums, rng: np.random.Generator) -> None:
+    def _join(self, data: Data, s: readout.Sums | iterative.Sketch, rng: np.random.Generator) -> None:
         """Last steps of the readout on all the data, those it was chosen on too."""
 
     def _open(self, X: Any, lengths: Any, fitting: bool) -> Given:
@@ -153,16 +153,17 @@ class EchoStateNetwork(BaseEstimator):
             s += before
             ridge = self.ridge
             if not isinstance(ridge, Real):
-                ridge, _ = readout.choose_ridge(s, self._ridge_path(s), intercept=True)
+                path = self._ridge_path(float(np.trace(s.G)) / len(s.G))
+                ridge, _ = readout.choose_ridge(s, path, intercept=True)
             self._U, self._sums, self.ridge_ = readout.solve(s, float(ridge), intercept=True), s, float(ridge)
         return self
 
     def _known_sums(self) -> readout.Sums:
         if self._sums is None:
             raise ValueError(
-                "this model has no sums of its fit to add to: it was saved without them, its readout is a softmax, or "
-                "it learned in blocks. Fit it anew with a ridge readout (and blocks=1), and save it with "
-                "save(path, sums=True) to go on later."
+                "this model has no sums of its fit to add to: it was saved without them, its readout is a softmax, it "
+                f"learned in blocks, or it has {iterative.FROM} units or more. Fit a smaller one with a ridge readout "
+                "and blocks=1, and save it with save(path, sums=True) to go on later."
             )
         return self._sums
 
@@ -218,7 +219,8 @@ class EchoStateNetwork(BaseEstimator):
             choose=not isinstance(self.ridge, Real),
             direct=self.direct,
             itemsize=np.dtype(self.dtype).itemsize,
-            threads=engine.threads(),
+            threads=1 if engine.inside() else engine.threads(),
+            blocks=getattr(self, "_of", 1),
         )
 
     def _plan(self, ridge: float, epochs: int) -> training.Plan:
@@ -269,9 +271,13 @@ class EchoStateNetwork(BaseEstimator):
             return False
         task = self._task
         ridge = self.ridge
-        if not isinstance(ridge, Real):
+        if not isinstance(ridge, Real) and self.hidden_units >= iterative.FROM:
+            seen = iterative.sample(self.reservoir_, train, task, rng_order.spawn(1)[0])
+            ridge = self._ridge_of_sample(seen, None, train, task)
+        elif not isinstance(ridge, Real):
             with_targets = passes.collect(self.reservoir_, train, task)
-            ridge, _ = readout.choose_ridge(with_targets, self._ridge_path(with_targets), intercept=True)
+            path = self._ridge_path(float(np.trace(with_targets.G)) / len(with_targets.G))
+            ridge, _ = readout.choose_ridge(with_targets, path, intercept=True)
         score = None
         if held_out is not None:
             view = task.readout_view()
@@ -292,27 +298,51 @@ class EchoStateNetwork(BaseEstimator):
             )
         return interrupted
 
-    def _ridge_path(self, s: readout.Sums) -> Any:
-        if isinstance(self.ridge, str):
-            return RIDGES * float(np.trace(s.G)) / len(s.G)
-        return self.ridge
+    def _ridge_path(self, diagonal: float) -> Any:
+        return RIDGES * diagonal if isinstance(self.ridge, str) else self.ridge
+
+    def _ridge_of_sample(self, seen: Any, held_out: Any, train: Data, task: passes.Task) -> float:
+        diagonal = iterative.rows(train, task).sum() * float(np.square(seen[0]).mean(dtype=np.float64))
+        return iterative.choose_ridge(seen, self._ridge_path(diagonal), train.n_out, held_out)
 
     def _fit_readout(
         self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
-    ) -> readout.Sums:
+    ) -> readout.Sums | iterative.Sketch:
         """U from all the data; its ridge chosen on what was held out (or by generalised cross-validation)."""
+        if self.hidden_units >= iterative.FROM:
+            return self._fit_large_readout(train, spare, held_out, rng)
         task = self._task.readout_view()
         s = passes.collect(self.reservoir_, train, task)
         held = None if held_out is None else passes.collect(self.reservoir_, held_out, task)
         if isinstance(self.ridge, Real):
             self.ridge_ = float(self.ridge)
         else:
-            self.ridge_, _ = readout.choose_ridge(s, self._ridge_path(s), intercept=True, held_out=held)
+            path = self._ridge_path(float(np.trace(s.G)) / len(s.G))
+            self.ridge_, _ = readout.choose_ridge(s, path, intercept=True, held_out=held)
         if spare is not None and held is not None:
             s += held
         self._U = readout.solve(s, self.ridge_, intercept=True)
         self._sums = s
         return s
+
+    def _fit_large_readout(
+        self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
+    ) -> iterative.Sketch:
+        """As `_fit_readout`, by conjugate gradients; the ridge chosen on a sample of the frames."""
+        task = self._task.readout_view()
+        seen = iterative.sample(self.reservoir_, train, task, rng)
+        if isinstance(self.ridge, Real):
+            self.ridge_ = float(self.ridge)
+        else:
+            held = None if held_out is None else iterative.sample(self.reservoir_, held_out, task, rng)
+            self.ridge_ = self._ridge_of_sample(seen, held, train, task)
+        both = train if spare is None else train.joined(spare)
+        about = iterative.sketch(seen[0], float(iterative.rows(both, task).sum()))
+        self._U = iterative.fit(
+            self.reservoir_, both, task, self.ridge_, about, say=lambda text: say(self.verbose, text)
+        )
+        self._sums = None
+        return about
 
     def _error(self, reservoir: Reservoir, U: Array, data: Data, task: passes.Task) -> float:
         """Held-out error of predictions made as `predict` makes them."""

@@ -162,7 +162,7 @@ def solve(s: Sums, mu: float, *, intercept: bool) -> Array:
 
 
 def _solve_ill_conditioned(G: Array, Q: Array, mu: float) -> Array:
-    _refuse_infinite(G)
+    refuse_infinite(G)
     if mu == 0:
         raise ValueError(
             "the Gram matrix of the states is singular and ridge=0: some states or inputs are constant, copies of "
@@ -181,7 +181,7 @@ def _solve_ill_conditioned(G: Array, Q: Array, mu: float) -> Array:
     return np.asarray(V @ ((V.T @ Q) / (values + mu)[:, None]))
 
 
-def _refuse_infinite(G: Array) -> None:
+def refuse_infinite(G: Array) -> None:
     if not np.isfinite(G).all():
         raise FloatingPointError(
             "the states hold NaN or infinity. Lower spectral_radius or step_size, or scale the inputs to about 1."
@@ -216,7 +216,7 @@ def choose_ridge(
         return float(path[int(np.argmin(scores))]), np.asarray(scores)
     G, Q = _centred(s) if intercept else (s.G, s.Q)
     tt = s.tt - (float(np.vdot(s.Q[-1], s.Q[-1])) / s.n if intercept else 0.0)
-    _refuse_infinite(G)
+    refuse_infinite(G)
     values, V = np.linalg.eigh(G)
     values = np.maximum(values, 0)
     q = V.T @ Q
