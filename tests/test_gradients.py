@@ -18,7 +18,7 @@ def draw(seed):
     rng = np.random.default_rng([2, seed])
     grid = list(itertools.product(ACTIVATIONS, LOOKBACKS))
     activation, lookback = grid[seed % len(grid)]
-    pooling = [None, None, "mean", "last"][rng.integers(4)]
+    pooling = [None, None, "mean", "last", 2, 4][rng.integers(6)]
     n_out = int(rng.integers(1, 4))
     how = {
         "direct": bool(rng.integers(2)),

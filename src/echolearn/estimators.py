@@ -15,7 +15,7 @@ from echolearn import readout, softmax
 from echolearn.door import flat
 from echolearn.network import Callback, EchoStateNetwork, store
 from echolearn.progress import say
-from echolearn.sequences import Data
+from echolearn.sequences import Data, Pooling
 
 Array = NDArray[Any]
 
@@ -43,7 +43,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         initial_state: Any = None,
         washout: int = 0,
         direct: bool = True,
-        pooling: str = "mean",
+        pooling: Pooling = "mean",
         ridge: Any = "auto",
         readout: str = "softmax",
         learn: str = "both",
@@ -210,7 +210,7 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         initial_state: Any = None,
         washout: int = 0,
         direct: bool = True,
-        pooling: str = "mean",
+        pooling: Pooling = "mean",
         ridge: Any = "auto",
         learn: str = "both",
         lookback: int | None = None,

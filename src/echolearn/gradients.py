@@ -29,7 +29,7 @@ from scipy import sparse
 from echolearn import kernels, printed, readout, settings
 from echolearn.door import check_long_enough, open_sequences, open_values
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Batch, Selection, block_starts, pack
+from echolearn.sequences import Batch, Pooling, Selection, block_starts, pack
 from echolearn.states import States, compressed, padded, run, slots
 
 Array = NDArray[Any]
@@ -106,13 +106,13 @@ def loss_and_gradients(
     gradient: str = "exact",
     direct: bool = True,
     washout: int = 0,
-    pooling: str | None = None,
+    pooling: Pooling | None = None,
     dtype: Any = np.float64,
 ) -> LossAndGradients:
     """E = min_U ||H_c U - T||² + ridge ||U||² and its gradients, for one sequence or a list of them.
 
-    X: (steps, n_in) or a list; T alike with n_out columns, or with `pooling` ("last", "mean") one row a
-    sequence. `targets="last"` counts only the last frame of each block of `lookback` steps.
+    X: (steps, n_in) or a list; T alike with n_out columns, or with `pooling` ("last", "mean", a number of parts)
+    one row a sequence. `targets="last"` counts only the last frame of each block of `lookback` steps.
     """
     settings.check_each({"lookback": lookback, "targets": targets, "gradient": gradient, "washout": washout})
     if pooling is not None:
@@ -126,13 +126,12 @@ def loss_and_gradients(
     assert batch.T is not None
     select = Selection(batch, washout=washout, targets=targets, lookback=lookback, pooling=pooling)
     states = run(reservoir, batch)
-    H_c = select.take(readout.stack(states.H, batch.X, direct=direct, intercept=False))
+    H_c = readout.stack(select.take(states.H), select.take(batch.X), direct=direct, intercept=False)
     T_used = select.take(batch.T) if pooling is None else batch.T
     s = readout.sums(H_c, T_used, T_used.shape[1])
     U = readout.solve(s, ridge, intercept=False)
-    dE_dH = select.put(
-        error_wrt_states(readout.residual(H_c @ U.astype(dtype), T_used), U[: reservoir.N].astype(dtype))
-    )
+    U_h = U[: select.parts * reservoir.N].astype(dtype)
+    dE_dH = select.put(error_wrt_states(readout.residual(H_c @ U.astype(dtype), T_used), U_h))
     g = select_gradient(gradient)(reservoir, batch, states, dE_dH, lookback=lookback, washout=washout)
     pattern = (g.W_rec, reservoir.W_rec.indices, reservoir.W_rec.indptr)
     return LossAndGradients(

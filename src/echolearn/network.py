@@ -257,10 +257,11 @@ class EchoStateNetwork(BaseEstimator):
             if self.reservoir_.W_fb is not None:
                 return which, unpack(batch, free_run(self.reservoir_, batch, U, self.direct, self._fed_back))
             H = run(self.reservoir_, batch).H
-            H_c = readout.stack(H, batch.X, direct=self.direct, intercept=True)
             if task.pooling:
-                Y = task.select(batch).take(H_c) @ U
+                select = task.select(batch)
+                Y = readout.stack(select.take(H), select.take(batch.X), direct=self.direct, intercept=True) @ U
                 return which[batch.order], list(Y[:, None])
+            H_c = readout.stack(H, batch.X, direct=self.direct, intercept=True)
             return which, unpack(batch, H_c @ U)
 
         outputs: list[Array] = [U[:0]] * len(given.X)

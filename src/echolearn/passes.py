@@ -13,7 +13,7 @@ from echolearn.engine import total
 from echolearn.gradients import Gradients, error_wrt_states, select_gradient
 from echolearn.readout import Sums
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Batch, Data, Selection, groups
+from echolearn.sequences import Batch, Data, Pooling, Selection, groups
 from echolearn.states import States, run
 
 Array = NDArray[Any]
@@ -27,7 +27,7 @@ class Task:
 
     washout: int = 0
     direct: bool = True
-    pooling: str | None = None
+    pooling: Pooling | None = None
     lookback: int | None = None
     targets: str = "all"
 
@@ -46,7 +46,7 @@ def observed(reservoir: Reservoir, task: Task, batch: Batch) -> tuple[Array, Arr
     assert batch.T is not None
     states = run(reservoir, batch)
     select = task.select(batch)
-    H_c = select.take(readout.stack(states.H, batch.X, direct=task.direct, intercept=True))
+    H_c = readout.stack(select.take(states.H), select.take(batch.X), direct=task.direct, intercept=True)
     T = batch.T if task.pooling else select.take(batch.T)
     return H_c, T, states, select
 
@@ -91,7 +91,7 @@ def slope(
     H_c, T, states, select = seen
     U = U.astype(H_c.dtype)
     R = readout.residual(H_c @ U, T)
-    dE_dH = select.put(error_wrt_states(R, U[: reservoir.N]))
+    dE_dH = select.put(error_wrt_states(R, U[: select.parts * reservoir.N]))
     back = select_gradient(gradient)
     gradients = back(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
     squared = float(np.vdot(R, R))
