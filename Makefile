@@ -29,7 +29,7 @@ bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable '.[speech,report,test]'
+	$(BIN)/python -m pip install --quiet --editable '.[speech,report,tune,test]'
 	touch $@
 
 clean:

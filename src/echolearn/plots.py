@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -208,6 +208,34 @@ def utterance(spoken: Spoken) -> str:
         for axes in (top, middle, low):
             axes.grid(visible=False)
         return _svg(figure, "utterance")
+
+
+def search(scores: Sequence[float | None], settings: Mapping[str, Sequence[Any]], by_log: Collection[str]) -> str:
+    """Scores of trials in order, with the best so far; and against each setting, numbers on a logarithmic axis."""
+    y = np.array([np.nan if s is None else s for s in scores])
+    with _style("search"):
+        figure, grid = plt.subplots(1, 1 + len(settings), figsize=(2.6 * (1 + len(settings)), 3.2), sharey=True)
+        trials = np.arange(1, len(y) + 1)
+        grid[0].scatter(trials, y, s=22, color=SERIES[0], lw=0, alpha=0.75)
+        grid[0].plot(trials, np.fmax.accumulate(y), color=SERIES[1], drawstyle="steps-post", label="best so far")
+        grid[0].scatter(trials[np.isnan(y)], np.full(np.isnan(y).sum(), np.nanmin(y)), s=22, marker="|", color=MUTED)
+        grid[0].set_xlabel("trial")
+        grid[0].set_ylabel("held-out score")
+        grid[0].legend(loc="lower right")
+        best = int(np.nanargmax(y))
+        for axes, (name, values) in zip(grid[1:], settings.items(), strict=True):
+            if name in by_log:
+                axes.set_xscale("log")
+                x = np.asarray(values, float)
+            else:
+                words = list(dict.fromkeys(map(str, values)))
+                x = np.array([words.index(str(v)) for v in values])
+                axes.set_xticks(range(len(words)), words, rotation=25, ha="right", fontsize=8)
+                axes.margins(x=0.2)
+            axes.scatter(x, y, s=22, color=SERIES[0], lw=0, alpha=0.75)
+            axes.scatter(x[best], y[best], s=70, facecolor="none", edgecolor=SERIES[1], lw=2)
+            axes.set_xlabel(name)
+        return _svg(figure, "search")
 
 
 def _boxes(axes: Any, spoken: Spoken, seconds: float) -> None:
