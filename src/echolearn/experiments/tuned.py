@@ -67,12 +67,13 @@ def sentence(found: Tuning) -> str:
 def page(found: Tuning, data: str = "") -> str:
     """What was tried, as one page."""
     names = list(found.space)
+    took = clock(sum(t.seconds for t in found.trials))
     best = [[name, _words(found.best_settings[name])] for name in names]
     ranked = sorted(found.trials, key=lambda t: (t.score is None, -(t.score or 0), t.number))
     body = f"""<header><p class=kicker>echolearn {html.escape(__version__)} · tuning</p>
 <h1>What the search found</h1>
 <p class=lead>{html.escape(sentence(found))}</p>
-<p class=note>{html.escape(data and data + ".")} All trials took {clock(sum(t.seconds for t in found.trials))}.</p></header>
+<p class=note>{html.escape(data and data + ".")} All trials took {took}.</p></header>
 <section><h2>Best settings</h2>{report.html_grid(["setting", "value"], best)}
 </section>
 {report.pictures(_figures(found))}
