@@ -53,6 +53,8 @@ left.axhline(0.25, color="0.6", lw=1, ls=":", label="noise in the targets: nobod
 for mu, scores, colour in ((by_test, held_out, "tab:orange"), (by_gcv, gcv, "tab:green")):
     left.plot(mu, scores.min(), "o", ms=9, color=colour)
 left.set(xlabel="ridge", ylabel="mean squared error", title="Three ways to look at the same readout")
+left.set_yticks((0.2, 0.3, 0.5, 1), ("0.2", "0.3", "0.5", "1"))
+left.yaxis.minorticks_off()
 left.legend(fontsize=9)
 right.loglog(path, [np.linalg.norm(u[:-1]) for u in U], color="tab:red")
 right.axvline(by_gcv, color="tab:green", lw=1, ls="--")

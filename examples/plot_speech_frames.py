@@ -11,6 +11,7 @@ it: the phones it is made of, and how sure the network is of each.
 
 import sys
 import tempfile
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -45,7 +46,7 @@ for axes, (title, esn) in zip(grid[1:], esns.items(), strict=True):
     picture = np.stack([P[:, known.index(n)] if n in known else np.zeros(len(P)) for n in names])
     extent = (0, seconds, len(names), 0)
     axes.imshow(picture, aspect="auto", extent=extent, cmap="magma", vmin=0, vmax=1, interpolation="nearest")
-    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+    for start, stop in pairwise(starts):
         corner = (start / 100, names.index(said[start]))
         axes.add_patch(plt.Rectangle(corner, (stop - start) / 100, 1, fill=False, ec="#7fd4ef", lw=1))
     axes.set(title=f"{title}: {wrong:.1%} of frames wrong; boxes are what was said", ylabel="phone")
