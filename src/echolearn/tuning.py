@@ -32,7 +32,7 @@ Split = tuple[tuple[Any, Any], tuple[Any, Any]]
 
 # A pair is searched evenly in its logarithm, a list is a choice. Ridge and penalty are not here: fit chooses them.
 FIXED: Space = {
-    "spectral_radius": (0.3, 1.5),
+    "spectral_radius": (0.2, 1.0),
     "input_scaling": (0.01, 2.0),
     "bias_scaling": (0.01, 1.0),
     "leak": [(0.03, 0.9), (0.1, 1.0), (0.3, 1.0), 1.0],
