@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 matplotlib.use("svg")  # no window, no display
 from matplotlib import pyplot as plt
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, PercentFormatter
 
 Array = NDArray[Any]
 
@@ -214,28 +214,42 @@ def search(scores: Sequence[float | None], settings: Mapping[str, Sequence[Any]]
     """Scores of trials in order, with the best so far; and against each setting, numbers on a logarithmic axis."""
     y = np.array([np.nan if s is None else s for s in scores])
     with _style("search"):
-        figure, grid = plt.subplots(1, 1 + len(settings), figsize=(2.6 * (1 + len(settings)), 3.2), sharey=True)
-        trials = np.arange(1, len(y) + 1)
-        grid[0].scatter(trials, y, s=22, color=SERIES[0], lw=0, alpha=0.75)
-        grid[0].plot(trials, np.fmax.accumulate(y), color=SERIES[1], drawstyle="steps-post", label="best so far")
-        grid[0].scatter(trials[np.isnan(y)], np.full(np.isnan(y).sum(), np.nanmin(y)), s=22, marker="|", color=MUTED)
-        grid[0].set_xlabel("trial")
-        grid[0].set_ylabel("held-out score")
-        grid[0].legend(loc="lower right")
+        rows = -(-(1 + len(settings)) // 3)
+        figure, grid = plt.subplots(
+            rows, 3, figsize=(9.6, 3.1 * rows), sharey=True, squeeze=False, layout="constrained"
+        )
+        first, *others = grid.flat
+        trials, stopped = np.arange(1, len(y) + 1), np.isnan(y)
+        first.plot(trials, np.fmax.accumulate(y), color=SERIES[1], drawstyle="steps-post", lw=1.5)
+        first.scatter(trials, y, s=22, color=SERIES[0], lw=0)
+        first.scatter(trials[stopped], np.full(stopped.sum(), np.nanmin(y)), s=22, marker="|", color=MUTED)
+        first.set_xlabel("trial")
+        for row in grid:
+            row[0].set_ylabel("held-out score")
         best = int(np.nanargmax(y))
-        for axes, (name, values) in zip(grid[1:], settings.items(), strict=True):
-            if name in by_log:
-                axes.set_xscale("log")
-                x = np.asarray(values, float)
-            else:
-                words = list(dict.fromkeys(map(str, values)))
-                x = np.array([words.index(str(v)) for v in values])
-                axes.set_xticks(range(len(words)), words, rotation=25, ha="right", fontsize=8)
-                axes.margins(x=0.2)
-            axes.scatter(x, y, s=22, color=SERIES[0], lw=0, alpha=0.75)
+        for axes in others[len(settings) :]:
+            axes.set_visible(False)
+        for axes, (name, values) in zip(others, settings.items(), strict=False):
+            x = _places(axes, values, name in by_log)
+            axes.scatter(x, y, s=22, color=SERIES[0], lw=0)
             axes.scatter(x[best], y[best], s=70, facecolor="none", edgecolor=SERIES[1], lw=2)
             axes.set_xlabel(name)
         return _svg(figure, "search")
+
+
+def _places(axes: Any, values: Sequence[Any], logarithmic: bool) -> Array:
+    """Where values stand on the x axis: by their logarithm, or side by side with their names."""
+    if logarithmic:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("")
+        axes.tick_params(axis="x", which="minor", length=0)
+        return np.asarray(values, float)
+    words = list(dict.fromkeys(map(str, values)))
+    axes.set_xticks(range(len(words)), words, fontsize=8)
+    axes.margins(x=0.2)
+    return np.array([words.index(str(v)) for v in values])
 
 
 def _boxes(axes: Any, spoken: Spoken, seconds: float) -> None:

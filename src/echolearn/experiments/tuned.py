@@ -100,5 +100,5 @@ def _figures(found: Tuning) -> list[report.Figure]:
     logarithmic = {name for name, options in found.space.items() if isinstance(options, tuple)}
     columns = {name: [t.settings[name] for t in found.trials] for name in found.space}
     picture = plots.search([t.score for t in found.trials], columns, logarithmic)
-    caption = "Every dot is a finished trial, the ring the best of them; ticks at the bottom are trials stopped early."
+    caption = "A dot: a finished trial; the ring: the best; the line: the best so far; ticks: trials stopped early."
     return [report.Figure("The search", caption, picture, wide=True)]
