@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import reservoirpy
 from aeon.datasets import load_classification
 from reservoir_computing.modules import RC_model
 from reservoirpy.nodes import Reservoir, Ridge
@@ -64,11 +63,9 @@ def frames_averaged(X: Sequences, y: np.ndarray, seed: int, *, ridge: float, **s
     reservoir, readout = Reservoir(UNITS, seed=seed, **settings), Ridge(ridge=ridge)
 
     def states(X: Sequences) -> Sequences:
-        seen = []
-        for x in X:
-            reservoir.reset()
-            seen.append(np.hstack([reservoir.run(x), x]))
-        return seen
+        if reservoir.initialized:
+            reservoir.reset()  # it carries its state over from the call before
+        return [np.hstack([h, x]) for h, x in zip(reservoir.run(X), X, strict=True)]
 
     targets = np.eye(y.max() + 1)[y]
     readout.fit(states(X), [np.repeat(t[None], len(x), axis=0) for t, x in zip(targets, X, strict=True)])
@@ -92,43 +89,27 @@ def grid(**choices: list[Any]) -> list[dict[str, Any]]:
     return [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
 
 
-FIXED = grid(
-    learn=["none"],
-    pooling=["mean", 3, 5],
-    leak=[(0.1, 1.0), 1.0],
-    input_scaling=[0.1, 0.3],
-    ridge=[0.03, 0.3, 3.0],
-)
+FIXED = grid(learn=["none"], pooling=["mean", 3, 5], leak=[(0.1, 1.0), 1.0], ridge=[0.03, 0.3, 3.0])
+LEARNING = grid(learn=["both"], step_size=[0.001, 0.003], epochs=[5, 20], batch_size=[32], learn_leak=[False])
+MODEL_SPACE = {"mts_rep": "reservoir", "dimred_method": "tenpca", "n_dim": 30, "w_ridge_embedding": 10.0}
 METHODS: dict[str, tuple[Callable[..., Fitted], list[dict[str, Any]]]] = {
     "echolearn, fixed": (echolearn_network, FIXED),
+    "echolearn, learned": (echolearn_network, LEARNING),
     "reservoirpy": (
         frames_averaged,
-        grid(sr=[0.9], lr=[0.1, 0.3, 1.0], input_scaling=[0.1, 0.3, 1.0], ridge=[1e-6, 1e-2, 1.0, 100.0]),
+        grid(sr=[0.9], lr=[0.1, 0.3, 1.0], input_scaling=[0.1, 1.0], ridge=[1e-6, 1.0, 100.0]),
     ),
     "reservoir-computing": (
         model_space,
         [
-            *grid(
-                mts_rep=["mean", "last"],
-                spectral_radius=[0.6, 0.99],
-                input_scaling=[0.1, 0.3],
-                bidir=[False, True],
-                w_ridge=[0.1, 1.0, 5.0],
-            ),
-            *grid(
-                mts_rep=["reservoir"],
-                spectral_radius=[0.6],
-                input_scaling=[0.1, 0.3],
-                bidir=[False, True],
-                w_ridge=[1.0, 5.0],
-                dimred_method=["tenpca"],
-                n_dim=[30],
-                w_ridge_embedding=[10.0],
+            *grid(mts_rep=["mean", "last"], bidir=[False, True], w_ridge=[0.1, 1.0, 5.0]),
+            *(
+                {**MODEL_SPACE, **more}
+                for more in grid(spectral_radius=[0.6], input_scaling=[0.1], bidir=[False, True], w_ridge=[1.0, 5.0])
             ),
         ],
     ),
 }
-LEARNING = grid(learn=["both"], step_size=[0.001, 0.003], epochs=[5, 20], batch_size=[32], learn_leak=[False])
 
 
 def wrong_in_folds(method: Callable[..., Fitted], settings: dict[str, Any], X: Sequences, y: np.ndarray) -> int:
@@ -152,11 +133,10 @@ def run(name: str, seeds: int) -> None:
     X = scale.transform(X)
     chosen: dict[str, tuple[Callable[..., Fitted], dict[str, Any], int]] = {}
     for title, (method, settings) in METHODS.items():
+        if title == "echolearn, learned":  # from the best fixed network on
+            settings = [{**chosen["echolearn, fixed"][1], **more} for more in settings]
         chosen[title] = method, *choose(method, settings, X, y)
         print(f"{name}, {title}: {len(settings)} settings tried", file=sys.stderr, flush=True)
-    fixed = chosen["echolearn, fixed"][1]
-    learning = [{**fixed, **more} for more in LEARNING]
-    chosen["echolearn, learned"] = echolearn_network, *choose(echolearn_network, learning, X, y)
     results = {}
     for title, (method, best, _) in chosen.items():
         results[title] = [method(X, y, seed, **best) for seed in range(seeds)]
@@ -178,7 +158,6 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=["JapaneseVowels", "BasicMotions"])
     parser.add_argument("--seeds", type=int, default=10)
     given = parser.parse_args()
-    reservoirpy.verbosity(0)
     warnings.simplefilter("ignore")
     for name in given.data:
         run(name, given.seeds)
