@@ -134,12 +134,20 @@ def test_too_few_sequences_are_named():
 
 
 def test_a_failed_trial_is_not_taken_for_a_finished_one(tmp_path):
-    def broken(estimator, X, y):
-        raise RuntimeError("no score today")
+    calls = []
 
-    kept = tmp_path / "search.sqlite"
+    def broken_once(estimator, X, y):
+        calls.append(estimator)
+        if len(calls) == 1:
+            raise RuntimeError("no score today")
+        return estimator.score(X, y)
+
+    esn, how = ESNClassifier(**FIXED, spectral_radius=0.7), {"storage": tmp_path / "search.sqlite", "refit": False}
     with pytest.raises(RuntimeError):
-        tune(ESNClassifier(**FIXED), X, LABELS, trials=2, storage=kept, scoring=broken)
+        tune(esn, X, LABELS, trials=2, scoring=broken_once, **how)
+    found = tune(esn, X, LABELS, trials=2, scoring=broken_once, **how)
+    assert len(found.trials) == 2
+    assert found.trials[0].settings["spectral_radius"] == pytest.approx(0.7)  # the one that failed, tried again
     with pytest.raises(ValueError, match="no trial has a finite score"):
         _ = Tuning([Trial(0, {}, None, 1.0)], {}).best
     nan = tune(ESNClassifier(**FIXED), X, LABELS, trials=2, scoring=lambda *_: float("nan"), refit=False)

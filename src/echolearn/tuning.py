@@ -38,6 +38,7 @@ FIXED: Space = {
     "leak": [(0.03, 0.9), (0.1, 1.0), (0.3, 1.0), 1.0],
 }
 LEARNED: Space = {**FIXED, "step_size": (0.001, 0.03)}
+FINISHED = ("COMPLETE", "PRUNED")
 FOLD = 100_000  # steps of a trial are told apart by fold: FOLD * fold + epoch
 
 
@@ -253,13 +254,14 @@ def _study(optuna: Any, storage: str | Path | None, random_state: int, about: di
     then = study.user_attrs.get("about")
     if then is None:
         study.set_user_attr("about", about)
-        study.enqueue_trial(about["own"])
     elif then != about:
         names = ", ".join(name for name in about if then.get(name) != about[name])
         raise ValueError(
             f"{storage} holds another search: {names} differ. Use the same estimator, data and space to go on, or "
             "another file to start anew."
         )
+    if not any(t.state.name in (*FINISHED, "WAITING") for t in study.trials):
+        study.enqueue_trial(about["own"])
     # Seeded by how far it has come: a search that goes on must not propose its first trials again.
     study.sampler = optuna.samplers.TPESampler(seed=random_state + len(study.trials))
     study.pruner = optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=2)
@@ -282,8 +284,9 @@ def _about(
         entries, per_step = open_targets(y, given)
         return fingerprint(Data(given.X, [np.asarray(e).astype("U") for e in entries], None, per_step, None))
 
+    params = {name: repr(value) for name, value in estimator.get_params().items() if not name.endswith("verbose")}
     about = {
-        "estimator": repr(sorted(estimator.get_params().items(), key=lambda item: item[0])),
+        "estimator": params,
         "data": digest(X, y),
         "held out": f"{folds} folds" if validation is None else digest(*validation),
         "scoring": repr(scoring) if hasattr(scoring, "name") else getattr(scoring, "__qualname__", None),
@@ -297,7 +300,7 @@ def _about(
 def _trials(study: Any, space: Space) -> list[Trial]:
     found: list[Trial] = []
     for t in study.trials:
-        if t.state.name not in ("COMPLETE", "PRUNED"):
+        if t.state.name not in FINISHED:
             continue
         values = {n: options[t.params[n]] if isinstance(options, list) else t.params[n] for n, options in space.items()}
         curve = tuple(-v for step, v in sorted(t.intermediate_values.items()) if step < FOLD)
@@ -317,7 +320,7 @@ class _Progress:
 
     @property
     def done(self) -> int:
-        return sum(t.state.name in ("COMPLETE", "PRUNED") for t in self.study.trials)
+        return sum(t.state.name in FINISHED for t in self.study.trials)
 
     def say(self) -> None:
         if not self.verbose:
