@@ -89,7 +89,13 @@ def grid(**choices: list[Any]) -> list[dict[str, Any]]:
     return [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
 
 
-FIXED = grid(learn=["none"], pooling=["mean", 3, 5], leak=[(0.1, 1.0), 1.0], ridge=[0.03, 0.3, 3.0])
+FIXED = grid(
+    learn=["none"],
+    pooling=["mean", 3, 5],
+    leak=[(0.1, 1.0), 1.0],
+    input_scaling=[0.1, 1.0],
+    ridge=[0.03, 0.3, 3.0],
+)
 LEARNING = grid(learn=["both"], step_size=[0.001, 0.003], epochs=[5, 20], batch_size=[32], learn_leak=[False])
 MODEL_SPACE = {"mts_rep": "reservoir", "dimred_method": "tenpca", "n_dim": 30, "w_ridge_embedding": 10.0}
 METHODS: dict[str, tuple[Callable[..., Fitted], list[dict[str, Any]]]] = {
@@ -127,12 +133,13 @@ def choose(method: Callable[..., Fitted], settings: list[dict[str, Any]], X: Seq
     return settings[best], errors[best]
 
 
-def run(name: str, seeds: int) -> None:
+def run(name: str, seeds: int, methods: list[str]) -> None:
     X, y = read(name, "train")
     scale = FrameWise(StandardScaler()).fit(X)
     X = scale.transform(X)
     chosen: dict[str, tuple[Callable[..., Fitted], dict[str, Any], int]] = {}
-    for title, (method, settings) in METHODS.items():
+    for title in methods:
+        method, settings = METHODS[title]
         if title == "echolearn, learned":  # from the best fixed network on
             settings = [{**chosen["echolearn, fixed"][1], **more} for more in settings]
         chosen[title] = method, *choose(method, settings, X, y)
@@ -156,11 +163,12 @@ def run(name: str, seeds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", default=["JapaneseVowels", "BasicMotions"])
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--seeds", type=int, default=10)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in given.data:
-        run(name, given.seeds)
+        run(name, given.seeds, given.methods)
 
 
 if __name__ == "__main__":
