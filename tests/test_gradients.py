@@ -66,7 +66,7 @@ def test_exact_gradient_is_the_derivative_of_the_loss(tens):
 def test_draws_cover_what_they_should():
     hows = [draw(seed) for seed in range(DRAWS)]
     for key, values in {
-        "pooling": [None, "mean", "last"],
+        "pooling": [None, "mean", "last", 2, 4],
         "targets": ["all", "last"],
         "direct": [True, False],
         "washout": [0, 1, 2],
