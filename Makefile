@@ -17,8 +17,11 @@ lint: .venv/ready  ## style and types
 	$(BIN)/mypy
 
 bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4_states.npz
+	.venv-bench/bin/python benchmarks/peers.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/printed_vs_exact.py
 	.venv-bench/bin/python benchmarks/an4_errors.py --data $(DATA)
+	.venv-bench/bin/python benchmarks/gram.py --data $(DATA)
+	.venv-bench/bin/python benchmarks/growth.py
 
 series: .venv-series/ready  ## whole sequences to classes, side by side with other libraries
 	.venv-series/bin/python benchmarks/series.py

@@ -77,6 +77,8 @@ def pack(X: Sequence[Array], dtype: Any, T: Sequence[Array] | None = None, per_s
 
 def unpack(batch: Batch, M: Array) -> list[Array]:
     """Packed rows back to one array a sequence, in the caller's order."""
+    if len(batch.order) == 1:
+        return [M]
     out: list[Array] = [M[:0]] * len(batch.order)
     for s, which in enumerate(batch.order):
         out[which] = M[batch.rows(s)]
@@ -93,7 +95,7 @@ class Selection:
     def __init__(self, batch: Batch, *, washout: int, targets: str, lookback: int | None, pooling: Pooling | None):
         self._P: Any = None
         self._rows: Array | None = None
-        self.parts = int(pooling) if isinstance(pooling, Integral) else 1
+        self.parts = parts_of(pooling)
         if pooling == "mean" or isinstance(pooling, Integral):
             spans = [(s, *span) for s, n in enumerate(batch.lengths) for span in spans_of(n, washout, self.parts)]
             columns = np.concatenate([batch.rows(s)[start:stop] for s, start, stop in spans])
@@ -125,6 +127,11 @@ class Selection:
         out = np.zeros((self._frames, D.shape[1]), D.dtype)
         out[self._rows] = D
         return out
+
+
+def parts_of(pooling: Pooling | None) -> int:
+    """How many means of time stand side by side."""
+    return int(pooling) if isinstance(pooling, Integral) else 1
 
 
 def spans_of(length: int, washout: int, parts: int) -> list[tuple[int, int]]:
@@ -185,8 +192,12 @@ class Data:
     def n_out(self) -> int:
         return self.classes or int(np.shape(self.y[0])[-1])
 
-    def batch(self, which: Sequence[int] | Array) -> Batch:
-        return pack([self.X[i] for i in which], self.dtype, [self.y[i] for i in which], self.per_step)
+    def batch(self, which: Sequence[int] | Array, steps: slice = slice(None)) -> Batch:
+        y = [self.y[i][steps] if self.per_step else self.y[i] for i in which]
+        return pack([self.X[i][steps] for i in which], self.dtype, y, self.per_step)
+
+    def joined(self, more: Data) -> Data:
+        return Data([*self.X, *more.X], [*self.y, *more.y], self.classes, self.per_step, self.dtype)
 
     def subset(self, which: Sequence[int] | Array) -> Data:
         return Data([self.X[i] for i in which], [self.y[i] for i in which], self.classes, self.per_step, self.dtype)

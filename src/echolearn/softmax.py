@@ -19,6 +19,7 @@ from scipy import linalg
 
 from echolearn import passes
 from echolearn.engine import each, total
+from echolearn.iterative import Operator, Sketch
 from echolearn.readout import Sums, residual, solve
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data, groups
@@ -40,63 +41,79 @@ def refit(
     reservoir: Reservoir,
     data: Data,
     task: passes.Task,
-    s: Sums,
+    s: Sums | Sketch,
     *,
     held_out: Data | None,
-    spare: Data | None,
     rng: np.random.Generator,
+    strengths: Sequence[float] = STRENGTHS,
+    U: Array | None = None,
 ) -> tuple[Array, float]:
-    """V (M, n_out) and the strength chosen. s: the sums of `data`.
+    """V (M, n_out) and the strength chosen. s: the sums of `data`, or (large networks) a sketch of them with the ridge
+    readout U.
 
     Strengths are tried from strong to weak, each from where the one before ended, until the held-out cross
-    entropy rises. `spare` (held-out data that may be learned from once the choice is made) joins at the end.
+    entropy rises.
     """
-    scale = float(np.trace(s.G)) / len(s.G) / s.n**2
+    scale = (s.diagonal if isinstance(s, Sketch) else float(np.trace(s.G)) / len(s.G)) / s.n**2
     if held_out is None:
         strength = scale  # nothing to choose by: as if one frame more had been seen
-        return descend(reservoir, data, task, s, warm_start(s, strength), strength, rng, rate=RATE), strength
-    V = warm_start(s, STRENGTHS[0] * scale)
-    best, best_score, best_strength = V, np.inf, STRENGTHS[0] * scale
-    for strength in STRENGTHS:
-        V = descend(reservoir, data, task, s, V, strength * scale, rng, rate=RATE)
+        return descend(reservoir, data, task, s, warm_start(s, strength, U), strength, rng), strength
+    V = warm_start(s, strengths[0] * scale, U)
+    best, best_score, best_strength = V, np.inf, strengths[0] * scale
+    for strength in strengths:
+        V = descend(reservoir, data, task, s, V, strength * scale, rng)
         score = cross_entropy(reservoir, held_out, task, V)
         if not score < best_score:
             break
         best, best_score, best_strength = V, score, strength * scale
-    if spare is not None:
-        both = Data([*data.X, *spare.X], [*data.y, *spare.y], data.classes, data.per_step, data.dtype)
-        best = descend(reservoir, both, task, s, best, best_strength, rng, rate=RATE / 4)
     return best, best_strength
 
 
-def warm_start(s: Sums, strength: float) -> Array:
-    """The ridge solution of the same penalty, spread to logits."""
+def warm_start(s: Sums | Sketch, strength: float, U: Array | None) -> Array:
+    """The ridge solution of the same penalty, spread to logits; from a sketch none can be solved, and U stands in."""
+    if isinstance(s, Sketch):
+        assert U is not None
+        return WARM * U
     return WARM * solve(s, strength * s.n, intercept=True)
+
+
+def penalty(M: int, strength: float, dtype: Any) -> Array:
+    """strength for each row of V (M, 1); the intercept goes free."""
+    column = np.full((M, 1), strength, dtype)
+    column[-1] = 0
+    return column
+
+
+def preconditioner(s: Sums | Sketch, strength: float, dtype: Any) -> Operator:
+    """R -> (G/n + strength I)^-1 R, the intercept free."""
+    if isinstance(s, Sketch):
+        inverse, n = s.inverse(strength * s.n), s.n
+        return lambda R: n * inverse(R)
+    A = s.G / s.n
+    A.flat[:: len(A) + 1] += penalty(len(A), strength, np.float64)[:, 0] + 1e-7 * float(np.trace(A)) / len(A)
+    P = linalg.cho_solve(linalg.cho_factor(A, lower=True), np.eye(len(A))).astype(dtype)
+    return lambda R: np.asarray(P @ R)
 
 
 def descend(
     reservoir: Reservoir,
     data: Data,
     task: passes.Task,
-    s: Sums,
+    s: Sums | Sketch,
     V: Array,
     strength: float,
     rng: np.random.Generator,
     *,
-    rate: float,
+    rate: float = RATE,
 ) -> Array:
     """Preconditioned gradient descent with momentum, its rate falling linearly to nothing."""
-    penalty = np.full((len(V), 1), strength, data.dtype)
-    penalty[-1] = 0  # the intercept goes free
-    A = s.G / s.n
-    A.flat[:: len(A) + 1] += penalty[:, 0] + 1e-7 * float(np.trace(A)) / len(A)
-    P = linalg.cho_solve(linalg.cho_factor(A, lower=True), np.eye(len(A))).astype(data.dtype)
+    pull, inverse = penalty(len(V), strength, data.dtype), preconditioner(s, strength, data.dtype)
     V = V.astype(data.dtype)
     velocity = np.zeros_like(V)
     steps = max(LEAST_STEPS, int(PASSES * np.ceil(s.n / FRAMES)))
     for step, (H_c, labels) in enumerate(mini_batches(reservoir, data, task, rng, steps)):
         G = _gradient(V, H_c, labels)
-        velocity = MOMENTUM * velocity + (1 - MOMENTUM) * (P @ (G / len(labels) + penalty * V))
+        velocity = MOMENTUM * velocity + (1 - MOMENTUM) * inverse(G / len(labels) + pull * V)
         V = V - (rate * (1 - step / steps)) * velocity
     return V.astype(np.float64)
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn import passes, readout, updates
-from echolearn.checkpoints import Checkpoint
+from echolearn import iterative, passes, readout, updates
+from echolearn.checkpoints import Checkpoint, under
 from echolearn.engine import each, total
+from echolearn.following import Follower
 from echolearn.gradients import Gradients
 from echolearn.passes import Slope, Task
 from echolearn.readout import Sums
@@ -26,7 +27,7 @@ from echolearn.states import run
 
 Array = NDArray[Any]
 
-PARTS = 2  # piles a mini-batch is dealt into, one a thread; each runs its sequences side by side
+FALL = 0.95  # of the step size, from the first mini-batch to the last
 TURNOVER = 1.8  # how often an epoch replaces the running sums (see `running`)
 BACKOFFS = 3  # how often a diverged epoch is tried again with a smaller step
 
@@ -53,6 +54,7 @@ class Plan:
     spectral_radius: float
     patience: int | None
     ridge: float
+    piles: int = 2  # that a mini-batch is dealt into, one a thread; each runs its sequences side by side
 
 
 class History(list[dict[str, float]]):
@@ -117,6 +119,8 @@ class Learner:
         self.U: Array | None = None
         self.sums: Sums | None = None
         self.solved: tuple[Array | None, float] = (None, 0.0)
+        large = reservoir.N >= iterative.FROM
+        self.follower = Follower(self.data, self.task, self.plan.ridge, TURNOVER, self.rng) if large else None
 
     def epoch(self, number: int) -> dict[str, float]:
         """One epoch; returns the training error (per target) and gradient norms."""
@@ -139,6 +143,8 @@ class Learner:
         return norms
 
     def _full_epoch(self) -> dict[str, float]:
+        if self.follower is not None:
+            return self._large_full_epoch(self.follower)
         U, n = (self.U, 0.0) if self.plan.case == 1 else self.solved
         self.solved = None, 0.0
         result, self.U, n = full_batch(self.reservoir, self.data, self.task, self.plan, U, n)
@@ -147,21 +153,27 @@ class Learner:
 
     def _mini_epoch(self, number: int, size: int) -> dict[str, float]:
         lengths = self.data.lengths
-        if self.sums is None:
+        if self.follower is not None:
+            self._begin_following(self.follower)
+        elif self.sums is None:
             self.sums = passes.collect(self.reservoir, self.data, self.task)
-        if self.plan.case == 1:
+        if self.plan.case == 1 and self.sums is not None:
             self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
         batches = shuffled(lengths, size, self.rng)
         squared, n, norms = 0.0, 0.0, {}
         for i, which in enumerate(batches):
             done = (number - 1 + i / len(batches)) / self.plan.epochs
-            result, count = self._mini_gradient(dealt(which, lengths, PARTS), lengths[which].sum() / lengths.sum())
-            norms = self._update(result.gradients, self.step_size * (1 - 0.95 * done))
+            result, count = self._mini_gradient(
+                dealt(which, lengths, self.plan.piles), lengths[which].sum() / lengths.sum()
+            )
+            norms = self._update(result.gradients, self.step_size * (1 - FALL * done))
             squared, n = squared + result.squared, n + count
         return {"error": squared / n, **_named(norms)}
 
     def _mini_gradient(self, piles: list[Array], share: float) -> tuple[Slope, float]:
         """States of a mini-batch, then U from the running sums with it, then the gradient at that U."""
+        if self.follower is not None:
+            return self._followed_gradient(self.follower, piles, share)
         reservoir, task = self.reservoir, self.task
         assert self.sums is not None
         product = readout.product_precision(self.sums, self.plan.ridge, self.data.dtype)
@@ -182,6 +194,34 @@ class Learner:
         result = total(lambda x: passes.slope(reservoir, task, self.plan.gradient, U, x[0], x[1]), looked)
         return result, count
 
+    def _begin_following(self, follower: Follower) -> None:
+        # case 1: the gradient of a whole epoch is taken at the U held
+        self.held = self.U = follower.start(self.reservoir) if self.U is None else self.U
+        follower.begin(self.reservoir)
+
+    def _followed_gradient(self, follower: Follower, piles: list[Array], share: float) -> tuple[Slope, float]:
+        """As `_mini_gradient`, for large networks: U from the last one and this mini-batch."""
+        reservoir, task, gradient = self.reservoir, self.task, self.plan.gradient
+
+        def see(which: Array) -> tuple[Batch, Any]:
+            batch = self.data.batch(which)
+            return batch, passes.observed(reservoir, task, batch)
+
+        looked = list(each(see, piles))
+        assert self.U is not None
+        self.U = follower.step(self.U, [seen[:2] for _, seen in looked], share)
+        U = self.held if self.plan.case == 1 else self.U
+        result = total(lambda x: passes.slope(reservoir, task, gradient, U, x[0], x[1]), looked)
+        return result, float(sum(len(seen[1]) for _, seen in looked))
+
+    def _large_full_epoch(self, follower: Follower) -> dict[str, float]:
+        """As `_full_epoch`, for large networks: U by conjugate gradients from the last one."""
+        held, self.U = self.U, follower.fitted(self.reservoir, self.task, self.U)
+        U = held if self.plan.case == 1 and held is not None else self.U
+        result, _, _ = full_batch(self.reservoir, self.data, self.task, replace(self.plan, case=2), U)
+        norms = self._update(result.gradients, self.step_size)
+        return {"error": result.squared / follower.n, **_named(norms)}
+
     def state(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays and plain values from which `resume` goes on to the bit."""
         number, kept = self.optimiser.state()
@@ -197,9 +237,9 @@ class Learner:
         return tensors, facts
 
     def resume(self, tensors: dict[str, Array], facts: dict[str, Any]) -> None:
-        self.restart(updates.with_learned(self.reservoir, _under("weights", tensors)))
-        self.weights = _under("weights", tensors)  # not by way of the reservoir: a logit would be rounded
-        kept = {memory: _under(memory, tensors) for memory in ("before", "first", "second")}
+        self.restart(updates.with_learned(self.reservoir, under("weights", tensors)))
+        self.weights = under("weights", tensors)  # not by way of the reservoir: a logit would be rounded
+        kept = {memory: under(memory, tensors) for memory in ("before", "first", "second")}
         self.optimiser = self.optimiser.resumed(facts["optimiser"], {k: v for k, v in kept.items() if v})
         self.step_size = facts["step_size"]
         self.rng.bit_generator.state = facts["rng"]
@@ -207,16 +247,17 @@ class Learner:
         self.U = tensors.get("U")
 
     def readout(self) -> Array:
-        """The U that goes with the newest weights: from the running sums, or from a pass over the data."""
+        """The U that goes with the newest weights: from the running sums, or from passes over the data."""
+        if self.follower is not None and self.plan.batch_size is None:
+            return self.follower.fitted(self.reservoir, self.task.readout_view(), self.U)
+        if self.follower is not None:
+            self.U = self.follower.start(self.reservoir) if self.U is None else self.U
+            return self.U
         s = self.sums or passes.collect(self.reservoir, self.data, self.task.readout_view())
         U = readout.solve(s, self.plan.ridge, intercept=True)
         if self.plan.batch_size is None and self.task.targets == "all":
             self.solved = U, s.n  # the next epoch begins with the same sums: it need not pass over the data for them
         return U
-
-
-def _under(folder: str, tensors: dict[str, Array]) -> dict[str, Array]:
-    return {name.split("/")[1]: value for name, value in tensors.items() if name.startswith(folder + "/")}
 
 
 def _named(norms: dict[str, float]) -> dict[str, float]:
@@ -256,13 +297,16 @@ def learn(
     score: Callable[[Reservoir, Array], float] | None = None,
     on_epoch: Callable[[dict[str, float]], object] | None = None,
     checkpoint: Checkpoint | None = None,
+    sums: Sums | None = None,
 ) -> tuple[Reservoir, History, bool]:
     """All epochs. `score(reservoir, U)` gives the held-out error, the smallest of which decides.
 
     Returns the best reservoir, one row of history an epoch, and whether it was interrupted (Ctrl-C). With a
-    checkpoint, learning goes on after the last epoch kept there.
+    checkpoint, learning goes on after the last epoch kept there. sums: those of `reservoir`, if they are known already.
     """
     learner = Learner(reservoir, data, task, plan, rng)
+    if plan.batch_size is not None:
+        learner.sums = sums
     record = Record(reservoir, reservoir)
     if checkpoint is not None:
         _resume(learner, record, checkpoint)
@@ -284,7 +328,7 @@ def learn(
             stop = on_epoch(dict(row)) if on_epoch is not None else None
     except KeyboardInterrupt:
         return record.best, record.history, True
-    if score is None and not _runs(record.best, data, task):
+    if score is None and not runs(record.best, data, task):
         _say("the weights after the last epoch explode; those of the epoch before are kept. Try a smaller step_size.")
         record.best = record.safe
     return record.best, record.history, False
@@ -298,7 +342,7 @@ def _score_as_drawn(learner: Learner, score: Callable[[Reservoir, Array], float]
     return error if np.isfinite(error) else np.inf
 
 
-def _runs(reservoir: Reservoir, data: Data, task: Task) -> bool:
+def runs(reservoir: Reservoir, data: Data, task: Task) -> bool:
     """Whether all states are finite."""
 
     def part(which: Array) -> bool:
@@ -337,9 +381,7 @@ def _try_epoch(
 
 def _keep(learner: Learner, record: Record, checkpoint: Checkpoint) -> None:
     tensors, facts = learner.state()
-    best = record.best
-    weights = {"W": best.W, "W_rec": best.W_rec.data, "W_fb": best.W_fb, "bias": best.bias, "leak": best.leak}
-    tensors |= {f"best/{name}": value for name, value in weights.items() if value is not None}
+    tensors |= {f"best/{name}": value for name, value in record.best.weights().items()}
     facts |= {
         "best_error": record.best_error,
         "best_epoch": record.best_epoch,
@@ -355,7 +397,7 @@ def _resume(learner: Learner, record: Record, checkpoint: Checkpoint) -> None:
     if kept is None:
         return
     tensors, facts = kept
-    record.best = learner.reservoir.with_weights(**_under("best", tensors))
+    record.best = learner.reservoir.with_weights(**under("best", tensors))
     record.best_error, record.best_epoch = facts["best_error"], facts["best_epoch"]
     record.backoffs, record.seconds = facts["backoffs"], facts["seconds"]
     record.history.extend(facts["history"])

@@ -22,9 +22,9 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from echolearn.checkpoints import fingerprint
 from echolearn.configuration import check_name
 from echolearn.door import Given, open_sequences, open_targets
-from echolearn.network import default_step
 from echolearn.progress import clock
 from echolearn.sequences import Data
+from echolearn.updates import default_step
 
 Scoring = Callable[[Any, Any, Any], float]
 Space = Mapping[str, tuple[float, float] | Sequence[Any]]
