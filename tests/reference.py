@@ -50,6 +50,13 @@ def block_cuts(length, washout, lookback):
     return () if lookback is None else tuple(range(washout, length, lookback))
 
 
+def part_means(M, parts):
+    """Means over equal parts of the columns, one below the other; a column on a border belongs to both sides."""
+    n = M.shape[1]
+    inside = [[k for k in range(n) if (k + 1) * parts > i * n and k * parts < (i + 1) * n] for i in range(parts)]
+    return np.vstack([M[:, columns].mean(axis=1, keepdims=True) for columns in inside])
+
+
 def columns(w, X, T, activation, *, direct, washout, lookback, targets, pooling=None, h0=None):
     """H_c (M × K) and T (n_out × K) over all sequences."""
     H_parts, T_parts = [], []
@@ -58,6 +65,9 @@ def columns(w, X, T, activation, *, direct, washout, lookback, targets, pooling=
         H_c = np.vstack([H, x.T]) if direct else H
         if pooling == "mean":
             H_parts.append(H_c[:, washout:].mean(axis=1, keepdims=True))
+            T_parts.append(t[:, None])
+        elif isinstance(pooling, int):
+            H_parts.append(np.vstack([part_means(M[:, washout:], pooling) for M in ([H, x.T] if direct else [H])]))
             T_parts.append(t[:, None])
         elif pooling == "last":
             H_parts.append(H_c[:, -1:])

@@ -71,7 +71,7 @@ def test_batched_one_by_one_and_joined_agree(kind, dtype, close, feedback):
         np.testing.assert_allclose(answer([x])[0], together, rtol=0, atol=close * scale)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "last"])
+@pytest.mark.parametrize("pooling", ["mean", "last", 3])
 def test_pooled_batched_and_one_by_one_agree(pooling):
     esn = ESNClassifier(**toys.FAST, pooling=pooling, dtype="float64").fit(RISING_X, RISING)
     together = esn.predict_proba(RISING_X)
@@ -231,7 +231,7 @@ def test_score_with_targets_of_the_other_kind():
         esn.score(X, ["low"] * 8)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "last"])
+@pytest.mark.parametrize("pooling", ["mean", "last", 3])
 def test_pooling_learns_one_label_a_sequence(pooling):
     test_X, test_y = toys.rising(seed=1)
     esn = ESNClassifier(20, epochs=15, pooling=pooling).fit(RISING_X, RISING)
