@@ -176,3 +176,9 @@ def choose_ridge(
             scores.append(s.n * max(rest, 0.0) / (s.n - df) ** 2 if s.n > df else np.inf)
     best = int(np.argmin(scores))
     return float(path[best]), np.asarray(scores)
+
+
+def freedom(s: Sums, mu: float) -> float:
+    """Degrees of freedom of a readout with intercept: 1 + Σ_i λ_i / (λ_i + mu)."""
+    values = np.maximum(np.linalg.eigvalsh(_centred(s)[0]), 0)
+    return 1 + float((values / (values + mu)).sum()) if mu > 0 else float(len(s.G))

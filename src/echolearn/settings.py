@@ -68,6 +68,7 @@ RULES: dict[str, Rule] = {
     "washout": _whole(0),
     "direct": _TRUTH,
     "pooling": _one_of("mean", "last"),
+    "noise": _NOT_NEGATIVE,
     "ridge": (
         lambda v: (isinstance(v, str) and v == "auto") or (_number(v) and v >= 0) or _path(v),
         "a number >= 0, a list of numbers > 0 to choose from, or 'auto'",

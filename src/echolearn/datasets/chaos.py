@@ -47,12 +47,13 @@ def mackey_glass(
     def slope(now: float, delayed: float) -> float:
         return beta * delayed / (1.0 + abs(delayed) ** power) - gamma * now
 
-    values, slopes = [x] * (delay + 1), [0.0] * delay  # of the past: values[-1] is now, slopes[i] starts at values[i]
-    for _ in range((steps + discard) * per_unit):
-        old, new = values[-delay - 1], values[-delay]
+    values = [x] * (delay + 1)  # values[n + delay] is now,
+    slopes: list[float] = []  # slopes[n] its slope; before t = 0 there is none
+    for n in range((steps + discard) * per_unit):
+        old, new = values[n], values[n + 1]
         k1 = slope(x, old)
         slopes.append(k1)
-        middle = (old + new) / 2 + dt / 8 * (slopes[-delay - 1] - slopes[-delay])
+        middle = start if n < delay else (old + new) / 2 + dt / 8 * (slopes[n - delay] - slopes[n - delay + 1])
         k2 = slope(x + dt / 2 * k1, middle)
         k3 = slope(x + dt / 2 * k2, middle)
         k4 = slope(x + dt * k3, new)
@@ -111,7 +112,13 @@ def rossler(
 
 
 def _flow(
-    slope: Callable[[float, float, float], Point], start: Array, steps: Any, discard: Any, dt: Any, substeps: Any, name: str
+    slope: Callable[[float, float, float], Point],
+    start: Array,
+    steps: Any,
+    discard: Any,
+    dt: Any,
+    substeps: Any,
+    name: str,
 ) -> Array:
     """RK4 with `substeps` steps a sample, in plain numbers (three are too few for NumPy to be faster)."""
     steps, discard = checks.whole("steps", steps, 1), checks.whole("discard", discard, 0)
@@ -134,9 +141,7 @@ def _flow(
     return checks.bounded(series, name)[discard:]
 
 
-def henon(
-    steps: int, *, a: float = 1.4, b: float = 0.3, start: ArrayLike = (0.0, 0.0), discard: int = 100
-) -> Array:
+def henon(steps: int, *, a: float = 1.4, b: float = 0.3, start: ArrayLike = (0.0, 0.0), discard: int = 100) -> Array:
     """x' = 1 - a x² + y, y' = b x: (steps, 2). Its largest Lyapunov exponent is 0.419 a step.
 
     Hénon, A two-dimensional mapping with a strange attractor, Communications in Mathematical Physics 50 (1976).
