@@ -74,7 +74,7 @@ def test_nearby_henon_points_part_at_the_known_rate():
 def test_nearby_lorenz_points_part_at_the_known_rate():
     rates = []
     for start in datasets.lorenz(2000)[::200]:
-        near, far = (datasets.lorenz(500, start=start + [d, 0, 0], discard=0) for d in (0.0, 1e-9))
+        near, far = (datasets.lorenz(500, start=start + np.array([d, 0, 0]), discard=0) for d in (0.0, 1e-9))
         distance = np.linalg.norm(near - far, axis=1)
         rates.append(np.log(distance[-1] / distance[99]) / 8)
     assert np.mean(rates) == pytest.approx(0.906, abs=0.25)

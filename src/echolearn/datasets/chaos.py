@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -45,7 +46,7 @@ def mackey_glass(
     x = float(checks.start([start], 1)[0])
 
     def slope(now: float, delayed: float) -> float:
-        return beta * delayed / (1.0 + abs(delayed) ** power) - gamma * now
+        return beta * delayed / (1.0 + math.pow(abs(delayed), power)) - gamma * now
 
     values = [x] * (delay + 1)  # values[n + delay] is now,
     slopes: list[float] = []  # slopes[n] its slope; before t = 0 there is none

@@ -17,7 +17,7 @@ def whole(name: str, value: Any, least: int) -> int:
 
 
 def positive(name: str, value: Any) -> float:
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value < math.inf:
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
         raise ValueError(f"{name}={value!r}; expected a number > 0.")
     return float(value)
 

@@ -20,7 +20,7 @@ _MSO = (0.2, 0.311, 0.42, 0.51, 0.63, 0.74, 0.85, 0.97, 1.08, 1.19, 1.27, 1.32)
 def narma(
     steps: int, order: int = 10, *, discard: int = 200, random_state: int | np.random.Generator | None = 0
 ) -> tuple[Array, Array]:
-    """y_{t+1} = alpha y_t + beta y_t Σ_{i=0}^{order-1} y_{t-i} + gamma u_{t-order+1} u_t + delta; u uniform in [0, 0.5].
+    """y_{t+1} = alpha y_t + beta y_t Σ_{i < order} y_{t-i} + gamma u_{t-order+1} u_t + delta, u uniform in [0, 0.5].
 
     Returns u and y, (steps, 1) each, so aligned that row t of y is the last value that row t of u takes part in: the
     y_{t+1} of the equation. Order 10: alpha 0.3, beta 0.05, gamma 1.5, delta 0.1; order 30: 0.2, 0.004, 1.5, 0.201.
