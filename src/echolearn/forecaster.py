@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any, Self
 
@@ -104,7 +104,7 @@ class ESNForecaster(EchoStateNetwork):
             )
         self._many = given.kind != "one"
         self.target_mean_, self.target_scale_ = scaling(series)
-        outside = open_exogenous(y, [len(s) for s in series], None, self._many)
+        outside = open_exogenous(y, given.lengths, None, self._many)
         self.exogenous_mean_, self.exogenous_scale_ = scaling(outside)
         Z, E = self._scaled(series, outside)
         rng = np.random.default_rng(self.random_state).spawn(5)[-1]
@@ -164,10 +164,8 @@ class ESNForecaster(EchoStateNetwork):
         They follow the end of the series of `fit`, or of `warm_up` (a series, or a list). exogenous: a row for each of
         the steps and, before them, for each of the warm-up.
         """
-        h, x, E = self._begin(steps, warm_up, exogenous)
-        Y = closed_loop(self.reservoir_, self._U, self.direct, h, x, E)
-        warn_if_far(Y)
-        return self._answer_paths(Y.swapaxes(0, 1), warm_up)
+        h, x, E, many = self._begin(steps, warm_up, exogenous)
+        return self._answer_paths(self._alone(h, x, E).swapaxes(0, 1), many)
 
     def forecast_interval(
         self,
@@ -184,20 +182,19 @@ class ESNForecaster(EchoStateNetwork):
         `paths` closed loops run side by side; after each step every one adds a one-step residual of the training
         series, drawn anew, to what it hears; the bounds are quantiles over the paths.
         """
-        if not 0 < coverage < 1:
+        if not isinstance(coverage, Real) or not 0 < float(coverage) < 1:
             raise ValueError(f"coverage={coverage!r}; expected a number between 0 and 1, for example 0.9.")
         _at_least("paths", paths, 2)
-        h, x, E = self._begin(steps, warm_up, exogenous)
+        h, x, E, many = self._begin(steps, warm_up, exogenous)
         rng = np.random.default_rng(self.random_state).spawn(6)[-1]
+        shares = np.array([0.5 - float(coverage) / 2, 0.5 + float(coverage) / 2])
         bounds: list[Array] = []
         for i in range(len(h)):
             shocks = self.residuals_[rng.integers(len(self.residuals_), size=(steps, paths))]
-            start = np.repeat(h[i : i + 1], paths, axis=0), np.repeat(x[i : i + 1], paths, axis=0)
-            Y = closed_loop(self.reservoir_, self._U, self.direct, *start, np.repeat(E[:, i : i + 1], paths, 1), shocks)
-            warn_if_far(Y)
-            bounds.append(np.quantile(Y, [(1 - coverage) / 2, (1 + coverage) / 2], axis=1))
+            h_i, x_i, E_i = (np.repeat(v, paths, axis=-2) for v in (h[i : i + 1], x[i : i + 1], E[:, i : i + 1]))
+            bounds.append(np.quantile(self._alone(h_i, x_i, E_i, shocks), shares, axis=1))
         lower, upper = np.stack(bounds, axis=1)
-        return self._answer_paths(lower, warm_up), self._answer_paths(upper, warm_up)
+        return self._answer_paths(lower, many), self._answer_paths(upper, many)
 
     def score(self, series: Any, y: None = None, *, exogenous: Any = None, horizon: int = 1) -> float:
         """Minus the NRMSE of forecasts `horizon` steps ahead, in closed loop, from every step after the washout:
@@ -206,7 +203,7 @@ class ESNForecaster(EchoStateNetwork):
         check_is_fitted(self)
         _at_least("horizon", horizon, 1)
         given = self._series(series, "series")
-        outside = self._exogenous(exogenous, list(given.lengths), given.kind != "one")
+        outside = self._exogenous(exogenous, given.lengths, given.kind != "one")
         check_long_enough(given, self.washout + horizon + 1)
         errors, truth = [], []
         for z, e in zip(*self._scaled(given.X, outside), strict=True):
@@ -214,8 +211,7 @@ class ESNForecaster(EchoStateNetwork):
             first = np.arange(self.washout + 1, len(z) - horizon)  # the last value heard
             for t in np.array_split(first, np.ceil(len(first) / PATHS)):
                 E = e[t + 1 + np.arange(horizon)[:, None]]
-                Y = closed_loop(self.reservoir_, self._U, self.direct, H[t - 1], z[t], E)
-                errors.append(Y[-1] - z[t + horizon])
+                errors.append(self._alone(H[t - 1], z[t], E)[-1] - z[t + horizon])
                 truth.append(z[t + horizon])
         T = np.concatenate(truth)
         spread = float(((T - T.mean(axis=0)) ** 2).sum())
@@ -224,38 +220,51 @@ class ESNForecaster(EchoStateNetwork):
         with np.errstate(over="ignore"):
             return -float(np.sqrt((np.concatenate(errors) ** 2).sum() / spread))
 
-    def _begin(self, steps: int, warm_up: Any, exogenous: Any) -> tuple[Array, Array, Array]:
-        """State before and value at the last known step, (B, N) and (B, dims), and E (steps, B, inputs) to come."""
+    def _begin(self, steps: int, warm_up: Any, exogenous: Any) -> tuple[Array, Array, Array, bool]:
+        """State before and value at the last known step, (B, N) and (B, dims); E (steps, B, inputs) to come; and
+        whether the caller gave a list."""
         check_is_fitted(self)
         _at_least("steps", steps, 1)
         if warm_up is None:
-            known = [0] * len(self.last_value_)
-            outside = self._exogenous(exogenous, [steps] * len(known), self._many)
-            _, E = self._scaled([], outside)
+            many, known = self._many, np.zeros(len(self.last_value_), int)
             h, x = self.last_state_, self.last_value_
+            _, E = self._scaled([], self._exogenous(exogenous, known + steps, many))
         else:
             given = self._series(warm_up, "warm_up")
             check_long_enough(given, max(1, self.washout))
-            known = list(given.lengths)
-            outside = self._exogenous(exogenous, [n + steps for n in known], given.kind != "one")
-            Z, E = self._scaled(given.X, outside)
+            many, known = given.kind != "one", given.lengths
+            Z, E = self._scaled(given.X, self._exogenous(exogenous, known + steps, many))
             h = np.stack([self._states(z, e[: len(z)])[-1] for z, e in zip(Z, E, strict=True)])
             x = np.stack([z[-1] for z in Z])
-        return h, x, np.stack([e[n:] for e, n in zip(E, known, strict=True)], axis=1)
+        return h, x, np.stack([e[n:] for e, n in zip(E, known, strict=True)], axis=1), many
+
+    def _alone(self, h: Array, x: Array, E: Array, shocks: Array | None = None) -> Array:
+        """Closed loops from here on, (steps, B, dims); one that leaves its series is told of."""
+        with one_blas_thread():
+            Y = closed_loop(self.reservoir_, self._U, self.direct, h, x, E, shocks)
+        with np.errstate(invalid="ignore"):
+            far = ~(np.abs(Y) < FAR).all(axis=(1, 2))
+        if far.any():
+            warnings.warn(
+                f"the forecast runs away: after {int(far.argmax()) + 1} steps it is {FAR:g} standard deviations from "
+                "the mean of its series. Fit with some noise (for example noise=1e-3), a larger ridge, or more data.",
+                ForecastWarning,
+                stacklevel=3,
+            )
+        return Y
 
     def _series(self, series: Any, name: str) -> Given:
         given, _ = open_series(series, name, len(self.target_mean_))
         return given
 
-    def _exogenous(self, exogenous: Any, lengths: list[int], many: bool) -> list[Array]:
+    def _exogenous(self, exogenous: Any, lengths: Array, many: bool) -> list[Array]:
         return open_exogenous(exogenous, lengths, len(self.exogenous_mean_), many)
 
-    def _answer_paths(self, Y: Array, warm_up: Any) -> Any:
-        """(B, steps, dims), scaled, to what the caller knows."""
+    def _answer_paths(self, Y: Array, many: bool) -> Any:
+        """(B, steps, dims), standardised, as the caller knows the series."""
         values = Y * self.target_scale_ + self.target_mean_
         if self._one_value:
             values = values[..., 0]
-        many = self._many if warm_up is None else open_series(warm_up, "warm_up", None)[0].kind != "one"
         return list(values) if many else values[0]
 
 
@@ -271,19 +280,6 @@ def scaling(series: list[Array]) -> tuple[Array, Array]:
     return mean, np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)
 
 
-def warn_if_far(Y: Array) -> None:
-    """A closed loop that leaves its series is told of, at the first step where one path has."""
-    with np.errstate(invalid="ignore"):
-        far = ~(np.abs(Y) < FAR).all(axis=(1, 2))
-    if far.any():
-        warnings.warn(
-            f"the forecast runs away: after {int(far.argmax()) + 1} steps it is {FAR:g} standard deviations from the "
-            "mean of its series. Fit with some noise (for example noise=1e-3), a larger ridge, or more data.",
-            ForecastWarning,
-            stacklevel=3,
-        )
-
-
 def open_series(series: Any, name: str, dims: int | None) -> tuple[Given, bool]:
     """One series (steps,) or (steps, dims) or a list of such, as float64; and whether values stand alone."""
     many = isinstance(series, (list, tuple)) and len(series) > 0 and any(np.ndim(s) > 0 for s in series)
@@ -293,11 +289,12 @@ def open_series(series: Any, name: str, dims: int | None) -> tuple[Given, bool]:
     try:
         given = open_sequences(columns if many else columns[0], None, dims, "this forecaster")
     except (TypeError, ValueError) as problem:
-        raise type(problem)(f"{name}: {problem}") from problem
+        kind = TypeError if isinstance(problem, TypeError) else ValueError
+        raise kind(f"{name}: {problem}") from problem
     return Given([x.astype(np.float64) for x in given.X], given.kind), alone
 
 
-def open_exogenous(exogenous: Any, lengths: list[int], width: int | None, many: bool) -> list[Array]:
+def open_exogenous(exogenous: Any, lengths: Array, width: int | None, many: bool) -> list[Array]:
     """Exogenous rows, one array (length, inputs) a series; without any, arrays with no columns."""
     if exogenous is None:
         if width:

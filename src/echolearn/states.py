@@ -140,6 +140,7 @@ def closed_loop(
     f, a, N = _ACTIVATIONS[reservoir.activation], reservoir.leak, reservoir.N
     W_rec = reservoir.W_rec.T.toarray() if N <= _DENSE else reservoir.W_rec.T
     bias = 0.0 if reservoir.bias is None else reservoir.bias
+    U = np.ascontiguousarray(U)  # a saved readout comes back in this order: the same sums, to the bit
     out = np.empty((len(E), *x.shape))
     with np.errstate(over="ignore", invalid="ignore"):  # the caller looks at what comes out
         for t, e in enumerate(E):
