@@ -22,11 +22,11 @@ RNG = np.random.default_rng(5)
 PUSH = RNG.uniform(-1, 1, (300, 2))
 
 
-def pushed(push, start=0.0):
-    """x_t = 0.7 x_{t-1} + push_t0 - 0.5 push_t1 x_{t-1}."""
-    x = [start]
+def pushed(push):
+    """x_t = 0.7 x_{t-1} + push_t0 - 0.5 push_t1."""
+    x = [0.0]
     for row in push[1:]:
-        x.append(0.7 * x[-1] + row[0] - 0.5 * row[1] * x[-1])
+        x.append(0.7 * x[-1] + row[0] - 0.5 * row[1])
     return np.array(x)
 
 
@@ -84,7 +84,7 @@ def test_exogenous_rows_go_with_their_steps():
     esn = ESNForecaster(**SMALL, learn="none").fit(x[:200], exogenous=PUSH[:200])
     future = esn.predict(50, exogenous=PUSH[200:250])
     np.testing.assert_allclose(future, witness(esn, x[:200], 50, PUSH[:250])[:, 0], atol=1e-9)
-    np.testing.assert_allclose(future, x[200:250], atol=0.5)  # pushed about, it is followed
+    np.testing.assert_allclose(future, x[200:250], atol=0.2)  # pushed about, it is followed
     again = esn.predict(50, warm_up=x[:200], exogenous=PUSH[:250])
     np.testing.assert_array_equal(again, future)
     assert esn.score(x, exogenous=PUSH) > -0.1
@@ -133,8 +133,8 @@ def test_units_of_the_series_do_not_matter():
 
 
 def test_waves_are_continued():
-    esn = ESNForecaster(**{**SMALL, "hidden_units": 50}, learn="none").fit(WAVES[:250])
-    np.testing.assert_allclose(esn.predict(50), WAVES[250:300], atol=0.2)  # of ±2
+    esn = ESNForecaster(50, washout=50, learn="none", ridge=1e-9).fit(WAVES[:270])
+    np.testing.assert_allclose(esn.predict(30), WAVES[270:300], atol=0.2)  # of ±2
 
 
 def test_learning_lowers_the_one_step_error():
@@ -147,8 +147,8 @@ def test_learning_lowers_the_one_step_error():
 @pytest.mark.parametrize("learn", ["none", "both"])
 def test_intervals_cover_their_share(learn):
     rng = np.random.default_rng(11)
-    esn = ESNForecaster(20, washout=20, epochs=30, learn=learn).fit(autoregressive(rng, 600))
-    cases = [autoregressive(rng, 60) for _ in range(200)]
+    esn = ESNForecaster(20, washout=20, epochs=30, learn=learn).fit(autoregressive(rng, 3000))
+    cases = [autoregressive(rng, 60) for _ in range(300)]
     for coverage in (0.5, 0.9):
         lower, upper = esn.forecast_interval(10, coverage, paths=200, warm_up=[c[:50] for c in cases])
         truth = np.array([c[50:] for c in cases])
@@ -288,7 +288,7 @@ DRIVEN = ESNForecaster(**SMALL, learn="none").fit(WAVES, exogenous=PUSH)
         (lambda: FITTED.forecast_interval(5, "most"), "coverage='most'"),
         (lambda: FITTED.forecast_interval(5, paths=1), "paths=1"),
         (lambda: FITTED.score(WAVES, horizon=0), "horizon=0"),
-        (lambda: FITTED.score(WAVES[:25], horizon=10), "washout"),
+        (lambda: FITTED.score(WAVES[:25], horizon=10), "25 steps; washout=20 and horizon=10 need at least 32"),
     ],
 )
 def test_bad_input_is_explained(call, words):

@@ -96,11 +96,10 @@ class ESNForecaster(EchoStateNetwork):
         settings.check(self.get_params(deep=False))
         given, self._one_value = open_series(X, "series", None)
         series = given.X
-        short = min(map(len, series))
-        if short < self.washout + 3:
+        if given.lengths.min() < self.washout + 3:
             raise ValueError(
-                f"a series has {short} steps; washout={self.washout} and learning one step from another need at least "
-                f"{self.washout + 3}. Give longer series, or a smaller washout."
+                f"a series has {given.lengths.min()} steps; washout={self.washout} and learning one step from another "
+                f"need at least {self.washout + 3}. Give longer series, or a smaller washout."
             )
         self._many = given.kind != "one"
         self.target_mean_, self.target_scale_ = scaling(series)
@@ -204,7 +203,12 @@ class ESNForecaster(EchoStateNetwork):
         _at_least("horizon", horizon, 1)
         given = self._series(series, "series")
         outside = self._exogenous(exogenous, given.lengths, given.kind != "one")
-        check_long_enough(given, self.washout + horizon + 1)
+        least = self.washout + horizon + 2
+        if given.lengths.min() < least:
+            raise ValueError(
+                f"a series has {given.lengths.min()} steps; washout={self.washout} and horizon={horizon} need at least "
+                f"{least}."
+            )
         errors, truth = [], []
         for z, e in zip(*self._scaled(given.X, outside), strict=True):
             H = self._states(z, e)
