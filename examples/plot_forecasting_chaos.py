@@ -53,7 +53,7 @@ alone = networks["learned"].predict(4000)
 axes["butterfly"].plot(past[:, 0], past[:, 2], color="#cccccc", lw=0.6, label="heard")
 axes["butterfly"].plot(alone[1000:, 0], alone[1000:, 2], color=colours["learned"], lw=0.5, label="drawn alone")
 axes["butterfly"].set(xlabel="x", ylabel="z", title="The learned network, long after it lost the truth")
-axes["butterfly"].legend(frameon=False, loc="upper left")
+axes["butterfly"].legend(frameon=False, loc="lower left")
 for a in axes.values():
     a.spines[["top", "right"]].set_visible(False)
 
