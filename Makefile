@@ -17,6 +17,7 @@ lint: .venv/ready  ## style and types
 	$(BIN)/mypy
 
 bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4_states.npz
+	.venv-bench/bin/python benchmarks/peers.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/printed_vs_exact.py
 	.venv-bench/bin/python benchmarks/an4_errors.py --data $(DATA)
 

@@ -12,6 +12,7 @@ from echolearn.settings import RULES, check
 X, VALUES = toys.echoes(sequences=6)
 BAD = {
     "hidden_units": [0, -3, 2.5, "many", None, True],
+    "blocks": [0, -1, 2.5, "some"],
     "spectral_radius": [0, -0.9, np.nan, np.inf, "0.9", None],
     "connections": [0, 1.5],
     "input_scaling": [0, -1],
@@ -35,6 +36,7 @@ BAD = {
     "momentum": [0.9, "nesterov"],
     "step_size": [0, -0.1, np.nan],
     "epochs": [-1, 2.5],
+    "refine_epochs": [-1, 0.5, None],
     "batch_size": [0, 1.5],
     "clip": [0, -1],
     "renormalize": [None],
@@ -45,18 +47,20 @@ BAD = {
     "verbose": ["loud", -1, None],
 }
 
+OF_CLASSIFIERS = {"readout", "blocks", "refine_epochs"}
+
 
 def test_every_setting_is_tried():
     known = set(inspect.signature(ESNClassifier.__init__).parameters) - {"self"}
     assert set(BAD) == known - {"initial_state"}
     assert set(RULES) <= known
-    assert set(inspect.signature(ESNRegressor.__init__).parameters) - {"self"} == known - {"readout"}
+    assert set(inspect.signature(ESNRegressor.__init__).parameters) - {"self"} == known - OF_CLASSIFIERS
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
 def test_bad_settings_are_named_with_what_was_expected(name, value):
-    kind = ESNClassifier if name == "readout" else ESNRegressor
-    y = [v[:, 0] > 0 for v in VALUES] if name == "readout" else VALUES
+    kind = ESNClassifier if name in OF_CLASSIFIERS else ESNRegressor
+    y = [v[:, 0] > 0 for v in VALUES] if name in OF_CLASSIFIERS else VALUES
     with pytest.raises(ValueError, match=rf"{name}=.*; expected "):
         kind(**{**toys.FAST, name: value}).fit(X, y)
 

@@ -88,7 +88,7 @@ def test_refit_lowers_the_held_out_cross_entropy():
     train, held = DATA.subset(range(9)), DATA.subset(range(9, 12))
     s = collect(RESERVOIR, train, TASK)
     U = readout.solve(s, 0.1, intercept=True)
-    V, strength = softmax.refit(RESERVOIR, train, TASK, s, held_out=held, spare=None, rng=np.random.default_rng(0))
+    V, strength = softmax.refit(RESERVOIR, train, TASK, s, held_out=held, rng=np.random.default_rng(0))
     before, after = (softmax.cross_entropy(RESERVOIR, held, TASK, W) for W in (softmax.WARM * U, V))
     assert after < before
     assert strength > 0
@@ -97,6 +97,6 @@ def test_refit_lowers_the_held_out_cross_entropy():
 def test_refit_leaves_the_sums_alone():
     s = collect(RESERVOIR, DATA, TASK)
     G, Q = s.G.copy(), s.Q.copy()
-    softmax.refit(RESERVOIR, DATA, TASK, s, held_out=None, spare=None, rng=np.random.default_rng(0))
+    softmax.refit(RESERVOIR, DATA, TASK, s, held_out=None, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(s.G, G)
     np.testing.assert_array_equal(s.Q, Q)

@@ -52,6 +52,10 @@ class Checkpoint:
         for old in sorted(self.folder.glob("epoch-*.safetensors"))[:-KEPT]:
             old.unlink(missing_ok=True)
 
+    def inside(self, name: str) -> Checkpoint:
+        """One for a later stage of the same fit."""
+        return Checkpoint(self.folder / name, self.about)
+
     def _compare(self, then: dict[str, Any], path: Path) -> None:
         names = [name for name in {**then, **self.about} if then.get(name) != self.about.get(name)]
         if names:
@@ -60,6 +64,11 @@ class Checkpoint:
                 f"{path} was written by another fit ({changes}). Use the same data and settings to go on, or another "
                 "checkpoint folder to start anew."
             )
+
+
+def under(folder: str, tensors: dict[str, Array]) -> dict[str, Array]:
+    """The arrays named "folder/name", by name."""
+    return {name.split("/")[1]: value for name, value in tensors.items() if name.startswith(folder + "/")}
 
 
 def fingerprint(data: Data) -> str:

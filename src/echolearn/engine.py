@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from threading import current_thread
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,8 @@ from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+NAME = "echolearn-part"
 
 
 @cache
@@ -29,7 +32,7 @@ def threads() -> int:
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads(), thread_name_prefix="echolearn", initializer=_quiet)
+    return ThreadPoolExecutor(threads(), thread_name_prefix=NAME, initializer=_quiet)
 
 
 def _quiet() -> None:
@@ -54,8 +57,19 @@ def one_blas_thread() -> Iterator[None]:
         yield
 
 
+def inside() -> bool:
+    """Whether this is one of our threads, at work on a part."""
+    return current_thread().name.startswith(NAME)
+
+
 def each(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """function(item) for every item, in order, on all cores; never more than threads + 1 results waiting."""
+    """function(item) for every item, in order, on all cores; never more than threads + 1 results waiting.
+
+    Within a part that has a thread already, one after another: two levels of threads would wait for each other.
+    """
+    if inside():
+        yield from map(function, items)
+        return
     waiting: deque[Future[Result]] = deque()
     try:
         for item in items:

@@ -11,13 +11,19 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from echolearn import readout, softmax
+from echolearn import blocks, readout, softmax
+from echolearn.checkpoints import Checkpoint
 from echolearn.door import flat
 from echolearn.network import Callback, EchoStateNetwork, store
 from echolearn.progress import say
+from echolearn.refining import Refiner, refine
+from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data
+from echolearn.training import History
 
 Array = NDArray[Any]
+
+REFINED = (3.0,)  # the penalty of a softmax readout that is refined: of `softmax.STRENGTHS` the one most often chosen
 
 
 class ESNClassifier(ClassifierMixin, EchoStateNetwork):
@@ -31,6 +37,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         self,
         hidden_units: int = 300,
         *,
+        blocks: int | None = None,
         spectral_radius: float = 0.9,
         connections: int = 10,
         input_scaling: float = 0.1,
@@ -55,6 +62,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         momentum: str = "fista",
         step_size: float | None = None,
         epochs: int | None = None,
+        refine_epochs: int = 3,
         batch_size: int | None = 8,
         clip: float | None = None,
         renormalize: bool = False,
@@ -77,6 +85,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         columns of its table.
         """
         own: dict[str, Any] = {
+            "blocks": 1,
             "spectral_radius": 3.9,
             "activation": "sigmoid",
             "leak": 1.0,
@@ -111,6 +120,15 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         `callback(row)` is called after each epoch; return True to stop. `checkpoint`: a folder where the state
         after each epoch is kept; the same fit, started again, goes on from there and ends in the same bits."""
         return self._fit(X, y, lengths, validation, callback, checkpoint)
+
+    @property
+    def _blocks(self) -> int:
+        if self.learn == "none" or self.epochs == 0:
+            return 1  # nothing is learned but one readout of all units
+        return int(min(self.hidden_units, self.blocks or max(1, round(self.hidden_units / blocks.UNITS))))
+
+    def _fit_anew(self, *arguments: Any) -> bool:
+        return super()._fit_anew(*arguments) if self._blocks == 1 else blocks.fit(self, self._blocks, *arguments)
 
     @property
     def _classes(self) -> int:
@@ -150,13 +168,61 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
     ) -> readout.Sums:
         s = super()._fit_readout(train, spare, held_out, rng)
+        self.refinement_ = History()
         if self.readout == "softmax":
             task = self._task.readout_view()
-            say(self.verbose, "softmax readout: choosing its penalty ...")
+            say(self.verbose, "softmax readout ...")
             self._U, self.strength_ = softmax.refit(
-                self.reservoir_, train, task, s, held_out=held_out, spare=spare, rng=rng
+                self.reservoir_,
+                train,
+                task,
+                s,
+                held_out=held_out,
+                rng=rng,
+                strengths=REFINED if self._refines else softmax.STRENGTHS,
             )
         return s
+
+    @property
+    def _refines(self) -> bool:
+        exact = self.learn != "none" and self.gradient == "exact"
+        return bool(exact and self.readout == "softmax" and self.refine_epochs > 0 and self.epochs != 0)
+
+    def _refine(
+        self,
+        train: Data,
+        held_out: Data | None,
+        s: readout.Sums,
+        checkpoint: Checkpoint | None,
+        rng: np.random.Generator,
+    ) -> bool:
+        if not self._refines:
+            return False
+        view = self._task.readout_view()
+
+        def score(reservoir: Reservoir, V: Array) -> float:
+            assert held_out is not None
+            return softmax.cross_entropy(reservoir, held_out, view, V)
+
+        def note(row: dict[str, float]) -> None:
+            held = f"  valid {row['valid_cross_entropy']:.4f}" if held_out is not None else ""
+            told = f"cross entropy {row['cross_entropy']:.4f}{held}"
+            say(self.verbose, f"refining {row['epoch']}/{self.refine_epochs}  {told}")
+
+        plan = self._plan(self.ridge_, self.refine_epochs)
+        kept = None if checkpoint is None else checkpoint.inside("refining")
+        refiner = Refiner(self.reservoir_, self._U, train, self._task, s, self.strength_, plan, self.refine_epochs, rng)
+        self.reservoir_, self._U, self.refinement_, interrupted = refine(
+            refiner, None if held_out is None else score, note, kept
+        )
+        return interrupted
+
+    def _join(self, data: Data, s: readout.Sums, rng: np.random.Generator) -> None:
+        if self.readout == "softmax":
+            view = self._task.readout_view()
+            self._U = softmax.descend(
+                self.reservoir_, data, view, s, self._U, self.strength_, rng, rate=softmax.RATE / 4
+            )
 
     def decision_function(self, X: Any, *, lengths: Any = None) -> Any:
         """Readout outputs a class: logits, or the ridge readout's values; for two classes, their difference."""

@@ -20,6 +20,7 @@ A look-back of m steps cuts time into blocks of m and treats the state before a 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,11 @@ from scipy import sparse
 
 from echolearn import kernels, printed, readout, settings
 from echolearn.door import check_long_enough, open_sequences, open_values
+from echolearn.engine import total
+from echolearn.lanes import LANES
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Batch, Selection, block_starts, pack
-from echolearn.states import States, compressed, padded, run, slots
+from echolearn.sequences import Batch, Data, Selection, block_starts, groups
+from echolearn.states import CHECK, FRAMES, States, compressed, met, padded, run, slots
 
 Array = NDArray[Any]
 
@@ -64,15 +67,20 @@ def through_time(
     """The exact gradient for a given dE/dH (K, N), which is overwritten."""
     dtype = batch.X.dtype
     cut = block_starts(len(batch.active), washout, lookback)
-    code = kernels.ACTIVATIONS[reservoir.activation]
     Z = np.ascontiguousarray(dE_dH, dtype=dtype)
-    rest = (reservoir.leak.astype(dtype), code, batch.active, batch.offsets, cut, states.h0, states.F, states.H, Z)
-    W_rec, W_rec_T = reservoir.W_rec, reservoir.W_rec.T.tocsr()
-    if len(batch.lengths) < kernels.MANY:
-        on_slots, dE_da = kernels.backward_few(padded(W_rec, dtype)[0], *padded(W_rec_T, dtype), *rest)
+    if states.pieces and lookback is None:
+        dE_dW_rec, dE_da = _back_in_pieces(reservoir, states, Z)
+    elif len(batch.lengths) < kernels.MANY[dtype.itemsize]:
+        W_rec, W_rec_T = reservoir.W_rec, reservoir.W_rec.T.tocsr()
+        matrices = (padded(W_rec, dtype)[0], *padded(W_rec_T, dtype))
+        a, code = reservoir.leak.astype(dtype), kernels.ACTIVATIONS[reservoir.activation]
+        rest = (a, code, batch.active, batch.offsets, cut, states.h0, states.F, states.H, Z)
+        on_slots, dE_da = kernels.backward_few(*matrices, *rest)
         dE_dW_rec = on_slots[slots(W_rec)]
     else:
-        dE_dW_rec, dE_da = kernels.backward_many(*compressed(W_rec, dtype)[:2], *compressed(W_rec_T, dtype), *rest)
+        ahead = np.zeros((2, *states.h0.shape), dtype)
+        kept = (states.h0, states.F, states.H, Z, ahead)
+        dE_dW_rec, dE_da = _backward_many(reservoir, dtype)(batch.active, batch.offsets, 1, cut, *kept)
     return Gradients(
         W=(batch.X.T @ Z).astype(np.float64),
         W_rec=dE_dW_rec,
@@ -80,6 +88,60 @@ def through_time(
         bias=None if reservoir.bias is None else Z.sum(axis=0, dtype=np.float64),
         leak=dE_da,
     )
+
+
+def _backward_many(reservoir: Reservoir, dtype: Any) -> Any:
+    """`kernels.backward_many` for these weights."""
+    pattern, transpose = compressed(reservoir.W_rec, dtype)[:2], compressed(reservoir.W_rec.T.tocsr(), dtype)
+    a, code = reservoir.leak.astype(dtype), kernels.ACTIVATIONS[reservoir.activation]
+    return partial(kernels.backward_many, *pattern, *transpose, a, code)
+
+
+def _back_in_pieces(reservoir: Reservoir, states: States, Z: Array) -> tuple[Array, Array]:
+    """`through_time` for one sequence that ran in LANES pieces (see `states`): dE/dW_rec, dE/da; Z as in `kernels`.
+
+    The pieces go back side by side as if no error came from the next one. What does come (`ahead`) then goes back by
+    itself, and is added, until it has faded: the way back is linear, so nothing is done twice.
+    """
+    L, (K, N) = states.pieces, Z.shape
+    left = K - LANES * L
+    backward = _backward_many(reservoir, Z.dtype)
+    F, H, Z_cut = (M[left:].reshape(LANES, L, N) for M in (states.F, states.H, Z))
+    start = np.concatenate([states.H[left - 1 : left] if left else states.h0, H[:-1, -1]])
+
+    def back(begin: int, end: int, D: Array, ahead: Array) -> tuple[Array, Array]:
+        """Over the steps begin ... end of every piece; D (LANES, these steps, N)."""
+        steps, before = end - begin, start if begin == 0 else np.ascontiguousarray(H[:, begin - 1])
+        seen = (np.ascontiguousarray(M[:, begin:end]).reshape(-1, N) for M in (F, H))
+        order = np.full(steps, LANES), np.arange(steps), steps, np.zeros(steps, bool)
+        result: tuple[Array, Array] = backward(*order, before, *seen, D.reshape(-1, N), ahead)
+        return result
+
+    ahead = np.zeros((2, LANES, N), Z.dtype)
+    dE_dW_rec, dE_da = back(0, L, Z_cut, ahead)
+    faded = met(Z.dtype) * max(Z.max(), -Z.min())
+    first = np.zeros((2, 1, N), Z.dtype)  # what comes to the steps before the first piece
+    end = 0
+    while True:
+        if end == 0:  # on into the piece before
+            first += ahead[:, :1]
+            ahead = np.concatenate([ahead[:, 1:], np.zeros_like(first)], axis=1)
+            end = L
+        if not np.abs(ahead).max() > faded:
+            break
+        begin = max(0, end - CHECK)
+        more = np.zeros((LANES, end - begin, N), Z.dtype)
+        more_W_rec, more_a = back(begin, end, more, ahead)
+        Z_cut[:, begin:end] += more
+        dE_dW_rec += more_W_rec
+        dE_da += more_a
+        end = begin
+    if left:
+        order = np.ones(left, np.int64), np.arange(left), 1, np.zeros(left, bool)
+        more_W_rec, more_a = backward(*order, states.h0, states.F, states.H, Z, first)
+        dE_dW_rec += more_W_rec
+        dE_da += more_a
+    return dE_dW_rec, dE_da
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +174,8 @@ def loss_and_gradients(
     """E = min_U ||H_c U - T||² + ridge ||U||² and its gradients, for one sequence or a list of them.
 
     X: (steps, n_in) or a list; T alike with n_out columns, or with `pooling` ("last", "mean") one row a
-    sequence. `targets="last"` counts only the last frame of each block of `lookback` steps.
+    sequence. `targets="last"` counts only the last frame of each block of `lookback` steps. Two passes over groups of
+    sequences, on all cores: the states of one group are all that is ever held.
     """
     settings.check_each({"lookback": lookback, "targets": targets, "gradient": gradient, "washout": washout})
     if pooling is not None:
@@ -121,19 +184,34 @@ def loss_and_gradients(
         raise ValueError(f"ridge={ridge!r}; expected a number >= 0.")
     given = open_sequences(X, n_features=reservoir.n_in)
     check_long_enough(given, washout)
-    X, T = given.X, open_values(T, given, per_step=pooling is None)
-    batch = pack(X, dtype, T, per_step=pooling is None)
-    assert batch.T is not None
-    select = Selection(batch, washout=washout, targets=targets, lookback=lookback, pooling=pooling)
-    states = run(reservoir, batch)
-    H_c = select.take(readout.stack(states.H, batch.X, direct=direct, intercept=False))
-    T_used = select.take(batch.T) if pooling is None else batch.T
-    s = readout.sums(H_c, T_used, T_used.shape[1])
+    values = open_values(T, given, per_step=pooling is None)
+    data = Data(given.X, values, None, pooling is None, np.dtype(dtype))
+    parts = list(groups(data.lengths, FRAMES))
+
+    def observed(which: Array) -> tuple[Batch, Selection, States, Array, Array]:
+        batch = data.batch(which)
+        assert batch.T is not None
+        select = Selection(batch, washout=washout, targets=targets, lookback=lookback, pooling=pooling)
+        states = run(reservoir, batch)
+        H_c = select.take(readout.stack(states.H, batch.X, direct=direct, intercept=False))
+        return batch, select, states, H_c, select.take(batch.T) if pooling is None else batch.T
+
+    def sums(which: Array) -> readout.Sums:
+        *_, H_c, T = observed(which)
+        return readout.sums(H_c, T, T.shape[1])
+
+    def slope(which: Array) -> Gradients:
+        batch, select, states, H_c, T = observed(which)
+        R = readout.residual(H_c @ U.astype(dtype), T)
+        dE_dH = select.put(error_wrt_states(R, U[: reservoir.N].astype(dtype)))
+        gradients: Gradients = select_gradient(gradient)(
+            reservoir, batch, states, dE_dH, lookback=lookback, washout=washout
+        )
+        return gradients
+
+    s = total(sums, parts)
     U = readout.solve(s, ridge, intercept=False)
-    dE_dH = select.put(
-        error_wrt_states(readout.residual(H_c @ U.astype(dtype), T_used), U[: reservoir.N].astype(dtype))
-    )
-    g = select_gradient(gradient)(reservoir, batch, states, dE_dH, lookback=lookback, washout=washout)
+    g = total(slope, parts)
     pattern = (g.W_rec, reservoir.W_rec.indices, reservoir.W_rec.indptr)
     return LossAndGradients(
         loss=readout.loss(s, U, ridge, intercept=False),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from echolearn import passes, readout, settings, training
+from echolearn import engine, passes, readout, settings, training, updates
 from echolearn.checkpoints import Checkpoint, fingerprint
 from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
@@ -53,6 +53,7 @@ class EchoStateNetwork(BaseEstimator):
     ) -> Self:
         before = self.__dict__.copy()
         try:
+            settings.check(self.get_params(deep=False))
             interrupted = self._fit_anew(X, y, lengths, validation, callback, checkpoint)
         except BaseException:
             # A fit that fails leaves the estimator as it was, never new weights with an old readout.
@@ -73,7 +74,6 @@ class EchoStateNetwork(BaseEstimator):
         checkpoint: str | PathLike[str] | None,
     ) -> bool:
         """True if Ctrl-C ended the learning early; the readout fits the best weights so far."""
-        settings.check(self.get_params(deep=False))
         for stale in ("feature_names_in_", "strength_"):  # of an earlier fit; this one may have none
             self.__dict__.pop(stale, None)
         given = self._open(X, lengths, fitting=True)
@@ -92,8 +92,27 @@ class EchoStateNetwork(BaseEstimator):
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             kept = None if checkpoint is None else self._checkpoint(Path(checkpoint), data, held_out)
             interrupted = self._learn(train, held_out, callback, kept, rng_weights, rng_order)
-            self._fit_readout(train, held_out if validation is None else None, held_out, rng_readout)
+            spare = held_out if validation is None else None
+            s = self._fit_readout(train, spare, held_out, rng_readout)
+            if not interrupted:
+                interrupted = self._refine(train, held_out, s, kept, rng_readout)
+            if spare is not None:
+                self._join(train.joined(spare), s, rng_readout)
         return interrupted
+
+    def _refine(
+        self,
+        train: Data,
+        held_out: Data | None,
+        s: readout.Sums,
+        checkpoint: Checkpoint | None,
+        rng: np.random.Generator,
+    ) -> bool:
+        """Last epochs on another error than the squared one; True if Ctrl-C ended them early."""
+        return False
+
+    def _join(self, data: Data, s: readout.Sums, rng: np.random.Generator) -> None:
+        """Last steps of the readout on all the data, those it was chosen on too."""
 
     def _open(self, X: Any, lengths: Any, fitting: bool) -> Given:
         if getattr(X, "ndim", 0) == 2 and not isinstance(X, np.ndarray) and hasattr(X, "columns"):
@@ -141,7 +160,7 @@ class EchoStateNetwork(BaseEstimator):
     def _plan(self, ridge: float, epochs: int) -> training.Plan:
         names = "learn learn_leak gradient case optimizer momentum batch_size clip renormalize"
         chosen = {name: getattr(self, name) for name in names.split()}
-        step_size = self.step_size or default_step(self.optimizer, self.hidden_units)
+        step_size = self.step_size or updates.default_step(self.optimizer, self.hidden_units)
         return training.Plan(
             **chosen,
             step_size=step_size,
@@ -149,6 +168,7 @@ class EchoStateNetwork(BaseEstimator):
             spectral_radius=self.spectral_radius,
             patience=max(5, epochs // 4) if self.patience == "auto" else self.patience,
             ridge=ridge,
+            piles=1 if engine.inside() else 2,
         )
 
     def _learn(
@@ -317,11 +337,6 @@ class EchoStateNetwork(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_U")
-
-
-def default_step(optimizer: str, hidden_units: int) -> float:
-    """The paper's 0.07 for FISTA; for Adam 0.01, less for large reservoirs."""
-    return 0.07 if optimizer == "fista" else min(0.01, 0.01 * (300 / hidden_units) ** 0.5)
 
 
 def split(data: Data, fraction: float, washout: int, rng: np.random.Generator) -> tuple[Data, Data | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -131,12 +132,35 @@ class Reservoir:
         warn_without_echo(reservoir, spectral_radius)
         return reservoir
 
+    def weights(self) -> dict[str, Array]:
+        """What `with_weights` takes, by name."""
+        all_ = {"W": self.W, "W_rec": self.W_rec.data, "W_fb": self.W_fb, "bias": self.bias, "leak": self.leak}
+        return {name: value for name, value in all_.items() if value is not None}
+
     def with_weights(self, **weights: Any) -> Reservoir:
         """A copy with some weights replaced; "W_rec" takes the new values of the non-zero places."""
         if "W_rec" in weights:
             data = weights.pop("W_rec")
             weights["W_rec"] = sparse.csr_array((data, self.W_rec.indices, self.W_rec.indptr), shape=self.W_rec.shape)
         return replace(self, **weights)
+
+
+def side_by_side(reservoirs: Sequence[Reservoir]) -> Reservoir:
+    """One reservoir whose units are those of all, without connections between them."""
+
+    def together(name: str) -> Array | None:
+        parts = [getattr(r, name) for r in reservoirs]
+        return None if parts[0] is None else np.concatenate(parts)
+
+    return Reservoir(
+        W=np.hstack([r.W for r in reservoirs]),
+        W_rec=sparse.block_diag([r.W_rec for r in reservoirs], format="csr"),
+        activation=reservoirs[0].activation,
+        leak=together("leak"),
+        bias=together("bias"),
+        W_fb=together("W_fb"),
+        initial_state=together("initial_state"),
+    )
 
 
 def _matrix(name: str, value: ArrayLike) -> Array:

@@ -75,6 +75,8 @@ def pack(X: Sequence[Array], dtype: Any, T: Sequence[Array] | None = None, per_s
 
 def unpack(batch: Batch, M: Array) -> list[Array]:
     """Packed rows back to one array a sequence, in the caller's order."""
+    if len(batch.order) == 1:
+        return [M]
     out: list[Array] = [M[:0]] * len(batch.order)
     for s, which in enumerate(batch.order):
         out[which] = M[batch.rows(s)]
@@ -176,6 +178,9 @@ class Data:
 
     def batch(self, which: Sequence[int] | Array) -> Batch:
         return pack([self.X[i] for i in which], self.dtype, [self.y[i] for i in which], self.per_step)
+
+    def joined(self, more: Data) -> Data:
+        return Data([*self.X, *more.X], [*self.y, *more.y], self.classes, self.per_step, self.dtype)
 
     def subset(self, which: Sequence[int] | Array) -> Data:
         return Data([self.X[i] for i in which], [self.y[i] for i in which], self.classes, self.per_step, self.dtype)

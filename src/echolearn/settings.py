@@ -56,6 +56,7 @@ _TRUTH: Rule = _truth, "True or False"
 
 RULES: dict[str, Rule] = {
     "hidden_units": _whole(1),
+    "blocks": _or_none(_whole(1), "as many as make good learners of their size"),
     "spectral_radius": _POSITIVE,
     "connections": _whole(1),
     "input_scaling": _POSITIVE,
@@ -82,6 +83,7 @@ RULES: dict[str, Rule] = {
     "optimizer": _one_of("adam", "fista"),
     "momentum": _one_of("fista", "printed"),
     "step_size": _or_none(_POSITIVE, "chosen from the number of hidden units"),
+    "refine_epochs": _whole(0),
     "epochs": _or_none(_whole(0), "as many as the data need"),
     "batch_size": _or_none(_whole(1), "all sequences at once"),
     "clip": _or_none(_POSITIVE, "no clipping"),

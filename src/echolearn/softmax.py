@@ -10,7 +10,7 @@ two or three passes over the data come as far as dozens of plain ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,35 +43,47 @@ def refit(
     s: Sums,
     *,
     held_out: Data | None,
-    spare: Data | None,
     rng: np.random.Generator,
+    strengths: Sequence[float] = STRENGTHS,
 ) -> tuple[Array, float]:
     """V (M, n_out) and the strength chosen. s: the sums of `data`.
 
     Strengths are tried from strong to weak, each from where the one before ended, until the held-out cross
-    entropy rises. `spare` (held-out data that may be learned from once the choice is made) joins at the end.
+    entropy rises.
     """
     scale = float(np.trace(s.G)) / len(s.G) / s.n**2
     if held_out is None:
         strength = scale  # nothing to choose by: as if one frame more had been seen
-        return descend(reservoir, data, task, s, warm_start(s, strength), strength, rng, rate=RATE), strength
-    V = warm_start(s, STRENGTHS[0] * scale)
-    best, best_score, best_strength = V, np.inf, STRENGTHS[0] * scale
-    for strength in STRENGTHS:
-        V = descend(reservoir, data, task, s, V, strength * scale, rng, rate=RATE)
+        return descend(reservoir, data, task, s, warm_start(s, strength), strength, rng), strength
+    V = warm_start(s, strengths[0] * scale)
+    best, best_score, best_strength = V, np.inf, strengths[0] * scale
+    for strength in strengths:
+        V = descend(reservoir, data, task, s, V, strength * scale, rng)
         score = cross_entropy(reservoir, held_out, task, V)
         if not score < best_score:
             break
         best, best_score, best_strength = V, score, strength * scale
-    if spare is not None:
-        both = Data([*data.X, *spare.X], [*data.y, *spare.y], data.classes, data.per_step, data.dtype)
-        best = descend(reservoir, both, task, s, best, best_strength, rng, rate=RATE / 4)
     return best, best_strength
 
 
 def warm_start(s: Sums, strength: float) -> Array:
     """The ridge solution of the same penalty, spread to logits."""
     return WARM * solve(s, strength * s.n, intercept=True)
+
+
+def penalty(M: int, strength: float, dtype: Any) -> Array:
+    """strength for each row of V (M, 1); the intercept goes free."""
+    column = np.full((M, 1), strength, dtype)
+    column[-1] = 0
+    return column
+
+
+def preconditioner(s: Sums, strength: float, dtype: Any) -> Callable[[Array], Array]:
+    """R -> (G/n + strength I)^-1 R, the intercept free."""
+    A = s.G / s.n
+    A.flat[:: len(A) + 1] += penalty(len(A), strength, np.float64)[:, 0] + 1e-7 * float(np.trace(A)) / len(A)
+    P = linalg.cho_solve(linalg.cho_factor(A, lower=True), np.eye(len(A))).astype(dtype)
+    return lambda R: np.asarray(P @ R)
 
 
 def descend(
@@ -83,20 +95,16 @@ def descend(
     strength: float,
     rng: np.random.Generator,
     *,
-    rate: float,
+    rate: float = RATE,
 ) -> Array:
     """Preconditioned gradient descent with momentum, its rate falling linearly to nothing."""
-    penalty = np.full((len(V), 1), strength, data.dtype)
-    penalty[-1] = 0  # the intercept goes free
-    A = s.G / s.n
-    A.flat[:: len(A) + 1] += penalty[:, 0] + 1e-7 * float(np.trace(A)) / len(A)
-    P = linalg.cho_solve(linalg.cho_factor(A, lower=True), np.eye(len(A))).astype(data.dtype)
+    pull, inverse = penalty(len(V), strength, data.dtype), preconditioner(s, strength, data.dtype)
     V = V.astype(data.dtype)
     velocity = np.zeros_like(V)
     steps = max(LEAST_STEPS, int(PASSES * np.ceil(s.n / FRAMES)))
     for step, (H_c, labels) in enumerate(mini_batches(reservoir, data, task, rng, steps)):
         G = _gradient(V, H_c, labels)
-        velocity = MOMENTUM * velocity + (1 - MOMENTUM) * (P @ (G / len(labels) + penalty * V))
+        velocity = MOMENTUM * velocity + (1 - MOMENTUM) * inverse(G / len(labels) + pull * V)
         V = V - (rate * (1 - step / steps)) * velocity
     return V.astype(np.float64)
 

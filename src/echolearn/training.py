@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import passes, readout, updates
-from echolearn.checkpoints import Checkpoint
+from echolearn.checkpoints import Checkpoint, under
 from echolearn.engine import each, total
 from echolearn.gradients import Gradients
 from echolearn.passes import Slope, Task
@@ -26,7 +26,7 @@ from echolearn.states import run
 
 Array = NDArray[Any]
 
-PARTS = 2  # piles a mini-batch is dealt into, one a thread; each runs its sequences side by side
+FALL = 0.95  # of the step size, from the first mini-batch to the last
 TURNOVER = 1.8  # how often an epoch replaces the running sums (see `running`)
 BACKOFFS = 3  # how often a diverged epoch is tried again with a smaller step
 
@@ -53,6 +53,7 @@ class Plan:
     spectral_radius: float
     patience: int | None
     ridge: float
+    piles: int = 2  # that a mini-batch is dealt into, one a thread; each runs its sequences side by side
 
 
 class History(list[dict[str, float]]):
@@ -155,8 +156,10 @@ class Learner:
         squared, n, norms = 0.0, 0.0, {}
         for i, which in enumerate(batches):
             done = (number - 1 + i / len(batches)) / self.plan.epochs
-            result, count = self._mini_gradient(dealt(which, lengths, PARTS), lengths[which].sum() / lengths.sum())
-            norms = self._update(result.gradients, self.step_size * (1 - 0.95 * done))
+            result, count = self._mini_gradient(
+                dealt(which, lengths, self.plan.piles), lengths[which].sum() / lengths.sum()
+            )
+            norms = self._update(result.gradients, self.step_size * (1 - FALL * done))
             squared, n = squared + result.squared, n + count
         return {"error": squared / n, **_named(norms)}
 
@@ -197,9 +200,9 @@ class Learner:
         return tensors, facts
 
     def resume(self, tensors: dict[str, Array], facts: dict[str, Any]) -> None:
-        self.restart(updates.with_learned(self.reservoir, _under("weights", tensors)))
-        self.weights = _under("weights", tensors)  # not by way of the reservoir: a logit would be rounded
-        kept = {memory: _under(memory, tensors) for memory in ("before", "first", "second")}
+        self.restart(updates.with_learned(self.reservoir, under("weights", tensors)))
+        self.weights = under("weights", tensors)  # not by way of the reservoir: a logit would be rounded
+        kept = {memory: under(memory, tensors) for memory in ("before", "first", "second")}
         self.optimiser = self.optimiser.resumed(facts["optimiser"], {k: v for k, v in kept.items() if v})
         self.step_size = facts["step_size"]
         self.rng.bit_generator.state = facts["rng"]
@@ -213,10 +216,6 @@ class Learner:
         if self.plan.batch_size is None and self.task.targets == "all":
             self.solved = U, s.n  # the next epoch begins with the same sums: it need not pass over the data for them
         return U
-
-
-def _under(folder: str, tensors: dict[str, Array]) -> dict[str, Array]:
-    return {name.split("/")[1]: value for name, value in tensors.items() if name.startswith(folder + "/")}
 
 
 def _named(norms: dict[str, float]) -> dict[str, float]:
@@ -284,7 +283,7 @@ def learn(
             stop = on_epoch(dict(row)) if on_epoch is not None else None
     except KeyboardInterrupt:
         return record.best, record.history, True
-    if score is None and not _runs(record.best, data, task):
+    if score is None and not runs(record.best, data, task):
         _say("the weights after the last epoch explode; those of the epoch before are kept. Try a smaller step_size.")
         record.best = record.safe
     return record.best, record.history, False
@@ -298,7 +297,7 @@ def _score_as_drawn(learner: Learner, score: Callable[[Reservoir, Array], float]
     return error if np.isfinite(error) else np.inf
 
 
-def _runs(reservoir: Reservoir, data: Data, task: Task) -> bool:
+def runs(reservoir: Reservoir, data: Data, task: Task) -> bool:
     """Whether all states are finite."""
 
     def part(which: Array) -> bool:
@@ -337,9 +336,7 @@ def _try_epoch(
 
 def _keep(learner: Learner, record: Record, checkpoint: Checkpoint) -> None:
     tensors, facts = learner.state()
-    best = record.best
-    weights = {"W": best.W, "W_rec": best.W_rec.data, "W_fb": best.W_fb, "bias": best.bias, "leak": best.leak}
-    tensors |= {f"best/{name}": value for name, value in weights.items() if value is not None}
+    tensors |= {f"best/{name}": value for name, value in record.best.weights().items()}
     facts |= {
         "best_error": record.best_error,
         "best_epoch": record.best_epoch,
@@ -355,7 +352,7 @@ def _resume(learner: Learner, record: Record, checkpoint: Checkpoint) -> None:
     if kept is None:
         return
     tensors, facts = kept
-    record.best = learner.reservoir.with_weights(**_under("best", tensors))
+    record.best = learner.reservoir.with_weights(**under("best", tensors))
     record.best_error, record.best_epoch = facts["best_error"], facts["best_epoch"]
     record.backoffs, record.seconds = facts["backoffs"], facts["seconds"]
     record.history.extend(facts["history"])

@@ -122,6 +122,11 @@ class Adam:
         return new, Adam(t, first, second)
 
 
+def default_step(optimizer: str, hidden_units: int) -> float:
+    """The paper's 0.07 for FISTA; for Adam 0.01, less for large reservoirs."""
+    return 0.07 if optimizer == "fista" else min(0.01, 0.01 * (300 / hidden_units) ** 0.5)
+
+
 def renormalised(reservoir: Reservoir, spectral_radius: float) -> Reservoir:
     """W_rec scaled back to spectral radius lambda (eq. 3), after each epoch."""
     return reservoir.with_weights(W_rec=rescaled(reservoir.W_rec, spectral_radius).data)

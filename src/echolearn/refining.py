@@ -1,0 +1,185 @@
+"""The last epochs of a classifier: every weight, its readout too, on the cross entropy.
+
+    E = -1/n Σ log softmax(H_c V)[label] + strength/2 ||V||²
+
+V takes the steps of `softmax.descend`, preconditioned by the Gram matrix, so that it stays close to the best one for
+the states as they move. At the best one its own motion adds nothing to first order (as for U, see `gradients`), and
+
+    dE/dH = (P - T) V_h' / n,        P = softmax(H_c V),
+
+goes back through time as 2 R U_h' of the squared error does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echolearn import passes, softmax, updates
+from echolearn.checkpoints import Checkpoint, under
+from echolearn.engine import total
+from echolearn.gradients import Gradients, through_time
+from echolearn.passes import Task
+from echolearn.readout import Sums, residual
+from echolearn.reservoir import Reservoir
+from echolearn.sequences import Batch, Data, dealt, shuffled
+from echolearn.training import FALL, History, Plan, runs
+
+Array = NDArray[Any]
+
+STEP = 0.3  # of the step size of the epochs before
+RATE = 1.0  # of V; `softmax.RATE` is for states that keep still
+
+
+@dataclass(eq=False)
+class Share:
+    """What one part of a mini-batch adds: derivatives of -Σ log softmax(H_c V)[label], that sum, and its terms."""
+
+    gradients: Gradients
+    V: Array
+    loss: float
+    n: int
+
+    def __iadd__(self, other: Share) -> Share:
+        self.gradients += other.gradients
+        self.V += other.V
+        self.loss += other.loss
+        self.n += other.n
+        return self
+
+
+def share(reservoir: Reservoir, task: Task, V: Array, batch: Batch) -> Share:
+    """V in the precision of the states."""
+    H_c, labels, states, select = passes.observed(reservoir, task, batch)
+    P = softmax.probabilities(H_c @ V)
+    rows = np.arange(len(labels))
+    loss = -float(np.log(np.maximum(P[rows, labels], 1e-30)).sum(dtype=np.float64))
+    R = residual(P, labels)
+    dE_dH = select.put(R @ V[: reservoir.N].T)
+    gradients = through_time(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
+    return Share(gradients, H_c.T @ R, loss, len(labels))
+
+
+class Refiner:
+    """The state of refining between epochs."""
+
+    def __init__(
+        self,
+        reservoir: Reservoir,
+        V: Array,
+        data: Data,
+        task: Task,
+        s: Sums,
+        strength: float,
+        plan: Plan,
+        epochs: int,
+        rng: np.random.Generator,
+    ):
+        self.reservoir, self.data, self.task, self.plan, self.epochs, self.rng = (
+            reservoir,
+            data,
+            task,
+            plan,
+            epochs,
+            rng,
+        )
+        self.V = V.astype(data.dtype)
+        self.velocity = np.zeros_like(self.V)
+        self.weights = updates.learned_weights(reservoir, plan.learn, plan.learn_leak)
+        self.optimiser = updates.Adam()
+        self.step_size = plan.step_size if plan.optimizer == "adam" else updates.default_step("adam", reservoir.N)
+        self.penalty = softmax.penalty(len(V), strength, data.dtype)
+        self.inverse = softmax.preconditioner(s, strength, data.dtype)
+
+    def epoch(self, number: int) -> float:
+        """One epoch; returns the mean cross entropy met on the way."""
+        lengths = self.data.lengths
+        batches = shuffled(lengths, self.plan.batch_size or len(lengths), self.rng)
+        loss, n = 0.0, 0
+        for i, which in enumerate(batches):
+            fall = 1 - FALL * (number - 1 + i / len(batches)) / self.epochs
+            reservoir, V = self.reservoir, self.V
+            piles = dealt(which, lengths, self.plan.piles)
+            met: Share = total(lambda pile: share(reservoir, self.task, V, self.data.batch(pile)), piles)  # noqa: B023
+            self._update(met, fall)
+            loss, n = loss + met.loss, n + met.n
+        if self.plan.renormalize and self.plan.learn == "both":
+            self.reservoir = updates.renormalised(self.reservoir, self.plan.spectral_radius)
+            self.weights["W_rec"] = self.reservoir.W_rec.data
+        return loss / n
+
+    def _update(self, met: Share, fall: float) -> None:
+        g = updates.gradients_of(self.weights, met.gradients, self.reservoir)
+        if not np.isfinite([met.loss, *updates.norms(g).values()]).all():
+            raise FloatingPointError("the gradient is not finite")
+        self.weights, self.optimiser = self.optimiser.step(self.weights, g, STEP * self.step_size * fall)
+        self.reservoir = updates.with_learned(self.reservoir, self.weights)
+        dE_dV = met.V / np.asarray(met.n, self.V.dtype) + self.penalty * self.V
+        self.velocity = softmax.MOMENTUM * self.velocity + (1 - softmax.MOMENTUM) * self.inverse(dE_dV)
+        self.V = self.V - (RATE * fall) * self.velocity
+
+    def state(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Arrays and plain values from which `resume` goes on to the bit."""
+        number, kept = self.optimiser.state()
+        tensors = {f"weights/{name}": value for name, value in self.weights.items()}
+        for memory, values in kept.items():
+            tensors |= {f"{memory}/{name}": value for name, value in values.items()}
+        tensors |= {"V": self.V, "velocity": self.velocity}
+        return tensors, {"optimiser": number, "rng": self.rng.bit_generator.state}
+
+    def resume(self, tensors: dict[str, Array], facts: dict[str, Any]) -> None:
+        self.weights = under("weights", tensors)
+        self.reservoir = updates.with_learned(self.reservoir, self.weights)
+        self.optimiser = updates.Adam().resumed(
+            facts["optimiser"], {"first": under("first", tensors), "second": under("second", tensors)}
+        )
+        self.V, self.velocity = tensors["V"], tensors["velocity"]
+        self.rng.bit_generator.state = facts["rng"]
+
+
+def refine(
+    refiner: Refiner,
+    score: Callable[[Reservoir, Array], float] | None,
+    on_epoch: Callable[[dict[str, float]], object],
+    checkpoint: Checkpoint | None,
+) -> tuple[Reservoir, Array, History, bool]:
+    """The weights and V with the smallest held-out score, those at the start included; one row an epoch; and whether
+    Ctrl-C ended it early.
+
+    Without a score the newest ones count. With a checkpoint, refining goes on after the last epoch kept there.
+    """
+    start = refiner.reservoir, refiner.V
+    best, best_score, history = start, np.inf, History()
+    kept = None if checkpoint is None else checkpoint.load()
+    if kept is not None:
+        tensors, facts = kept
+        best = refiner.reservoir.with_weights(**under("best", tensors)), tensors["best_V"]
+        best_score = facts["best_score"]
+        history.extend(facts["history"])
+        refiner.resume(tensors, facts)
+    elif score is not None:
+        best_score = score(*best)
+    interrupted = False
+    try:
+        for number in range(len(history) + 1, refiner.epochs + 1):
+            row: dict[str, float] = {"epoch": number, "cross_entropy": refiner.epoch(number)}
+            held_out = -np.inf if score is None else score(refiner.reservoir, refiner.V)
+            if score is None or held_out < best_score:
+                best, best_score = (refiner.reservoir, refiner.V), held_out
+            history.append(row if score is None else row | {"valid_cross_entropy": held_out})
+            if checkpoint is not None:
+                tensors, facts = refiner.state()
+                tensors |= {f"best/{name}": value for name, value in best[0].weights().items()} | {"best_V": best[1]}
+                checkpoint.save(number, tensors, facts | {"best_score": best_score, "history": list(history)})
+            on_epoch(history[-1])
+    except FloatingPointError:
+        pass  # the best so far stands
+    except KeyboardInterrupt:
+        interrupted = True
+    if score is None and not runs(best[0], refiner.data, refiner.task):
+        best = start
+    return best[0], best[1].astype(np.float64), history, interrupted
