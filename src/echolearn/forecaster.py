@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn import readout, settings
+from echolearn import readout
 from echolearn.door import Given, check_long_enough, open_sequences
 from echolearn.engine import one_blas_thread
 from echolearn.network import Callback, EchoStateNetwork, store
@@ -93,7 +93,6 @@ class ESNForecaster(EchoStateNetwork):
 
     def _fit_anew(self, X: Any, y: Any, lengths: Any, *rest: Any) -> bool:
         """X is the series and y the exogenous rows; the network below learns from pairs made of them."""
-        settings.check(self.get_params(deep=False))
         given, self._one_value = open_series(X, "series", None)
         series = given.X
         if given.lengths.min() < self.washout + 3:
