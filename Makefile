@@ -20,6 +20,8 @@ bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4
 	.venv-bench/bin/python benchmarks/peers.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/printed_vs_exact.py
 	.venv-bench/bin/python benchmarks/an4_errors.py --data $(DATA)
+	.venv-bench/bin/python benchmarks/gram.py --data $(DATA)
+	.venv-bench/bin/python benchmarks/growth.py
 
 # torch first and by its exact pin: asked for in any other way it brings gigabytes of CUDA packages
 .venv-bench/ready: benchmarks/requirements.txt pyproject.toml

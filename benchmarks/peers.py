@@ -1,4 +1,4 @@
-"""Speed and memory side by side with other libraries, on the same matrices and data (issue 4, figures 1 to 4).
+"""Speed and memory side by side with other libraries, on the same matrices and data (figures 1 to 4).
 
     python benchmarks/peers.py [--data an4_states.npz] [--only 1 2 3 4]
 
@@ -37,19 +37,16 @@ def reservoir_of(network):
     return Reservoir(W=network.W, W_rec=network.W_rec, leak=network.leak, activation="tanh")
 
 
-def our_states(network, X, dtype="float32", repeats=3):
-    """One sequence or a list; the best of some runs."""
+def our_states(network, X, dtype="float32"):
+    """One sequence or a list."""
     from echolearn.states import harvest
 
     reservoir = reservoir_of(network)
     harvest(reservoir, X[:8], dtype=dtype)  # compiles
     harvest(reservoir, X[:2000], dtype=dtype)
-    runs = []
-    for _ in range(repeats):
-        with measured() as record:
-            states = harvest(reservoir, X, dtype=dtype)
-        runs.append(record | {"states": peers.sample(states)})
-    return fastest(runs)
+    with measured() as record:
+        states = harvest(reservoir, X, dtype=dtype)
+    return record | {"states": peers.sample(states)}
 
 
 def our_fit_predict(units, X, y, X_test, y_test):

@@ -576,9 +576,9 @@ def test_no_more_states_than_a_batch_at_a_time(kind, monkeypatch):
     sizes = []
     real = states.run
 
-    def spy(reservoir, batch):
+    def spy(reservoir, batch, *h0):
         sizes.append(batch.frames)
-        return real(reservoir, batch)
+        return real(reservoir, batch, *h0)
 
     for room in ("echolearn.passes.run", "echolearn.network.run"):
         monkeypatch.setattr(room, spy)

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from echolearn import readout
 from echolearn.readout import ReadoutWarning, choose_ridge, loss, residual, solve, squared_error, stack
@@ -189,3 +191,49 @@ def test_solving_leaves_the_sums_alone():
     readout.choose_ridge(s, PATH, intercept=True)
     np.testing.assert_array_equal(s.G, G)
     np.testing.assert_array_equal(s.Q, Q)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    M=st.integers(1, 12), tile=st.integers(1, 9), stacks=st.lists(st.integers(0, 7), max_size=4), classes=st.booleans()
+)
+def test_adding_tile_by_tile_is_adding(M, tile, stacks, classes):
+    """G = Σ H_c'H_c in float64 of float32 states, symmetric, and as `sums` gives it."""
+    rng = np.random.default_rng(M)
+    s, witness = readout.Sums.zeros(M, 3), readout.Sums.zeros(M, 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(readout, "TILE", tile)
+        for K in stacks:
+            H_c = rng.normal(size=(K, M)).astype(np.float32)
+            T = rng.integers(0, 3, K) if classes else rng.normal(size=(K, 3)).astype(np.float32)
+            readout.add(s, H_c, T)
+            witness += readout.sums(H_c, T, 3)
+        readout.mirror(s.G)
+    for name in ("G", "Q", "tt", "n"):
+        np.testing.assert_allclose(getattr(s, name), getattr(witness, name), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(s.G, s.G.T)
+
+
+@pytest.mark.parametrize("mu", [0.0, 1e-8, 0.3])
+def test_a_wide_gram_is_solved_alike(mu, monkeypatch):
+    U, V = solve(sums(H, T), mu, intercept=False), solve(sums(ONES, T), mu, intercept=True)
+    monkeypatch.setattr(readout, "WIDE", 1)
+    np.testing.assert_allclose(solve(sums(H, T), mu, intercept=False), U, rtol=1e-9)
+    np.testing.assert_allclose(solve(sums(ONES, T), mu, intercept=True), V, rtol=1e-9)
+
+
+def test_a_wide_gram_fails_alike(monkeypatch):
+    monkeypatch.setattr(readout, "WIDE", 1)
+    for test in (
+        test_singular_gram_without_ridge_is_an_error_that_says_what_to_do,
+        test_a_ridge_that_vanishes_beside_the_states_warns_and_still_fits,
+        test_solving_leaves_the_sums_alone,
+    ):
+        test()
+    test_states_that_are_not_finite_are_named(np.nan)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_choice_for_a_wide_gram_is_the_explicit_held_out_error(intercept, monkeypatch):
+    monkeypatch.setattr(readout, "WIDE", 1)
+    test_held_out_choice_is_the_explicit_held_out_error(intercept)

@@ -81,7 +81,7 @@ def test_mini_batches_are_about_2048_frames_of_all_the_data(monkeypatch):
     assert count == total
     wanted = np.column_stack([H_c, labels])
     seen = np.concatenate(seen)
-    np.testing.assert_allclose(seen[np.lexsort(seen.T)], wanted[np.lexsort(wanted.T)], rtol=1e-12)
+    np.testing.assert_allclose(seen[np.lexsort(seen.T)], wanted[np.lexsort(wanted.T)], rtol=1e-12, atol=1e-14)
 
 
 def test_refit_lowers_the_held_out_cross_entropy():

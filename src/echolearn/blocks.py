@@ -72,9 +72,11 @@ def fit(
 def drawn(network: Any, count: int) -> list[Any]:
     """The blocks, each with its share of the units and a seed of its own."""
     seeds = np.random.default_rng(network.random_state).integers(2**31, size=count)
-    parts = []
+    parts: list[Any] = []
     for units, seed in zip(np.array_split(np.arange(network.hidden_units), count), seeds, strict=True):
-        part = clone(network).set_params(hidden_units=len(units), blocks=1, random_state=int(seed), verbose=0)
+        part = clone(network).set_params(hidden_units=len(units), blocks=1, random_state=int(seed))
+        part.set_params(verbose=0 if parts else network.verbose)  # the first speaks for all
+        part._of = count
         if network.initial_state is not None:
             part.set_params(initial_state=np.asarray(network.initial_state)[units])
         parts.append(part)
@@ -89,6 +91,7 @@ def adopt(network: Any, parts: list[Any]) -> None:
     network.reservoir_ = side_by_side([part.reservoir_ for part in parts])
     rows = [part._U[: part.hidden_units] / count for part in parts]
     network._U = np.vstack([*rows, sum(part._U[part.hidden_units :] for part in parts) / count])
+    del network._of
     network.history_ = _numbered(parts, "history_")
     network.refinement_ = _numbered(parts, "refinement_")
     for name in ("ridge_", "strength_"):

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from echolearn import blocks, readout, softmax
+from echolearn import blocks, iterative, readout, softmax
 from echolearn.checkpoints import Checkpoint
 from echolearn.door import flat
 from echolearn.network import Callback, EchoStateNetwork, store
@@ -166,8 +166,10 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
 
     def _fit_readout(
         self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
-    ) -> readout.Sums:
-        s = super()._fit_readout(train, spare, held_out, rng)
+    ) -> readout.Sums | iterative.Sketch:
+        # A large network's U starts the softmax readout, whose penalty is chosen on what U must not have seen.
+        unseen = self.readout == "softmax" and self.hidden_units >= iterative.FROM
+        s = super()._fit_readout(train, None if unseen else spare, held_out, rng)
         self.refinement_ = History()
         if self.readout == "softmax":
             task = self._task.readout_view()
@@ -180,6 +182,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                 held_out=held_out,
                 rng=rng,
                 strengths=REFINED if self._refines else softmax.STRENGTHS,
+                U=self._U,
             )
         return s
 
@@ -192,7 +195,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         self,
         train: Data,
         held_out: Data | None,
-        s: readout.Sums,
+        s: readout.Sums | iterative.Sketch,
         checkpoint: Checkpoint | None,
         rng: np.random.Generator,
     ) -> bool:
@@ -217,7 +220,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         )
         return interrupted
 
-    def _join(self, data: Data, s: readout.Sums, rng: np.random.Generator) -> None:
+    def _join(self, data: Data, s: readout.Sums | iterative.Sketch, rng: np.random.Generator) -> None:
         if self.readout == "softmax":
             view = self._task.readout_view()
             self._U = softmax.descend(

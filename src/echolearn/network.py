@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from echolearn import engine, passes, readout, settings, training, updates
+from echolearn import costs, engine, iterative, passes, readout, settings, training, updates
 from echolearn.checkpoints import Checkpoint, fingerprint
 from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
-from echolearn.progress import Progress
+from echolearn.progress import Progress, say
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data, groups, pack, unpack
 from echolearn.states import free_run, run
@@ -88,6 +88,7 @@ class EchoStateNetwork(BaseEstimator):
         train = data
         if held_out is None:
             train, held_out = split(data, self.validation_fraction, self.washout, rng_split)
+        costs.check(self._job(train, held_out), self.verbose)
         # Numbers that are not finite are met and told by the readout and the epochs; NumPy need not warn of them too.
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             kept = None if checkpoint is None else self._checkpoint(Path(checkpoint), data, held_out)
@@ -104,14 +105,14 @@ class EchoStateNetwork(BaseEstimator):
         self,
         train: Data,
         held_out: Data | None,
-        s: readout.Sums,
+        s: readout.Sums | iterative.Sketch,
         checkpoint: Checkpoint | None,
         rng: np.random.Generator,
     ) -> bool:
         """Last epochs on another error than the squared one; True if Ctrl-C ended them early."""
         return False
 
-    def _join(self, data: Data, s: readout.Sums, rng: np.random.Generator) -> None:
+    def _join(self, data: Data, s: readout.Sums | iterative.Sketch, rng: np.random.Generator) -> None:
         """Last steps of the readout on all the data, those it was chosen on too."""
 
     def _open(self, X: Any, lengths: Any, fitting: bool) -> Given:
@@ -157,6 +158,27 @@ class EchoStateNetwork(BaseEstimator):
         batches = np.ceil(sequences / (self.batch_size or sequences))
         return max(LEAST_EPOCHS, int(np.ceil(UPDATES / batches)))
 
+    def _job(self, train: Data, held_out: Data | None) -> costs.Job:
+        """This fit as the estimate of its cost sees it."""
+        lengths = train.lengths
+        return costs.Job(
+            N=self.hidden_units,
+            n_in=self.n_features_in_,
+            n_out=train.n_out,
+            connections=min(self.connections, self.hidden_units),
+            frames=int(lengths.sum()),
+            held_out=0 if held_out is None else int(held_out.lengths.sum()),
+            longest=int(lengths.max()),
+            epochs=0 if self.learn == "none" else self._epochs(len(lengths)),
+            batch=None if self.batch_size is None else int(min(self.batch_size, len(lengths)) * lengths.mean()),
+            softmax=getattr(self, "readout", "ridge") == "softmax",
+            choose=not isinstance(self.ridge, Real),
+            direct=self.direct,
+            itemsize=np.dtype(self.dtype).itemsize,
+            threads=1 if engine.inside() else engine.threads(),
+            blocks=getattr(self, "_of", 1),
+        )
+
     def _plan(self, ridge: float, epochs: int) -> training.Plan:
         names = "learn learn_leak gradient case optimizer momentum batch_size clip renormalize"
         chosen = {name: getattr(self, name) for name in names.split()}
@@ -201,9 +223,13 @@ class EchoStateNetwork(BaseEstimator):
             return False
         task = self._task
         ridge = self.ridge
-        if not isinstance(ridge, Real):
+        if not isinstance(ridge, Real) and self.hidden_units >= iterative.FROM:
+            seen = iterative.sample(self.reservoir_, train, task, rng_order.spawn(1)[0])
+            ridge = self._ridge_of_sample(seen, None, train, task)
+        elif not isinstance(ridge, Real):
             with_targets = passes.collect(self.reservoir_, train, task)
-            ridge, _ = readout.choose_ridge(with_targets, self._ridge_path(with_targets), intercept=True)
+            path = self._ridge_path(float(np.trace(with_targets.G)) / len(with_targets.G))
+            ridge, _ = readout.choose_ridge(with_targets, path, intercept=True)
         score = None
         if held_out is not None:
             view = task.readout_view()
@@ -224,26 +250,49 @@ class EchoStateNetwork(BaseEstimator):
             )
         return interrupted
 
-    def _ridge_path(self, s: readout.Sums) -> Any:
-        if isinstance(self.ridge, str):
-            return RIDGES * float(np.trace(s.G)) / len(s.G)
-        return self.ridge
+    def _ridge_path(self, diagonal: float) -> Any:
+        return RIDGES * diagonal if isinstance(self.ridge, str) else self.ridge
+
+    def _ridge_of_sample(self, seen: Any, held_out: Any, train: Data, task: passes.Task) -> float:
+        diagonal = iterative.rows(train, task).sum() * float(np.square(seen[0]).mean(dtype=np.float64))
+        return iterative.choose_ridge(seen, self._ridge_path(diagonal), train.n_out, held_out)
 
     def _fit_readout(
         self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
-    ) -> readout.Sums:
+    ) -> readout.Sums | iterative.Sketch:
         """U from all the data; its ridge chosen on what was held out (or by generalised cross-validation)."""
+        if self.hidden_units >= iterative.FROM:
+            return self._fit_large_readout(train, spare, held_out, rng)
         task = self._task.readout_view()
         s = passes.collect(self.reservoir_, train, task)
         held = None if held_out is None else passes.collect(self.reservoir_, held_out, task)
         if isinstance(self.ridge, Real):
             self.ridge_ = float(self.ridge)
         else:
-            self.ridge_, _ = readout.choose_ridge(s, self._ridge_path(s), intercept=True, held_out=held)
+            path = self._ridge_path(float(np.trace(s.G)) / len(s.G))
+            self.ridge_, _ = readout.choose_ridge(s, path, intercept=True, held_out=held)
         if spare is not None and held is not None:
             s += held
         self._U = readout.solve(s, self.ridge_, intercept=True)
         return s
+
+    def _fit_large_readout(
+        self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
+    ) -> iterative.Sketch:
+        """As `_fit_readout`, by conjugate gradients; the ridge chosen on a sample of the frames."""
+        task = self._task.readout_view()
+        seen = iterative.sample(self.reservoir_, train, task, rng)
+        if isinstance(self.ridge, Real):
+            self.ridge_ = float(self.ridge)
+        else:
+            held = None if held_out is None else iterative.sample(self.reservoir_, held_out, task, rng)
+            self.ridge_ = self._ridge_of_sample(seen, held, train, task)
+        both = train if spare is None else train.joined(spare)
+        about = iterative.sketch(seen[0], float(iterative.rows(both, task).sum()))
+        self._U = iterative.fit(
+            self.reservoir_, both, task, self.ridge_, about, say=lambda text: say(self.verbose, text)
+        )
+        return about
 
     def _error(self, reservoir: Reservoir, U: Array, data: Data, task: passes.Task) -> float:
         """Held-out error of predictions made as `predict` makes them."""
@@ -268,24 +317,27 @@ class EchoStateNetwork(BaseEstimator):
         check_is_fitted(self)
         given = self._open(X, lengths, fitting=False)
         task = self._task.readout_view()
-        U = self._U.astype(self.dtype)
+        U, all_lengths = self._U.astype(self.dtype), given.lengths
         if task.pooling:
             check_long_enough(given, self.washout)
 
         def part(which: Array) -> tuple[Array, list[Array]]:
-            batch = pack([given.X[i] for i in which], np.dtype(self.dtype))
-            if self.reservoir_.W_fb is not None:
-                return which, unpack(batch, free_run(self.reservoir_, batch, U, self.direct, self._fed_back))
-            H = run(self.reservoir_, batch).H
-            H_c = readout.stack(H, batch.X, direct=self.direct, intercept=True)
-            if task.pooling:
-                Y = task.select(batch).take(H_c) @ U
-                return which[batch.order], list(Y[:, None])
-            return which, unpack(batch, H_c @ U)
+            h0, Y = None, []
+            for steps in passes.stretches(self.reservoir_, task, all_lengths[which]):
+                batch = pack([given.X[i][steps] for i in which], np.dtype(self.dtype))
+                if self.reservoir_.W_fb is not None:
+                    return which, unpack(batch, free_run(self.reservoir_, batch, U, self.direct, self._fed_back))
+                H = run(self.reservoir_, batch, h0).H
+                H_c = readout.stack(H, batch.X, direct=self.direct, intercept=True)
+                if task.pooling:
+                    return which[batch.order], list((task.select(batch).take(H_c) @ U)[:, None])
+                Y.append(H_c @ U)
+                h0 = H[-1:].copy()
+            return which, unpack(batch, Y[0]) if len(which) > 1 else [np.concatenate(Y)]
 
         outputs: list[Array] = [U[:0]] * len(given.X)
         with one_blas_thread():
-            for which, parts in each(part, groups(given.lengths, passes.FRAMES)):
+            for which, parts in each(part, groups(all_lengths, passes.at_once(self.hidden_units))):
                 for i, Y in zip(which, parts, strict=True):
                     outputs[i] = Y
         return given, outputs

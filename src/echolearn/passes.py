@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import readout
-from echolearn.engine import total
+from echolearn.engine import each, total
 from echolearn.gradients import Gradients, error_wrt_states, select_gradient
 from echolearn.readout import Sums
 from echolearn.reservoir import Reservoir
@@ -18,7 +19,13 @@ from echolearn.states import States, run
 
 Array = NDArray[Any]
 
-FRAMES = 4096  # frames worked on at once in a pass over the data (never less than one sequence)
+FRAMES = 4096  # frames worked on at once in a pass over the data,
+NUMBERS = 2**25  # fewer in large networks: at most so many numbers in the states of one batch
+
+
+def at_once(N: int) -> int:
+    """Frames to work on at once; one thread holds their states."""
+    return max(1, min(FRAMES, NUMBERS // N))
 
 
 @dataclass(frozen=True)
@@ -43,22 +50,62 @@ class Task:
 
 def observed(reservoir: Reservoir, task: Task, batch: Batch) -> tuple[Array, Array, States, Selection]:
     """H_c and T at the frames that carry targets, with what the way back needs."""
-    assert batch.T is not None
     states = run(reservoir, batch)
     select = task.select(batch)
-    H_c = select.take(readout.stack(states.H, batch.X, direct=task.direct, intercept=True))
-    T = batch.T if task.pooling else select.take(batch.T)
-    return H_c, T, states, select
+    return *_selected(task, batch, states.H, select), states, select
+
+
+def _selected(task: Task, batch: Batch, H: Array, select: Selection) -> tuple[Array, Array]:
+    assert batch.T is not None
+    H_c = select.take(readout.stack(H, batch.X, direct=task.direct, intercept=True))
+    return H_c, batch.T if task.pooling else select.take(batch.T)
+
+
+def stretches(reservoir: Reservoir, task: Task, lengths: Array) -> list[slice]:
+    """The steps of a group of sequences: all at once, or for a single long sequence piece by piece, where no frame
+    asks for what is in another piece. Each piece starts in the state in which the one before ended."""
+    frames = at_once(reservoir.N)
+    whole = task.pooling is not None or task.targets == "last" or reservoir.W_fb is not None
+    if whole or len(lengths) > 1:
+        return [slice(None)]
+    return [slice(start, start + frames) for start in range(0, lengths[0], frames)]
+
+
+def _seen(reservoir: Reservoir, data: Data, task: Task, which: Array) -> Iterator[tuple[Array, Array]]:
+    """H_c and T of a group of sequences, stretch by stretch."""
+    h0 = None
+    for steps in stretches(reservoir, task, np.array([len(data.X[i]) for i in which])):
+        batch = data.batch(which, steps)
+        now = replace(task, washout=max(0, task.washout - (steps.start or 0)))
+        H = run(reservoir, batch, h0).H
+        yield _selected(now, batch, H, now.select(batch))
+        h0 = H[-1:].copy()  # a view would keep all of H
 
 
 def collect(reservoir: Reservoir, data: Data, task: Task) -> Sums:
     """G and Q over all the data, one pass, one batch of states at a time."""
+    M = reservoir.N + task.direct * reservoir.n_in + 1
+    lengths, frames = data.lengths, at_once(reservoir.N)
 
     def part(which: Array) -> Sums:
-        H_c, T, _, _ = observed(reservoir, task, data.batch(which))
-        return readout.sums(H_c, T, data.n_out)
+        parts = (readout.sums(H_c, T, data.n_out) for H_c, T in _seen(reservoir, data, task, which))
+        s = next(parts)
+        for more in parts:
+            s += more
+        return s
 
-    result: Sums = total(part, groups(data.lengths, FRAMES))
+    if M <= readout.WIDE:
+        result: Sums = total(part, groups(lengths, frames))
+        return result
+    result = Sums.zeros(M, data.n_out)
+    order = np.argsort(-lengths, kind="stable")
+    long = sum(len(stretches(reservoir, task, lengths[[i]])) > 1 for i in order)
+    for i in order[:long]:
+        for H_c, T in _seen(reservoir, data, task, np.array([i])):
+            readout.add(result, H_c, T)
+    for H_c, T in each(lambda which: next(_seen(reservoir, data, task, which)), groups(lengths, frames, order[long:])):
+        readout.add(result, H_c, T)
+    readout.mirror(result.G)
     return result
 
 

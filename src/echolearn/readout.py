@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from echolearn import cholesky
+from echolearn.engine import each
+
 Array = NDArray[Any]
+
+TILE = 1280  # columns of H_c that one task multiplies with as many others
+WIDE = 2048  # columns from which all cores work on one G, rather than each on one of its own
 
 
 class ReadoutWarning(UserWarning):
@@ -29,6 +35,10 @@ class Sums:
     Q: Array
     tt: float
     n: float
+
+    @classmethod
+    def zeros(cls, M: int, n_out: int) -> Sums:
+        return cls(np.zeros((M, M)), np.zeros((M, n_out)), 0.0, 0.0)
 
     def __iadd__(self, other: Sums) -> Sums:
         self.G += other.G
@@ -57,14 +67,50 @@ def sums(H_c: Array, T: Array, n_out: int, product: Any = np.float64) -> Sums:
     product: the precision of products within these K frames (the result is float64 in any case).
     """
     H_c = H_c.astype(product, copy=False)
-    if T.ndim == 1:
-        ones = np.ones(len(T), product)
-        one_hot = sparse.csr_array((ones, (T, np.arange(len(T)))), shape=(n_out, len(T)))
-        Q, tt = (one_hot @ H_c).T, float(len(T))
-    else:
-        T = T.astype(product, copy=False)
-        Q, tt = H_c.T @ T, float(np.vdot(T, T))
-    return Sums((H_c.T @ H_c).astype(np.float64, copy=False), Q.astype(np.float64, copy=False), tt, float(len(H_c)))
+    G, Q = H_c.T @ H_c, _with_targets(H_c, T, n_out)
+    return Sums(G.astype(np.float64, copy=False), Q.astype(np.float64, copy=False), _squares(T), float(len(H_c)))
+
+
+def _with_targets(H_c: Array, T: Array, n_out: int) -> Array:
+    """H_c'T (M, n_out)."""
+    if T.ndim == 2:
+        return np.asarray(H_c.T @ T.astype(H_c.dtype, copy=False))
+    one_hot = sparse.csr_array((np.ones(len(T), H_c.dtype), (T, np.arange(len(T)))), shape=(n_out, len(T)))
+    return np.asarray((one_hot @ H_c).T)
+
+
+def _squares(T: Array) -> float:
+    T = T.astype(np.float64, copy=False)
+    return float(len(T)) if T.ndim == 1 else float(np.vdot(T, T))
+
+
+def add(s: Sums, H_c: Array, T: Array) -> None:
+    """s += sums(H_c, T) in place, on all cores; of G only tiles on and below the diagonal (`mirror` ends it).
+
+    Each task adds to a tile of its own, so there is a single G, the same however many threads work on it.
+    """
+    M, n_out = s.Q.shape
+    columns = cholesky.parts(M, TILE)
+    blocks = list(each(lambda c: H_c[:, c].astype(np.float64, copy=False), columns))
+
+    def tile(place: tuple[int, int]) -> None:
+        i, j = place
+        s.G[columns[i], columns[j]] += blocks[i].T @ blocks[j]
+        if i == j:
+            s.Q[columns[i]] += _with_targets(blocks[i], T, n_out)
+
+    for _ in each(tile, [(i, j) for j in range(len(columns)) for i in range(j, len(columns))]):
+        pass
+    s.tt += _squares(T)
+    s.n += len(H_c)
+
+
+def mirror(G: Array) -> None:
+    """The upper half of G becomes the transpose of the lower one, in place."""
+    for start in range(0, len(G), TILE):
+        rows = slice(start, start + TILE)
+        G[rows, start + TILE :] = G[start + TILE :, rows].T
+        G[rows, rows] = np.tril(G[rows, rows]) + np.tril(G[rows, rows], -1).T
 
 
 def product_precision(s: Sums, mu: float, dtype: Any) -> Any:
@@ -98,10 +144,15 @@ def solve(s: Sums, mu: float, *, intercept: bool) -> Array:
     G, Q = _centred(s) if intercept else (s.G.copy(), s.Q)
     G.flat[:: len(G) + 1] += mu
     try:
-        # G.T is G, and in LAPACK's order: no copy is made
-        factor = linalg.cho_factor(G.T, lower=True, overwrite_a=True, check_finite=False)
-        U = linalg.cho_solve(factor, Q, check_finite=False)
-        pivots = np.abs(np.diagonal(factor[0]))
+        if len(G) > WIDE:
+            cholesky.factor(G)
+            factor = G
+            U = cholesky.solve(factor, Q)
+        else:
+            # G.T is G, and in LAPACK's order: no copy is made
+            factor, lower = linalg.cho_factor(G.T, lower=True, overwrite_a=True, check_finite=False)
+            U = linalg.cho_solve((factor, lower), Q, check_finite=False)
+        pivots = np.abs(np.diagonal(factor))
         # LAPACK may pass NaN through without a word, so the pivots are asked for finite numbers too.
         if not np.isfinite(pivots).all() or (mu == 0 and pivots.min() <= 1e-7 * pivots.max()):
             raise linalg.LinAlgError
@@ -111,7 +162,7 @@ def solve(s: Sums, mu: float, *, intercept: bool) -> Array:
 
 
 def _solve_ill_conditioned(G: Array, Q: Array, mu: float) -> Array:
-    _refuse_infinite(G)
+    refuse_infinite(G)
     if mu == 0:
         raise ValueError(
             "the Gram matrix of the states is singular and ridge=0: some states or inputs are constant, copies of "
@@ -130,7 +181,7 @@ def _solve_ill_conditioned(G: Array, Q: Array, mu: float) -> Array:
     return np.asarray(V @ ((V.T @ Q) / (values + mu)[:, None]))
 
 
-def _refuse_infinite(G: Array) -> None:
+def refuse_infinite(G: Array) -> None:
     if not np.isfinite(G).all():
         raise FloatingPointError(
             "the states hold NaN or infinity. Lower spectral_radius or step_size, or scale the inputs to about 1."
@@ -152,15 +203,20 @@ def choose_ridge(
     s: Sums, path: Sequence[float], *, intercept: bool, held_out: Sums | None = None
 ) -> tuple[float, Array]:
     """The mu of `path` with the smallest held-out squared error or, without such sums, the smallest
-    generalised cross-validation score; and its score for every mu. One eigendecomposition serves the path.
+    generalised cross-validation score; and its score for every mu. One eigendecomposition serves the path (of a wide
+    G, whose eigenvectors take one core longer than ten solutions take all, only where the scores need eigenvalues).
 
     With G = VΛV', q = V'Q:  U(mu) = V (Λ + mu)^-1 q,
     ||H_c U - T||² = tt - Σ_i |q_i|² (λ_i + 2mu) / (λ_i + mu)²,   df = Σ_i λ_i / (λ_i + mu),
     GCV = n ||H_c U - T||² / (n - df)².
     """
+    if held_out is not None and len(s.G) > WIDE and min(path) > 0:
+        solved = (squared_error(held_out, solve(s, mu, intercept=intercept)) for mu in path)
+        scores = [error / held_out.n for error in solved]
+        return float(path[int(np.argmin(scores))]), np.asarray(scores)
     G, Q = _centred(s) if intercept else (s.G, s.Q)
     tt = s.tt - (float(np.vdot(s.Q[-1], s.Q[-1])) / s.n if intercept else 0.0)
-    _refuse_infinite(G)
+    refuse_infinite(G)
     values, V = np.linalg.eigh(G)
     values = np.maximum(values, 0)
     q = V.T @ Q

@@ -23,6 +23,7 @@ from echolearn import passes, softmax, updates
 from echolearn.checkpoints import Checkpoint, under
 from echolearn.engine import total
 from echolearn.gradients import Gradients, through_time
+from echolearn.iterative import Sketch
 from echolearn.passes import Task
 from echolearn.readout import Sums, residual
 from echolearn.reservoir import Reservoir
@@ -73,7 +74,7 @@ class Refiner:
         V: Array,
         data: Data,
         task: Task,
-        s: Sums,
+        s: Sums | Sketch,
         strength: float,
         plan: Plan,
         epochs: int,

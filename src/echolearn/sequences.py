@@ -176,8 +176,9 @@ class Data:
     def n_out(self) -> int:
         return self.classes or int(np.shape(self.y[0])[-1])
 
-    def batch(self, which: Sequence[int] | Array) -> Batch:
-        return pack([self.X[i] for i in which], self.dtype, [self.y[i] for i in which], self.per_step)
+    def batch(self, which: Sequence[int] | Array, steps: slice = slice(None)) -> Batch:
+        y = [self.y[i][steps] if self.per_step else self.y[i] for i in which]
+        return pack([self.X[i][steps] for i in which], self.dtype, y, self.per_step)
 
     def joined(self, more: Data) -> Data:
         return Data([*self.X, *more.X], [*self.y, *more.y], self.classes, self.per_step, self.dtype)

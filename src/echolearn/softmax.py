@@ -10,7 +10,7 @@ two or three passes over the data come as far as dozens of plain ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from scipy import linalg
 
 from echolearn import passes
 from echolearn.engine import each, total
+from echolearn.iterative import Operator, Sketch
 from echolearn.readout import Sums, residual, solve
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data, groups
@@ -40,22 +41,24 @@ def refit(
     reservoir: Reservoir,
     data: Data,
     task: passes.Task,
-    s: Sums,
+    s: Sums | Sketch,
     *,
     held_out: Data | None,
     rng: np.random.Generator,
     strengths: Sequence[float] = STRENGTHS,
+    U: Array | None = None,
 ) -> tuple[Array, float]:
-    """V (M, n_out) and the strength chosen. s: the sums of `data`.
+    """V (M, n_out) and the strength chosen. s: the sums of `data`, or (large networks) a sketch of them with the ridge
+    readout U.
 
     Strengths are tried from strong to weak, each from where the one before ended, until the held-out cross
     entropy rises.
     """
-    scale = float(np.trace(s.G)) / len(s.G) / s.n**2
+    scale = (s.diagonal if isinstance(s, Sketch) else float(np.trace(s.G)) / len(s.G)) / s.n**2
     if held_out is None:
         strength = scale  # nothing to choose by: as if one frame more had been seen
-        return descend(reservoir, data, task, s, warm_start(s, strength), strength, rng), strength
-    V = warm_start(s, strengths[0] * scale)
+        return descend(reservoir, data, task, s, warm_start(s, strength, U), strength, rng), strength
+    V = warm_start(s, strengths[0] * scale, U)
     best, best_score, best_strength = V, np.inf, strengths[0] * scale
     for strength in strengths:
         V = descend(reservoir, data, task, s, V, strength * scale, rng)
@@ -66,8 +69,11 @@ def refit(
     return best, best_strength
 
 
-def warm_start(s: Sums, strength: float) -> Array:
-    """The ridge solution of the same penalty, spread to logits."""
+def warm_start(s: Sums | Sketch, strength: float, U: Array | None) -> Array:
+    """The ridge solution of the same penalty, spread to logits; from a sketch none can be solved, and U stands in."""
+    if isinstance(s, Sketch):
+        assert U is not None
+        return WARM * U
     return WARM * solve(s, strength * s.n, intercept=True)
 
 
@@ -78,8 +84,11 @@ def penalty(M: int, strength: float, dtype: Any) -> Array:
     return column
 
 
-def preconditioner(s: Sums, strength: float, dtype: Any) -> Callable[[Array], Array]:
+def preconditioner(s: Sums | Sketch, strength: float, dtype: Any) -> Operator:
     """R -> (G/n + strength I)^-1 R, the intercept free."""
+    if isinstance(s, Sketch):
+        inverse, n = s.inverse(strength * s.n), s.n
+        return lambda R: n * inverse(R)
     A = s.G / s.n
     A.flat[:: len(A) + 1] += penalty(len(A), strength, np.float64)[:, 0] + 1e-7 * float(np.trace(A)) / len(A)
     P = linalg.cho_solve(linalg.cho_factor(A, lower=True), np.eye(len(A))).astype(dtype)
@@ -90,7 +99,7 @@ def descend(
     reservoir: Reservoir,
     data: Data,
     task: passes.Task,
-    s: Sums,
+    s: Sums | Sketch,
     V: Array,
     strength: float,
     rng: np.random.Generator,

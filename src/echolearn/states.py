@@ -24,7 +24,7 @@ from echolearn.sequences import Batch, groups, one_hot, pack, unpack
 
 Array = NDArray[Any]
 
-SHORTEST = 64  # steps of a piece: shorter ones are not worth the second run
+SHORTEST = 64  # steps of a piece (chosen, not measured)
 CHECK = 64  # steps of the second run between two looks whether it has met the first
 FRAMES = 4096  # frames of many sequences run at once (never less than one sequence)
 
@@ -51,8 +51,9 @@ class States:
     pieces: int = 0
 
 
-def run(reservoir: Reservoir, batch: Batch, *, keep_F: bool = True) -> States:
-    """The states of a batch. With feedback, the batch's targets are the teacher. Without `keep_F`, F is H.
+def run(reservoir: Reservoir, batch: Batch, h0: Array | None = None, *, keep_F: bool = True) -> States:
+    """The states of a batch, from h0 (B, N) on or else the first state. With feedback, its targets are the teacher.
+    Without `keep_F`, F is H.
 
     Teacher forcing makes the targets of the step before one more input, x_t and t_{t-1} side by side, so W_fb
     acts like W' and is learned by the same formula. (The paper runs its washout with W_fb = 0; here the
@@ -67,7 +68,8 @@ def run(reservoir: Reservoir, batch: Batch, *, keep_F: bool = True) -> States:
         X_fb = batch.before(T)
     F = drive(reservoir, batch.X, X_fb)
     H = np.empty_like(F) if keep_F else F
-    h0 = first_state(reservoir, len(batch.lengths), dtype)
+    if h0 is None:
+        h0 = first_state(reservoir, len(batch.lengths), dtype)
     rest = (reservoir.leak.astype(dtype), kernels.ACTIVATIONS[reservoir.activation], batch.active, batch.offsets)
     pieces = 0
     if len(batch.lengths) >= kernels.MANY[dtype.itemsize]:

@@ -8,15 +8,16 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn import passes, readout, updates
+from echolearn import iterative, passes, readout, updates
 from echolearn.checkpoints import Checkpoint, under
 from echolearn.engine import each, total
+from echolearn.following import Follower
 from echolearn.gradients import Gradients
 from echolearn.passes import Slope, Task
 from echolearn.readout import Sums
@@ -118,6 +119,8 @@ class Learner:
         self.U: Array | None = None
         self.sums: Sums | None = None
         self.solved: tuple[Array | None, float] = (None, 0.0)
+        large = reservoir.N >= iterative.FROM
+        self.follower = Follower(self.data, self.task, self.plan.ridge, TURNOVER, self.rng) if large else None
 
     def epoch(self, number: int) -> dict[str, float]:
         """One epoch; returns the training error (per target) and gradient norms."""
@@ -140,6 +143,8 @@ class Learner:
         return norms
 
     def _full_epoch(self) -> dict[str, float]:
+        if self.follower is not None:
+            return self._large_full_epoch(self.follower)
         U, n = (self.U, 0.0) if self.plan.case == 1 else self.solved
         self.solved = None, 0.0
         result, self.U, n = full_batch(self.reservoir, self.data, self.task, self.plan, U, n)
@@ -148,9 +153,11 @@ class Learner:
 
     def _mini_epoch(self, number: int, size: int) -> dict[str, float]:
         lengths = self.data.lengths
-        if self.sums is None:
+        if self.follower is not None:
+            self._begin_following(self.follower)
+        elif self.sums is None:
             self.sums = passes.collect(self.reservoir, self.data, self.task)
-        if self.plan.case == 1:
+        if self.plan.case == 1 and self.sums is not None:
             self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
         batches = shuffled(lengths, size, self.rng)
         squared, n, norms = 0.0, 0.0, {}
@@ -165,6 +172,8 @@ class Learner:
 
     def _mini_gradient(self, piles: list[Array], share: float) -> tuple[Slope, float]:
         """States of a mini-batch, then U from the running sums with it, then the gradient at that U."""
+        if self.follower is not None:
+            return self._followed_gradient(self.follower, piles, share)
         reservoir, task = self.reservoir, self.task
         assert self.sums is not None
         product = readout.product_precision(self.sums, self.plan.ridge, self.data.dtype)
@@ -184,6 +193,34 @@ class Learner:
         assert U is not None
         result = total(lambda x: passes.slope(reservoir, task, self.plan.gradient, U, x[0], x[1]), looked)
         return result, count
+
+    def _begin_following(self, follower: Follower) -> None:
+        # case 1: the gradient of a whole epoch is taken at the U held
+        self.held = self.U = follower.start(self.reservoir) if self.U is None else self.U
+        follower.begin(self.reservoir)
+
+    def _followed_gradient(self, follower: Follower, piles: list[Array], share: float) -> tuple[Slope, float]:
+        """As `_mini_gradient`, for large networks: U from the last one and this mini-batch."""
+        reservoir, task, gradient = self.reservoir, self.task, self.plan.gradient
+
+        def see(which: Array) -> tuple[Batch, Any]:
+            batch = self.data.batch(which)
+            return batch, passes.observed(reservoir, task, batch)
+
+        looked = list(each(see, piles))
+        assert self.U is not None
+        self.U = follower.step(self.U, [seen[:2] for _, seen in looked], share)
+        U = self.held if self.plan.case == 1 else self.U
+        result = total(lambda x: passes.slope(reservoir, task, gradient, U, x[0], x[1]), looked)
+        return result, float(sum(len(seen[1]) for _, seen in looked))
+
+    def _large_full_epoch(self, follower: Follower) -> dict[str, float]:
+        """As `_full_epoch`, for large networks: U by conjugate gradients from the last one."""
+        held, self.U = self.U, follower.fitted(self.reservoir, self.task, self.U)
+        U = held if self.plan.case == 1 and held is not None else self.U
+        result, _, _ = full_batch(self.reservoir, self.data, self.task, replace(self.plan, case=2), U)
+        norms = self._update(result.gradients, self.step_size)
+        return {"error": result.squared / follower.n, **_named(norms)}
 
     def state(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays and plain values from which `resume` goes on to the bit."""
@@ -210,7 +247,12 @@ class Learner:
         self.U = tensors.get("U")
 
     def readout(self) -> Array:
-        """The U that goes with the newest weights: from the running sums, or from a pass over the data."""
+        """The U that goes with the newest weights: from the running sums, or from passes over the data."""
+        if self.follower is not None and self.plan.batch_size is None:
+            return self.follower.fitted(self.reservoir, self.task.readout_view(), self.U)
+        if self.follower is not None:
+            self.U = self.follower.start(self.reservoir) if self.U is None else self.U
+            return self.U
         s = self.sums or passes.collect(self.reservoir, self.data, self.task.readout_view())
         U = readout.solve(s, self.plan.ridge, intercept=True)
         if self.plan.batch_size is None and self.task.targets == "all":

@@ -1,0 +1,284 @@
+"""Figure 7: seconds and memory against units, frames, look-back and threads, beside the cost model.
+
+    python benchmarks/growth.py            # about five minutes on two idle cores
+
+The model is `echolearn.costs`; its constants are measured first, in a few seconds. Seconds are processor seconds of all
+threads together, which other work on the machine disturbs little; the model's are those of one thread. Noise is the
+data: 117 inputs, 120 classes, sequences of 100 to 600 frames. `classical` is a pass for the sums and the solution,
+`gradient` one pass forward and back at a given U.
+"""
+
+import argparse
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from measure import in_own_process, measured
+from results import table, write
+
+N_IN, CLASSES = 117, 120
+UNITS = {100: 100_000, 300: 100_000, 1000: 40_000, 3000: 20_000, 10_000: 10_000}  # units: frames
+FRAMES = (10_000, 100_000, 1_100_000)
+LOOKBACKS = (1, 3, 10, 50, None)
+WITHIN = 1.5
+SMALLEST = 50e6  # bytes; less is lost among what the interpreter does meanwhile
+
+
+def noise(frames):
+    from echolearn.sequences import Data
+
+    rng = np.random.default_rng(0)
+    X = [rng.standard_normal((n, N_IN)).astype(np.float32) for n in rng.integers(100, 600, 100)]
+    y = [rng.integers(0, CLASSES, len(x)) for x in X]
+    count = max(1, round(frames * len(X) / sum(map(len, X))))
+    each = range(count)
+    return Data([X[i % 100] for i in each], [y[i % 100] for i in each], CLASSES, True, np.dtype(np.float32))
+
+
+def network(units, connections=10):
+    from echolearn.reservoir import Reservoir
+
+    return Reservoir.random(N_IN, units, spectral_radius=0.9, connections=connections, leak=(0.1, 0.9), random_state=0)
+
+
+def processor(function, repeats=1):
+    """The least processor seconds of some repeats."""
+    found = []
+    for _ in range(repeats):
+        start = time.process_time()
+        function()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+def calibrated():
+    """The rates of this machine, from small pieces of each kind of work."""
+    from scipy.linalg import lapack
+
+    from echolearn import costs, gradients, readout, states
+
+    A = np.random.default_rng(0).standard_normal((2048, 1024))
+    B, G = A.astype(np.float32), A.T @ A
+    flops = 2048 * 1024**2
+    r = replace(
+        costs.TYPICAL,
+        flop=processor(lambda: B[:, :1000].T @ B, 5) / (2 * 2048 * 1000 * 1024),
+        flop64=processor(lambda: A.T @ A, 5) / flops,
+        factor=processor(lambda: lapack.dpotrf(G), 5) / (1024**3 / 3),
+    )
+    batch = noise(6000).batch(range(16))
+    K, N = batch.frames, 600
+    found = []
+    for connections in (2, 50):
+        reservoir = network(N, connections)
+        seen = states.run(reservoir, batch)
+        D = np.ones_like(seen.H)
+        forward = processor(lambda reservoir=reservoir: states.run(reservoir, batch), 5)
+        back = processor(
+            lambda reservoir=reservoir, seen=seen, D=D: gradients.through_time(
+                reservoir, batch, seen, D.copy(), lookback=None, washout=0
+            ),
+            5,
+        )
+        found.append(np.array([forward, back]) / (K * N) - 2 * N_IN * r.flop)
+    link = np.maximum((found[1] - found[0]) / 48, 0)
+    unit = found[0] - 2 * link
+    far = 1 + N / costs.CACHED  # the model's own factor of the way back
+    H_c = readout.stack(seen.H, batch.X, direct=True, intercept=True)
+    copies = processor(
+        lambda: (
+            readout.stack(seen.H, batch.X, direct=True, intercept=True),
+            readout._with_targets(H_c.astype(np.float64), batch.T, CLASSES),
+        ),
+        5,
+    )
+    return replace(
+        r,
+        unit=unit[0],
+        link=link[0],
+        unit_back=unit[1] / far,
+        link_back=link[1] / far,
+        column=copies / H_c.size,
+    )
+
+
+def point(work, units, frames, lookback=None):
+    """(processor seconds, seconds, bytes) of one piece of work, and the job the model sees."""
+    from echolearn import costs, passes, readout
+    from echolearn.engine import each, threads
+    from echolearn.sequences import groups
+
+    data, reservoir = noise(frames), network(units)
+    task = passes.Task(lookback=lookback)
+    U = np.random.default_rng(1).standard_normal((units + N_IN + 1, CLASSES)) / 100
+
+    def part(which):
+        batch = data.batch(which)
+        passes.slope(reservoir, task, "exact", U, batch, passes.observed(reservoir, task, batch))
+        return len(which)
+
+    with measured() as record:
+        start = time.process_time()
+        if work == "classical":
+            readout.solve(passes.collect(reservoir, data, task), 1.0, intercept=True)
+        else:
+            sum(each(part, groups(data.lengths, passes.at_once(units))))
+        cpu = time.process_time() - start
+    job = costs.Job(
+        N=units,
+        n_in=N_IN,
+        n_out=CLASSES,
+        connections=10,
+        frames=int(data.lengths.sum()),
+        choose=False,
+        threads=threads(),
+    )
+    return cpu, record["seconds"], record["extra_mb"] * 1e6, job
+
+
+def modelled(work, job, r):
+    """(seconds of one thread, bytes)."""
+    from echolearn import costs, passes
+
+    one = replace(job, threads=1)
+    if work == "classical":
+        seconds = costs.states(one, job.frames, r) + costs.gram(one, job.frames, r) + costs.solve(one, r)
+        return seconds, costs.ridge_bytes(job)
+    seconds = costs.states(one, job.frames, r) + costs.gradient(one, job.frames, r)
+    frames = min(passes.at_once(job.N), job.frames)
+    return seconds, job.threads * frames * job.itemsize * (3 * job.N + job.M)
+
+
+def series(works, threads, r=None):
+    """One process: its rates (unless they are known), and the points of `works` on so many threads."""
+    os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:threads]))
+    from echolearn import costs, passes  # noqa: F401  what they load must be there before BLAS is told to be quiet
+    from echolearn.engine import one_blas_thread
+
+    found = []
+    with one_blas_thread():
+        for work in ("classical", "gradient"):
+            point(work, 50, 2000)  # compiles
+        r = r or calibrated()
+        for work in works:
+            cpu, wall, peak, job = point(*work)
+            seconds, nbytes = modelled(work[0], job, r)
+            found.append(
+                {
+                    "work": work[0],
+                    "units": work[1],
+                    "frames": job.frames,
+                    "lookback": work[3] if len(work) > 3 else None,
+                    "threads": threads,
+                    "seconds": cpu,
+                    "wall_seconds": wall,
+                    "model_seconds": float(seconds),
+                    "bytes": peak,
+                    "model_bytes": nbytes,
+                }
+            )
+    return found, r
+
+
+def apart(ours, model):
+    return max(ours / model, model / ours)
+
+
+def rows_of(found):
+    rows = []
+    for f in found:
+        name = f"{f['work']}, N={f['units']}, {f['frames']} frames, m={f['lookback']}, {f['threads']} threads"
+        clocks = [("s", f["seconds"], f["model_seconds"])]
+        sizes = [("MB", f["bytes"] / 1e6, f["model_bytes"] / 1e6)] if f["set"] == "units" else []
+        for unit, ours, model in clocks + sizes:
+            counts = unit == "s" or f["model_bytes"] > SMALLEST
+            rows.append(
+                {
+                    "figure": 7,
+                    "work": name,
+                    "ours": ours,
+                    "peer": model,
+                    "peer_name": "cost model",
+                    "unit": unit,
+                    "ratio": model / ours,
+                    "asked": f"within {WITHIN}" if counts else None,
+                    "reached": apart(ours, model) <= WITHIN if counts else None,
+                }
+            )
+    rows[0]["found"] = found
+    return rows
+
+
+def draw(found, path):
+    """Three panels: seconds measured (dots) and modelled (lines)."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update({"svg.fonttype": "path", "font.size": 9})
+    grey = "#888888"
+    figure, axes = plt.subplots(1, 3, figsize=(9, 3))
+    panels = (
+        ("units", "hidden units", [f for f in found if f["set"] == "units"]),
+        ("frames", "frames (100 units)", [f for f in found if f["set"] == "frames"]),
+        ("lookback", "lookback m (300 units)", [f for f in found if f["set"] == "lookback"]),
+    )
+    for axis, (key, label, points) in zip(axes, panels, strict=True):
+        for work, colour in (("classical", "#2a7fbf"), ("gradient", "#d9822b")):
+            chosen = [f for f in points if f["work"] == work]
+            if not chosen:
+                continue
+            x = [f[key] if f[key] is not None else 600 for f in chosen]
+            per = [1e6 / f["frames"] if key == "units" else 1.0 for f in chosen]
+            axis.plot(x, [f["model_seconds"] * p for f, p in zip(chosen, per, strict=True)], color=colour, lw=1.2)
+            axis.plot(x, [f["seconds"] * p for f, p in zip(chosen, per, strict=True)], "o", color=colour, label=work)
+        axis.set_xscale("log")
+        if key != "lookback":
+            axis.set_yscale("log")
+        else:
+            axis.set_ylim(0, 1.3 * axis.get_ylim()[1])
+            axis.set_xticks([1, 3, 10, 50, 600], ["1", "3", "10", "50", "None"])
+            axis.minorticks_off()
+        axis.set_xlabel(label)
+        axis.set_ylabel("µs of one core a frame" if key == "units" else "seconds of one core")
+        for part in (axis.xaxis.label, axis.yaxis.label, *axis.get_xticklabels(), *axis.get_yticklabels()):
+            part.set_color(grey)
+        axis.tick_params(which="both", colors=grey)
+        for spine in axis.spines.values():
+            spine.set_color(grey)
+    axes[0].legend(frameon=False, labelcolor=grey, title="dots: measured; lines: model")
+    axes[0].get_legend().get_title().set_color(grey)
+    figure.tight_layout()
+    figure.savefig(path, transparent=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--plot", default=Path(__file__).parents[1] / "docs" / "images" / "growth.svg")
+    options = parser.parse_args()
+    kinds = ("classical", "gradient")
+    sets = {
+        "units": [(kind, N, K) for N, K in UNITS.items() for kind in kinds],
+        "frames": [(kind, 100, K) for K in FRAMES for kind in kinds],
+        "lookback": [("gradient", 300, 30_000, m) for m in LOOKBACKS],
+        "threads": [("classical", 1000, 40_000), ("gradient", 1000, 40_000), ("classical", 3000, 20_000)],
+    }
+    cores = len(os.sched_getaffinity(0))
+    _, rates = in_own_process(series, [], cores)
+    found = []
+    for name, works in sets.items():
+        # memory is told best in a process of its own: one that was used keeps some
+        for some in [[work] for work in works] if name == "units" else [works]:
+            threads = 1 if name == "threads" else cores
+            found += [{**f, "set": name} for f in in_own_process(series, some, threads, rates)[0]]
+            print(found[-1], flush=True)
+    rows = rows_of(found)
+    rows[0]["rates"] = vars(rates)
+    print(table(rows))
+    write("growth", rows)
+    options.plot.parent.mkdir(exist_ok=True)
+    draw(found, options.plot)

@@ -1,0 +1,255 @@
+"""The readout of large networks, without their Gram matrix: conjugate gradients over streamed states.
+
+G = H_c'H_c costs K M² operations and M² numbers (M = N + n_in + 1): hours at N = 30,000. A product H_c'(H_c D) costs
+K M n_out, so a few conjugate gradients on
+
+    (H_c'H_c + mu I) U = H_c'T,        the intercept (last row of U) not penalised,
+
+are far cheaper. What keeps them few is a sketch of G from a sample of frames (Nyström's method): the states' variance
+falls off steeply, and the leading directions of some thousand frames are those of a million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from echolearn import passes, readout
+from echolearn.engine import each, total
+from echolearn.reservoir import Reservoir
+from echolearn.sequences import Data, ends, groups
+
+Array = NDArray[Any]
+Operator = Callable[[Array], Array]
+
+FROM = 8000  # hidden units from which the readout is found this way
+SAMPLE = 3000  # frames that a sketch is made of
+RANK = 750  # of its directions that are kept
+TAIL = 0.3  # what lies beyond them, in units of the weakest one kept
+ITERATIONS = 10  # of conjugate gradients at most, and
+TOLERANCE = 3e-3  # none after one that has lowered E by less than this share
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """G of n frames, roughly: [H X] has the mean `mean` (M - 1,) and about it the Gram matrix
+    V diag(values) V' + tail (I - VV'),  V (M - 1, r) orthonormal, values (r,) falling. diagonal: G's mean one."""
+
+    V: Array
+    values: Array
+    tail: float
+    mean: Array
+    n: float
+    diagonal: float
+
+    def inverse(self, mu: float) -> Operator:
+        """R (M, n_out) -> (G + mu I)^-1 R, the intercept not penalised.
+
+        About their mean, states and intercept do not meet: with S = [[I, 0], [-mean', 1]] the inverse is
+        S diag((V diag(values) V' + tail (I - VV') + mu I)^-1, 1/n) S'.
+        """
+        V = self.V
+        rest = 1 / (self.tail + mu)
+        gain = (1 / (self.values + mu) - rest)[:, None].astype(V.dtype)
+
+        def apply(R: Array) -> Array:
+            mean = self.mean.astype(R.dtype)
+            D = R[:-1] - mean[:, None] * R[-1]
+            leading = V @ (gain * (V.T @ D.astype(V.dtype, copy=False)))
+            D *= rest
+            D += leading
+            return np.vstack([D, R[-1] / self.n - mean @ D])
+
+        return apply
+
+
+def sketch(H_c: Array, n: float, rank: int = RANK) -> Sketch:
+    """From rows of H_c (k, M), its last column ones, that stand for n frames."""
+    mean = H_c[:, :-1].mean(axis=0, dtype=np.float64)
+    readout.refuse_infinite(mean)
+    H = H_c[:, :-1] - mean.astype(H_c.dtype)
+    k, M = H.shape
+    # HH' and H'H have the same eigenvalues, and one's eigenvectors give the other's: the smaller is taken.
+    small = (H @ H.T if k < M else H.T @ H).astype(np.float64)
+    values, E = linalg.eigh(small, subset_by_index=[max(0, len(small) - rank), len(small) - 1])
+    # what is weaker was lost to rounding in the product; a constant H leaves nothing
+    keep = values > 10 * np.finfo(H.dtype).eps * max(values[-1], np.finfo(float).tiny)
+    values, E = values[keep][::-1], E[:, keep][:, ::-1]
+    V = H.T @ (E / np.sqrt(values)).astype(H.dtype) if k < M else np.ascontiguousarray(E, H.dtype)
+    scale = n / k
+    diagonal = scale * float(np.trace(small)) / M + n * float(mean @ mean) / M
+    tail = TAIL * scale * float(values[-1]) if len(values) else 0.0
+    return Sketch(V, scale * values, tail, mean, n, diagonal)
+
+
+def choose_ridge(
+    seen: tuple[Array, Array], path: Sequence[float], n_out: int, held_out: tuple[Array, Array] | None
+) -> float:
+    """The mu of `path` that serves a sample of rows (H_c, T) best, on held-out ones or by cross-validation.
+
+    Seen as a prior, mu is the noise's variance over that of the weights and does not depend on the number of frames:
+    the sample's own sums, not scaled up, are asked, in the basis of their leading directions.
+    """
+    base = sketch(seen[0], len(seen[0]))
+
+    def turned(rows: tuple[Array, Array]) -> readout.Sums:
+        H_c, T = rows
+        centred = H_c[:, :-1] - base.mean.astype(H_c.dtype)
+        return readout.sums(np.hstack([centred @ base.V, H_c[:, -1:]]), T, n_out)
+
+    held = None if held_out is None else turned(held_out)
+    return readout.choose_ridge(turned(seen), path, intercept=True, held_out=held)[0]
+
+
+def conjugate_gradients(
+    product: Operator,
+    U: Array,
+    R: Array,
+    E: float,
+    inverse: Operator,
+    mu: float,
+    *,
+    iterations: int = ITERATIONS,
+    tolerance: float = TOLERANCE,
+) -> tuple[Array, float, int]:
+    """A better U (M, n_out), E = ||H_c U - T||² + mu ||U||² there, and how many products it took.
+
+    product: D -> H_c'(H_c D). R is -1/2 dE/dU at the given U, E the error there. Each column goes its own way,
+    only the products are shared. A step alpha D lowers E by alpha R'Z (Z = inverse(R)), so E is known on the way.
+    """
+    U, R = U.copy(), R.copy()
+    D = Z = inverse(R)
+    power = dots(R, Z)
+    for count in range(1, iterations + 1):
+        A = product(D) + penalised(D, mu)
+        alpha = ratio(power, dots(D, A))
+        U += alpha * D
+        R -= alpha * A
+        gain = float((alpha * power).sum())
+        E -= gain
+        if not gain > tolerance * E:
+            return U, E, count
+        Z = inverse(R)
+        before, power = power, dots(R, Z)
+        D = Z + ratio(power, before) * D
+    return U, E, iterations
+
+
+def penalised(U: Array, mu: float) -> Array:
+    """mu U, the intercept free."""
+    out = mu * U
+    out[-1] = 0
+    return out
+
+
+def dots(A: Array, B: Array) -> Array:
+    """a'b for each pair of columns."""
+    return np.asarray(np.einsum("ij,ij->j", A, B))
+
+
+def ratio(a: Array, b: Array) -> Array:
+    """a / b; 0 for a column that has come to its end."""
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
+
+
+# Over the data
+
+
+def solve(
+    reservoir: Reservoir, data: Data, task: passes.Task, mu: float, rng: np.random.Generator, U: Array | None = None
+) -> Array:
+    """U of all the data, from the given one or from 0."""
+    H_c, _ = sample(reservoir, data, task, rng)
+    return fit(reservoir, data, task, mu, sketch(H_c, float(rows(data, task).sum())), U)
+
+
+def fit(
+    reservoir: Reservoir,
+    data: Data,
+    task: passes.Task,
+    mu: float,
+    about: Sketch,
+    U: Array | None = None,
+    say: Callable[[str], object] = lambda text: None,
+) -> Array:
+    """As `solve`, with a sketch at hand: a pass over the data for R, and one for every iteration."""
+
+    def pull(which: Array) -> Pull:
+        H_c, T, _, _ = passes.observed(reservoir, task, data.batch(which))
+        Y = np.zeros((len(T), data.n_out), H_c.dtype) if U is None else H_c @ U.astype(H_c.dtype)
+        R = readout.residual(Y, T)
+        return Pull(-(H_c.T @ R).astype(np.float64), float(np.vdot(R, R)))
+
+    def product(D: Array) -> Array:
+        say("ridge readout: one more pass over the data ...")
+        D = D.astype(data.dtype)
+
+        def part(which: Array) -> Array:
+            H_c = passes.observed(reservoir, task, data.batch(which))[0]
+            return np.asarray((H_c.T @ (H_c @ D)).astype(np.float64))
+
+        return np.asarray(total(part, groups(data.lengths, passes.FRAMES)))
+
+    start: Pull = total(pull, groups(data.lengths, passes.FRAMES))
+    readout.refuse_infinite(start.R)
+    if U is None:
+        U = np.zeros_like(start.R)
+    U = U.astype(np.float64)
+    E = start.squared + float(np.vdot(U, penalised(U, mu)))
+    E_before, n = E, about.n
+    U, E, count = conjugate_gradients(product, U, start.R - penalised(U, mu), E, about.inverse(mu), mu)
+    say(f"ridge readout: error {E_before / n:.4f} -> {E / n:.4f} in {count} conjugate gradients")
+    return U
+
+
+@dataclass(eq=False)
+class Pull:
+    """H_c'(T - H_c U) and ||T - H_c U||². Additive."""
+
+    R: Array
+    squared: float
+
+    def __iadd__(self, other: Pull) -> Pull:
+        self.R += other.R
+        self.squared += other.squared
+        return self
+
+
+def rows(data: Data, task: passes.Task) -> Array:
+    """How many rows of H_c each sequence gives (see `Selection`)."""
+    if task.pooling is not None:
+        return np.ones(len(data.X), int)
+    if task.targets == "last":
+        return np.array([len(ends(n, task.washout, task.lookback)) for n in data.lengths])
+    return np.asarray(data.lengths - task.washout)
+
+
+def sample(
+    reservoir: Reservoir, data: Data, task: passes.Task, rng: np.random.Generator, frames: int = SAMPLE
+) -> tuple[Array, Array]:
+    """About `frames` rows of H_c and their targets: a quarter of the rows of random sequences, or all there are."""
+    order = rng.permutation(len(data.X))
+    counts = np.cumsum(rows(data, task)[order])
+    chosen = order[: 1 + int(np.searchsorted(counts, 4 * frames))]
+    share = min(1.0, frames / counts[len(chosen) - 1])
+
+    def part(which: Array) -> tuple[Array, Array]:
+        return passes.observed(reservoir, task, data.batch(chosen[which]))[:2]
+
+    H_c, T = [], []
+    for H, t in each(part, groups(data.lengths[chosen], passes.FRAMES)):
+        pick = rng.permutation(len(t))[: int(np.ceil(share * len(t)))]
+        H_c.append(H[pick])
+        T.append(t[pick])
+    return np.vstack(H_c), np.concatenate(T)
+
+
+def some(data: Data, task: passes.Task, frames: int, rng: np.random.Generator) -> Data:
+    """Random sequences with about so many rows, or all of them."""
+    order = rng.permutation(len(data.X))
+    return data.subset(np.sort(order[: 1 + int(np.searchsorted(np.cumsum(rows(data, task)[order]), frames))]))
