@@ -88,8 +88,8 @@ def test_case_1_at_a_fresh_U_is_case_2():
 
 def test_case_1_holds_U_from_the_epoch_before_and_takes_one_pass(monkeypatch):
     calls = []
-    real = passes.observed
-    monkeypatch.setattr(passes, "observed", lambda *a: (calls.append(1), real(*a))[1])
+    real = passes.run
+    monkeypatch.setattr(passes, "run", lambda *a, **k: (calls.append(1), real(*a, **k))[1])
     monkeypatch.setattr(passes, "FRAMES", 10_000)
     used = []
     real_slope = passes.slope
@@ -152,7 +152,7 @@ def test_step_sizes_fall_to_a_twentieth_with_mini_batches(monkeypatch):
 def test_every_sequence_once_an_epoch_in_another_order(monkeypatch):
     seen = []
     real = Data.batch
-    monkeypatch.setattr(Data, "batch", lambda self, which: (seen.append(list(which)), real(self, which))[1])
+    monkeypatch.setattr(Data, "batch", lambda self, which, *a: (seen.append(list(which)), real(self, which, *a))[1])
     learner = Learner(RESERVOIR, DATA, Task(), plan(batch_size=3), rng())
     learner.sums = collect(RESERVOIR, DATA, Task())
     orders = []

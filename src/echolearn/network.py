@@ -222,14 +222,13 @@ class EchoStateNetwork(BaseEstimator):
         if self.learn == "none" or epochs == 0:
             return False
         task = self._task
-        ridge = self.ridge
+        ridge, s = self.ridge, None
         if not isinstance(ridge, Real) and self.hidden_units >= iterative.FROM:
             seen = iterative.sample(self.reservoir_, train, task, rng_order.spawn(1)[0])
             ridge = self._ridge_of_sample(seen, None, train, task)
         elif not isinstance(ridge, Real):
-            with_targets = passes.collect(self.reservoir_, train, task)
-            path = self._ridge_path(float(np.trace(with_targets.G)) / len(with_targets.G))
-            ridge, _ = readout.choose_ridge(with_targets, path, intercept=True)
+            s = passes.collect(self.reservoir_, train, task)
+            ridge, _ = readout.choose_ridge(s, self._ridge_path(float(np.trace(s.G)) / len(s.G)), intercept=True)
         score = None
         if held_out is not None:
             view = task.readout_view()
@@ -247,6 +246,7 @@ class EchoStateNetwork(BaseEstimator):
                 score=score,
                 on_epoch=progress.epoch,
                 checkpoint=checkpoint,
+                sums=s,
             )
         return interrupted
 

@@ -115,7 +115,7 @@ def mirror(G: Array) -> None:
 
 def product_precision(s: Sums, mu: float, dtype: Any) -> Any:
     """The states' own precision where mu drowns its rounding errors (relative 1e-7), float64 otherwise."""
-    return dtype if mu > 1e-5 * float(np.trace(s.G)) / len(s.G) else np.float64
+    return dtype if mu > 3e-6 * float(np.trace(s.G)) / len(s.G) else np.float64
 
 
 def residual(Y: Array, T: Array) -> Array:

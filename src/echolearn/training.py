@@ -297,13 +297,16 @@ def learn(
     score: Callable[[Reservoir, Array], float] | None = None,
     on_epoch: Callable[[dict[str, float]], object] | None = None,
     checkpoint: Checkpoint | None = None,
+    sums: Sums | None = None,
 ) -> tuple[Reservoir, History, bool]:
     """All epochs. `score(reservoir, U)` gives the held-out error, the smallest of which decides.
 
     Returns the best reservoir, one row of history an epoch, and whether it was interrupted (Ctrl-C). With a
-    checkpoint, learning goes on after the last epoch kept there.
+    checkpoint, learning goes on after the last epoch kept there. sums: those of `reservoir`, if they are known already.
     """
     learner = Learner(reservoir, data, task, plan, rng)
+    if plan.batch_size is not None:
+        learner.sums = sums
     record = Record(reservoir, reservoir)
     if checkpoint is not None:
         _resume(learner, record, checkpoint)
