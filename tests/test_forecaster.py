@@ -177,8 +177,10 @@ def test_freedom_counts_the_directions_of_the_readout():
     H = np.hstack([rng.normal(size=(40, 6)), np.ones((40, 1))])
     s = readout.sums(H, rng.normal(size=(40, 1)), 1)
     penalty = np.diag([0.7] * 6 + [0.0])
-    assert readout.freedom(s, 0.7) == pytest.approx(np.trace(H @ np.linalg.solve(H.T @ H + penalty, H.T)))
-    assert readout.freedom(s, 0.0) == 7
+    assert readout.freedom(readout.spectrum(s), 0.7) == pytest.approx(
+        np.trace(H @ np.linalg.solve(H.T @ H + penalty, H.T))
+    )
+    assert readout.freedom(readout.spectrum(s), 0.0) == 7
 
 
 def test_same_seed_same_bits():

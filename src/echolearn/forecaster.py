@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn import readout
+from echolearn import iterative, readout
 from echolearn.door import Given, check_long_enough, open_sequences
 from echolearn.engine import one_blas_thread
 from echolearn.network import Callback, EchoStateNetwork, store
@@ -124,15 +124,14 @@ class ESNForecaster(EchoStateNetwork):
     def _loss(self, Y: Array, T: Array) -> float:
         return float(((Y - T) ** 2).sum() / T.shape[1])
 
-    def _ridge_path(self, s: readout.Sums) -> Any:
+    def _ridge_path(self, diagonal: float) -> Any:
         """Down to what float64 sums can carry: a noiseless series has small errors to find."""
-        if isinstance(self.ridge, str):
-            return 10.0 ** np.arange(-11, 2) * float(np.trace(s.G)) / len(s.G)
-        return self.ridge
+        return 10.0 ** np.arange(-11, 2) * diagonal if isinstance(self.ridge, str) else self.ridge
 
-    def _fit_readout(self, *parts: Any) -> readout.Sums:
+    def _fit_readout(self, *parts: Any) -> readout.Sums | iterative.Sketch:
         s = super()._fit_readout(*parts)
-        self._shrunk = readout.freedom(s, self.ridge_) / s.n
+        values = s.values if isinstance(s, iterative.Sketch) else readout.spectrum(s)
+        self._fitted_share = readout.freedom(values, self.ridge_) / s.n
         return s
 
     def _remember(self, Z: list[Array], E: list[Array]) -> None:
@@ -145,7 +144,7 @@ class ESNForecaster(EchoStateNetwork):
         self.last_state_ = np.stack([h[-1] for h in H])
         self.last_value_ = np.stack([z[-1] for z in Z])
         R = [z[1:] - self._one_step(h, inputs(z, e)) for z, e, h in zip(Z, E, H, strict=True)]
-        self.residuals_ = np.concatenate([r[self.washout :] for r in R]) / (1 - self._shrunk)
+        self.residuals_ = np.concatenate([r[self.washout :] for r in R]) / (1 - self._fitted_share)
 
     def _states(self, z: Array, e: Array) -> Array:
         """The state after hearing each value but the last: (steps - 1, N)."""

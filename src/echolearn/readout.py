@@ -234,7 +234,12 @@ def choose_ridge(
     return float(path[best]), np.asarray(scores)
 
 
-def freedom(s: Sums, mu: float) -> float:
+def spectrum(s: Sums) -> Array:
+    """Eigenvalues of G as seen beside an intercept."""
+    return np.asarray(np.maximum(np.linalg.eigvalsh(_centred(s)[0]), 0))
+
+
+def freedom(values: Array, mu: float) -> float:
     """Degrees of freedom of a readout with intercept: 1 + Σ_i λ_i / (λ_i + mu)."""
-    values = np.maximum(np.linalg.eigvalsh(_centred(s)[0]), 0)
-    return 1 + float((values / (values + mu)).sum()) if mu > 0 else float(len(s.G))
+    values = values[values > 0]
+    return 1 + float((values / (values + mu)).sum())
