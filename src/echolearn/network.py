@@ -466,9 +466,10 @@ def split(data: Data, fraction: float, washout: int, rng: np.random.Generator) -
         [x[:c] for x, c in zip(data.X, cuts, strict=True)],
         [y[:c] for y, c in zip(data.y, cuts, strict=True)],
     )
+    # the washout of a tail may lie in its head: those steps carry no target, they only bring the state in tune
     tail = (
-        [x[c:] for x, c in zip(data.X, cuts, strict=True)],
-        [y[c:] for y, c in zip(data.y, cuts, strict=True)],
+        [x[c - washout :] for x, c in zip(data.X, cuts, strict=True)],
+        [y[c - washout :] for y, c in zip(data.y, cuts, strict=True)],
     )
     return (
         Data(*head, data.classes, data.per_step, data.dtype),
