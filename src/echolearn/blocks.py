@@ -92,7 +92,7 @@ def adopt(network: Any, parts: list[Any]) -> None:
     rows = [part._U[: part.hidden_units] / count for part in parts]
     network._U = np.vstack([*rows, sum(part._U[part.hidden_units :] for part in parts) / count])
     network._sums = None  # each part had its own, of its own states
-    del network._of
+    vars(network).pop("_of", None)
     network.history_ = _numbered(parts, "history_")
     network.refinement_ = _numbered(parts, "refinement_")
     for name in ("ridge_", "strength_"):
