@@ -18,15 +18,15 @@ from measure import in_own_process
 
 # seconds -> units of a block and settings of the learning
 OURS = {
-    20: (200, {"epochs": 5, "refine_epochs": 2}),
+    20: (150, {"epochs": 6}),
     60: (250, {}),
     180: (300, {}),
     600: (400, {"epochs": 10}),
 }
 # seconds -> (model, units, step size) to choose among
 TORCH = {
-    20: [("lstm", 100, 8e-3), ("lstm", 160, 8e-3), ("rnn", 256, 1e-3)],
-    60: [("lstm", 256, 4e-3), ("lstm", 160, 4e-3), ("rnn", 500, 5e-4)],
+    20: [("lstm", 100, 8e-3), ("rnn", 256, 1e-3)],
+    60: [("lstm", 160, 4e-3), ("lstm", 256, 4e-3)],
     180: [("lstm", 256, 4e-3), ("lstm", 400, 2e-3)],
     600: [("lstm", 256, 2e-3), ("lstm", 512, 2e-3)],
 }

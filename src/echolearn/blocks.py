@@ -91,7 +91,7 @@ def adopt(network: Any, parts: list[Any]) -> None:
     network.reservoir_ = side_by_side([part.reservoir_ for part in parts])
     rows = [part._U[: part.hidden_units] / count for part in parts]
     network._U = np.vstack([*rows, sum(part._U[part.hidden_units :] for part in parts) / count])
-    del network._of
+    vars(network).pop("_of", None)
     network.history_ = _numbered(parts, "history_")
     network.refinement_ = _numbered(parts, "refinement_")
     for name in ("ridge_", "strength_"):
