@@ -171,3 +171,49 @@ def network(rng, *, activation=None, N=None, n_in=None, n_out=2, feedback=False,
         "W_fb": rng.normal(size=(N, n_out)) if feedback else None,
         "leak": rng.uniform(0.1, 1, N) if leak else np.ones(N),
     }
+
+
+def weighted_ridge(Phi, T, weights, A, U_0):
+    """argmin_U Σ_k weights_k ||U'phi_k - t_k||² + tr (U - U_0)' A (U - U_0), frames as rows."""
+    G, Q = A.copy(), A @ U_0
+    for phi, t, w in zip(Phi, T, weights, strict=True):
+        G, Q = G + w * np.outer(phi, phi), Q + w * np.outer(phi, t)
+    return np.linalg.solve(G, Q)
+
+
+def closed_loop(w, h, x, E, U, activation, *, direct, shocks=None):
+    """One path of a network that hears its own outputs as its next inputs: (steps, dims)."""
+    f = ACTIVATIONS[activation]
+    out = []
+    for t in range(len(E)):
+        heard = np.append(x, E[t])
+        z = w["W"].T @ heard + w["W_rec"] @ h + (0 if w.get("bias") is None else w["bias"])
+        h = (1 - w["leak"]) * h + w["leak"] * f(z)
+        x = np.concatenate([h, heard, [1.0]]) @ U if direct else np.append(h, 1.0) @ U
+        if shocks is not None:
+            x = x + shocks[t]
+        out.append(x)
+    return np.array(out)
+
+
+def mackey_glass(times, tau, beta, gamma, power, start):
+    """The delay equation as a chain of ordinary ones: over each stretch of tau the delayed value is the solution of
+    the stretch before."""
+    from scipy.integrate import solve_ivp
+
+    def before(t):
+        return start
+
+    x, values = start, np.empty(len(times))
+    for stretch in range(int(np.ceil(times[-1] / tau))):
+        begin, end = stretch * tau, (stretch + 1) * tau
+
+        def slope(t, y, past=before):
+            late = past(t - tau)
+            return beta * late / (1 + late**power) - gamma * y
+
+        solved = solve_ivp(slope, (begin, end), [x], method="DOP853", rtol=1e-12, atol=1e-12, dense_output=True)
+        here = (times > begin) & (times <= end)
+        values[here] = solved.sol(times[here])[0]
+        x, before = solved.y[0, -1], lambda t, sol=solved.sol: sol(t)[0]
+    return values

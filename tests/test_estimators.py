@@ -398,6 +398,11 @@ def test_splits():
     train, held = split(long, 0.1, 0, rng)
     assert [len(x) for x in train.X] == [90, 90]
     assert [len(x) for x in held.X] == [10, 10]
+    count = Data([np.arange(100.0)[:, None]], [np.arange(100.0)], None, True, np.dtype("float32"))
+    train, held = split(count, 0.3, 20, rng)
+    np.testing.assert_array_equal(train.X[0][-1], 69)
+    np.testing.assert_array_equal(held.X[0][:, 0], np.arange(50, 100))  # its washout lies before the cut
+    np.testing.assert_array_equal(held.y[0], np.arange(50, 100))
     for fraction in (0.05, 0.999):  # too little on one side of the cut: nothing is held out
         train, held = split(long, fraction, 20, rng)
         assert train is long

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from echolearn.sequences import Data
 from echolearn.storage import ModelFileError, read_tensors, write_tensors
@@ -78,4 +79,15 @@ def fingerprint(data: Data) -> str:
         digest.update(repr((np.shape(x), np.shape(y))).encode())
         digest.update(np.ascontiguousarray(x).data)
         digest.update(np.ascontiguousarray(y).data)
+    return digest.hexdigest()
+
+
+def matrix_fingerprint(matrix: Any) -> str:
+    """A hash of a dense or sparse matrix."""
+    entries = sparse.csr_array(matrix, dtype=np.float64)
+    entries.sum_duplicates()
+    digest = hashlib.blake2b(repr(entries.shape).encode(), digest_size=16)
+    for part in (entries.indptr, entries.indices):
+        digest.update(part.astype(np.int64).data)
+    digest.update(entries.data.data)
     return digest.hexdigest()

@@ -8,22 +8,34 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from echolearn import blocks, iterative, readout, softmax
 from echolearn.checkpoints import Checkpoint
 from echolearn.door import flat
 from echolearn.network import Callback, EchoStateNetwork, store
+from echolearn.online import LMS, RLS
 from echolearn.progress import say
 from echolearn.refining import Refiner, refine
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data, Pooling
+from echolearn.streams import ClassifierStream, EstimatorStream
 from echolearn.training import History
 
 Array = NDArray[Any]
 
 REFINED = (3.0,)  # the penalty of a softmax readout that is refined: of `softmax.STRENGTHS` the one most often chosen
+
+
+def _has_sums(esn: Any) -> bool:
+    if esn.readout == "ridge":
+        return True
+    raise AttributeError(
+        "partial_fit adds to the sums of a ridge readout; a softmax readout has none and needs all the data at once. "
+        "Set readout='ridge', or learn on a stream: stream(online=LMS())."
+    )
 
 
 class ESNClassifier(ClassifierMixin, EchoStateNetwork):
@@ -38,15 +50,17 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         hidden_units: int = 300,
         *,
         blocks: int | None = None,
-        spectral_radius: float = 0.9,
+        spectral_radius: float | None = 0.9,
         connections: int = 10,
-        input_scaling: float = 0.1,
+        topology: Any = "random",
+        input_scaling: Any = 0.1,
         bias_scaling: float = 0.1,
         feedback: bool = False,
         feedback_scaling: float = 0.1,
         activation: str = "tanh",
         leak: float | tuple[float, float] = (0.03, 0.9),
         learn_leak: bool = True,
+        plasticity: float | None = None,
         initial_state: Any = None,
         washout: int = 0,
         direct: bool = True,
@@ -121,11 +135,38 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         after each epoch is kept; the same fit, started again, goes on from there and ends in the same bits."""
         return self._fit(X, y, lengths, validation, callback, checkpoint)
 
+    @available_if(_has_sums)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, lengths: Any = None) -> Self:
+        """Adds sequences to what the (ridge) readout was fitted on: the same U as from all of them at once.
+
+        The first call is a fit; name all `classes` there if its y may lack some. Weights learned in it stay.
+        """
+        if self._blocks > 1:
+            raise ValueError(
+                f"partial_fit goes on with the sums of one readout of all units, and these {self.hidden_units} learn "
+                f"in {self._blocks} blocks with one each. Set blocks=1, or learn='none'."
+            )
+        if classes is not None and hasattr(self, "classes_") and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"classes={classes!r}; expected those of the first call, {self.classes_.tolist()}.")
+        if classes is not None:
+            self._named_classes = np.unique(classes)
+        try:
+            return self._partial_fit(X, y, lengths)
+        finally:
+            self.__dict__.pop("_named_classes", None)
+
+    def stream(self, *, online: RLS | LMS | None = None) -> ClassifierStream:
+        """The network running on, a frame or a chunk at a time; with `online` it learns on (docs/streams.md)."""
+        check_is_fitted(self)
+        return ClassifierStream(self, online)
+
     @property
     def _blocks(self) -> int:
         if self.learn == "none" or self.epochs == 0:
             return 1  # nothing is learned but one readout of all units
-        return int(min(self.hidden_units, self.blocks or max(1, round(self.hidden_units / blocks.UNITS))))
+        random = isinstance(self.topology, str) and self.topology == "random"  # any other is meant for all units
+        count = max(1, round(self.hidden_units / blocks.UNITS)) if random else 1
+        return int(min(self.hidden_units, self.blocks or count))
 
     def _fit_anew(self, *arguments: Any) -> bool:
         return super()._fit_anew(*arguments) if self._blocks == 1 else blocks.fit(self, self._blocks, *arguments)
@@ -144,7 +185,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                 raise ValueError(f"y has shape {labels.shape}; expected one label each, not a row of them.")
             try:
                 check_classification_targets(labels)
-                self.classes_ = np.unique(labels)
+                self.classes_ = getattr(self, "_named_classes", np.unique(labels))
             except TypeError:
                 kinds = sorted({type(label).__name__ for label in labels})
                 raise ValueError(f"y mixes labels of types {kinds}; use one type, for example strings.") from None
@@ -184,7 +225,15 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                 strengths=REFINED if self._refines else softmax.STRENGTHS,
                 U=self._U,
             )
+            self._sums = None
         return s
+
+    def _decided(self, Y: Array) -> Array:
+        return np.asarray(self.classes_[Y.argmax(axis=1)])
+
+    def _likely(self, Y: Array) -> Array:
+        turn = softmax.probabilities if self.readout == "softmax" else nearest_distribution
+        return turn(Y.astype(np.float64))
 
     @property
     def _refines(self) -> bool:
@@ -237,14 +286,13 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
     def predict(self, X: Any, *, lengths: Any = None) -> Any:
         """The label of each step, or of each sequence, in the form X came in."""
         given, outputs = self._outputs(X, lengths)
-        return self._answer(given, [self.classes_[Y.argmax(axis=1)] for Y in outputs])
+        return self._answer(given, [self._decided(Y) for Y in outputs])
 
     def predict_proba(self, X: Any, *, lengths: Any = None) -> Any:
         """Probabilities a class. Calibrated with readout="softmax"; a ridge readout's values are moved to the
         nearest point that is a distribution."""
         given, outputs = self._outputs(X, lengths)
-        turn = softmax.probabilities if self.readout == "softmax" else nearest_distribution
-        return self._answer(given, [turn(Y.astype(np.float64)) for Y in outputs])
+        return self._answer(given, [self._likely(Y) for Y in outputs])
 
     def predict_log_proba(self, X: Any, *, lengths: Any = None) -> Any:
         P = self.predict_proba(X, lengths=lengths)
@@ -267,15 +315,17 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         self,
         hidden_units: int = 300,
         *,
-        spectral_radius: float = 0.9,
+        spectral_radius: float | None = 0.9,
         connections: int = 10,
-        input_scaling: float = 0.5,
+        topology: Any = "random",
+        input_scaling: Any = 0.5,
         bias_scaling: float = 0.1,
         feedback: bool = False,
         feedback_scaling: float = 0.1,
         activation: str = "tanh",
         leak: float | tuple[float, float] = (0.3, 1.0),
         learn_leak: bool = True,
+        plasticity: float | None = None,
         initial_state: Any = None,
         washout: int = 0,
         direct: bool = True,
@@ -316,6 +366,18 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         ESNClassifier."""
         return self._fit(X, y, lengths, validation, callback, checkpoint)
 
+    def partial_fit(self, X: Any, y: Any, *, lengths: Any = None) -> Self:
+        """Adds sequences to what the readout was fitted on: the same U as from all of them at once.
+
+        The first call is a fit. Weights learned in it stay, and so does the scale of the targets.
+        """
+        return self._partial_fit(X, y, lengths)
+
+    def stream(self, *, online: RLS | LMS | None = None) -> EstimatorStream:
+        """The network running on, a frame or a chunk at a time; with `online` it learns on (docs/streams.md)."""
+        check_is_fitted(self)
+        return EstimatorStream(self, online)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -347,6 +409,10 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         scaled = [(np.reshape(e, shape).astype(np.float64) - self.target_mean_) / self.target_scale_ for e in entries]
         return scaled if self.per_step_ else [e[0] for e in scaled]
 
+    def _decided(self, Y: Array) -> Array:
+        values = Y.astype(np.float64) * self.target_scale_ + self.target_mean_
+        return np.asarray(values[:, 0] if self._one_value else values)
+
     def _loss(self, Y: Array, T: Array) -> float:
         return float(((Y - T) ** 2).sum() / T.shape[1])
 
@@ -356,10 +422,7 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
     def predict(self, X: Any, *, lengths: Any = None) -> Any:
         """Values of each step, or of each sequence, in the form X came in."""
         given, outputs = self._outputs(X, lengths)
-        values = [Y.astype(np.float64) * self.target_scale_ + self.target_mean_ for Y in outputs]
-        if self._one_value:
-            values = [v[:, 0] for v in values]
-        return self._answer(given, values)
+        return self._answer(given, [self._decided(Y) for Y in outputs])
 
     def score(self, X: Any, y: Any, *, lengths: Any = None) -> float:
         """R² over all steps (or sequences), averaged over outputs."""
@@ -369,9 +432,10 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
 
 
 def nearest_distribution(Y: Array) -> Array:
-    """Each row moved to the nearest point of the simplex (it keeps the order of the classes)."""
-    ranked = -np.sort(-Y, axis=1)
-    excess = (np.cumsum(ranked, axis=1) - 1) / np.arange(1, Y.shape[1] + 1)
-    last = (ranked > excess).sum(axis=1) - 1
-    P = np.maximum(Y - excess[np.arange(len(Y)), last][:, None], 0)
-    return np.asarray(P / P.sum(axis=1, keepdims=True))
+    """Each row moved to the nearest point of the simplex (it keeps the order of the classes): all classes lowered
+    by one amount and cut off at 0. Keeping the k largest that amount is (their sum - 1) / k; the largest is right."""
+    ranked = np.sort(Y, axis=1)[:, ::-1]
+    excess = (ranked.cumsum(axis=1) - 1) / np.arange(1, Y.shape[1] + 1)
+    P = np.maximum(Y - excess.max(axis=1, keepdims=True), 0)
+    P /= P.sum(axis=1, keepdims=True)
+    return np.asarray(P)

@@ -14,9 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from echolearn import costs, engine, iterative, passes, readout, settings, training, updates
-from echolearn.checkpoints import Checkpoint, fingerprint
+from echolearn.checkpoints import Checkpoint, fingerprint, matrix_fingerprint
 from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
+from echolearn.plasticity import intrinsic_plasticity
 from echolearn.progress import Progress, say
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data, groups, pack, parts_of, unpack
@@ -34,6 +35,11 @@ TAIL_FROM = 50  # steps; a shorter sequence is not cut
 
 class EchoStateNetwork(BaseEstimator):
     """What both estimators share. Settings are only stored here; `fit` checks them."""
+
+    _sums: readout.Sums | None  # what the ridge readout was solved from
+    # for estimators that have no such settings
+    topology: Any = "random"
+    plasticity: float | None = None
 
     def _more_checks(self, per_step: bool) -> None:
         """Settings that only make sense for some targets."""
@@ -126,12 +132,48 @@ class EchoStateNetwork(BaseEstimator):
 
     def _held_out_given(self, validation: tuple[Any, Any]) -> Data:
         X, y = validation
-        given = open_sequences(X, None, self.n_features_in_)
+        return self._more_data(open_sequences(X, None, self.n_features_in_), y, "validation")
+
+    def _more_data(self, given: Given, y: Any, name: str) -> Data:
+        """Data of the kind that was fitted."""
         check_long_enough(given, self.washout)
         entries, per_step = open_targets(y, given)
         if per_step != self.per_step_:
-            raise ValueError("validation: its y must be of the same kind as y (an entry a step, or one a sequence).")
+            raise ValueError(f"{name}: its y must be of the same kind as y (an entry a step, or one a sequence).")
         return Data(given.X, self._encode(entries, fitting=False), self._classes, per_step, np.dtype(self.dtype))
+
+    def _partial_fit(self, X: Any, y: Any, lengths: Any) -> Self:
+        """The sums with those of more sequences, and U from them; the first call is a fit."""
+        if not self.__sklearn_is_fitted__():
+            return self._fit(X, y, lengths, None, None, None)
+        before = self._known_sums()
+        data = self._more_data(self._open(X, lengths, fitting=False), y, "partial_fit")
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            s = passes.collect(self.reservoir_, data, self._task.readout_view())
+            s += before
+            ridge = self.ridge
+            if not isinstance(ridge, Real):
+                path = self._ridge_path(float(np.trace(s.G)) / len(s.G))
+                ridge, _ = readout.choose_ridge(s, path, intercept=True)
+            self._U, self._sums, self.ridge_ = readout.solve(s, float(ridge), intercept=True), s, float(ridge)
+        return self
+
+    def _known_sums(self) -> readout.Sums:
+        if self._sums is None:
+            raise ValueError(
+                "this model has no sums of its fit to add to: it was saved without them, its readout is a softmax, it "
+                f"learned in blocks, or it has {iterative.FROM} units or more. Fit a smaller one with a ridge readout "
+                "and blocks=1, and save it with save(path, sums=True) to go on later."
+            )
+        return self._sums
+
+    def _penalised_gram(self) -> Array | None:
+        """G + ridge I (the intercept goes free), or None without the sums."""
+        if self._sums is None:
+            return None
+        A = self._sums.G.copy()
+        A.flat[: -1 : len(A) + 1] += self.ridge_
+        return A
 
     def _checkpoint(self, folder: Path, data: Data, held_out: Data | None) -> Checkpoint:
         """Settings that do not touch the result may differ between the fits that share a checkpoint."""
@@ -143,6 +185,8 @@ class EchoStateNetwork(BaseEstimator):
         about = {k: v for k, v in self.get_params(deep=False).items() if k != "verbose"}
         if self.initial_state is not None:
             about["initial_state"] = np.asarray(self.initial_state).tolist()
+        if not isinstance(self.topology, str):
+            about["topology"] = matrix_fingerprint(self.topology)
         about |= {"data": fingerprint(data), "held_out": None if held_out is None else fingerprint(held_out)}
         return Checkpoint(folder, {"estimator": type(self).__name__, **about})
 
@@ -209,6 +253,7 @@ class EchoStateNetwork(BaseEstimator):
             self.hidden_units,
             spectral_radius=self.spectral_radius,
             connections=self.connections,
+            topology=self.topology,
             input_scaling=self.input_scaling,
             bias_scaling=self.bias_scaling,
             feedback_scaling=self.feedback_scaling,
@@ -218,6 +263,9 @@ class EchoStateNetwork(BaseEstimator):
             initial_state=self.initial_state,
             random_state=rng_weights,
         )
+        if self.plasticity is not None:
+            say(self.verbose, "intrinsic plasticity: ten passes over the frames ...")
+            self.reservoir_ = intrinsic_plasticity(self.reservoir_, train.X, spread=self.plasticity)
         self.history_ = training.History()
         epochs = self._epochs(len(train.X))
         if self.learn == "none" or epochs == 0:
@@ -275,6 +323,7 @@ class EchoStateNetwork(BaseEstimator):
         if spare is not None and held is not None:
             s += held
         self._U = readout.solve(s, self.ridge_, intercept=True)
+        self._sums = s
         return s
 
     def _fit_large_readout(
@@ -293,6 +342,7 @@ class EchoStateNetwork(BaseEstimator):
         self._U = iterative.fit(
             self.reservoir_, both, task, self.ridge_, about, say=lambda text: say(self.verbose, text)
         )
+        self._sums = None
         return about
 
     def _error(self, reservoir: Reservoir, U: Array, data: Data, task: passes.Task) -> float:
@@ -382,12 +432,17 @@ class EchoStateNetwork(BaseEstimator):
     def intercept_(self) -> Array:
         return np.asarray(self._U[-1])
 
-    def save(self, path: Any) -> None:
-        """One safetensors file: weights, settings, classes, version, checksum. `echolearn.load` reads it."""
+    def save(self, path: Any, *, sums: bool = False) -> None:
+        """One safetensors file: weights, settings, classes, version, checksum. `echolearn.load` reads it.
+
+        sums: also G and Q, from which `partial_fit` and RLS go on (as many numbers as W_rec would have if dense).
+        """
         from echolearn import storage
 
         check_is_fitted(self)
-        storage.save(self, path)
+        if sums:
+            self._known_sums()
+        storage.save(self, path, sums=sums)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_U")
@@ -411,9 +466,10 @@ def split(data: Data, fraction: float, washout: int, rng: np.random.Generator) -
         [x[:c] for x, c in zip(data.X, cuts, strict=True)],
         [y[:c] for y, c in zip(data.y, cuts, strict=True)],
     )
+    # the washout of a tail may lie in its head: those steps carry no target, they only bring the state in tune
     tail = (
-        [x[c:] for x, c in zip(data.X, cuts, strict=True)],
-        [y[c:] for y, c in zip(data.y, cuts, strict=True)],
+        [x[c - washout :] for x, c in zip(data.X, cuts, strict=True)],
+        [y[c - washout :] for y, c in zip(data.y, cuts, strict=True)],
     )
     return (
         Data(*head, data.classes, data.per_step, data.dtype),

@@ -94,9 +94,10 @@ class Reservoir:
         n_in: int,
         hidden_units: int,
         *,
-        spectral_radius: float = 0.9,
+        spectral_radius: float | None = 0.9,
         connections: int = 10,
-        input_scaling: float = 0.1,
+        topology: Any = "random",
+        input_scaling: float | ArrayLike = 0.1,
         bias_scaling: float = 0.0,
         feedback_scaling: float = 0.1,
         n_feedback: int = 0,
@@ -105,23 +106,34 @@ class Reservoir:
         initial_state: ArrayLike | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> Reservoir:
-        """A random reservoir: sparse W_rec scaled to `spectral_radius` (eq. 3), the rest uniform.
+        """A random reservoir: W_rec scaled to `spectral_radius` (eq. 3; None: left as it is), the rest uniform.
 
-        Every unit listens to `connections` others and is heard by as many, so that no unit idles and the
-        sparse products have rows of one length. `leak=(low, high)` spreads the leaks evenly in logarithm.
+        topology: one of `echolearn.topologies.TOPOLOGIES`, or a matrix (N, N). By default every unit listens to
+        `connections` others and is heard by as many, so that no unit idles and the sparse products have rows of one
+        length. input_scaling: a number, or one a feature. `leak=(low, high)` spreads the leaks evenly in logarithm,
+        over units or, where there are groups of them, from the first group (high) to the last (low).
         """
+        from echolearn import topologies
+
         rng = np.random.default_rng(random_state)
         # One stream a purpose: asking for feedback or a leak does not change W or W_rec.
         rng_W, rng_rec, rng_bias, rng_leak, rng_fb = rng.spawn(5)
         N = hidden_units
-        W_rec = rescaled(random_connections(rng_rec, N, min(connections, N)), spectral_radius)
+        W_rec = topologies.recurrent(topology, rng_rec, N, connections, spectral_radius)
+        group = topologies.group_of_units(N) if topologies.has_groups(topology) else None
+        a: Any = leak
         if isinstance(leak, tuple):
             low, high = leak
-            a: Any = rng_leak.permutation(np.geomspace(low, high, N))
-        else:
-            a = leak
+            if group is None:
+                a = rng_leak.permutation(np.geomspace(low, high, N))
+            else:
+                a = np.geomspace(high, low, group[-1] + 1)[group]
+        scale = input_scales(input_scaling, n_in)
+        W = rng_W.uniform(-scale, scale, (n_in, N))
+        if group is not None and topology == "deep":
+            W[:, group > 0] = 0
         reservoir = cls(
-            W=rng_W.uniform(-input_scaling, input_scaling, (n_in, N)),
+            W=W,
             W_rec=W_rec,
             activation=activation,
             leak=a,
@@ -129,7 +141,7 @@ class Reservoir:
             W_fb=rng_fb.uniform(-feedback_scaling, feedback_scaling, (N, n_feedback)) if n_feedback else None,
             initial_state=None if initial_state is None else np.asarray(initial_state),
         )
-        warn_without_echo(reservoir, spectral_radius)
+        warn_without_echo(reservoir, spectral_radius_of(W_rec) if spectral_radius is None else spectral_radius)
         return reservoir
 
     def weights(self) -> dict[str, Array]:
@@ -168,6 +180,16 @@ def _matrix(name: str, value: ArrayLike) -> Array:
     if matrix.ndim != 2 or 0 in matrix.shape or not np.isfinite(matrix).all():
         raise ValueError(f"{name} has shape {matrix.shape}; expected a matrix of finite numbers.")
     return matrix
+
+
+def input_scales(input_scaling: float | ArrayLike, n_in: int) -> Any:
+    """One number, or a column of them, one a feature."""
+    scale = np.asarray(input_scaling, dtype=np.float64)
+    if scale.shape not in ((), (n_in,)):
+        raise ValueError(
+            f"input_scaling has {scale.size} numbers, but X has {n_in} features; give one number, or one each."
+        )
+    return scale if scale.ndim == 0 else scale[:, None]
 
 
 def random_connections(rng: np.random.Generator, N: int, connections: int) -> Any:

@@ -8,8 +8,10 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from echolearn.kernels import ACTIVATIONS
+from echolearn.topologies import TOPOLOGIES
 
 Rule = tuple[Callable[[Any], bool], str]
 
@@ -44,6 +46,22 @@ def _path(value: Any) -> bool:
     return isinstance(value, (list, tuple, np.ndarray)) and len(value) > 0 and all(_number(v) and v > 0 for v in value)
 
 
+def _scales(value: Any) -> bool:
+    listed = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1)
+    return listed and len(value) > 0 and all(_number(v) and v >= 0 for v in value) and any(v > 0 for v in value)
+
+
+def _square(value: Any) -> bool:
+    if sparse.issparse(value):
+        entries = value.data
+    elif isinstance(value, np.ndarray):
+        entries = value
+    else:
+        return False
+    shape = value.shape
+    return bool(len(shape) == 2 and shape[0] == shape[1] and entries.dtype.kind in "fiu" and np.isfinite(entries).all())
+
+
 def _leak(value: Any) -> bool:
     if isinstance(value, tuple):
         return len(value) == 2 and all(map(_number, value)) and 0 < value[0] <= value[1] <= 1
@@ -57,14 +75,22 @@ _TRUTH: Rule = _truth, "True or False"
 RULES: dict[str, Rule] = {
     "hidden_units": _whole(1),
     "blocks": _or_none(_whole(1), "as many as make good learners of their size"),
-    "spectral_radius": _POSITIVE,
+    "spectral_radius": _or_none(_POSITIVE, "topology's matrix as it is"),
     "connections": _whole(1),
-    "input_scaling": _POSITIVE,
+    "topology": (
+        lambda v: (isinstance(v, str) and v in TOPOLOGIES) or _square(v),
+        f"one of {', '.join(map(repr, TOPOLOGIES))}, or a square matrix of finite numbers",
+    ),
+    "input_scaling": (
+        lambda v: (_number(v) and v > 0) or _scales(v),
+        "a number > 0, or a list of numbers >= 0 (not all 0), one a feature",
+    ),
     "bias_scaling": _NOT_NEGATIVE,
     "feedback_scaling": _POSITIVE,
     "activation": _one_of(*ACTIVATIONS),
     "leak": (_leak, "a number in (0, 1], or a pair (low, high) of such numbers to spread the leaks over"),
     "learn_leak": _TRUTH,
+    "plasticity": _or_none(_POSITIVE, "no intrinsic plasticity"),
     "feedback": _TRUTH,
     "washout": _whole(0),
     "direct": _TRUTH,
@@ -72,6 +98,7 @@ RULES: dict[str, Rule] = {
         lambda v: (isinstance(v, str) and v in ("mean", "last")) or _whole(1)[0](v),
         "'mean', 'last', or a whole number >= 1 (into how many parts time is cut, each with its own mean)",
     ),
+    "noise": _NOT_NEGATIVE,
     "ridge": (
         lambda v: (isinstance(v, str) and v == "auto") or (_number(v) and v >= 0) or _path(v),
         "a number >= 0, a list of numbers > 0 to choose from, or 'auto'",
@@ -113,15 +140,43 @@ def check_each(settings: Mapping[str, Any]) -> None:
         if name in RULES:
             allowed, words = RULES[name]
             if not allowed(value):
-                raise ValueError(f"{name}={value!r}; expected {words}.")
+                matrix = sparse.issparse(value) or (isinstance(value, np.ndarray) and value.ndim > 1)
+                shown = f"an array of shape {value.shape}" if matrix else repr(value)
+                raise ValueError(f"{name}={shown}; expected {words}.")
 
 
 def check(settings: Mapping[str, Any]) -> None:
     """Every setting of an estimator, and whether they go together."""
     check_each(settings)
+    _check_topology(settings)
     unknown_to_paper = settings.get("feedback") or settings.get("leak") != 1 or settings.get("learn_leak")
     if settings.get("gradient") == "printed" and settings.get("learn") != "none" and unknown_to_paper:
         raise ValueError(
             "gradient='printed': the paper's formulas know neither leak nor feedback. Set leak=1, "
             "learn_leak=False and feedback=False, or gradient='exact'."
         )
+
+
+def _check_topology(settings: Mapping[str, Any]) -> None:
+    """What a given matrix, and intrinsic plasticity, ask of other settings."""
+    topology = settings.get("topology", "random")
+    given = not isinstance(topology, str)
+    if given and topology.shape[0] != settings.get("hidden_units"):
+        raise ValueError(
+            f"topology is a matrix of shape {topology.shape}, but hidden_units={settings.get('hidden_units')!r}. "
+            f"Set hidden_units={topology.shape[0]}."
+        )
+    if given and (settings.get("blocks") or 1) > 1:
+        raise ValueError(f"blocks={settings['blocks']!r}; expected None or 1, since topology is a matrix of all units.")
+    if settings.get("spectral_radius", 1) is None and (not given or settings.get("renormalize")):
+        raise ValueError(
+            "spectral_radius=None; expected a number > 0, unless topology is a matrix to be taken as it is (and not "
+            "renormalised). Set spectral_radius, for example 0.9."
+        )
+    if settings.get("plasticity") is not None:
+        known = settings.get("activation") in ("tanh", "sigmoid") and not settings.get("feedback")
+        if not known or (settings.get("activation") == "sigmoid" and settings["plasticity"] >= 1):
+            raise ValueError(
+                f"plasticity={settings['plasticity']!r}; expected None, or tanh or sigmoid units (these with a "
+                "plasticity below 1) without feedback."
+            )

@@ -20,6 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 from scipy import sparse
 
+from echolearn.readout import Sums
 from echolearn.reservoir import Reservoir
 
 Array = NDArray[Any]
@@ -29,17 +30,25 @@ FORMAT_VERSION = 1
 TENSORS = {
     "W": 2, "W_rec.data": 1, "W_rec.indices": 1, "W_rec.indptr": 1, "leak": 1, "bias": 1, "W_fb": 2,
     "initial_state": 1, "U": 2, "classes": 1, "target_mean": 1, "target_scale": 1,
+    "G": 2, "Q": 2, "topology": 2, "topology.data": 1, "topology.indices": 1, "topology.indptr": 1,
+    "exogenous_mean": 1, "exogenous_scale": 1, "last_state": 2, "last_value": 2, "residuals": 2,
 }  # fmt: skip
+FORECASTING = ("exogenous_mean", "exogenous_scale", "last_state", "last_value", "residuals")  # only a forecaster has
 
 
 class ModelFileError(ValueError):
     """The file is not a whole, unchanged echolearn model."""
 
 
-def save(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator to `path`, atomically."""
+def save(estimator: Any, path: str | os.PathLike[str], *, sums: bool = False) -> None:
+    """Write a fitted estimator to `path`, atomically; `sums`: with G and Q, to add sequences later."""
     tensors = {name: value for name, value in _tensors(estimator).items() if value is not None}
-    write_tensors(Path(path), tensors, _facts(estimator, tensors), FORMAT)
+    facts = _facts(estimator, tensors)
+    if sums:
+        s = estimator._sums
+        tensors |= {"G": s.G, "Q": s.Q}
+        facts |= {"tt": s.tt, "n": s.n}
+    write_tensors(Path(path), tensors, facts, FORMAT)
 
 
 def write_tensors(path: Path, tensors: dict[str, Array], facts: dict[str, Any], kind: str) -> None:
@@ -98,7 +107,33 @@ def _tensors(estimator: Any) -> dict[str, Array | None]:
         "classes": classes if classes is not None and classes.dtype.kind in "iufb" else None,
         "target_mean": getattr(estimator, "target_mean_", None),
         "target_scale": getattr(estimator, "target_scale_", None),
+        **_topology_tensors(getattr(estimator, "topology", "random")),
+        **{name: getattr(estimator, f"{name}_", None) for name in FORECASTING},
     }
+
+
+def _topology_tensors(topology: Any) -> dict[str, Array]:
+    """A given matrix, sparse if it is."""
+    if isinstance(topology, str):
+        return {}
+    if not sparse.issparse(topology):
+        return {"topology": topology}
+    S = sparse.csr_array(topology)
+    return {
+        "topology.data": S.data,
+        "topology.indices": S.indices.astype(np.int64),
+        "topology.indptr": S.indptr.astype(np.int64),
+    }
+
+
+def _given_topology(tensors: dict[str, Array]) -> Any:
+    if "topology" in tensors:
+        return tensors["topology"]
+    parts = (tensors["topology.data"], tensors["topology.indices"], tensors["topology.indptr"])
+    N = len(tensors["topology.indptr"]) - 1
+    S = sparse.csr_array(parts, shape=(N, N))
+    S.check_format(full_check=True)
+    return S
 
 
 def _plain(value: Array) -> Array:
@@ -112,6 +147,8 @@ def _facts(estimator: Any, tensors: dict[str, Array]) -> dict[str, Any]:
 
     settings = estimator.get_params(deep=False)
     settings["initial_state"] = None  # it is a tensor
+    if not isinstance(estimator.topology, str):
+        settings["topology"] = None  # and so is this
     if isinstance(settings["random_state"], np.random.Generator):
         settings["random_state"] = None  # it has moved on since, and cannot be told again
     facts = {
@@ -122,6 +159,7 @@ def _facts(estimator: Any, tensors: dict[str, Array]) -> dict[str, Any]:
         "feature_names": list(getattr(estimator, "feature_names_in_", [])),
         "per_step": bool(estimator.per_step_),
         "one_value": bool(getattr(estimator, "_one_value", False)),
+        "many": bool(getattr(estimator, "_many", False)),
         "ridge": float(estimator.ridge_),
         "history": [dict(row) for row in estimator.history_],
     }
@@ -206,12 +244,15 @@ def read_tensors(
 
 
 def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
-    from echolearn import estimators
+    from echolearn.estimators import ESNClassifier, ESNRegressor
+    from echolearn.forecaster import ESNForecaster
     from echolearn.training import History
 
-    kinds = {"ESNClassifier": estimators.ESNClassifier, "ESNRegressor": estimators.ESNRegressor}
+    kinds = {kind.__name__: kind for kind in (ESNClassifier, ESNForecaster, ESNRegressor)}
     settings = {name: _from_json(value) for name, value in facts["settings"].items()}
     settings["initial_state"] = tensors.get("initial_state")
+    if settings.get("topology", "") is None:
+        settings["topology"] = _given_topology(tensors)
     estimator = kinds[facts["estimator"]](**settings)
     W = tensors["W"]
     recurrent = (tensors["W_rec.data"], tensors["W_rec.indices"], tensors["W_rec.indptr"])
@@ -239,9 +280,16 @@ def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
     else:
         estimator.target_mean_, estimator.target_scale_ = tensors["target_mean"], tensors["target_scale"]
         estimator._one_value = facts["one_value"]
+    if facts["estimator"] == "ESNForecaster":
+        estimator._many = facts["many"]
+        for name in FORECASTING:
+            setattr(estimator, f"{name}_", tensors[name])
     rows = W.shape[1] + estimator.direct * W.shape[0] + 1
     outputs = len(estimator.classes_) if facts["estimator"] == "ESNClassifier" else len(estimator.target_mean_)
     if tensors["U"].shape != (rows, outputs) or W.shape[0] != facts["features"]:
         raise ValueError(f"U has shape {tensors['U'].shape}; expected {(rows, outputs)}")
+    if "G" in tensors and (tensors["G"].shape != (rows, rows) or tensors["Q"].shape != (rows, outputs)):
+        raise ValueError(f"G has shape {tensors['G'].shape}; expected {(rows, rows)}")
     estimator._U = tensors["U"]
+    estimator._sums = Sums(tensors["G"], tensors["Q"], facts["tt"], facts["n"]) if "G" in tensors else None
     return estimator
