@@ -18,10 +18,13 @@ lint: .venv/ready  ## style and types
 
 bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4_states.npz
 	.venv-bench/bin/python benchmarks/peers.py --data $(DATA)
-	.venv-bench/bin/python benchmarks/printed_vs_exact.py
-	.venv-bench/bin/python benchmarks/an4_errors.py --data $(DATA)
+	.venv-bench/bin/python benchmarks/error_over_time.py --data $(DATA) --plot docs/images/error_over_time.svg
 	.venv-bench/bin/python benchmarks/gram.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/growth.py
+	.venv-bench/bin/python benchmarks/printed_vs_exact.py
+	.venv-bench/bin/python benchmarks/an4_errors.py --data $(DATA)
+	.venv-bench/bin/python benchmarks/forecasting.py
+	.venv-bench/bin/python benchmarks/large.py --data $(DATA)
 
 series: .venv-series/ready  ## whole sequences to classes, side by side with other libraries
 	.venv-series/bin/python benchmarks/series.py
