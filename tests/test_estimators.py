@@ -137,6 +137,7 @@ def test_nearest_distribution_is_the_projection_on_the_simplex():
         assert (((Y - P) ** 2).sum(axis=1) <= ((Y - Q) ** 2).sum(axis=1) + 1e-12).all()
     already = rng.dirichlet(np.ones(4), size=5)
     np.testing.assert_allclose(nearest_distribution(already), already, atol=1e-12)
+    assert np.isnan(nearest_distribution(np.array([[1.0, np.nan], [np.inf, 0.0]]))).all()  # and it ends
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
@@ -233,7 +234,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
 
     def _likely(self, Y: Array) -> Array:
         turn = softmax.probabilities if self.readout == "softmax" else nearest_distribution
-        return turn(Y.astype(np.float64))
+        return np.asarray(turn(Y.astype(np.float64)))
 
     @property
     def _refines(self) -> bool:
@@ -431,11 +432,24 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         return float(r2_score(*self._compared(X, y, lengths)))
 
 
-def nearest_distribution(Y: Array) -> Array:
-    """Each row moved to the nearest point of the simplex (it keeps the order of the classes): all classes lowered
-    by one amount and cut off at 0. Keeping the k largest that amount is (their sum - 1) / k; the largest is right."""
-    ranked = np.sort(Y, axis=1)[:, ::-1]
-    excess = (ranked.cumsum(axis=1) - 1) / np.arange(1, Y.shape[1] + 1)
-    P = np.maximum(Y - excess.max(axis=1, keepdims=True), 0)
-    P /= P.sum(axis=1, keepdims=True)
-    return np.asarray(P)
+@njit(nogil=True, cache=True, error_model="numpy")  # NaN in, NaN out
+def nearest_distribution(Y: Any) -> Any:
+    """Each row moved to the nearest point of the simplex (it keeps the order of the classes): all classes lowered by
+    one amount and cut off at 0. Those kept must add up to 1, which sets the amount, which sets those kept, until none
+    of them falls away any more."""
+    P = np.empty_like(Y)
+    for row in range(Y.shape[0]):
+        before, amount = 0, -np.inf
+        for _ in range(Y.shape[1]):
+            kept, total = 0, 0.0
+            for y in Y[row]:
+                if y > amount:
+                    kept += 1
+                    total += y
+            if kept == before:
+                break
+            before, amount = kept, (total - 1) / kept
+        for k in range(Y.shape[1]):
+            P[row, k] = max(Y[row, k] - amount, 0.0)
+        P[row] /= P[row].sum()
+    return P
