@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data/an4_states.npz
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench series examples clean
 
 demo: .venv/ready  ## the main job
 	$(BIN)/echolearn table1
@@ -18,10 +18,26 @@ lint: .venv/ready  ## style and types
 
 bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4_states.npz
 	.venv-bench/bin/python benchmarks/peers.py --data $(DATA)
-	.venv-bench/bin/python benchmarks/printed_vs_exact.py
-	.venv-bench/bin/python benchmarks/an4_errors.py --data $(DATA)
+	.venv-bench/bin/python benchmarks/error_over_time.py --data $(DATA) --plot docs/images/error_over_time.svg
 	.venv-bench/bin/python benchmarks/gram.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/growth.py
+	.venv-bench/bin/python benchmarks/printed_vs_exact.py
+	.venv-bench/bin/python benchmarks/an4_errors.py --data $(DATA)
+	.venv-bench/bin/python benchmarks/forecasting.py
+	.venv-bench/bin/python benchmarks/large.py --data $(DATA)
+
+series: .venv-series/ready  ## whole sequences to classes, side by side with other libraries
+	.venv-series/bin/python benchmarks/series.py
+
+examples: .venv/ready  ## the pictures of examples/, into runs/examples
+	mkdir -p runs/examples
+	for example in examples/plot_*.py; do \
+	  echo $$example && MPLBACKEND=agg $(BIN)/python $$example runs/examples/$$(basename $$example .py).png || exit 1; done
+
+.venv-series/ready: benchmarks/requirements-series.txt pyproject.toml
+	$(PYTHON) -m venv .venv-series
+	.venv-series/bin/python -m pip install --quiet -r benchmarks/requirements-series.txt --editable .
+	touch $@
 
 # torch first and by its exact pin: asked for in any other way it brings gigabytes of CUDA packages
 .venv-bench/ready: benchmarks/requirements.txt pyproject.toml
@@ -32,8 +48,8 @@ bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable '.[speech,report,test]'
+	$(BIN)/python -m pip install --quiet --editable '.[speech,report,tune,test]'
 	touch $@
 
 clean:
-	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf .venv .venv-bench .venv-series .pytest_cache .mypy_cache .ruff_cache .coverage

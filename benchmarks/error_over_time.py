@@ -19,7 +19,7 @@ from measure import in_own_process
 # seconds -> units of a block and settings of the learning
 OURS = {
     20: (150, {"epochs": 6}),
-    60: (250, {}),
+    60: (200, {"epochs": 7}),
     180: (300, {}),
     600: (400, {"epochs": 10}),
 }

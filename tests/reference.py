@@ -50,6 +50,13 @@ def block_cuts(length, washout, lookback):
     return () if lookback is None else tuple(range(washout, length, lookback))
 
 
+def part_means(M, parts):
+    """Means over equal parts of the columns, one below the other; a column on a border belongs to both sides."""
+    n = M.shape[1]
+    inside = [[k for k in range(n) if (k + 1) * parts > i * n and k * parts < (i + 1) * n] for i in range(parts)]
+    return np.vstack([M[:, columns].mean(axis=1, keepdims=True) for columns in inside])
+
+
 def columns(w, X, T, activation, *, direct, washout, lookback, targets, pooling=None, h0=None):
     """H_c (M × K) and T (n_out × K) over all sequences."""
     H_parts, T_parts = [], []
@@ -58,6 +65,9 @@ def columns(w, X, T, activation, *, direct, washout, lookback, targets, pooling=
         H_c = np.vstack([H, x.T]) if direct else H
         if pooling == "mean":
             H_parts.append(H_c[:, washout:].mean(axis=1, keepdims=True))
+            T_parts.append(t[:, None])
+        elif isinstance(pooling, int):
+            H_parts.append(np.vstack([part_means(M[:, washout:], pooling) for M in ([H, x.T] if direct else [H])]))
             T_parts.append(t[:, None])
         elif pooling == "last":
             H_parts.append(H_c[:, -1:])
@@ -169,3 +179,41 @@ def weighted_ridge(Phi, T, weights, A, U_0):
     for phi, t, w in zip(Phi, T, weights, strict=True):
         G, Q = G + w * np.outer(phi, phi), Q + w * np.outer(phi, t)
     return np.linalg.solve(G, Q)
+
+
+def closed_loop(w, h, x, E, U, activation, *, direct, shocks=None):
+    """One path of a network that hears its own outputs as its next inputs: (steps, dims)."""
+    f = ACTIVATIONS[activation]
+    out = []
+    for t in range(len(E)):
+        heard = np.append(x, E[t])
+        z = w["W"].T @ heard + w["W_rec"] @ h + (0 if w.get("bias") is None else w["bias"])
+        h = (1 - w["leak"]) * h + w["leak"] * f(z)
+        x = np.concatenate([h, heard, [1.0]]) @ U if direct else np.append(h, 1.0) @ U
+        if shocks is not None:
+            x = x + shocks[t]
+        out.append(x)
+    return np.array(out)
+
+
+def mackey_glass(times, tau, beta, gamma, power, start):
+    """The delay equation as a chain of ordinary ones: over each stretch of tau the delayed value is the solution of
+    the stretch before."""
+    from scipy.integrate import solve_ivp
+
+    def before(t):
+        return start
+
+    x, values = start, np.empty(len(times))
+    for stretch in range(int(np.ceil(times[-1] / tau))):
+        begin, end = stretch * tau, (stretch + 1) * tau
+
+        def slope(t, y, past=before):
+            late = past(t - tau)
+            return beta * late / (1 + late**power) - gamma * y
+
+        solved = solve_ivp(slope, (begin, end), [x], method="DOP853", rtol=1e-12, atol=1e-12, dense_output=True)
+        here = (times > begin) & (times <= end)
+        values[here] = solved.sol(times[here])[0]
+        x, before = solved.y[0, -1], lambda t, sol=solved.sol: sol(t)[0]
+    return values

@@ -24,6 +24,17 @@ def test_the_network_answers_as_the_mean_of_its_parts(monkeypatch):
     assert [row["block"] for row in esn.history_] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
 
 
+@pytest.mark.parametrize("pooling", ["mean", "last", 3])
+def test_one_label_a_sequence(pooling, monkeypatch):
+    parts = []
+    adopt = blocks.adopt
+    monkeypatch.setattr(blocks, "adopt", lambda network, some: (parts.extend(some), adopt(network, some)))
+    rising, up = toys.rising()
+    esn = ESNClassifier(**{**HOW, "hidden_units": 20}, pooling=pooling, dtype="float64").fit(rising, up)
+    mean = np.mean([part.decision_function(rising) for part in parts], axis=0)
+    np.testing.assert_allclose(esn.decision_function(rising), mean, atol=1e-12)
+
+
 def test_a_network_of_blocks_is_saved_and_loaded_like_any_other(tmp_path):
     esn = ESNClassifier(**HOW).fit(X, LABELS)
     esn.save(tmp_path / "model.safetensors")

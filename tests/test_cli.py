@@ -54,7 +54,7 @@ def test_help_waits_for_nothing_slow() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("command", ["table1", "train", "evaluate", "predict", "align", "info"])
+@pytest.mark.parametrize("command", ["table1", "train", "tune", "evaluate", "predict", "align", "info"])
 def test_every_command_explains_itself(command: str) -> None:
     result = run(command, "--help")
     assert result.exit_code == 0
@@ -99,6 +99,24 @@ def test_train_evaluate_predict_info(corpus: str, model: Path, tmp_path: Path) -
     about = run("info", model).output
     assert "15 hidden units" in about
     assert "leak=(0.2, 1.0)" in about
+
+
+def test_tune_finds_settings_that_train_takes(corpus: str, tmp_path: Path) -> None:
+    out, fixed = tmp_path / "search", ("--units", 8, "--set", "learn=none", "--set", "readout=ridge")
+    first = run("tune", "--corpus", corpus, *fixed, "--trials", 2, "--out", out)
+    assert first.exit_code == 0, first.output
+    assert "best of 2 trials" in first.output
+    again = run("tune", "--corpus", corpus, *fixed, "--trials", 3, "--out", out)
+    assert "2 trials kept from before" in again.output
+    page = (out / "report.html").read_text()
+    assert "Every trial, best first" in page
+    assert page.count("<svg") == 1
+    assert "http" not in page.replace("http://www.w3.org", "")
+    model = tmp_path / "best.safetensors"
+    trained = run("train", model, "--corpus", corpus, "--config", out / "best.toml")
+    assert trained.exit_code == 0, trained.output
+    assert "learn='none'" in run("info", model).output
+    assert "holds another search" in refused("tune", "--corpus", corpus, "--units", 9, "--out", out)
 
 
 def test_align_writes_the_labels_of_every_utterance(corpus: str, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_batched_one_by_one_and_joined_agree(kind, dtype, close, feedback):
         np.testing.assert_allclose(answer([x])[0], together, rtol=0, atol=close * scale)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "last"])
+@pytest.mark.parametrize("pooling", ["mean", "last", 3])
 def test_pooled_batched_and_one_by_one_agree(pooling):
     esn = ESNClassifier(**toys.FAST, pooling=pooling, dtype="float64").fit(RISING_X, RISING)
     together = esn.predict_proba(RISING_X)
@@ -232,7 +232,7 @@ def test_score_with_targets_of_the_other_kind():
         esn.score(X, ["low"] * 8)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "last"])
+@pytest.mark.parametrize("pooling", ["mean", "last", 3])
 def test_pooling_learns_one_label_a_sequence(pooling):
     test_X, test_y = toys.rising(seed=1)
     esn = ESNClassifier(20, epochs=15, pooling=pooling).fit(RISING_X, RISING)
@@ -399,6 +399,11 @@ def test_splits():
     train, held = split(long, 0.1, 0, rng)
     assert [len(x) for x in train.X] == [90, 90]
     assert [len(x) for x in held.X] == [10, 10]
+    count = Data([np.arange(100.0)[:, None]], [np.arange(100.0)], None, True, np.dtype("float32"))
+    train, held = split(count, 0.3, 20, rng)
+    np.testing.assert_array_equal(train.X[0][-1], 69)
+    np.testing.assert_array_equal(held.X[0][:, 0], np.arange(50, 100))  # its washout lies before the cut
+    np.testing.assert_array_equal(held.y[0], np.arange(50, 100))
     for fraction in (0.05, 0.999):  # too little on one side of the cut: nothing is held out
         train, held = split(long, fraction, 20, rng)
         assert train is long

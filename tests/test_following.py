@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 import toys
 from echolearn import ESNClassifier, ESNRegressor, following, iterative, readout, training
 from echolearn.following import follow
+from echolearn.passes import Task, observed
+from echolearn.reservoir import Reservoir
+from echolearn.sequences import Data
 from test_checkpoints import press_at
 
 X, LABELS = toys.labels(sequences=8)
@@ -54,6 +57,25 @@ def test_few_iterations_go_most_of_the_way():
         return readout.loss(sums, U, 1.0, intercept=True) - readout.loss(sums, best, 1.0, intercept=True)
 
     assert excess(followed) < 0.5 * excess(U)
+
+
+def test_all_products_of_a_mini_batch_are_in_its_precision():
+    """float64 would copy the states for every product."""
+    X, y = toys.labels(sequences=4)
+    data = Data(X, [(v == "low").astype(int) for v in y], 2, True, np.dtype("float32"))
+    reservoir = Reservoir.random(2, 15, connections=4, random_state=0)
+    follower = following.Follower(data, Task(), np.float64(0.1), training.TURNOVER, np.random.default_rng(0))
+    U = follower.start(reservoir)
+    follower.begin(reservoir)
+    met = []
+
+    def inverse(R, apply=follower.inverse):
+        met.extend([R.dtype, apply(R).dtype])
+        return apply(R)
+
+    follower.inverse = inverse
+    U = follower.step(U, [observed(reservoir, Task(), data.batch([0, 1]))[:2]], np.float64(0.5))
+    assert {*met, U.dtype} == {np.dtype("float32")}
 
 
 KINDS = {

@@ -18,7 +18,7 @@ def draw(seed):
     rng = np.random.default_rng([2, seed])
     grid = list(itertools.product(ACTIVATIONS, LOOKBACKS))
     activation, lookback = grid[seed % len(grid)]
-    pooling = [None, None, "mean", "last"][rng.integers(4)]
+    pooling = [None, None, "mean", "last", 2, 4][rng.integers(6)]
     n_out = int(rng.integers(1, 4))
     how = {
         "direct": bool(rng.integers(2)),
@@ -66,7 +66,7 @@ def test_exact_gradient_is_the_derivative_of_the_loss(tens):
 def test_draws_cover_what_they_should():
     hows = [draw(seed) for seed in range(DRAWS)]
     for key, values in {
-        "pooling": [None, "mean", "last"],
+        "pooling": [None, "mean", "last", 2, 4],
         "targets": ["all", "last"],
         "direct": [True, False],
         "washout": [0, 1, 2],

@@ -102,7 +102,9 @@ def test_the_streamed_readout_is_the_direct_one(task, dtype, monkeypatch):
     np.testing.assert_allclose(warm, expected, atol=near * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("task", [Task(), Task(washout=3), Task(lookback=4, targets="last"), Task(pooling="mean")])
+@pytest.mark.parametrize(
+    "task", [Task(), Task(washout=3), Task(lookback=4, targets="last"), Task(pooling="mean"), Task(pooling=2)]
+)
 def test_rows_are_counted_as_they_are_seen(task):
     data = DATA if task.pooling is None else Data(X, [v[0] for v in VALUES], None, False, np.dtype("float64"))
     seen = [len(observed(RESERVOIR, task, data.batch([i]))[1]) for i in range(len(X))]

@@ -57,7 +57,9 @@ def test_sums_are_the_obvious_ones_in_pieces_and_tiles(lengths, washout, frames,
         same(collect(reservoir, data, task), obvious(reservoir, data, task))
 
 
-@pytest.mark.parametrize("task", [Task(2, targets="last", lookback=4), Task(2, pooling="mean"), Task(2)])
+@pytest.mark.parametrize(
+    "task", [Task(2, targets="last", lookback=4), Task(2, pooling="mean"), Task(2, pooling=3), Task(2)]
+)
 def test_where_a_frame_asks_for_others_sequences_stay_whole(task, monkeypatch):
     y = data_of([30, 9, 25]).y
     per_step = task.pooling is None

@@ -16,6 +16,7 @@ ROW = {"epoch": 3, "error": 0.65662, "spectral_radius": 0.9114, "gradient_W": 18
 
 def test_the_line():
     assert line(ROW, 12, 8.4) == "epoch 3/12  error 0.6566  ρ 0.911  |dE/dW| 181  |dE/dW_rec| 42  0:08 left"
+    assert "  error 3.21e-09  " in line({**ROW, "error": 3.21e-9}, 12, 8.4)
     assert "  valid 0.4278  " in line({**ROW, "valid_error": 0.42779}, 12, 8.4)
 
 

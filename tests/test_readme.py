@@ -14,7 +14,7 @@ def test_the_example_runs_as_pasted_and_says_what_the_comment_says(tmp_path, mon
     fixed, learned = (float(p) for p in re.findall(r": ([\d.]+)% of steps wrong", capsys.readouterr().out))
     assert 40 < fixed < 60
     assert learned < 10
-    assert (tmp_path / "model.safetensors").is_file()
+    assert (tmp_path / "model.safetensors").exists()
 
 
 def test_commands_and_pages_exist():
@@ -22,4 +22,4 @@ def test_commands_and_pages_exist():
     for command in re.findall(r"^    make (\w+)", README, re.MULTILINE):
         assert f"\n{command}:" in makefile
     for page in re.findall(r"\]\(([\w./]+)\)", README):
-        assert (ROOT / page).is_file(), page
+        assert (ROOT / page).exists(), page

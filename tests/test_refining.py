@@ -14,12 +14,15 @@ DATA = Data(X, [(y == "low").astype(int) + 2 * (np.arange(len(y)) % 5 == 0) for 
 RESERVOIR = Reservoir.random(2, 7, connections=3, input_scaling=0.5, bias_scaling=0.1, leak=(0.2, 0.9), random_state=0)
 
 
-@pytest.mark.parametrize("task", [Task(), Task(washout=2, direct=False), Task(pooling="mean")], ids=str)
+@pytest.mark.parametrize(
+    "task", [Task(), Task(washout=2, direct=False), Task(pooling="mean"), Task(pooling=3)], ids=str
+)
 def test_derivatives_are_those_of_the_cross_entropy(task):
     y = DATA.y if task.pooling is None else [labels[-1] for labels in DATA.y]
     data = Data(X, y, 4, task.pooling is None, np.dtype(float))
     rng = np.random.default_rng(0)
-    V = rng.normal(size=(7 + 2 * task.direct + 1, 4))
+    parts = task.pooling if isinstance(task.pooling, int) else 1
+    V = rng.normal(size=(parts * (7 + 2 * task.direct) + 1, 4))
     met = refining.share(RESERVOIR, task, V, data.batch(range(len(X))))
 
     def loss(V=V, **weights):

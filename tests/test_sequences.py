@@ -61,14 +61,17 @@ def test_one_row_a_sequence_follows_the_packed_order():
     st.integers(0, 3),
     st.sampled_from([None, 1, 2, 3, 7]),
     st.sampled_from(["all", "last"]),
-    st.sampled_from([None, "mean", "last"]),
+    st.sampled_from([None, "mean", "last", 1, 3, 6]),
 )
 def test_selection_takes_what_the_loops_take(lengths, washout, lookback, targets, pooling):
     X = numbered(lengths)
     batch = pack(X, np.float64)
     select = Selection(batch, washout=washout, targets=targets, lookback=lookback, pooling=pooling)
     taken = select.take(batch.X)
-    if pooling:
+    if isinstance(pooling, int):
+        rows = [ref.part_means(x[washout:].T, pooling).ravel() for x in X]
+        np.testing.assert_allclose(taken, np.array(rows)[batch.order], rtol=1e-12, atol=1e-12)
+    elif pooling:
         rows = [x[washout:].mean(axis=0) if pooling == "mean" else x[-1] for x in X]
         np.testing.assert_allclose(taken, np.array(rows)[batch.order], rtol=1e-12, atol=1e-12)
     else:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.settings import RULES, check
 
 X, VALUES = toys.echoes(sequences=6)
@@ -27,6 +27,7 @@ BAD = {
     "washout": [-1, 0.5, None],
     "direct": [2],
     "pooling": ["max", None],
+    "noise": [-0.1, np.nan, "some"],
     "ridge": [-1e-3, "gcv", [], [0.1, -1], [0.0, 1.0], np.nan, np.inf, None, ["a"]],
     "readout": ["lda", None],
     "learn": ["all", True],
@@ -50,18 +51,24 @@ BAD = {
 }
 
 OF_CLASSIFIERS = {"readout", "blocks", "refine_epochs"}
+OF_FORECASTERS = {"noise"}
+
+
+def settings_of(kind):
+    return set(inspect.signature(kind.__init__).parameters) - {"self"}
 
 
 def test_every_setting_is_tried():
-    known = set(inspect.signature(ESNClassifier.__init__).parameters) - {"self"}
+    known = settings_of(ESNClassifier) | OF_FORECASTERS
     assert set(BAD) == known - {"initial_state"}
     assert set(RULES) <= known
-    assert set(inspect.signature(ESNRegressor.__init__).parameters) - {"self"} == known - OF_CLASSIFIERS
+    assert settings_of(ESNRegressor) == settings_of(ESNClassifier) - OF_CLASSIFIERS
+    assert settings_of(ESNForecaster) <= settings_of(ESNRegressor) | OF_FORECASTERS
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
 def test_bad_settings_are_named_with_what_was_expected(name, value):
-    kind = ESNClassifier if name in OF_CLASSIFIERS else ESNRegressor
+    kind = ESNClassifier if name in OF_CLASSIFIERS else ESNForecaster if name in OF_FORECASTERS else ESNRegressor
     y = [v[:, 0] > 0 for v in VALUES] if name in OF_CLASSIFIERS else VALUES
     with pytest.raises(ValueError, match=rf"{name}=.*; expected "):
         kind(**{**toys.FAST, name: value}).fit(X, y)

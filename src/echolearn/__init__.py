@@ -5,16 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from echolearn.estimators import ESNClassifier, ESNRegressor
+    from echolearn.forecaster import ESNForecaster
+    from echolearn.framewise import FrameWise
     from echolearn.reservoir import Reservoir
     from echolearn.storage import load
 
 __version__ = "0.1.0"
-__all__ = ["ESNClassifier", "ESNRegressor", "Reservoir", "__version__", "load"]
+__all__ = ["ESNClassifier", "ESNForecaster", "ESNRegressor", "FrameWise", "Reservoir", "__version__", "load"]
 
 # Imported at first use: the command line answers --help long before NumPy, scikit-learn and numba are there.
 _HOMES = {
     "ESNClassifier": "estimators",
+    "ESNForecaster": "forecaster",
     "ESNRegressor": "estimators",
+    "FrameWise": "framewise",
     "Reservoir": "reservoir",
     "load": "storage",
 }

@@ -15,12 +15,16 @@ from threading import Event, Lock
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from echolearn.engine import each, one_blas_thread
 from echolearn.progress import say
 from echolearn.reservoir import side_by_side
+from echolearn.sequences import Pooling, parts_of
 from echolearn.training import History
+
+Array = NDArray[Any]
 
 UNITS = 250  # of a block, where their number is left to us: the best of 150, 250, 350 and 500 on held-out speech
 
@@ -89,8 +93,9 @@ def adopt(network: Any, parts: list[Any]) -> None:
     settings = network.get_params(deep=False)
     network.__dict__.update({name: value for name, value in vars(first).items() if name not in settings})
     network.reservoir_ = side_by_side([part.reservoir_ for part in parts])
-    rows = [part._U[: part.hidden_units] / count for part in parts]
-    network._U = np.vstack([*rows, sum(part._U[part.hidden_units :] for part in parts) / count])
+    network._U = _together(
+        [part._U / count for part in parts], [part.reservoir_.N for part in parts], first._task.pooling
+    )
     network._sums = None  # each part had its own, of its own states
     vars(network).pop("_of", None)
     network.history_ = _numbered(parts, "history_")
@@ -98,6 +103,14 @@ def adopt(network: Any, parts: list[Any]) -> None:
     for name in ("ridge_", "strength_"):
         if hasattr(first, name):
             setattr(network, name, float(np.mean([getattr(part, name) for part in parts])))
+
+
+def _together(readouts: list[Array], units: list[int], pooling: Pooling | None) -> Array:
+    """The rows of H of all readouts, span of time by span, above the sum of their other rows."""
+    spans = parts_of(pooling)
+    of_H = [U[: spans * N].reshape(spans, N, -1) for U, N in zip(readouts, units, strict=True)]
+    rest = np.sum([U[spans * N :] for U, N in zip(readouts, units, strict=True)], axis=0)
+    return np.vstack([np.concatenate(of_H, axis=1).reshape(-1, rest.shape[1]), rest])
 
 
 def _numbered(parts: list[Any], name: str) -> History:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 # Tables of estimator settings a command's configuration file may have.
-TABLES = {"train": ("estimator",), "table1": ("paper", "ours")}
+TABLES = {"train": ("estimator",), "tune": ("estimator",), "table1": ("paper", "ours")}
 CONTINUE = "continue_with"
 
 
@@ -262,11 +262,7 @@ def train(
     from echolearn.estimators import ESNClassifier
     from echolearn.experiments import trained
 
-    known = ESNClassifier().get_params(deep=False)
-    changes: dict[str, Any] = {"random_state": seed, **({} if epochs is None else {"epochs": epochs})}
-    tables = ctx.meta.get("tables", {})
-    changes |= configuration.estimator_settings(tables.get("estimator", {}), known, "[estimator]")
-    changes |= configuration.estimator_settings(configuration.assignments(settings), known, "--set")
+    changes = _changes(ctx, epochs, settings, seed)
     estimator = (ESNClassifier.paper if paper else ESNClassifier)(units, **changes)
     trained.check_place(model, estimator)
     corpus = _open_corpus(**corpus_words)
@@ -274,6 +270,58 @@ def train(
     result = trained.train(corpus, estimator, model, _stderr())
     click.echo(trained.sentence(result, "test", corpus))
     click.echo(f"written: {model}")
+
+
+def _changes(ctx: click.Context, epochs: int | None, settings: tuple[str, ...], seed: int) -> dict[str, Any]:
+    """Settings other than the defaults: from options, then the configuration file, then --set."""
+    from echolearn.estimators import ESNClassifier
+
+    known = ESNClassifier().get_params(deep=False)
+    changes: dict[str, Any] = {"random_state": seed, **({} if epochs is None else {"epochs": epochs})}
+    tables = ctx.meta.get("tables", {})
+    changes |= configuration.estimator_settings(tables.get("estimator", {}), known, "[estimator]")
+    changes |= configuration.estimator_settings(configuration.assignments(settings), known, "--set")
+    return changes
+
+
+@main.command()
+@corpus_options
+@click.option("--units", type=click.IntRange(min=1), default=100, show_default=True, help="Hidden units.")
+@click.option("--epochs", type=click.IntRange(min=0), help="[default: as many as the data need]")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any setting of ESNClassifier.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the network.")
+@click.option("--trials", type=click.IntRange(min=1), default=30, show_default=True, help="In all.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("runs/tune"),
+              show_default=True, help="Where trials, report and best settings go.")  # fmt: skip
+@click.pass_context
+def tune(
+    ctx: click.Context,
+    /,
+    units: int,
+    epochs: int | None,
+    settings: tuple[str, ...],
+    seed: int,
+    trials: int,
+    out: Path,
+    **corpus_words: Any,
+) -> None:
+    """Search settings on a corpus: tried on its training part, scored on its validation part.
+
+    Stopped and started again with the same settings, it continues; with more --trials it searches on.
+    """
+    from echolearn.estimators import ESNClassifier
+    from echolearn.experiments import tuned
+
+    changes = _changes(ctx, epochs, settings, seed)
+    estimator = ESNClassifier(units, **changes)
+    corpus = _open_corpus(**corpus_words)
+    ctx.meta[CONTINUE] = f"stopped; run the same command again to continue: finished trials are kept in {out}."
+    try:
+        found = tuned.search(corpus, estimator, out, trials, changes)
+    except ImportError as problem:
+        raise Refused(str(problem)) from problem
+    click.echo(tuned.sentence(found))
+    click.echo(f"written: {out / 'report.html'}, best.toml (echolearn train MODEL --config {out / 'best.toml'})")
 
 
 @main.command()

@@ -41,11 +41,12 @@ class Job:
     direct: bool = True
     itemsize: int = 4
     threads: int = 1
+    parts: int = 1  # of time, pooled each on its own
     blocks: int = 1  # networks like this one that are fitted, one a core
 
     @property
     def M(self) -> int:
-        return self.N + self.direct * self.n_in + 1
+        return self.parts * (self.N + self.direct * self.n_in) + 1
 
     @property
     def wide(self) -> bool:

@@ -21,7 +21,7 @@ from echolearn.online import LMS, RLS
 from echolearn.progress import say
 from echolearn.refining import Refiner, refine
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Data
+from echolearn.sequences import Data, Pooling
 from echolearn.streams import ClassifierStream, EstimatorStream
 from echolearn.training import History
 
@@ -65,7 +65,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         initial_state: Any = None,
         washout: int = 0,
         direct: bool = True,
-        pooling: str = "mean",
+        pooling: Pooling = "mean",
         ridge: Any = "auto",
         readout: str = "softmax",
         learn: str = "both",
@@ -330,7 +330,7 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         initial_state: Any = None,
         washout: int = 0,
         direct: bool = True,
-        pooling: str = "mean",
+        pooling: Pooling = "mean",
         ridge: Any = "auto",
         learn: str = "both",
         lookback: int | None = None,

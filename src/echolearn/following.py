@@ -29,7 +29,7 @@ class Follower:
     """Keeps a sketch of G while the weights change; U is kept by the learner."""
 
     def __init__(self, data: Data, task: passes.Task, mu: float, turnover: float, rng: np.random.Generator):
-        self.data, self.task, self.mu, self.turnover, self.rng = data, task, mu, turnover, rng
+        self.data, self.task, self.mu, self.turnover, self.rng = data, task, float(mu), turnover, rng
         self.n = float(iterative.rows(data, task).sum())
 
     def start(self, reservoir: Reservoir) -> Array:
@@ -52,7 +52,8 @@ class Follower:
 
     def step(self, U: Array, piles: Sequence[tuple[Array, Array]], share: float) -> Array:
         """U after a mini-batch. Some of its rows are put by for the next sketch."""
-        U = follow(U, piles, self.inverse, self.mu, share, self.turnover)
+        # share as a plain number: a NumPy one would turn all that follows into float64
+        U = follow(U, piles, self.inverse, self.mu, float(share), self.turnover)
         for H_c, _ in piles:
             count = int(np.ceil(iterative.SAMPLE / RENEWAL / len(piles)))
             self.recent.append(H_c[self.rng.permutation(len(H_c))[:count]])

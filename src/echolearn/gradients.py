@@ -32,7 +32,7 @@ from echolearn.door import check_long_enough, open_sequences, open_values
 from echolearn.engine import total
 from echolearn.lanes import LANES
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Batch, Data, Selection, block_starts, groups
+from echolearn.sequences import Batch, Data, Pooling, Selection, block_starts, groups
 from echolearn.states import CHECK, FRAMES, States, compressed, met, padded, run, slots
 
 Array = NDArray[Any]
@@ -168,14 +168,14 @@ def loss_and_gradients(
     gradient: str = "exact",
     direct: bool = True,
     washout: int = 0,
-    pooling: str | None = None,
+    pooling: Pooling | None = None,
     dtype: Any = np.float64,
 ) -> LossAndGradients:
     """E = min_U ||H_c U - T||² + ridge ||U||² and its gradients, for one sequence or a list of them.
 
-    X: (steps, n_in) or a list; T alike with n_out columns, or with `pooling` ("last", "mean") one row a
-    sequence. `targets="last"` counts only the last frame of each block of `lookback` steps. Two passes over groups of
-    sequences, on all cores: the states of one group are all that is ever held.
+    X: (steps, n_in) or a list; T alike with n_out columns, or with `pooling` ("last", "mean", a number of parts)
+    one row a sequence. `targets="last"` counts only the last frame of each block of `lookback` steps. Two passes over
+    groups of sequences, on all cores: the states of one group are all that is ever held.
     """
     settings.check_each({"lookback": lookback, "targets": targets, "gradient": gradient, "washout": washout})
     if pooling is not None:
@@ -193,7 +193,7 @@ def loss_and_gradients(
         assert batch.T is not None
         select = Selection(batch, washout=washout, targets=targets, lookback=lookback, pooling=pooling)
         states = run(reservoir, batch)
-        H_c = select.take(readout.stack(states.H, batch.X, direct=direct, intercept=False))
+        H_c = readout.stack(select.take(states.H), select.take(batch.X), direct=direct, intercept=False)
         return batch, select, states, H_c, select.take(batch.T) if pooling is None else batch.T
 
     def sums(which: Array) -> readout.Sums:
@@ -203,7 +203,7 @@ def loss_and_gradients(
     def slope(which: Array) -> Gradients:
         batch, select, states, H_c, T = observed(which)
         R = readout.residual(H_c @ U.astype(dtype), T)
-        dE_dH = select.put(error_wrt_states(R, U[: reservoir.N].astype(dtype)))
+        dE_dH = select.put(error_wrt_states(R, U[: select.parts * reservoir.N].astype(dtype)))
         gradients: Gradients = select_gradient(gradient)(
             reservoir, batch, states, dE_dH, lookback=lookback, washout=washout
         )

@@ -20,7 +20,7 @@ from echolearn.engine import each, one_blas_thread
 from echolearn.plasticity import intrinsic_plasticity
 from echolearn.progress import Progress, say
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Data, groups, pack, unpack
+from echolearn.sequences import Data, groups, pack, parts_of, unpack
 from echolearn.states import free_run, run
 
 Array = NDArray[Any]
@@ -218,6 +218,7 @@ class EchoStateNetwork(BaseEstimator):
             softmax=getattr(self, "readout", "ridge") == "softmax",
             choose=not isinstance(self.ridge, Real),
             direct=self.direct,
+            parts=parts_of(self._task.pooling),
             itemsize=np.dtype(self.dtype).itemsize,
             threads=1 if engine.inside() else engine.threads(),
             blocks=getattr(self, "_of", 1),
@@ -378,10 +379,11 @@ class EchoStateNetwork(BaseEstimator):
                 if self.reservoir_.W_fb is not None:
                     return which, unpack(batch, free_run(self.reservoir_, batch, U, self.direct, self._fed_back))
                 H = run(self.reservoir_, batch, h0).H
-                H_c = readout.stack(H, batch.X, direct=self.direct, intercept=True)
                 if task.pooling:
-                    return which[batch.order], list((task.select(batch).take(H_c) @ U)[:, None])
-                Y.append(H_c @ U)
+                    select = task.select(batch)
+                    H_c = readout.stack(select.take(H), select.take(batch.X), direct=self.direct, intercept=True)
+                    return which[batch.order], list((H_c @ U)[:, None])
+                Y.append(readout.stack(H, batch.X, direct=self.direct, intercept=True) @ U)
                 h0 = H[-1:].copy()
             return which, unpack(batch, Y[0]) if len(which) > 1 else [np.concatenate(Y)]
 
@@ -464,9 +466,10 @@ def split(data: Data, fraction: float, washout: int, rng: np.random.Generator) -
         [x[:c] for x, c in zip(data.X, cuts, strict=True)],
         [y[:c] for y, c in zip(data.y, cuts, strict=True)],
     )
+    # the washout of a tail may lie in its head: those steps carry no target, they only bring the state in tune
     tail = (
-        [x[c:] for x, c in zip(data.X, cuts, strict=True)],
-        [y[c:] for y, c in zip(data.y, cuts, strict=True)],
+        [x[c - washout :] for x, c in zip(data.X, cuts, strict=True)],
+        [y[c - washout :] for y, c in zip(data.y, cuts, strict=True)],
     )
     return (
         Data(*head, data.classes, data.per_step, data.dtype),

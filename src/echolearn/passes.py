@@ -14,7 +14,7 @@ from echolearn.engine import each, total
 from echolearn.gradients import Gradients, error_wrt_states, select_gradient
 from echolearn.readout import Sums
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Batch, Data, Selection, groups
+from echolearn.sequences import Batch, Data, Pooling, Selection, groups, parts_of
 from echolearn.states import States, run
 
 Array = NDArray[Any]
@@ -34,7 +34,7 @@ class Task:
 
     washout: int = 0
     direct: bool = True
-    pooling: str | None = None
+    pooling: Pooling | None = None
     lookback: int | None = None
     targets: str = "all"
 
@@ -57,7 +57,7 @@ def observed(reservoir: Reservoir, task: Task, batch: Batch) -> tuple[Array, Arr
 
 def _selected(task: Task, batch: Batch, H: Array, select: Selection) -> tuple[Array, Array]:
     assert batch.T is not None
-    H_c = select.take(readout.stack(H, batch.X, direct=task.direct, intercept=True))
+    H_c = readout.stack(select.take(H), select.take(batch.X), direct=task.direct, intercept=True)
     return H_c, batch.T if task.pooling else select.take(batch.T)
 
 
@@ -84,7 +84,7 @@ def _seen(reservoir: Reservoir, data: Data, task: Task, which: Array) -> Iterato
 
 def collect(reservoir: Reservoir, data: Data, task: Task) -> Sums:
     """G and Q over all the data, one pass, one batch of states at a time."""
-    M = reservoir.N + task.direct * reservoir.n_in + 1
+    M = parts_of(task.pooling) * (reservoir.N + task.direct * reservoir.n_in) + 1
     lengths, frames = data.lengths, at_once(reservoir.N)
 
     def part(which: Array) -> Sums:
@@ -138,7 +138,7 @@ def slope(
     H_c, T, states, select = seen
     U = U.astype(H_c.dtype)
     R = readout.residual(H_c @ U, T)
-    dE_dH = select.put(error_wrt_states(R, U[: reservoir.N]))
+    dE_dH = select.put(error_wrt_states(R, U[: select.parts * reservoir.N]))
     back = select_gradient(gradient)
     gradients = back(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
     squared = float(np.vdot(R, R))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 matplotlib.use("svg")  # no window, no display
 from matplotlib import pyplot as plt
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, PercentFormatter
 
 Array = NDArray[Any]
 
@@ -208,6 +208,48 @@ def utterance(spoken: Spoken) -> str:
         for axes in (top, middle, low):
             axes.grid(visible=False)
         return _svg(figure, "utterance")
+
+
+def search(scores: Sequence[float | None], settings: Mapping[str, Sequence[Any]], by_log: Collection[str]) -> str:
+    """Scores of trials in order, with the best so far; and against each setting, numbers on a logarithmic axis."""
+    y = np.array([np.nan if s is None else s for s in scores])
+    with _style("search"):
+        rows = -(-(1 + len(settings)) // 3)
+        figure, grid = plt.subplots(
+            rows, 3, figsize=(9.6, 3.1 * rows), sharey=True, squeeze=False, layout="constrained"
+        )
+        first, *others = grid.flat
+        trials, stopped = np.arange(1, len(y) + 1), np.isnan(y)
+        first.plot(trials, np.fmax.accumulate(y), color=SERIES[1], drawstyle="steps-post", lw=1.5)
+        first.scatter(trials, y, s=22, color=SERIES[0], lw=0)
+        first.scatter(trials[stopped], np.full(stopped.sum(), np.nanmin(y)), s=22, marker="|", color=MUTED)
+        first.set_xlabel("trial")
+        for row in grid:
+            row[0].set_ylabel("held-out score")
+        best = int(np.nanargmax(y))
+        for axes in others[len(settings) :]:
+            axes.set_visible(False)
+        for axes, (name, values) in zip(others, settings.items(), strict=False):
+            x = _places(axes, values, name in by_log)
+            axes.scatter(x, y, s=22, color=SERIES[0], lw=0)
+            axes.scatter(x[best], y[best], s=70, facecolor="none", edgecolor=SERIES[1], lw=2)
+            axes.set_xlabel(name)
+        return _svg(figure, "search")
+
+
+def _places(axes: Any, values: Sequence[Any], logarithmic: bool) -> Array:
+    """Where values stand on the x axis: by their logarithm, or side by side with their names."""
+    if logarithmic:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("")
+        axes.tick_params(axis="x", which="minor", length=0)
+        return np.asarray(values, float)
+    words = list(dict.fromkeys(map(str, values)))
+    axes.set_xticks(range(len(words)), words, fontsize=8)
+    axes.margins(x=0.2)
+    return np.array([words.index(str(v)) for v in values])
 
 
 def _boxes(axes: Any, spoken: Spoken, seconds: float) -> None:

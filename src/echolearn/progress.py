@@ -49,9 +49,9 @@ def say(verbose: int, text: str) -> None:
 
 def line(row: dict[str, float], epochs: int, left: float) -> str:
     """epoch 3/12  error 0.6566  valid 0.4278  ρ 0.911  |dE/dW| 181  |dE/dW_rec| 42  0:08 left"""
-    parts = [f"epoch {row['epoch']:.0f}/{epochs}", f"error {row['error']:.4f}"]
+    parts = [f"epoch {row['epoch']:.0f}/{epochs}", f"error {row['error']:.4g}"]
     if "valid_error" in row:
-        parts.append(f"valid {row['valid_error']:.4f}")
+        parts.append(f"valid {row['valid_error']:.4g}")
     if "spectral_radius" in row:
         parts.append(f"ρ {row['spectral_radius']:.3f}")
     parts += [f"|dE/d{name}| {row['gradient_' + name]:.3g}" for name in ("W", "W_rec") if "gradient_" + name in row]

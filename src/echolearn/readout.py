@@ -232,3 +232,14 @@ def choose_ridge(
             scores.append(s.n * max(rest, 0.0) / (s.n - df) ** 2 if s.n > df else np.inf)
     best = int(np.argmin(scores))
     return float(path[best]), np.asarray(scores)
+
+
+def spectrum(s: Sums) -> Array:
+    """Eigenvalues of G as seen beside an intercept."""
+    return np.asarray(np.maximum(np.linalg.eigvalsh(_centred(s)[0]), 0))
+
+
+def freedom(values: Array, mu: float) -> float:
+    """Degrees of freedom of a readout with intercept: 1 + Σ_i λ_i / (λ_i + mu)."""
+    values = values[values > 0]
+    return 1 + float((values / (values + mu)).sum())

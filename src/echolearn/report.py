@@ -229,22 +229,12 @@ def headline(table: Table) -> str:
 
 
 def page(table: Table, figures: Sequence[Figure]) -> str:
-    """One self-contained page: no script, no link to anything outside."""
-    style = resources.files("echolearn").joinpath("report.css").read_text(encoding="utf-8")
+    """The table, what the cells took, and pictures."""
     total = sum(e["seconds"] * len(e["seeds"]) for row in table["rows"] for e in row["columns"].values())
-    pictures = "".join(_figure(f) for f in figures) or (
-        "<p class=note>No pictures: matplotlib is not installed (<code>pip install 'echolearn[report]'</code>).</p>"
-    )
     badge = "<span class=badge>synthetic speech</span>" if table["synthetic"] else ""
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in table["notes"])
-    detail = _html_grid(DETAIL_HEAD, detail_rows(table), left=2)
-    return f"""<!doctype html>
-<html lang=en><head><meta charset=utf-8>
-<meta name=viewport content="width=device-width, initial-scale=1">
-<meta name=color-scheme content="light dark">
-<title>Table 1: echo state networks with learned weights</title>
-<style>{style}</style></head><body><main>
-<header><p class=kicker>echolearn {html.escape(table["echolearn"])} · Table 1 {badge}</p>
+    detail = html_grid(DETAIL_HEAD, detail_rows(table), left=2)
+    body = f"""<header><p class=kicker>echolearn {html.escape(table["echolearn"])} · Table 1 {badge}</p>
 <h1>Echo state networks whose weights are learned</h1>
 <p class=lead>{html.escape(headline(table))}</p>
 <p class=note>Frame-level phone-state error on {html.escape(corpus_words(table))}.{html.escape(_settings_words(table))}
@@ -252,14 +242,34 @@ All cells took {clock(total)} to fit.</p></header>
 <section><h2>Test error, per cent</h2>{_error_grid(table)}
 <p class=note>{html.escape(_GAINS.replace("`", ""))}</p></section>
 <section><h2>The paper's, on TIMIT</h2><p class=note>Another corpus: only order and gains compare.</p>
-{_html_grid(PAPER_HEAD, paper_rows(table), kind="timit")}</section>
-<div class=figures>{pictures}</div>
+{html_grid(PAPER_HEAD, paper_rows(table), kind="timit")}</section>
+{pictures(figures)}
 <section><h2>Every cell</h2>{detail}
 <p class=note>frames/s: training frames times epochs over seconds, the readout's fit included.
 Memory: the most the process held while fitting.</p></section>
-<footer><h2>Corpus</h2><ul>{notes}</ul></footer>
+<footer><h2>Corpus</h2><ul>{notes}</ul></footer>"""
+    return document("Table 1: echo state networks with learned weights", body)
+
+
+def document(title: str, body: str) -> str:
+    """One self-contained page: no script, no link to anything outside."""
+    style = resources.files("echolearn").joinpath("report.css").read_text(encoding="utf-8")
+    return f"""<!doctype html>
+<html lang=en><head><meta charset=utf-8>
+<meta name=viewport content="width=device-width, initial-scale=1">
+<meta name=color-scheme content="light dark">
+<title>{html.escape(title)}</title>
+<style>{style}</style></head><body><main>
+{body}
 </main></body></html>
 """
+
+
+def pictures(figures: Sequence[Figure]) -> str:
+    drawn = "".join(_figure(f) for f in figures) or (
+        "<p class=note>No pictures: matplotlib is not installed (<code>pip install 'echolearn[report]'</code>).</p>"
+    )
+    return f"<div class=figures>{drawn}</div>"
 
 
 def _figure(figure: Figure) -> str:
@@ -270,7 +280,7 @@ def _figure(figure: Figure) -> str:
     )
 
 
-def _html_grid(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, kind: str = "") -> str:
+def html_grid(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, kind: str = "") -> str:
     def cells(tag: str, row: Sequence[str]) -> str:
         return "".join(f"<{tag}{' class=l' if k < left else ''}>{html.escape(c)}</{tag}>" for k, c in enumerate(row))
 

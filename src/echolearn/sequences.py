@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 Array = NDArray[Any]
+Pooling = str | int  # "mean", "last", or the number of parts of time that are averaged each on its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,15 +88,18 @@ def unpack(batch: Batch, M: Array) -> list[Array]:
 class Selection:
     """Which frames carry a target: all, some of them, or one pooled row a sequence.
 
-    `take` maps packed rows (K, .) to rows with targets; `put` is its transpose.
+    `take` maps packed rows (K, .) to rows with targets; `put` is its transpose. Pooling over `parts` parts of time
+    sets their means side by side: (K, M) becomes (B, parts M).
     """
 
-    def __init__(self, batch: Batch, *, washout: int, targets: str, lookback: int | None, pooling: str | None):
+    def __init__(self, batch: Batch, *, washout: int, targets: str, lookback: int | None, pooling: Pooling | None):
         self._P: Any = None
         self._rows: Array | None = None
-        if pooling == "mean":
-            columns = np.concatenate([batch.rows(s)[washout:] for s in range(len(batch.lengths))])
-            counts = batch.lengths - washout
+        self.parts = parts_of(pooling)
+        if pooling == "mean" or isinstance(pooling, Integral):
+            spans = [(s, *span) for s, n in enumerate(batch.lengths) for span in spans_of(n, washout, self.parts)]
+            columns = np.concatenate([batch.rows(s)[start:stop] for s, start, stop in spans])
+            counts = np.array([stop - start for _, start, stop in spans])
             values = np.repeat(1.0 / counts, counts).astype(batch.X.dtype)
             owner = np.repeat(np.arange(len(counts)), counts)
             self._P = sparse.csr_array((values, (owner, columns)), shape=(len(counts), batch.frames))
@@ -111,17 +116,28 @@ class Selection:
 
     def take(self, M: Array) -> Array:
         if self._P is not None:
-            return np.asarray(self._P @ M)
+            return np.asarray(self._P @ M).reshape(-1, self.parts * M.shape[1])
         return M if self._rows is None else M[self._rows]
 
     def put(self, D: Array) -> Array:
         if self._P is not None:
-            return np.asarray(self._P.T @ D)
+            return np.asarray(self._P.T @ D.reshape(self._P.shape[0], -1))
         if self._rows is None:
             return D
         out = np.zeros((self._frames, D.shape[1]), D.dtype)
         out[self._rows] = D
         return out
+
+
+def parts_of(pooling: Pooling | None) -> int:
+    """How many means of time stand side by side."""
+    return int(pooling) if isinstance(pooling, Integral) else 1
+
+
+def spans_of(length: int, washout: int, parts: int) -> list[tuple[int, int]]:
+    """[start, stop) of equal parts of the time after the washout; none is empty, short ones may share a step."""
+    n = int(length) - washout
+    return [(washout + i * n // parts, washout - (-(i + 1) * n // parts)) for i in range(parts)]
 
 
 def ends(length: int, washout: int, lookback: int | None) -> Array:

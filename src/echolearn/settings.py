@@ -94,7 +94,11 @@ RULES: dict[str, Rule] = {
     "feedback": _TRUTH,
     "washout": _whole(0),
     "direct": _TRUTH,
-    "pooling": _one_of("mean", "last"),
+    "pooling": (
+        lambda v: (isinstance(v, str) and v in ("mean", "last")) or _whole(1)[0](v),
+        "'mean', 'last', or a whole number >= 1 (into how many parts time is cut, each with its own mean)",
+    ),
+    "noise": _NOT_NEGATIVE,
     "ridge": (
         lambda v: (isinstance(v, str) and v == "auto") or (_number(v) and v >= 0) or _path(v),
         "a number >= 0, a list of numbers > 0 to choose from, or 'auto'",

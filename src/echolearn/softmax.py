@@ -137,9 +137,12 @@ def mini_batches(
         H_c, T, _, _ = passes.observed(reservoir, task, data.batch(which))
         return H_c, T
 
-    frames = 4 * FRAMES if task.pooling is None else 4 * FRAMES * int(np.ceil(data.lengths.mean()))
+    kept: list[tuple[Array, Array]] = []
+    if task.pooling:  # a row a sequence is little to keep: the states are run once, not for every step
+        H_parts, label_parts = zip(*each(part, groups(data.lengths, passes.FRAMES)), strict=True)
+        kept = [(np.concatenate(H_parts), np.concatenate(label_parts))]
     while True:
-        for H_c, labels in each(part, groups(data.lengths, frames, rng.permutation(len(data.X)))):
+        for H_c, labels in kept or each(part, groups(data.lengths, 4 * FRAMES, rng.permutation(len(data.X)))):
             order = rng.permutation(len(labels))
             pieces: Sequence[Array] = np.array_split(order, max(1, round(len(order) / FRAMES)))
             for rows in pieces:

@@ -36,6 +36,9 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 }
 
 
+_DENSE = 1000  # units up to which a dense W_rec is the faster one in NumPy's step-by-step loops
+
+
 @dataclass(frozen=True, eq=False)
 class States:
     """H (K, N), and F = f(z) (K, N), which the gradient needs; h0 (B, N); X_fb (K, n_out): fed-back targets;
@@ -207,4 +210,30 @@ def free_run(reservoir: Reservoir, batch: Batch, U: Array, direct: bool, fed_bac
         if direct:
             out[rows] += batch.X[rows] @ U[N:-1]
         y = fed_back(out[rows])
+    return out
+
+
+def closed_loop(
+    reservoir: Reservoir, U: Array, direct: bool, h: Array, x: Array, E: Array, shocks: Array | None = None
+) -> Array:
+    """B paths of a network whose output is its next input: x_{t+1} = U'[h_{t+1}, x_t, e_{t+1}, 1] + shock, h_{t+1} the
+    state after the input [x_t, e_{t+1}]. Returns (steps, B, dims).
+
+    h (B, N), x (B, dims): where the paths start; E (steps, B, inputs), shocks (steps, B, dims).
+    """
+    f, a, N = _ACTIVATIONS[reservoir.activation], reservoir.leak, reservoir.N
+    W_rec = reservoir.W_rec.T.toarray() if N <= _DENSE else reservoir.W_rec.T
+    bias = 0.0 if reservoir.bias is None else reservoir.bias
+    U = np.ascontiguousarray(U)  # a saved readout comes back in this order: the same sums, to the bit
+    out = np.empty((len(E), *x.shape))
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller looks at what comes out
+        for t, e in enumerate(E):
+            heard = np.concatenate([x, e], axis=1)
+            h = (1 - a) * h + a * f(heard @ reservoir.W + h @ W_rec + bias)
+            x = h @ U[:N] + U[-1]
+            if direct:
+                x += heard @ U[N:-1]
+            if shocks is not None:
+                x += shocks[t]
+            out[t] = x
     return out

@@ -31,7 +31,9 @@ TENSORS = {
     "W": 2, "W_rec.data": 1, "W_rec.indices": 1, "W_rec.indptr": 1, "leak": 1, "bias": 1, "W_fb": 2,
     "initial_state": 1, "U": 2, "classes": 1, "target_mean": 1, "target_scale": 1,
     "G": 2, "Q": 2, "topology": 2, "topology.data": 1, "topology.indices": 1, "topology.indptr": 1,
+    "exogenous_mean": 1, "exogenous_scale": 1, "last_state": 2, "last_value": 2, "residuals": 2,
 }  # fmt: skip
+FORECASTING = ("exogenous_mean", "exogenous_scale", "last_state", "last_value", "residuals")  # only a forecaster has
 
 
 class ModelFileError(ValueError):
@@ -105,7 +107,8 @@ def _tensors(estimator: Any) -> dict[str, Array | None]:
         "classes": classes if classes is not None and classes.dtype.kind in "iufb" else None,
         "target_mean": getattr(estimator, "target_mean_", None),
         "target_scale": getattr(estimator, "target_scale_", None),
-        **_topology_tensors(estimator.topology),
+        **_topology_tensors(getattr(estimator, "topology", "random")),
+        **{name: getattr(estimator, f"{name}_", None) for name in FORECASTING},
     }
 
 
@@ -156,6 +159,7 @@ def _facts(estimator: Any, tensors: dict[str, Array]) -> dict[str, Any]:
         "feature_names": list(getattr(estimator, "feature_names_in_", [])),
         "per_step": bool(estimator.per_step_),
         "one_value": bool(getattr(estimator, "_one_value", False)),
+        "many": bool(getattr(estimator, "_many", False)),
         "ridge": float(estimator.ridge_),
         "history": [dict(row) for row in estimator.history_],
     }
@@ -240,10 +244,11 @@ def read_tensors(
 
 
 def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
-    from echolearn import estimators
+    from echolearn.estimators import ESNClassifier, ESNRegressor
+    from echolearn.forecaster import ESNForecaster
     from echolearn.training import History
 
-    kinds = {"ESNClassifier": estimators.ESNClassifier, "ESNRegressor": estimators.ESNRegressor}
+    kinds = {kind.__name__: kind for kind in (ESNClassifier, ESNForecaster, ESNRegressor)}
     settings = {name: _from_json(value) for name, value in facts["settings"].items()}
     settings["initial_state"] = tensors.get("initial_state")
     if settings.get("topology", "") is None:
@@ -275,6 +280,10 @@ def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
     else:
         estimator.target_mean_, estimator.target_scale_ = tensors["target_mean"], tensors["target_scale"]
         estimator._one_value = facts["one_value"]
+    if facts["estimator"] == "ESNForecaster":
+        estimator._many = facts["many"]
+        for name in FORECASTING:
+            setattr(estimator, f"{name}_", tensors[name])
     rows = W.shape[1] + estimator.direct * W.shape[0] + 1
     outputs = len(estimator.classes_) if facts["estimator"] == "ESNClassifier" else len(estimator.target_mean_)
     if tensors["U"].shape != (rows, outputs) or W.shape[0] != facts["features"]:

@@ -205,6 +205,7 @@ def about_here() -> str:
         return f"  {module}: " + ("installed" if found else f"missing; pip install 'echolearn[{extra}]'")
 
     parts = {"kaldi_native_fbank": "speech", "soundfile": "speech", "espeakng_loader": "speech", "matplotlib": "report"}
+    parts["optuna"] = "tune"
     versions = ", ".join(f"{n} {importlib.metadata.version(n)}" for n in ("numpy", "scipy", "numba", "scikit-learn"))
     cache = default_cache()
     size = sum(f.stat().st_size for f in cache.rglob("*") if f.is_file()) if cache.is_dir() else 0

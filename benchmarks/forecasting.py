@@ -1,0 +1,243 @@
+"""Forecasting side by side with reservoirpy: same series, size, washout and grid. The table of docs/forecasting.md.
+
+    python benchmarks/forecasting.py [--seeds 10] [--tasks mg lorenz narma] [--figure docs/forecasting.png]
+
+Fixed networks of both libraries are tuned over the same grid, for every measure anew: each fits on train with two
+tuning seeds, and the settings with the best median on valid are used for the seeds that count. reservoirpy is tried
+in two ways, as it comes and with what echolearn's networks have by default: inputs to every unit, and a bias. Learned
+networks are ESNForecaster and ESNRegressor as they come (200 epochs), fitted on train. Test is only printed. Values
+are kept in benchmarks/results/forecasting.json; tasks that are not asked for are taken from there. Two processes.
+"""
+
+import argparse
+import itertools
+import json
+import sys
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from echolearn import ESNForecaster, ESNRegressor, Reservoir
+from echolearn.datasets import lorenz, mackey_glass, narma
+from echolearn.reservoir import EchoStateWarning
+from echolearn.states import closed_loop, harvest
+
+UNITS, WASHOUT, EPOCHS = 100, 100, 200
+GRID = [
+    {"spectral_radius": radius, "leak": leak, "input_scaling": scaling}
+    for radius, leak, scaling in itertools.product((0.7, 0.9, 1.1), (0.3, 1.0), (0.1, 0.3, 1.0))
+]
+RIDGES = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
+TUNING_SEEDS = (100, 101)
+RESULTS = Path(__file__).parent / "results" / "forecasting.json"
+LYAPUNOV = 0.906 * 0.02  # of the Lorenz series, a step
+MEASURES = {
+    "mg1": "Mackey-Glass, 1 step, NRMSE",
+    "mg84": "Mackey-Glass, 84 steps, NRMSE",
+    "lorenz": "Lorenz, valid time in Lyapunov times",
+    "narma": "NARMA-10, NRMSE",
+}
+LIBRARIES = ("reservoirpy", "echolearn fixed", "echolearn learned")
+
+
+def data(task):
+    """X (what is heard), T (what is to be told), row by row, and the ends of train, valid and test."""
+    if task == "narma":
+        u, y = narma(6000, random_state=0)
+        return standardised(u, 2000), standardised(y, 2000), (2000, 3000, 6000)
+    if task == "lorenz":
+        series, ends = standardised(lorenz(11001), 3000), (3000, 5000, 11000)
+    else:
+        series, ends = standardised(mackey_glass(6001), 2000), (2000, 3000, 6000)
+    return series[:-1], series[1:], ends
+
+
+def standardised(series, train):
+    return (series - series[:train].mean(axis=0)) / series[:train].std(axis=0)
+
+
+def peer(X, T, settings, seed, ridges):
+    """reservoirpy's network and readouts, one a ridge, in our notation."""
+    from reservoirpy.mat_gen import uniform
+    from reservoirpy.nodes import Reservoir as Node
+    from reservoirpy.nodes import Ridge
+
+    more = (
+        {"input_connectivity": 1.0, "bias": uniform(low=-0.1, high=0.1, connectivity=1.0)}
+        if settings["like_ours"]
+        else {}
+    )
+    node = Node(
+        UNITS,
+        sr=settings["spectral_radius"],
+        lr=settings["leak"],
+        input_scaling=settings["input_scaling"],
+        seed=seed,
+        **more,
+    )
+    H_c = np.hstack([node.run(X), X])
+    bias = dense(node.bias).ravel() * np.ones(UNITS)
+    network = Reservoir(W=dense(node.Win).T, W_rec=node.W, leak=settings["leak"], bias=bias, activation="tanh")
+    for ridge in ridges:
+        readout = Ridge(ridge=ridge).fit(H_c, T, warmup=WASHOUT)
+        yield network, np.vstack([readout.Wout, readout.bias])
+
+
+def dense(matrix):
+    return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
+
+
+def fixed(X, T, settings, seed, ridges):
+    """ESNRegressor without learning: what ESNForecaster does with a series that is standardised already."""
+    for ridge in ridges:
+        how = {**settings, "ridge": ridge, "random_state": seed, "washout": WASHOUT, "dtype": "float64"}
+        esn = ESNRegressor(UNITS, learn="none", validation_fraction=0.0, **how).fit(X, T)
+        yield esn.reservoir_, in_given_units(esn)
+
+
+def learned(X, T, task, seed):
+    if task == "narma":
+        esn = ESNRegressor(UNITS, washout=WASHOUT, epochs=EPOCHS, random_state=seed).fit(X, T)
+    else:
+        esn = ESNForecaster(UNITS, washout=WASHOUT, epochs=EPOCHS, random_state=seed).fit(X)
+    return esn.reservoir_, in_given_units(esn)
+
+
+def in_given_units(esn):
+    """The readout, whose targets were standardised, for targets as given."""
+    U = esn._U * esn.target_scale_
+    U[-1] += esn.target_mean_
+    return U
+
+
+def measure(task, network, U, X, T, begin, end):
+    """{measure: value} on rows begin ... end; the network hears the 200 rows before them first."""
+    H = harvest(network, X[begin - 200 : end])[200:]
+    x, t = X[begin:end], T[begin:end]
+    H_c = np.hstack([H, x, np.ones((len(x), 1))])
+    if task == "narma":
+        return {"narma": nrmse(H_c @ U, t)}
+    horizon, every = (84, 10) if task == "mg" else (600, 100)
+    starts = np.arange(1, len(x) - horizon + 1, every)
+    Y = closed_loop(network, U, True, H[starts - 1], x[starts], np.empty((horizon, len(starts), 0)))
+    truth = t[starts + np.arange(horizon)[:, None]]
+    if task == "mg":
+        return {"mg1": nrmse(H_c @ U, t), "mg84": nrmse(Y[-1], truth[-1])}
+    with np.errstate(over="ignore", invalid="ignore"):
+        wrong = ~(np.sqrt(((Y - truth) ** 2).mean(axis=2)) < 0.4)
+    steps = np.where(wrong.any(axis=0), wrong.argmax(axis=0), horizon)
+    return {"lorenz": float(np.median(steps)) * LYAPUNOV}
+
+
+def nrmse(Y, T):
+    """Root of the mean squared error, relative to the spread of the truth."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = float(np.sqrt(((Y - T) ** 2).mean() / T.var()))
+    return value if np.isfinite(value) else np.inf
+
+
+def tried(task, library, settings, seed, ridges, part):
+    """Measures of one drawn network with each ridge on "valid" or "test"."""
+    warnings.simplefilter("ignore", EchoStateWarning)  # radius 1.1 without leak is in the grid to be tried
+    X, T, (a, b, c) = data(task)
+    make = peer if library == "reservoirpy" else fixed
+    bounds = (a, b) if part == "valid" else (b, c)
+    return [measure(task, *net, X, T, *bounds) for net in make(X[:a], T[:a], settings, seed, ridges)]
+
+
+def tried_learned(task, seed):
+    X, T, (a, b, c) = data(task)
+    started = time.process_time()
+    net = learned(X[:a], T[:a], task, seed)
+    return measure(task, *net, X, T, b, c), time.process_time() - started
+
+
+def tuned(pool, task, library):
+    """{measure: (settings, ridge)}, the best median on valid over the tuning seeds."""
+    grid = [s | {"like_ours": like} for like in (False, True) for s in GRID] if library == "reservoirpy" else GRID
+    jobs = [pool.submit(tried, task, library, s, seed, RIDGES, "valid") for s in grid for seed in TUNING_SEEDS]
+    found = [job.result() for job in jobs]
+    best = {}
+    for name in found[0][0]:
+        values = np.array([[row[name] for row in rows] for rows in found]).reshape(len(grid), len(TUNING_SEEDS), -1)
+        medians = np.median(values, axis=1) * (-1 if name == "lorenz" else 1)
+        i, j = np.unravel_index(np.argmin(medians), medians.shape)
+        best[name] = grid[i], RIDGES[j]
+    return best
+
+
+def run(pool, task, seeds):
+    """{measure: {library: one value a seed}}."""
+    values = {}
+    later = [pool.submit(tried_learned, task, seed) for seed in seeds]
+    for library in LIBRARIES[:2]:
+        for name, (settings, ridge) in tuned(pool, task, library).items():
+            print(f"{name}, {library}: {settings | {'ridge': ridge}}", file=sys.stderr, flush=True)
+            jobs = [pool.submit(tried, task, library, settings, seed, [ridge], "test") for seed in seeds]
+            values.setdefault(name, {})[library] = [job.result()[0][name] for job in jobs]
+    for job in later:
+        row, seconds = job.result()
+        print(f"{task}, learned in {seconds:.1f} s: {row}", file=sys.stderr, flush=True)
+        for name, value in row.items():
+            values[name].setdefault(LIBRARIES[2], []).append(value)
+    return values
+
+
+def table(values):
+    lines = ["| | " + " | ".join(LIBRARIES) + " |", "|---|" + "---:|" * len(LIBRARIES)]
+    for name, title in MEASURES.items():
+        if name in values:
+            cells = [f"{np.median(v):.3g} ({min(v):.2g} … {max(v):.2g})" for v in values[name].values()]
+            lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def draw(values, path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(values), squeeze=False, figsize=(1 + 3 * len(values), 3.2), layout="constrained")
+    for axis, (name, by_library) in zip(axes[0], values.items(), strict=True):
+        for place, (v, colour) in enumerate(zip(by_library.values(), ("#999999", "#4477aa", "#cc3311"), strict=True)):
+            axis.plot(place + np.linspace(-0.15, 0.15, len(v)), v, ".", color=colour, alpha=0.6)
+            axis.plot([place - 0.25, place + 0.25], [np.median(v)] * 2, color=colour, lw=2)
+        axis.set(
+            xticks=range(3), title=MEASURES[name].replace(", ", "\n", 1), yscale="linear" if name == "lorenz" else "log"
+        )
+        axis.set_xticklabels(["reservoirpy\nfixed", "fixed", "learned"])
+        axis.spines[["top", "right"]].set_visible(False)
+        if name == "lorenz":
+            axis.set_ylim(bottom=0)
+    figure.savefig(path, dpi=110)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--tasks", nargs="*", default=["mg", "lorenz", "narma"])
+    parser.add_argument("--figure", help="where to draw the seeds")
+    args = parser.parse_args()
+    values = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    started = time.perf_counter()
+    # two processes, a core each: their BLAS must not ask for both
+    how = {"mp_context": get_context("spawn"), "initializer": threadpool_limits, "initargs": (1,)}
+    with ProcessPoolExecutor(2, **how) as pool:
+        for task in args.tasks:
+            values |= run(pool, task, range(args.seeds))
+            RESULTS.write_text(json.dumps(values, indent=1) + "\n")
+            print(f"{task} done after {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
+    values = {name: values[name] for name in MEASURES if name in values}
+    print(table(values))
+    if args.figure:
+        draw(values, args.figure)
+
+
+if __name__ == "__main__":
+    main()

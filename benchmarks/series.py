@@ -1,0 +1,175 @@
+"""Whole sequences to classes: Japanese Vowels and BasicMotions, as aeon ships them, beside two reservoir libraries.
+
+    .venv-series/bin/python benchmarks/series.py
+
+Every method has 100 units and a small grid. The grid is decided by five-fold cross-validation on the training part
+(folds keep the order of recording, so that a held-out fold is as far away as the test part is); then the method is
+fitted on the whole training part with ten seeds, and only then the test part is read, once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from aeon.datasets import load_classification
+from reservoir_computing.modules import RC_model
+from reservoirpy.nodes import Reservoir, Ridge
+from sklearn.preprocessing import StandardScaler
+
+from echolearn import ESNClassifier, FrameWise
+
+UNITS, FOLDS = 100, 5
+LONGEST = 29  # steps, of Japanese Vowels, both parts
+Sequences = list[np.ndarray]
+
+
+@dataclass
+class Fitted:
+    """predict(X) -> class numbers."""
+
+    predict: Callable[[Sequences], np.ndarray]
+
+
+def read(name: str, part: str) -> tuple[Sequences, np.ndarray]:
+    X, y = load_classification(name, split=part)
+    return [np.ascontiguousarray(np.asarray(x, float).T) for x in X], np.unique(y, return_inverse=True)[1]
+
+
+def folds(y: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Of every class, consecutive fifths."""
+    which = np.empty(len(y), int)
+    for c in np.unique(y):
+        rows = np.flatnonzero(y == c)
+        which[rows] = np.arange(len(rows)) * FOLDS // len(rows)
+    for k in range(FOLDS):
+        yield np.flatnonzero(which != k), np.flatnonzero(which == k)
+
+
+def echolearn_network(X: Sequences, y: np.ndarray, seed: int, **settings: Any) -> Fitted:
+    esn = ESNClassifier(UNITS, readout="ridge", validation_fraction=0.0, random_state=seed, **settings).fit(X, y)
+    return Fitted(esn.predict)
+
+
+def frames_averaged(X: Sequences, y: np.ndarray, seed: int, *, ridge: float, **settings: Any) -> Fitted:
+    """reservoirpy's recipe: a ridge readout on every frame, its outputs averaged over the sequence."""
+    reservoir, readout = Reservoir(UNITS, seed=seed, **settings), Ridge(ridge=ridge)
+
+    def states(X: Sequences) -> Sequences:
+        if reservoir.initialized:
+            reservoir.reset()  # it carries its state over from the call before
+        return [np.hstack([h, x]) for h, x in zip(reservoir.run(X), X, strict=True)]
+
+    targets = np.eye(y.max() + 1)[y]
+    readout.fit(states(X), [np.repeat(t[None], len(x), axis=0) for t, x in zip(targets, X, strict=True)])
+    return Fitted(lambda X: np.array([readout.run(h).mean(axis=0).argmax() for h in states(X)]))
+
+
+def model_space(X: Sequences, y: np.ndarray, seed: int, **settings: Any) -> Fitted:
+    """The reservoir-computing package's classifier; sequences padded with zeros at their end, as its own data are."""
+    np.random.seed(seed)  # noqa: NPY002 - it draws from NumPy's global generator
+    longest = max(LONGEST, *map(len, X))
+    model = RC_model(n_internal_units=UNITS, **settings)
+
+    def padded(X: Sequences) -> np.ndarray:
+        return np.stack([np.pad(x, ((0, longest - len(x)), (0, 0))) for x in X])
+
+    model.fit(padded(X), np.eye(y.max() + 1)[y], verbose=False)
+    return Fitted(lambda X: np.asarray(model.predict(padded(X))).ravel())
+
+
+def grid(**choices: list[Any]) -> list[dict[str, Any]]:
+    return [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+
+
+FIXED = grid(
+    learn=["none"],
+    pooling=["mean", 3, 5],
+    leak=[(0.1, 1.0), 1.0],
+    input_scaling=[0.1, 1.0],
+    ridge=[0.03, 0.3, 3.0],
+)
+LEARNING = grid(learn=["both"], step_size=[0.001, 0.003], epochs=[5, 20], batch_size=[32], learn_leak=[False])
+MODEL_SPACE = {"mts_rep": "reservoir", "dimred_method": "tenpca", "n_dim": 30, "w_ridge_embedding": 10.0}
+METHODS: dict[str, tuple[Callable[..., Fitted], list[dict[str, Any]]]] = {
+    "echolearn, fixed": (echolearn_network, FIXED),
+    "echolearn, learned": (echolearn_network, LEARNING),
+    "reservoirpy": (
+        frames_averaged,
+        grid(sr=[0.9], lr=[0.1, 0.3, 1.0], input_scaling=[0.1, 1.0], ridge=[1e-6, 1.0, 100.0]),
+    ),
+    "reservoir-computing": (
+        model_space,
+        [
+            *grid(mts_rep=["mean", "last"], bidir=[False, True], w_ridge=[0.1, 1.0, 5.0]),
+            *(
+                {**MODEL_SPACE, **more}
+                for more in grid(spectral_radius=[0.6], input_scaling=[0.1], bidir=[False, True], w_ridge=[1.0, 5.0])
+            ),
+        ],
+    ),
+}
+
+
+def wrong_in_folds(method: Callable[..., Fitted], settings: dict[str, Any], X: Sequences, y: np.ndarray) -> int:
+    wrong = 0
+    for train, test in folds(y):
+        fitted = method([X[i] for i in train], y[train], 0, **settings)
+        wrong += int((fitted.predict([X[i] for i in test]) != y[test]).sum())
+    return wrong
+
+
+def choose(method: Callable[..., Fitted], settings: list[dict[str, Any]], X: Sequences, y: np.ndarray) -> Any:
+    """The settings with the fewest errors; among equals the first of the grid."""
+    errors = [wrong_in_folds(method, s, X, y) for s in settings]
+    best = int(np.argmin(errors))
+    return settings[best], errors[best]
+
+
+def run(name: str, seeds: int, methods: list[str]) -> None:
+    X, y = read(name, "train")
+    scale = FrameWise(StandardScaler()).fit(X)
+    X = scale.transform(X)
+    chosen: dict[str, tuple[Callable[..., Fitted], dict[str, Any], int]] = {}
+    for title in methods:
+        method, settings = METHODS[title]
+        if title == "echolearn, learned":  # from the best fixed network on
+            settings = [{**chosen["echolearn, fixed"][1], **more} for more in settings]
+        chosen[title] = method, *choose(method, settings, X, y)
+        print(f"{name}, {title}: {len(settings)} settings tried", file=sys.stderr, flush=True)
+    results = {}
+    for title, (method, best, _) in chosen.items():
+        results[title] = [method(X, y, seed, **best) for seed in range(seeds)]
+    X_test, y_test = read(name, "test")
+    X_test = scale.transform(X_test)
+    print(f"\n{name}: {len(X)} training, {len(X_test)} test sequences, {seeds} seeds, {UNITS} units")
+    print("| method | cross-validation errors | test errors, median | least to most |")
+    print("|---|---:|---:|---:|")
+    for title, (_, _, errors) in chosen.items():
+        wrong = [int((fitted.predict(X_test) != y_test).sum()) for fitted in results[title]]
+        spread = f"{min(wrong)} to {max(wrong)}"
+        print(f"| {title} | {errors} of {len(X)} | {np.median(wrong):g} of {len(X_test)} | {spread} |")
+    for title, (_, best, _) in chosen.items():
+        print(f"  {title}: {json.dumps(best)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", default=["JapaneseVowels", "BasicMotions"])
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--seeds", type=int, default=10)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for name in given.data:
+        run(name, given.seeds, given.methods)
+
+
+if __name__ == "__main__":
+    main()

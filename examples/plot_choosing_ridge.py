@@ -1,0 +1,67 @@
+"""
+Choosing ridge
+==============
+
+A readout on 200 states, fitted to 500 noisy steps, can fit the noise as well. Ridge holds it back: with too little the
+training error lies, with too much nothing is learned. One eigendecomposition gives the whole path, scored on held-out
+sequences, or without any by generalised cross-validation; `ridge="auto"` (the default) does one or the other.
+
+    python examples/plot_choosing_ridge.py [picture.png]
+"""
+
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from echolearn import ESNRegressor, Reservoir
+from echolearn.readout import choose_ridge, solve, squared_error, stack, sums
+from echolearn.states import harvest
+
+rng = np.random.default_rng(0)
+
+
+def task(sequences, steps=100, noise=0.5):
+    """The product of the input two and three steps ago, with noise on top."""
+    X = [rng.uniform(-1, 1, (steps, 1)) for _ in range(sequences)]
+    return X, [3 * np.roll(x, 2) * np.roll(x, 3) + noise * rng.standard_normal(x.shape) for x in X]
+
+
+reservoir = Reservoir.random(1, 200, spectral_radius=0.8, input_scaling=1.0, bias_scaling=0.3, random_state=0)
+
+
+def collected(X, Y):
+    """All that the readout needs to know of the data: a few sums."""
+    H_c = [stack(h, x, direct=True, intercept=True) for h, x in zip(harvest(reservoir, X), X, strict=True)]
+    return sums(np.concatenate(H_c).astype(float), np.concatenate(Y), 1)
+
+
+(X, Y), new = task(5), task(50)
+train, test = collected(X, Y), collected(*new)
+path = 10.0 ** np.arange(-6, 4, 0.25)
+by_test, held_out = choose_ridge(train, path, intercept=True, held_out=test)
+by_gcv, gcv = choose_ridge(train, path, intercept=True)
+U = [solve(train, mu, intercept=True) for mu in path]
+fitted = [squared_error(train, u) / train.n for u in U]
+auto = ESNRegressor(200, learn="none", spectral_radius=0.8, input_scaling=1.0, bias_scaling=0.3).fit(X, Y)
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), width_ratios=(3, 2), layout="constrained")
+left.loglog(path, fitted, color="tab:blue", label="the 500 training steps")
+left.loglog(path, held_out, color="tab:orange", label="5,000 new steps")
+left.loglog(path, gcv, "--", color="tab:green", label="generalised cross-validation, from training alone")
+left.axhline(0.25, color="0.6", lw=1, ls=":", label="noise in the targets: nobody gets below")
+for mu, scores, colour in ((by_test, held_out, "tab:orange"), (by_gcv, gcv, "tab:green")):
+    left.plot(mu, scores.min(), "o", ms=9, color=colour)
+left.set(xlabel="ridge", ylabel="mean squared error", title="Three ways to look at the same readout")
+left.set_yticks((0.2, 0.3, 0.5, 1), ("0.2", "0.3", "0.5", "1"))
+left.yaxis.minorticks_off()
+left.legend(fontsize=9)
+right.loglog(path, [np.linalg.norm(u[:-1]) for u in U], color="tab:red")
+right.axvline(by_gcv, color="tab:green", lw=1, ls="--")
+right.set(xlabel="ridge", ylabel="size of the readout weights", title="What ridge holds back")
+print(f"best on new steps: ridge {by_test:.3g}; by cross-validation from training alone: {by_gcv:.3g}")
+print(f'ESNRegressor(ridge="auto") chose {auto.ridge_:.3g} for its own reservoir')
+if len(sys.argv) > 1:
+    figure.savefig(sys.argv[1], dpi=110)
+else:
+    plt.show()
