@@ -52,6 +52,13 @@ def test_a_complex_pair_is_no_trouble():
     assert spectral_radius_of(big) == pytest.approx(2, rel=1e-6)
 
 
+def test_radius_of_a_ring_whose_eigenvalues_lie_side_by_side():
+    """ARPACK cannot tell them apart and must give up in time."""
+    units = np.arange(300)
+    ring = sparse.csr_array((np.full(300, 0.9), (units, np.roll(units, 1))), shape=(300, 300))
+    assert spectral_radius_of(ring) == pytest.approx(0.9)
+
+
 def test_radius_is_found_where_arpack_gives_up(monkeypatch):
     def stall(*_, **__):
         raise room.ArpackError(-9999)

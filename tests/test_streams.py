@@ -207,8 +207,9 @@ def test_wrong_readouts_are_named():
         Stream(r, np.zeros((5, 2)))
     with pytest.raises(ValueError, match="W_fb takes 2 outputs, but U gives 1"):
         Stream(r, np.zeros((7, 1)))
+    parts = ESNClassifier(**toys.FAST, pooling=3).fit(RISING_X, RISING)
     with pytest.raises(ValueError, match="pooling=3 needs the end of a sequence"):
-        Stream(r, np.zeros((7, 2)), pooling=3)
+        parts.stream()
 
 
 def test_a_stream_needs_a_fit():

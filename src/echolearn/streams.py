@@ -113,6 +113,8 @@ class Stream:
         online: RLS | LMS | None = None,
         A: Array | None = None,
     ):
+        if pooling not in (None, "mean", "last"):
+            raise ValueError(f"pooling={pooling!r} needs the end of a sequence; a stream knows 'mean' and 'last'.")
         self._U = np.array(U, dtype=np.float64)
         M = reservoir.N + direct * reservoir.n_in + 1
         if self._U.ndim != 2 or len(self._U) != M:
@@ -123,8 +125,6 @@ class Stream:
         n_out = self._U.shape[1]
         if reservoir.W_fb is not None and reservoir.W_fb.shape[1] != n_out:
             raise ValueError(f"W_fb takes {reservoir.W_fb.shape[1]} outputs, but U gives {n_out}.")
-        if pooling not in (None, "mean", "last"):
-            raise ValueError(f"pooling={pooling!r} needs the end of a sequence; a stream knows 'mean' and 'last'.")
         self.reservoir, self._dtype = reservoir, np.dtype(dtype)
         self._direct, self._washout, self._pooling, self._soft = direct, washout, pooling, softmax
         self._online, self._P = online, np.empty(0) if online is None else online.start(M, A)

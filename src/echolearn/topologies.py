@@ -99,7 +99,8 @@ def has_groups(topology: Any) -> bool:
 def recurrent(topology: Any, rng: np.random.Generator, N: int, connections: int, spectral_radius: float | None) -> Any:
     """W_rec (N, N): a topology by name, or a matrix, scaled to `spectral_radius` (eq. 3; None: as it is).
 
-    A delay line has no cycle and so no spectral radius: each of its weights is `spectral_radius`.
+    Rings and rotations have a spectral radius of 1 to begin with, and ARPACK would not tell their eigenvalues apart. A
+    delay line has no cycle and so no spectral radius: each of its weights is `spectral_radius`.
     """
     if not isinstance(topology, str):
         W_rec = sparse.csr_array(topology, dtype=np.float64)
@@ -111,4 +112,6 @@ def recurrent(topology: Any, rng: np.random.Generator, N: int, connections: int,
     W_rec = _NAMED[topology](rng, N, min(connections, N))
     if spectral_radius is None:
         return W_rec
-    return W_rec * spectral_radius if topology == "delay_line" else rescaled(W_rec, spectral_radius)
+    if topology in ("ring", "orthogonal", "delay_line"):
+        return W_rec * spectral_radius
+    return rescaled(W_rec, spectral_radius)
