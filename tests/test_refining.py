@@ -62,6 +62,10 @@ def test_nothing_is_refined_where_nothing_is_to_be(without):
     assert ESNClassifier(**{**HOW, **without}).fit(X, LABELS).refinement_ == []
 
 
+def test_one_label_a_sequence_is_not_refined():
+    assert ESNClassifier(**HOW).fit(*toys.rising()).refinement_ == []
+
+
 def test_an_interrupted_refinement_goes_on_to_the_same_bits(tmp_path, monkeypatch):
     straight = ESNClassifier(**HOW).fit(X, LABELS)
     once = refining.Refiner.epoch
