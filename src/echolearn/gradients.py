@@ -29,7 +29,7 @@ from scipy import sparse
 
 from echolearn import kernels, printed, readout, settings
 from echolearn.door import check_long_enough, open_sequences, open_values
-from echolearn.engine import total
+from echolearn.engine import one_blas_thread, total
 from echolearn.lanes import LANES
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Batch, Data, Pooling, Selection, block_starts, groups
@@ -209,9 +209,10 @@ def loss_and_gradients(
         )
         return gradients
 
-    s = total(sums, parts)
-    U = readout.solve(s, ridge, intercept=False)
-    g = total(slope, parts)
+    with one_blas_thread():
+        s = total(sums, parts)
+        U = readout.solve(s, ridge, intercept=False)
+        g = total(slope, parts)
     pattern = (g.W_rec, reservoir.W_rec.indices, reservoir.W_rec.indptr)
     return LossAndGradients(
         loss=readout.loss(s, U, ridge, intercept=False),

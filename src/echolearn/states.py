@@ -181,9 +181,10 @@ def harvest(reservoir: Reservoir, X: Any, T: Any = None, *, dtype: Any = np.floa
         batch = pack([given.X[i] for i in which], dtype, None if targets is None else [targets[i] for i in which])
         return which, unpack(batch, run(reservoir, batch, keep_F=False).H)
 
-    for which, states in engine.each(part, groups(np.array([len(x) for x in given.X]), FRAMES)):
-        for i, H in zip(which, states, strict=True):
-            out[i] = H
+    with engine.one_blas_thread():
+        for which, states in engine.each(part, groups(np.array([len(x) for x in given.X]), FRAMES)):
+            for i, H in zip(which, states, strict=True):
+                out[i] = H
     return given.answer(out)
 
 
