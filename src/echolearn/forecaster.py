@@ -36,7 +36,7 @@ class ESNForecaster(EchoStateNetwork):
     leaks are learned for the one-step error by the exact gradient. Series are standardised inside.
 
     noise: standard deviations of Gaussian noise on the x_t the network learns from (not on its targets). It moves the
-    states as the network's own errors will when it runs alone, and makes closed loops that run away come back.
+    states as the network's own errors will when it runs alone, which should steady closed loops that run away.
     The other settings are those of ESNRegressor. States are float64: errors of 1e-5 are not rare here.
     """
 
