@@ -26,7 +26,7 @@ from echolearn.training import History
 
 Array = NDArray[Any]
 
-UNITS = 250  # of a block, where their number is left to us: on held-out speech 2 × 250 beat 1 × 500, and 1 × 300 beat 3 × 100
+UNITS = 250  # of a block by default: on held-out speech 2 × 250 beat 1 × 500, and 1 × 300 beat 3 × 100
 
 
 def fit(

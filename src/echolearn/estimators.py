@@ -27,7 +27,7 @@ from echolearn.training import History
 
 Array = NDArray[Any]
 
-REFINED = (3.0,)  # the penalty of a softmax readout that is refined: of `softmax.STRENGTHS` the one chosen on AN4, 300 units
+REFINED = (3.0,)  # the penalty of a softmax readout that is refined; on AN4, 300 units, the one chosen
 
 
 def _has_sums(esn: Any) -> bool:
