@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from echolearn.sequences import Data
-from echolearn.storage import ModelFileError, read_tensors, write_tensors
+from echolearn.tensorfile import ModelFileError, read_tensors, rows_of, table, write_tensors
 
 Array = NDArray[Any]
 State = tuple[dict[str, Array], dict[str, Any]]
@@ -44,12 +44,18 @@ class Checkpoint:
             except ModelFileError:
                 continue  # cut off while it was written elsewhere, or damaged: the one before is whole
             self._compare(facts["about"], path)
-            return tensors, facts["state"]
+            state = facts["state"]
+            if "history_columns" in facts:
+                state["history"] = rows_of(tensors, facts["history_columns"])
+            return tensors, state
         return None
 
     def save(self, epoch: int, tensors: dict[str, Array], state: dict[str, Any]) -> None:
         path = self.folder / f"epoch-{epoch:06}.safetensors"
-        write_tensors(path, tensors, {"about": self.about, "state": state}, FORMAT)
+        history, columns = table(state["history"])
+        plain = {name: value for name, value in state.items() if name != "history"}
+        facts = {"about": self.about, "state": plain, "history_columns": columns}
+        write_tensors(path, {**tensors, **history}, facts, FORMAT)
         for old in sorted(self.folder.glob("epoch-*.safetensors"))[:-KEPT]:
             old.unlink(missing_ok=True)
 
