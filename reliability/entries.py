@@ -327,7 +327,8 @@ def label_seeds() -> dict[str, list[bytes]]:
         found[".mlf"] = [path.read_bytes(), b'#!MLF!#\n"*/a.lab"\n0 100 s2 -3.5 aa\n100 200 s3 -3\n.\n']
     found[".lab"].append(b"aa\nb\nsil\n")
     found[".TextGrid"].append(
-        b'File type = "ooTextFile"\nObject class = "TextGrid"\n\nxmin = 0\nxmax = 1\ntiers? <exists>\nsize = 1\nitem []:\n'
+        b'File type = "ooTextFile"\nObject class = "TextGrid"\n\nxmin = 0\nxmax = 1\ntiers? <exists>\nsize = 1\n'
+        b"item []:\n"
         b'    item [1]:\n        class = "IntervalTier"\n        name = "phones"\n        xmin = 0\n        xmax = 1\n'
         b"        intervals: size = 1\n        intervals [1]:\n            xmin = 0\n            xmax = 1\n"
         b'            text = "aa"\n'
@@ -421,7 +422,7 @@ def feature_files(data: Any, folder: Path) -> Call:
     path = _written(folder, "features.npz", content)
 
     def call() -> Any:
-        frames, arrays, _ = read_feature_file(path)
+        frames, _, _ = read_feature_file(path)
         return [frames[k] for k in range(len(frames))]
 
     return call, content

@@ -17,13 +17,14 @@ NUMBERS = (
 )  # fmt: skip
 WORDS = (
     "", " ", "auto", "none", "None", "tanh", "sigmoid", "random", "ring", "mean", "last", "both", "input", "softmax",
-    "ridge", "float32", "float16", "object", "exact", "0.5", "3", "\0", "ä", "😀", "../../etc/passwd", "a" * 3000,
+    "ridge", "float32", "float16", "object", "exact", "0.5", "3", "\0", "ä", "\U0001f600", "../../etc/passwd", "a" * 3000,
     "%s%n", "{}", "\ud800",
 )  # fmt: skip
 THINGS = (
     None, [], (), {}, set(), b"", b"abc", object(), len, int, range(3), Ellipsis, np.array(0.5), np.array([]),
-    np.array(["a"]), np.array([1.0, 2.0]), np.eye(3), np.array([[np.nan]]), np.ma.masked_array([1.0, 2.0], [True, False]),
-    sparse.csr_array(np.eye(4)), (0.1, 0.9), (0.9, 0.1), (0.1,), (0.1, 0.5, 0.9), (None, None), [0.1, 1.0], [-1.0], ["a"],
+    np.array(["a"]), np.array([1.0, 2.0]), np.eye(3), np.array([[np.nan]]), np.ma.masked_array([1.0], [True]),
+    sparse.csr_array(np.eye(4)), (0.1, 0.9), (0.9, 0.1), (0.1,), (0.1, 0.5, 0.9), (None, None), [0.1, 1.0], [-1.0],
+    ["a"],
     [[1, 2], [3]], {"a": 1}, np.datetime64("2020-01-01"), np.random.default_rng(0), np.zeros((0, 3)),
 )  # fmt: skip
 

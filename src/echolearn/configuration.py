@@ -12,7 +12,7 @@ from typing import Any
 def read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+    except (ValueError, RecursionError) as problem:  # also numbers too long for Python, and bytes that are no text
         raise ValueError(f"{path} is not a TOML file: {problem}") from problem
 
 
@@ -52,7 +52,7 @@ def assignments(texts: Iterable[str]) -> dict[str, Any]:
             raise ValueError(f"--set {text}: expected name=value, such as spectral_radius=0.95")
         try:
             found[name.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
             found[name.strip()] = value.strip()
     return found
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from echolearn import readout
+from echolearn import checks, readout
 from echolearn.door import open_sequences
 from echolearn.reservoir import Reservoir, spectral_radius_of
 from echolearn.sequences import pack
@@ -136,7 +136,7 @@ class Echo:
 
 def echo(reservoir: Reservoir, X: ArrayLike, *, random_state: int | np.random.Generator | None = 0) -> Echo:
     """The echo state property, tried: two random initial states driven by the same inputs must come together."""
-    rng = np.random.default_rng(random_state)
+    rng = checks.generator(random_state)
     low = 0.0 if reservoir.activation == "sigmoid" else -1.0
     starts = rng.uniform(low, 1, (2, reservoir.N))
     runs = [np.vstack([h0, _driven(replace(reservoir, initial_state=h0), X).H]) for h0 in starts]
@@ -178,7 +178,7 @@ def memory_capacity(
     steps = max(4000, 20 * N) if steps is None else steps
     if steps < 4 * delays + 4:
         raise ValueError(f"steps={steps} is too short for delays={delays}; give at least {4 * delays + 4} steps.")
-    u = np.random.default_rng(random_state).uniform(-amplitude, amplitude, delays + steps)
+    u = checks.generator(random_state).uniform(-amplitude, amplitude, delays + steps)
     H = _driven(reservoir, np.tile(u[:, None], reservoir.n_in)).H[delays:]
     T = np.stack([u[delays - d : len(u) - d] for d in range(delays + 1)], axis=1)
     H_c = readout.stack(H, H, direct=False, intercept=True)
@@ -231,7 +231,7 @@ def ranks(
     sequences, uniform in ±amplitude, and of as many whose last `common` steps are the same."""
     if not 0 < common < steps:
         raise ValueError(f"common={common} of steps={steps}; expected fewer than all steps, and at least one.")
-    rng = np.random.default_rng(random_state)
+    rng = checks.generator(random_state)
     X = rng.uniform(-amplitude, amplitude, (2 * reservoir.N, steps, reservoir.n_in))
     alike = X.copy()
     alike[:, -common:] = X[0, -common:]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from echolearn.datasets import checks
+from echolearn import checks
 
 Array = NDArray[np.float64]
 Point = tuple[float, float, float]
@@ -194,7 +194,7 @@ def kuramoto_sivashinsky(
         """-u u_x = -(u²)_x / 2."""
         return np.asarray(-0.5j * k * np.fft.rfft(np.fft.irfft(v, points) ** 2))
 
-    noise = np.random.default_rng(random_state).normal(0.0, 0.1, points)
+    noise = checks.generator(random_state).normal(0.0, 0.1, points)
     v = np.fft.rfft(noise - noise.mean())
     series = np.empty((discard + steps, points))
     with np.errstate(over="ignore", invalid="ignore"):
