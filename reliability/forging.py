@@ -148,7 +148,8 @@ def random_headers(content: bytes, rng: np.random.Generator, count: int) -> Iter
 
 WORDS = (
     "", "W", "U", "dtype", "shape", "data_offsets", "__metadata__", "F64", "echolearn-model", "../../etc/passwd",
-    "/dev/zero", "C:\\W", "W\0", "W/../U", "\ud800", "\U0001f600" * 9, "os.system", "__class__", "tuple", "float", "inf", "nan",
+    "/dev/zero", "C:\\W", "W\0", "W/../U", "\ud800", "\U0001f600" * 9, "os.system", "__class__", "tuple",
+    "float", "inf", "nan",
 )  # fmt: skip
 NUMBERS = (
     0, 1, -1, 2, 127, 255, 2**31 - 1, 2**31, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**30, -(10**30), 10**300,

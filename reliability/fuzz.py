@@ -9,6 +9,7 @@ bytes are kept in runs/fuzz. "model, mended" puts a right checksum on every try,
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import re
@@ -70,10 +71,8 @@ def reader(name: str, path: Path) -> Callable[[bytes], None]:
 
     def one(content: bytes) -> None:
         path.write_bytes(mended(content, "echolearn-model") if name == "model, mended" else content)
-        try:
+        with contextlib.suppress(own):
             read[name]()
-        except own:
-            pass
 
     return one
 

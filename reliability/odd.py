@@ -17,8 +17,8 @@ NUMBERS = (
 )  # fmt: skip
 WORDS = (
     "", " ", "auto", "none", "None", "tanh", "sigmoid", "random", "ring", "mean", "last", "both", "input", "softmax",
-    "ridge", "float32", "float16", "object", "exact", "0.5", "3", "\0", "ä", "\U0001f600", "../../etc/passwd", "a" * 3000,
-    "%s%n", "{}", "\ud800",
+    "ridge", "float32", "float16", "object", "exact", "0.5", "3", "\0", "ä", "\U0001f600", "../../etc/passwd",
+    "a" * 3000, "%s%n", "{}", "\ud800",
 )  # fmt: skip
 THINGS = (
     None, [], (), {}, set(), b"", b"abc", object(), len, int, range(3), Ellipsis, np.array(0.5), np.array([]),
