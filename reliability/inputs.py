@@ -85,7 +85,8 @@ def verdict(call: Callable[[], Any]) -> str:
     except TooLong:
         return f"wrong: more than {LIMIT:g} seconds"
     except TYPED as problem:
-        if deliberate(problem) and len(str(problem)) >= 15:
+        told = isinstance(problem, OSError) and problem.errno is not None and problem.filename is not None
+        if (deliberate(problem) and len(str(problem)) >= 15) or told:
             return "refused"
         return f"wrong: {_where(problem)}"
     except BaseException as problem:

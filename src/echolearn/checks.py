@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Integral
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,29 @@ def positive(name: str, value: Any) -> float:
     return float(value)
 
 
+def truth(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name}={value!r:.80}; expected True or False.")
+    return bool(value)
+
+
+def place(name: str, value: Any) -> Path:
+    if not isinstance(value, (str, PathLike)) or "\0" in str(value) or not str(value):
+        raise ValueError(f"{name}={value!r:.80}; expected the path of a file or folder.")
+    return Path(value)
+
+
+def floats(name: str, value: Any) -> Any:
+    """float32 or float64."""
+    try:
+        dtype = np.dtype(value)
+    except TypeError:
+        dtype = None
+    if value is None or dtype not in (np.float32, np.float64):
+        raise ValueError(f"{name}={value!r:.80}; expected 'float32' or 'float64'.")
+    return dtype
+
+
 def number(name: str, value: Any) -> float:
     if not is_number(value):
         raise ValueError(f"{name}={value!r:.80}; expected a number.")
@@ -29,8 +54,8 @@ def number(name: str, value: Any) -> float:
 
 
 def is_number(value: Any) -> bool:
-    """A finite one that float64 can hold."""
-    if not isinstance(value, Real) or isinstance(value, bool):
+    """A finite one that float64 can hold; other kinds (Fraction, Decimal) do not mix with arrays."""
+    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
         return False
     try:
         return math.isfinite(float(value))

@@ -99,7 +99,7 @@ def lyapunov(reservoir: Reservoir, X: ArrayLike, *, washout: int | None = None) 
     length at every step. The first `washout` steps (None: a fifth), in which v turns to the direction that grows
     most, do not count."""
     slopes = slope(reservoir.activation, _driven(reservoir, X).F)
-    washout = len(slopes) // 5 if washout is None else washout
+    washout = len(slopes) // 5 if washout is None else checks.whole("washout", washout, 0)
     if not 0 <= washout < len(slopes):
         raise ValueError(f"washout={washout} of {len(slopes)} steps leaves nothing; give a longer X.")
     a = reservoir.leak
@@ -174,8 +174,9 @@ def memory_capacity(
     Delay 0 counts here, since h_t has heard u_t. delays: 2 N unless given; steps: 4000, or 20 N if that is more.
     """
     N = reservoir.N
-    delays = 2 * N if delays is None else delays
-    steps = max(4000, 20 * N) if steps is None else steps
+    delays = 2 * N if delays is None else checks.whole("delays", delays, 0)
+    steps = max(4000, 20 * N) if steps is None else checks.whole("steps", steps, 4)
+    checks.positive("amplitude", amplitude)
     if steps < 4 * delays + 4:
         raise ValueError(f"steps={steps} is too short for delays={delays}; give at least {4 * delays + 4} steps.")
     u = checks.generator(random_state).uniform(-amplitude, amplitude, delays + steps)
@@ -229,7 +230,9 @@ def ranks(
 ) -> Ranks:
     """Kernel and generalisation rank (Legenstein and Maass, Neural Networks 20, 2007): of the last states of 2 N noise
     sequences, uniform in ±amplitude, and of as many whose last `common` steps are the same."""
-    if not 0 < common < steps:
+    checks.positive("amplitude", amplitude)
+    checks.positive("tolerance", tolerance)
+    if not checks.whole("common", common, 0) < checks.whole("steps", steps, 1) or common == 0:
         raise ValueError(f"common={common} of steps={steps}; expected fewer than all steps, and at least one.")
     rng = checks.generator(random_state)
     X = rng.uniform(-amplitude, amplitude, (2 * reservoir.N, steps, reservoir.n_in))

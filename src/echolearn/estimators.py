@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from echolearn import blocks, iterative, readout, softmax
+from echolearn import blocks, checks, iterative, readout, softmax
 from echolearn.checkpoints import Checkpoint
 from echolearn.door import flat
 from echolearn.network import Callback, EchoStateNetwork, store
@@ -21,7 +21,7 @@ from echolearn.online import LMS, RLS
 from echolearn.progress import say
 from echolearn.refining import Refiner, refine
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Data, Pooling
+from echolearn.sequences import Data, Pooling, scaling
 from echolearn.streams import ClassifierStream, EstimatorStream
 from echolearn.training import History
 
@@ -392,18 +392,12 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
     def _encode(self, entries: list[Any], fitting: bool) -> list[Any]:
         values = np.asarray(flat(entries, self.per_step_))
         if values.dtype.kind not in "fiub":
-            try:
-                values = values.astype(np.float64)
-            except (TypeError, ValueError):
-                raise ValueError(f"y holds {values.dtype} entries; expected numbers.") from None
+            values = checks.finite("y", values)
         if values.ndim > 2:
             raise ValueError(f"y has shape {values.shape}; expected a value or a row of values each.")
         if fitting:
             self._one_value = values.ndim == 1
-            table = values.reshape(len(values), -1).astype(np.float64)
-            self.target_mean_ = table.mean(axis=0)
-            scale = table.std(axis=0)
-            self.target_scale_ = np.where(scale > 1e-12 * np.abs(self.target_mean_), scale, 1.0)
+            self.target_mean_, self.target_scale_ = scaling(values.reshape(len(values), -1), "y")
         wide = values.size // len(values)
         if wide != len(self.target_mean_):
             raise ValueError(f"y has {wide} values each; expected {len(self.target_mean_)}, as when fitting.")

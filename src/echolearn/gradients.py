@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from echolearn import kernels, printed, readout, settings
-from echolearn.door import check_long_enough, open_sequences, open_values
+from echolearn import checks, kernels, printed, readout, settings
+from echolearn.door import check_finite, check_long_enough, open_sequences, open_values
 from echolearn.engine import one_blas_thread, total
 from echolearn.lanes import LANES
 from echolearn.reservoir import Reservoir
@@ -180,12 +180,14 @@ def loss_and_gradients(
     settings.check_each({"lookback": lookback, "targets": targets, "gradient": gradient, "washout": washout})
     if pooling is not None:
         settings.check_each({"pooling": pooling})
-    if not np.isfinite(ridge) or ridge < 0:
-        raise ValueError(f"ridge={ridge!r}; expected a number >= 0.")
+    if not checks.is_number(ridge) or ridge < 0:
+        raise ValueError(f"ridge={ridge!r:.80}; expected a number >= 0.")
+    checks.truth("direct", direct)
+    dtype = checks.floats("dtype", dtype)
     given = open_sequences(X, n_features=reservoir.n_in)
     check_long_enough(given, washout)
     values = open_values(T, given, per_step=pooling is None)
-    data = Data(given.X, values, None, pooling is None, np.dtype(dtype))
+    data = Data(given.X, values, None, pooling is None, dtype)
     parts = list(groups(data.lengths, FRAMES))
 
     def observed(which: Array) -> tuple[Batch, Selection, States, Array, Array]:
@@ -209,10 +211,14 @@ def loss_and_gradients(
         )
         return gradients
 
-    with one_blas_thread():
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         s = total(sums, parts)
+        check_finite(s.G, "sums of states and targets")
+        check_finite(s.Q, "sums of states and targets")
         U = readout.solve(s, ridge, intercept=False)
         g = total(slope, parts)
+    for sort in (g.W, g.W_rec):
+        check_finite(sort, "gradients")
     pattern = (g.W_rec, reservoir.W_rec.indices, reservoir.W_rec.indptr)
     return LossAndGradients(
         loss=readout.loss(s, U, ridge, intercept=False),

@@ -123,8 +123,8 @@ class Reservoir:
         rng = checks.generator(random_state)
         # One stream a purpose: asking for feedback or a leak does not change W or W_rec.
         rng_W, rng_rec, rng_bias, rng_leak, rng_fb = rng.spawn(5)
-        N = hidden_units
-        W_rec = topologies.recurrent(topology, rng_rec, N, connections, spectral_radius)
+        N = int(hidden_units)
+        W_rec = topologies.recurrent(topology, rng_rec, N, int(connections), spectral_radius)
         group = topologies.group_of_units(N) if topologies.has_groups(topology) else None
         a: Any = leak
         if isinstance(leak, tuple):

@@ -13,6 +13,7 @@ from echolearn.checks import is_number
 from echolearn.kernels import ACTIVATIONS
 from echolearn.topologies import TOPOLOGIES
 
+MOST = 2**31  # no count comes near it, and beyond it array indices overflow
 Rule = tuple[Callable[[Any], bool], str]
 
 
@@ -25,9 +26,13 @@ def _one_of(*words: Any) -> Rule:
 
 def _whole(least: int) -> Rule:
     def allowed(value: Any) -> bool:
-        return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+        return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) < MOST
 
     return allowed, f"a whole number >= {least}"
+
+
+def _seed(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
 
 
 def _or_none(rule: Rule, meaning: str) -> Rule:
@@ -121,7 +126,7 @@ RULES: dict[str, Rule] = {
     ),
     "dtype": _one_of("float32", "float64"),
     "random_state": (
-        lambda v: v is None or isinstance(v, np.random.Generator) or _whole(0)[0](v),
+        lambda v: v is None or isinstance(v, np.random.Generator) or _seed(v),
         "a whole number >= 0, a numpy.random.Generator, or None (another network every time)",
     ),
     "verbose": (
@@ -138,7 +143,7 @@ def check_each(settings: Mapping[str, Any]) -> None:
             allowed, words = RULES[name]
             if not allowed(value):
                 matrix = sparse.issparse(value) or (isinstance(value, np.ndarray) and value.ndim > 1)
-                shown = f"an array of shape {value.shape}" if matrix else repr(value)
+                shown = f"an array of shape {value.shape}" if matrix else f"{value!r:.80}"
                 raise ValueError(f"{name}={shown}; expected {words}.")
 
 

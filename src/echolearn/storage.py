@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from echolearn import checks
 from echolearn import settings as rules
 from echolearn.readout import Sums
 from echolearn.reservoir import Reservoir
@@ -74,6 +74,7 @@ FORECASTING = ("exogenous_mean", "exogenous_scale", "last_state", "last_value", 
 
 def save(estimator: Any, path: str | os.PathLike[str], *, sums: bool = False) -> None:
     """Write a fitted estimator to `path`, atomically; `sums`: with G and Q, to add sequences later."""
+    place = checks.place("path", path)
     tensors = {name: as_plain(name, value) for name, value in _tensors(estimator).items() if value is not None}
     facts = _facts(estimator, tensors)
     if sums:
@@ -88,7 +89,7 @@ def save(estimator: Any, path: str | os.PathLike[str], *, sums: bool = False) ->
             f"this network cannot be saved, for no file with it could be loaded: {problem}. If settings were changed "
             "since it was fitted, fit it again."
         ) from problem
-    write_tensors(Path(path), tensors, facts, FORMAT)
+    write_tensors(place, tensors, facts, FORMAT)
 
 
 def _tensors(estimator: Any) -> dict[str, Array | None]:
@@ -160,7 +161,7 @@ def _facts(estimator: Any, tensors: dict[str, Array]) -> dict[str, Any]:
 
 def load(path: str | os.PathLike[str]) -> Any:
     """A fitted estimator from a file that `save` wrote; anything else is refused with ModelFileError."""
-    path = Path(path)
+    path = checks.place("path", path)
     tensors, facts = read_tensors(path, FORMAT, check)
     try:
         return _rebuild(tensors, facts)

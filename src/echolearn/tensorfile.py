@@ -267,6 +267,8 @@ def _add_1(digest: Any, name: str, entry: Entry, value: Array) -> None:
 
 def to_json(value: Any) -> Any:
     """Plain values that JSON can tell: tuples and numbers that are not finite as objects of one name."""
+    if isinstance(value, np.floating):
+        value = float(value)
     if isinstance(value, (np.ndarray, np.generic)):
         return to_json(value.tolist())
     if isinstance(value, tuple):
