@@ -26,6 +26,11 @@ from reliability import odd
 
 Call = tuple[Callable[[], Any], Any]
 
+
+class Declined(Exception):
+    """The command line said no, in words, with exit code 2."""
+
+
 SMALL: dict[str, Any] = {"hidden_units": 4, "connections": 2, "epochs": 1}
 RNG = np.random.default_rng(0)
 X = [RNG.standard_normal((n, 2)) for n in (9, 12, 9, 10, 11, 9)]
@@ -69,7 +74,7 @@ def fit(data: Any, folder: Path, estimator: Any, kind: str) -> Call:
 def fit_settings(data: Any, folder: Path, estimator: Any, y: Any) -> Call:
     names = sorted(set(estimator().get_params()) - {"verbose"})
     chosen = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
-    changes = {name: data.draw(odd.values) for name in chosen}
+    changes = {name: data.draw(odd.setting(name)) for name in chosen}
     if isinstance(changes.get("refine_epochs"), int):
         changes["refine_epochs"] = min(changes["refine_epochs"], 3)  # as many as asked for, however many
     if isinstance(changes.get("hidden_units"), int) and 4 < changes["hidden_units"] < 10**6:
@@ -95,7 +100,10 @@ def predict(data: Any, folder: Path) -> Call:
 
 
 def validation(data: Any, folder: Path) -> Call:
-    held = data.draw(st.one_of(odd.values, st.tuples(odd.sequences(), odd.targets(X, "labels"))))
+    given = data.draw(odd.sequences())
+    held = data.draw(
+        st.one_of(st.tuples(st.just(given), odd.targets(given, "labels")), st.just((X, LABELS)), odd.values)
+    )
     place = data.draw(st.sampled_from([None, folder / "kept", folder / "none" / "there", "\0", 3]))
     return lambda: ESNClassifier(**SMALL).fit(X, LABELS, validation=held, checkpoint=place)._U, (held, place)
 
@@ -120,9 +128,11 @@ def partial_fit(data: Any, folder: Path) -> Call:
 def streams(data: Any, folder: Path) -> Call:
     esn = fitted(data.draw(st.sampled_from(["labels", "values"])))
     online = data.draw(st.sampled_from([None, "LMS", "RLS"]))
-    number = data.draw(st.sampled_from([0.5, *odd.NUMBERS, None, "a"]))
-    given = data.draw(st.one_of(odd.values, odd.matrices((2,)), odd.matrices((3, 2)), odd.sequences()))
-    y = data.draw(st.one_of(odd.values, st.sampled_from(["a", ["a", "b", "a"], X[0][:3], X[0][0]])))
+    number = data.draw(st.one_of(st.just(0.5), st.sampled_from([*odd.NUMBERS, None, "a"])))
+    frames = st.one_of(odd.matrices((2,)), odd.matrices((3, 2)))
+    given = data.draw(st.one_of(frames, frames, odd.values, odd.sequences()))
+    right = st.sampled_from(["a", ["a", "b", "a"], X[0][:3], X[0][0]])
+    y = data.draw(st.one_of(right, right, odd.values))
     state = data.draw(st.one_of(st.none(), odd.values, odd.matrices((4,))))
     way = data.draw(st.sampled_from(["predict", "predict_proba", "learn", "reset"]))
 
@@ -141,7 +151,7 @@ def streams(data: Any, folder: Path) -> Call:
 
 def bare_stream(data: Any, folder: Path) -> Call:
     r = Reservoir.random(2, 4, connections=2, random_state=0)
-    U = data.draw(st.one_of(odd.values, odd.matrices((7, 1)), odd.matrices((5, 2))))
+    U = data.draw(st.one_of(odd.matrices((7, 1)), odd.matrices((7, 2)), odd.matrices((5, 2)), odd.values))
     how = {
         name: data.draw(odd.values)
         for name in data.draw(
@@ -152,7 +162,7 @@ def bare_stream(data: Any, folder: Path) -> Call:
 
 
 def forecaster_fit(data: Any, folder: Path) -> Call:
-    series = data.draw(st.one_of(odd.values, odd.matrices((60,)), odd.matrices((60, 2)), odd.sequences()))
+    series = data.draw(st.one_of(odd.matrices((60,)), odd.matrices((60, 2)), odd.sequences(), odd.values))
     outside = data.draw(st.one_of(st.none(), st.none(), odd.values, odd.matrices((60, 1))))
 
     def call() -> Any:
@@ -164,9 +174,10 @@ def forecaster_fit(data: Any, folder: Path) -> Call:
 
 def forecaster_use(data: Any, folder: Path) -> Call:
     esn = fitted(data.draw(st.sampled_from(["exogenous", "plain"])))
-    steps = data.draw(st.sampled_from([1, 3, 3, 0, -1, 2.5, None, "3", True, np.int64(2)]))
-    warm = data.draw(st.one_of(st.none(), odd.values, odd.matrices((9,)), odd.matrices((9, 1))))
-    outside = data.draw(st.one_of(st.none(), odd.values, odd.matrices((3, 1)), odd.matrices((12, 1))))
+    steps = data.draw(st.sampled_from([1, 3, 3, 3, 3, 3, 0, -1, 2.5, None, "3", True, np.int64(2)]))
+    warm = data.draw(st.one_of(st.none(), st.none(), odd.matrices((9,)), odd.matrices((9, 1)), odd.values))
+    fitting = odd.matrices((3 if warm is None else 12, 1))
+    outside = data.draw(st.one_of(st.none(), fitting, fitting, odd.values))
     way = data.draw(st.sampled_from(["predict", "forecast_interval", "score"]))
     more = (
         {"coverage": data.draw(st.sampled_from([0.9, *odd.NUMBERS, "a", None]))} if way == "forecast_interval" else {}
@@ -204,9 +215,9 @@ def topologies(data: Any, folder: Path) -> Call:
     from echolearn.topologies import TOPOLOGIES
 
     how = {
-        "topology": data.draw(st.one_of(st.sampled_from(TOPOLOGIES), odd.values, odd.matrices((4, 4)))),
-        "spectral_radius": data.draw(st.sampled_from([0.9, 0.9, None, *odd.NUMBERS])),
-        "connections": data.draw(st.sampled_from([1, 2, 4, *odd.NUMBERS])),
+        "topology": data.draw(st.one_of(st.sampled_from(TOPOLOGIES), odd.matrices((4, 4)), odd.setting("topology"))),
+        "spectral_radius": data.draw(st.one_of(st.just(0.9), odd.setting("spectral_radius"))),
+        "connections": data.draw(st.one_of(st.just(2), odd.setting("connections"))),
     }
     N = data.draw(st.sampled_from([1, 2, 3, 4, 4, 9]))
     return lambda: Reservoir.random(1, N, **how, random_state=0).W_rec.data, (N, how)
@@ -215,9 +226,12 @@ def topologies(data: Any, folder: Path) -> Call:
 def gradients(data: Any, folder: Path) -> Call:
     r = Reservoir.random(2, 4, connections=2, random_state=0)
     given = data.draw(odd.sequences())
-    T = data.draw(st.one_of(odd.targets(given, "values"), odd.values))
+    T = data.draw(odd.targets(given, "values"))
     names = ["ridge", "lookback", "targets", "gradient", "direct", "washout"]
-    how = {name: data.draw(odd.values) for name in data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))}
+    how = {
+        name: data.draw(odd.setting(name))
+        for name in data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
+    }
 
     def call() -> Any:
         found = loss_and_gradients(r, given, T, **{"ridge": 1.0, **how})
@@ -298,6 +312,8 @@ def tuning(data: Any, folder: Path) -> Call:
         how[name] = data.draw(odd.values)
         if isinstance(how[name], (int, np.integer)) and how[name] > 3 and name == "trials":
             how[name] = 2  # as many as asked for
+        if name == "scoring" and callable(how[name]):
+            how[name] = None  # its errors are its own
     if how.get("storage") is not None and isinstance(how["storage"], str):
         how["storage"] = str(folder / how["storage"].replace("/", "_")[:50])
     given, y, esn = how.pop("X", X), how.pop("y", LABELS), how.pop("estimator", ESNClassifier(**SMALL, learn="none"))
@@ -487,8 +503,8 @@ def command(data: Any, folder: Path) -> Call:
         done = CliRunner().invoke(main, [a.encode("utf-8", "replace").decode() for a in arguments])
         if done.exit_code not in (0, 2):
             raise done.exception if done.exception is not None else RuntimeError(done.output)
-        if done.exit_code == 2 and len(done.output) < 15:
-            raise RuntimeError(f"exit code 2 without words: {done.output!r}")
+        if done.exit_code == 2:
+            raise Declined(done.output) if len(done.output) > 15 else RuntimeError("exit code 2 without words")
 
     return call, arguments
 

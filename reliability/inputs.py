@@ -82,6 +82,8 @@ def verdict(call: Callable[[], Any]) -> str:
             if raw
             else "answered"
         )
+    except entries.Declined:
+        return "refused"
     except TooLong:
         return f"wrong: more than {LIMIT:g} seconds"
     except TYPED as problem:

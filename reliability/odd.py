@@ -78,20 +78,39 @@ def spoil(x: Any, how: str) -> Any:
 
 @st.composite
 def matrices(draw: Any, shape: tuple[int, ...]) -> Any:
-    """Mostly what is wanted, with odd dtypes, layouts and numbers."""
+    """What is wanted, half of the time; else with an odd dtype, layout, or numbers."""
+    return draw(_made(shape, *draw(_ways)))
+
+
+_ways = st.one_of(
+    st.just(("f8", "none", "C")),
+    st.tuples(st.sampled_from(DTYPES), st.sampled_from(SPOILS), st.sampled_from(LAYOUTS)),
+)
+
+
+@st.composite
+def _made(draw: Any, shape: tuple[int, ...], dtype: str, spoiled: str, layout: str) -> Any:
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    dtype = draw(st.sampled_from(DTYPES))
     raw = rng.standard_normal(shape) * 2
     with np.errstate(all="ignore"):
-        x = raw.astype("i8").astype(dtype) if dtype[-1] in "OUD]" else raw.astype(dtype)
-    return laid_out(spoil(x, draw(st.sampled_from(SPOILS))), draw(st.sampled_from(LAYOUTS)))
+        x = raw.astype("i8").astype(dtype) if dtype[-1] in "OU5D]" else raw.astype(dtype)
+    return laid_out(spoil(x, spoiled), layout)
+
+
+@st.composite
+def plain_sequences(draw: Any, features: int = 2) -> Any:
+    """Nothing odd, so that other arguments are looked at."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    return [rng.standard_normal((n, features)) for n in draw(st.lists(st.integers(4, 12), min_size=2, max_size=6))]
 
 
 @st.composite
 def sequences(draw: Any, features: int = 2) -> Any:
-    """A list of sequences, one, a 3-D array, or nothing of the kind."""
-    wide = draw(st.sampled_from([features] * 8 + [0, 1, features + 1]))
-    way = draw(st.integers(0, 9))
+    """A list of sequences, one, a 3-D array, or nothing of the kind; half of the time nothing is odd."""
+    if draw(st.booleans()):
+        return draw(plain_sequences(features))
+    wide = draw(st.sampled_from([features] * 15 + [0, 1, features + 1]))
+    way = draw(st.integers(0, 12))
     if way == 9:
         return draw(values)
     if way == 8:
@@ -100,10 +119,14 @@ def sequences(draw: Any, features: int = 2) -> Any:
         return draw(matrices((draw(st.integers(0, 5)), draw(st.integers(0, 9)), wide)))
     if way == 6:
         return draw(matrices((draw(st.integers(0, 60)), wide)))
-    count = draw(st.integers(0, 7))
-    listed = [draw(matrices((draw(st.sampled_from([0, 1, 2, 9, 9, 12, 20])), wide))) for _ in range(count)]
+    lengths = draw(st.lists(st.sampled_from([9, 9, 12, 20, 2, 1] + [0] * (way == 0)), min_size=way > 0, max_size=7))
+    dtype, spoiled, layout = draw(_ways)
+    # one of them is spoiled, all are of one dtype and layout
+    which = draw(st.integers(0, max(0, len(lengths) - 1)))
+    hows = [(dtype, spoiled if i == which else "none", layout) for i in range(len(lengths))]
+    listed = [draw(_made((n, wide), *how)) for n, how in zip(lengths, hows, strict=True)]
     if way == 5 and listed:
-        listed[draw(st.integers(0, count - 1))] = draw(values)
+        listed[which] = draw(values)
     return tuple(listed) if way == 4 else listed
 
 
@@ -114,38 +137,55 @@ def _length(x: Any) -> int:
         return 0
 
 
+LABELS = (["a", "b"], [0, 1], [True, False], [-3, 7, 2], ["x"], [0.0, 1.5], ["a", 1])
+
+
 @st.composite
 def targets(draw: Any, X: Any, kind: str) -> Any:
     """A target a step, one a sequence, or nothing of the kind; kind: "labels" or "values"."""
-    if draw(st.integers(0, 9)) == 9:
+    if draw(st.integers(0, 14)) == 0:
         return draw(st.one_of(values, sequences()))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    names = draw(st.sampled_from([*LABELS[:4] * 3, *LABELS]))
+    wide = draw(st.sampled_from([(), (1,), (2,)]))
+    spoiled, layout = draw(_ways)[1:]
+    off = draw(st.sampled_from([0] * 12 + [-1, 1]))
 
     def some(n: int) -> Any:
-        n = max(0, n + draw(st.sampled_from([0] * 12 + [-1, 1])))
+        n = max(0, n + off)
         if kind == "labels":
-            names = draw(st.sampled_from([["a", "b"], [0, 1], [True, False], [-3, 7, 2], ["x"], [0.0, 1.5], ["a", 1]]))
-            return np.array(names, dtype=object if {type(v) for v in names} == {str, int} else None)[
-                rng.integers(len(names), size=n)
-            ]
-        shape: Any = draw(st.sampled_from([n, (n, 1), (n, 2)]))
-        return laid_out(
-            spoil(rng.standard_normal(shape), draw(st.sampled_from(SPOILS))), draw(st.sampled_from(LAYOUTS))
-        )
+            mixed = len({type(v) for v in names}) > 1
+            return np.array(names, dtype=object if mixed else None)[rng.integers(len(names), size=n)]
+        return laid_out(spoil(rng.standard_normal((n, *wide)), spoiled), layout)
 
     many = isinstance(X, (list, tuple)) or getattr(X, "ndim", 0) == 3
     if not many or draw(st.integers(0, 3)) == 0:
         return some(_length(X))
-    drawn = some(0) if kind == "values" else None
-    del drawn
     return [some(_length(x)) for x in X]
 
 
-@st.composite
-def plain_sequences(draw: Any, features: int = 2) -> Any:
-    """Nothing odd: what a fit takes, so that other arguments are looked at."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    return [rng.standard_normal((n, features)) for n in draw(st.lists(st.integers(4, 12), min_size=2, max_size=6))]
+PLAUSIBLE = {
+    "hidden_units": [1, 2, 5, np.int64(3)], "blocks": [None, 1, 2, 9], "spectral_radius": [0.1, 1.0, 3.0, 100.0],
+    "connections": [1, 4, 50],
+    "topology": ["random", "ring", "delay_line", "small_world", "orthogonal", "groups", "deep"],
+    "input_scaling": [1e-6, 1.0, 1e6, [0.5, 0.0], np.array([1.0, 2.0])], "bias_scaling": [0.0, 1.0, 100.0],
+    "feedback": [True, False], "feedback_scaling": [0.1, 10.0], "activation": ["tanh", "sigmoid", "relu", "identity"],
+    "leak": [1.0, 0.01, (0.1, 0.1), (0.01, 1.0)], "learn_leak": [True, False], "plasticity": [None, 0.1, 0.5],
+    "initial_state": [None, np.zeros(4), [0.1] * 4], "washout": [0, 1, 8, 9], "direct": [True, False],
+    "pooling": ["mean", "last", 1, 3], "ridge": ["auto", 0, 1e-300, 1.0, 1e300, [0.1, 1.0]],
+    "readout": ["ridge", "softmax"], "learn": ["none", "input", "both"], "lookback": [None, 1, 3, 100],
+    "targets": ["all", "last"], "gradient": ["exact", "printed"], "case": [1, 2], "optimizer": ["adam", "fista"],
+    "momentum": ["fista", "printed"], "step_size": [None, 1e-9, 1.0, 1e9], "epochs": [None, 0, 1, 3],
+    "refine_epochs": [0, 1, 3], "batch_size": [None, 1, 100], "clip": [None, 1e-9, 1.0], "renormalize": [True, False],
+    "validation_fraction": [0, 0.01, 0.5, 0.99], "patience": [None, "auto", 1], "dtype": ["float32", "float64"],
+    "random_state": [0, None, 2**70, np.random.default_rng(1)], "noise": [0.0, 1e-3, 10.0],
+}  # fmt: skip
+
+
+def setting(name: str) -> Any:
+    """A plausible value, or any."""
+    likely = st.sampled_from(PLAUSIBLE[name]) if name in PLAUSIBLE else values
+    return st.one_of(likely, likely, values)
 
 
 @st.composite

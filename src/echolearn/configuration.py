@@ -18,10 +18,10 @@ def read(path: Path) -> dict[str, Any]:
 
 def check_name(name: str, known: Iterable[str], where: str) -> None:
     known = sorted(known)
-    if name not in known:
-        near = difflib.get_close_matches(name, known, 1, cutoff=0.4)
+    if not isinstance(name, str) or name not in known:
+        near = difflib.get_close_matches(str(name)[:100], known, 1, cutoff=0.4)
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
-        raise ValueError(f"{where}: there is no setting {name!r}; {hint}")
+        raise ValueError(f"{where}: there is no setting {name!r:.80}; {hint}")
 
 
 def divided(

@@ -161,7 +161,7 @@ def check_long_enough(given: Given, washout: int) -> None:
 
 def open_values(T: Any, given: Given, per_step: bool) -> list[Array]:
     """Target values as (steps, n_out), or (n_out,) where there is one row a sequence."""
-    if not hasattr(T, "__len__") or np.ndim(T) == 0:
+    if not isinstance(T, (list, tuple)) and np.ndim(T) == 0:
         raise ValueError(f"T is {T!r:.80}; expected targets in the form of X.")
     entries = [_numbers(t) for t in ([T] if given.kind == "one" and per_step else T)]
     if len(entries) != len(given.X):

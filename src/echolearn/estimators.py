@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from echolearn import blocks, checks, iterative, readout, softmax
+from echolearn import blocks, iterative, readout, softmax
 from echolearn.checkpoints import Checkpoint
 from echolearn.door import flat
 from echolearn.network import Callback, EchoStateNetwork, store
@@ -392,7 +392,10 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
     def _encode(self, entries: list[Any], fitting: bool) -> list[Any]:
         values = np.asarray(flat(entries, self.per_step_))
         if values.dtype.kind not in "fiub":
-            values = checks.finite("y", values)
+            try:
+                values = values.astype(np.float64)
+            except (TypeError, ValueError, OverflowError):
+                raise ValueError(f"y holds {values.dtype} entries; expected numbers.") from None
         if values.ndim > 2:
             raise ValueError(f"y has shape {values.shape}; expected a value or a row of values each.")
         if fitting:
@@ -424,7 +427,10 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         """R² over all steps (or sequences), averaged over outputs."""
         from sklearn.metrics import r2_score
 
-        return float(r2_score(*self._compared(X, y, lengths)))
+        true, predicted = self._compared(X, y, lengths)
+        if true.dtype.kind not in "fiub" or true.size != predicted.size:
+            raise ValueError(f"y holds {true.dtype} of shape {true.shape}; expected numbers, {predicted.shape}.")
+        return float(r2_score(true.reshape(predicted.shape), predicted))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")  # NaN in, NaN out
