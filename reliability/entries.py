@@ -174,9 +174,9 @@ def forecaster_fit(data: Any, folder: Path) -> Call:
 
 def forecaster_use(data: Any, folder: Path) -> Call:
     esn = fitted(data.draw(st.sampled_from(["exogenous", "plain"])))
-    steps = data.draw(st.sampled_from([1, 3, 3, 3, 3, 3, 0, -1, 2.5, None, "3", True, np.int64(2)]))
+    steps = data.draw(st.one_of(st.integers(1, 4), st.integers(1, 4), st.sampled_from([0, -1, 2.5, None, "3", True])))
     warm = data.draw(st.one_of(st.none(), st.none(), odd.matrices((9,)), odd.matrices((9, 1)), odd.values))
-    fitting = odd.matrices((3 if warm is None else 12, 1))
+    fitting = odd.matrices(((steps if type(steps) is int and steps > 0 else 3) + (0 if warm is None else 9), 1))
     outside = data.draw(st.one_of(st.none(), fitting, fitting, odd.values))
     way = data.draw(st.sampled_from(["predict", "forecast_interval", "score"]))
     more = (
@@ -216,8 +216,10 @@ def topologies(data: Any, folder: Path) -> Call:
 
     how = {
         "topology": data.draw(st.one_of(st.sampled_from(TOPOLOGIES), odd.matrices((4, 4)), odd.setting("topology"))),
-        "spectral_radius": data.draw(st.one_of(st.just(0.9), odd.setting("spectral_radius"))),
-        "connections": data.draw(st.one_of(st.just(2), odd.setting("connections"))),
+        "spectral_radius": data.draw(
+            st.one_of(st.floats(0.01, 10), st.floats(0.01, 10), odd.setting("spectral_radius"))
+        ),
+        "connections": data.draw(st.one_of(st.integers(1, 9), st.integers(1, 9), odd.setting("connections"))),
     }
     N = data.draw(st.sampled_from([1, 2, 3, 4, 4, 9]))
     return lambda: Reservoir.random(1, N, **how, random_state=0).W_rec.data, (N, how)

@@ -194,7 +194,12 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                 raise ValueError(
                     f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
                 )
-        unknown = np.setdiff1d(labels, self.classes_)
+        try:
+            unknown = np.setdiff1d(labels, self.classes_)
+        except TypeError:  # labels of another type than the classes, which cannot be ordered among them
+            unknown = np.array(
+                [e for e in labels.tolist() if e not in self.classes_.tolist()] or labels.tolist(), object
+            )
         if len(unknown):
             raise ValueError(f"y holds labels that were not there when fitting: {unknown[:5].tolist()}.")
         numbers = [np.searchsorted(self.classes_, e) for e in entries]
