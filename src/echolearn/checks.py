@@ -49,7 +49,7 @@ def floats(name: str, value: Any) -> Any:
 
 def number(name: str, value: Any) -> float:
     if not is_number(value):
-        raise ValueError(f"{name}={value!r:.80}; expected a number.")
+        raise ValueError(f"{name}={value!r:.80}; expected a finite number.")
     return float(value)
 
 
@@ -84,13 +84,11 @@ def finite(name: str, value: Any) -> NDArray[np.float64]:
         x = np.array(given, dtype=np.float64) if given.dtype.kind in "fiubO" else None
     except (TypeError, ValueError, OverflowError):
         x = None
-    if x is None or not np.isfinite(x).all():
-        raise ValueError(f"{name} is {_shown(value)}; expected finite numbers.")
+    if x is None:
+        raise ValueError(f"{name} is {value!r:.80}; expected finite numbers.")
+    if not np.isfinite(x).all():
+        raise ValueError(f"{name} has shape {x.shape} and holds NaN or infinity; give finite numbers.")
     return x
-
-
-def _shown(value: Any) -> str:
-    return f"an array of shape {value.shape}, {value.dtype}" if isinstance(value, np.ndarray) else f"{value!r:.80}"
 
 
 def bounded(series: NDArray[np.float64], name: str) -> NDArray[np.float64]:
