@@ -38,13 +38,10 @@ def place(name: str, value: Any) -> Path:
 
 def floats(name: str, value: Any) -> Any:
     """float32 or float64."""
-    try:
-        dtype = np.dtype(value)
-    except TypeError:
-        dtype = None
-    if value is None or dtype not in (np.float32, np.float64):
+    told = value if isinstance(value, (str, np.dtype)) else getattr(value, "__name__", "")
+    if str(told) not in ("float32", "float64"):
         raise ValueError(f"{name}={value!r:.80}; expected 'float32' or 'float64'.")
-    return dtype
+    return np.dtype(value)
 
 
 def number(name: str, value: Any) -> float:
@@ -85,7 +82,8 @@ def finite(name: str, value: Any) -> NDArray[np.float64]:
     except (TypeError, ValueError, OverflowError):
         x = None
     if x is None:
-        raise ValueError(f"{name} is {value!r:.80}; expected finite numbers.")
+        what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"{value!r:.80}"
+        raise ValueError(f"{name} is {what}; expected finite numbers.")
     if not np.isfinite(x).all():
         raise ValueError(f"{name} has shape {x.shape} and holds NaN or infinity; give finite numbers.")
     return x
