@@ -29,6 +29,7 @@ Facts = dict[str, Any]
 FORMAT_VERSION = 2  # what is written; 1 is still read
 HEADER_LIMIT = 4 * 2**20  # bytes
 VALUES_LIMIT = 250_000  # in a header's JSON: small ones cost Python thirty times their bytes
+LEVELS = 20  # of values inside values among the facts
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
@@ -133,16 +134,18 @@ def read_tensors(path: Path, kind: str, check: Check | None = None) -> tuple[dic
             facts = _facts(parsed(metadata[kind], strict=not first), path, kind, 1 if first else FORMAT_VERSION)
             if check is not None:
                 check(entries, facts)
-            tensors, digests = _read(file, entries, begin, facts if first else metadata[kind])
+            tensors, found = _read(file, entries, begin, facts if first else metadata[kind])
+            told = facts.pop("sha256", None) if first else metadata["sha256"]
+            facts = from_json(facts)
     except (ModelFileError, OSError):
         raise
-    except (ValueError, TypeError, KeyError, RecursionError) as problem:  # the check's, JSON's, and damaged UTF-8
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as problem:  # of JSON, UTF-8, the check
         raise ModelFileError(f"{path} is damaged, cut short, or not an {kind} file: {problem}") from problem
-    if digests != (facts.pop("sha256", None) if first else metadata["sha256"]):
+    if found != told:
         raise ModelFileError(
             f"{path} is damaged: its checksum does not match. Take it from a backup, or save it again."
         )
-    return tensors, from_json(facts)
+    return tensors, facts
 
 
 def _facts(facts: Any, path: Path, kind: str, version: int) -> Facts:
@@ -282,17 +285,19 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def from_json(value: Any) -> Any:
+def from_json(value: Any, levels: int = LEVELS) -> Any:
     """What `to_json` was given (arrays as lists)."""
+    if levels == 0:
+        raise ValueError(f"values nested deeper than {LEVELS} levels")
     if isinstance(value, list):
-        return [from_json(v) for v in value]
+        return [from_json(v, levels - 1) for v in value]
     if not isinstance(value, dict):
         return value
     if set(value) == {"tuple"} and isinstance(value["tuple"], list):
-        return tuple(from_json(v) for v in value["tuple"])
+        return tuple(from_json(v, levels - 1) for v in value["tuple"])
     if set(value) == {"float"} and value["float"] in ("nan", "inf", "-inf"):
         return float(value["float"])
-    return {name: from_json(v) for name, v in value.items()}
+    return {name: from_json(v, levels - 1) for name, v in value.items()}
 
 
 def table(rows: Sequence[Mapping[str, float]]) -> tuple[dict[str, Array], list[str]]:
@@ -309,6 +314,9 @@ def table(rows: Sequence[Mapping[str, float]]) -> tuple[dict[str, Array], list[s
 
 def rows_of(tensors: Mapping[str, Array], columns: Sequence[str]) -> list[dict[str, float]]:
     """What `table` was given."""
+    for name, column in zip(columns, tensors["history"].T, strict=True):
+        if name in WHOLE and not (np.abs(column) < 2**53).all():
+            raise ValueError(f"{name} does not count")
     return [
         {name: int(v) if name in WHOLE else v for name, v, given in zip(columns, row, there, strict=True) if given}
         for row, there in zip(tensors["history"].tolist(), tensors["history.there"].tolist(), strict=True)
