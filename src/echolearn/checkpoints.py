@@ -50,7 +50,7 @@ class Checkpoint:
             with self.understood():
                 self._compare(facts["about"], path)
                 state = facts["state"]
-                if "history_columns" in facts:
+                if facts["format_version"] > 1:  # version 1 kept it in the state
                     state["history"] = rows_of(tensors, facts["history_columns"])
                 tensors = {n: v for n, v in tensors.items() if n not in ("history", "history.there")}
                 odd = [name for name, value in tensors.items() if allowed.get(name) != value.shape]
