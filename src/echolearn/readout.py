@@ -17,6 +17,7 @@ from echolearn.engine import each
 Array = NDArray[Any]
 
 TILE = 1280  # columns of H_c that one task multiplies with as many others
+DROWNED = 3e-6  # of G's mean diagonal: a larger mu hides the rounding errors of float32 products
 WIDE = 2048  # columns from which all cores work on one G, rather than each on one of its own
 
 
@@ -115,7 +116,13 @@ def mirror(G: Array) -> None:
 
 def product_precision(s: Sums, mu: float, dtype: Any) -> Any:
     """The states' own precision where mu drowns its rounding errors (relative 1e-7), float64 otherwise."""
-    return dtype if mu > 3e-6 * float(np.trace(s.G)) / len(s.G) else np.float64
+    return dtype if mu > DROWNED * float(np.trace(s.G)) / len(s.G) else np.float64
+
+
+def sample_precision(H_c: Array, n: int, mu: float) -> Any:
+    """`product_precision` from some of the frames: n of them all in all, at most."""
+    mean_square = float(np.vdot(H_c, H_c)) / H_c.size
+    return H_c.dtype if mu > DROWNED * n * mean_square else np.float64
 
 
 def residual(Y: Array, T: Array) -> Array:

@@ -210,6 +210,14 @@ def one_hot(labels: Array, classes: int, dtype: Any) -> Array:
     return out
 
 
+def as_classes(values: list[Array]) -> list[Any]:
+    """Target rows to class numbers where each row is a single 1 (products with those are sums), else as they are."""
+    for rows in values:
+        if np.count_nonzero(rows) != rows[..., 0].size or not (rows.max(axis=-1) == 1).all():
+            return values
+    return [rows.argmax(axis=-1) for rows in values]
+
+
 def shuffled(lengths: Array, size: int, rng: np.random.Generator) -> list[Array]:
     """Mini-batches of `size` sequences of similar length, who is with whom and in which order by chance.
 
