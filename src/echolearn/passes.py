@@ -71,6 +71,27 @@ def stretches(reservoir: Reservoir, task: Task, lengths: Array) -> list[slice]:
     return [slice(start, start + frames) for start in range(0, lengths[0], frames)]
 
 
+def streamed(reservoir: Reservoir, task: Task, batch: Batch) -> Iterator[tuple[Array, Array, Array]]:
+    """H, X and T at the frames that carry targets, a stretch of time after another: of a large network's states
+    there are never more than `at_once`. All together where frames ask for others, or outputs are fed back."""
+    if task.pooling is not None or task.targets == "last" or reservoir.W_fb is not None:
+        H, select = run(reservoir, batch, keep_F=False).H, task.select(batch)
+        assert batch.T is not None
+        yield select.take(H), select.take(batch.X), batch.T if task.pooling else select.take(batch.T)
+        return
+    steps = max(1, at_once(reservoir.N) // len(batch.lengths))
+    begins = [0] * (task.washout > 0) + list(range(task.washout, len(batch.active), steps))
+    h0 = None
+    for begin, end in zip(begins, [*begins[1:], len(batch.active)], strict=True):
+        part = batch.stretch(begin, end)
+        H = run(reservoir, part, h0, keep_F=False).H
+        if begin >= task.washout:
+            assert part.T is not None
+            yield H, part.X, part.T
+        if end < len(batch.active):
+            h0 = H[part.offsets[-1] :][: batch.active[end]].copy()
+
+
 def _seen(reservoir: Reservoir, data: Data, task: Task, which: Array) -> Iterator[tuple[Array, Array]]:
     """H_c and T of a group of sequences, stretch by stretch."""
     h0 = None
