@@ -103,13 +103,18 @@ def _seen(reservoir: Reservoir, data: Data, task: Task, which: Array) -> Iterato
         h0 = H[-1:].copy()  # a view would keep all of H
 
 
-def collect(reservoir: Reservoir, data: Data, task: Task) -> Sums:
-    """G and Q over all the data, one pass, one batch of states at a time."""
+def collect(reservoir: Reservoir, data: Data, task: Task, mu: float = 0.0) -> Sums:
+    """G and Q over all the data, one pass, one batch of states at a time. mu: the ridge, where it is known: a large one
+    allows for products in the states' own precision."""
     M = parts_of(task.pooling) * (reservoir.N + task.direct * reservoir.n_in) + 1
     lengths, frames = data.lengths, at_once(reservoir.N)
+    n = int(lengths.sum())
 
     def part(which: Array) -> Sums:
-        parts = (readout.sums(H_c, T, data.n_out) for H_c, T in _seen(reservoir, data, task, which))
+        parts = (
+            readout.sums(H_c, T, data.n_out, readout.sample_precision(H_c, n, mu))
+            for H_c, T in _seen(reservoir, data, task, which)
+        )
         s = next(parts)
         for more in parts:
             s += more
@@ -123,9 +128,9 @@ def collect(reservoir: Reservoir, data: Data, task: Task) -> Sums:
     long = sum(len(stretches(reservoir, task, lengths[[i]])) > 1 for i in order)
     for i in order[:long]:
         for H_c, T in _seen(reservoir, data, task, np.array([i])):
-            readout.add(result, H_c, T)
+            readout.add(result, H_c, T, readout.sample_precision(H_c, n, mu))
     for H_c, T in each(lambda which: next(_seen(reservoir, data, task, which)), groups(lengths, frames, order[long:])):
-        readout.add(result, H_c, T)
+        readout.add(result, H_c, T, readout.sample_precision(H_c, n, mu))
     readout.mirror(result.G)
     return result
 
