@@ -30,7 +30,7 @@ from echolearn.states import closed_loop, harvest
 UNITS, WASHOUT, EPOCHS = 100, 100, 200
 GRID = [
     {"spectral_radius": radius, "leak": leak, "input_scaling": scaling}
-    for radius, leak, scaling in itertools.product((0.7, 0.9, 1.1), (0.3, 1.0), (0.1, 0.3, 1.0))
+    for radius, leak, scaling in itertools.product((0.7, 0.9, 1.1), (0.3, 1.0), (0.1, 0.2, 0.4, 1.0))
 ]
 RIDGES = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 TUNING_SEEDS = range(100, 106)
