@@ -64,7 +64,13 @@ def error_wrt_states(R: Array, U_h: Array) -> Array:
 def through_time(
     reservoir: Reservoir, batch: Batch, states: States, dE_dH: Array, *, lookback: int | None, washout: int
 ) -> Gradients:
-    """The exact gradient for a given dE/dH (K, N), which is overwritten."""
+    """The exact gradient for a given dE/dH (K, N), which is overwritten.
+
+    Units that run backward do so in a time of their own, from which a look-back cuts its blocks: the first m steps from
+    the end of a sequence, and so on.
+    """
+    if states.directions:
+        return _both_ways(reservoir, states, dE_dH, lookback=lookback, washout=washout)
     dtype = batch.X.dtype
     cut = block_starts(len(batch.active), washout, lookback)
     Z = np.ascontiguousarray(dE_dH, dtype=dtype)
@@ -88,6 +94,28 @@ def through_time(
         bias=None if reservoir.bias is None else Z.sum(axis=0, dtype=np.float64),
         leak=dE_da,
     )
+
+
+def _both_ways(reservoir: Reservoir, states: States, dE_dH: Array, *, lookback: int | None, washout: int) -> Gradients:
+    """`through_time` of each direction on its own, put together."""
+    counts = np.diff(reservoir.W_rec.indptr)
+    N = reservoir.N
+    out = Gradients(
+        W=np.empty_like(reservoir.W),
+        W_rec=np.empty_like(reservoir.W_rec.data),
+        W_fb=None,
+        bias=None if reservoir.bias is None else np.empty(N),
+        leak=np.empty(N),
+    )
+    for d in states.directions:
+        before = washout if d.turn is None else 0
+        g = through_time(d.reservoir, d.batch, d.states, d.own(dE_dH), lookback=lookback, washout=before)
+        out.W[:, d.units] = g.W
+        out.W_rec[np.repeat(d.units, counts)] = g.W_rec
+        for mine, its in ((out.bias, g.bias), (out.leak, g.leak)):
+            if mine is not None:
+                mine[d.units] = its
+    return out
 
 
 def _backward_many(reservoir: Reservoir, dtype: Any) -> Any:
@@ -193,7 +221,8 @@ def loss_and_gradients(
         assert batch.T is not None
         select = Selection(batch, washout=washout, targets=targets, lookback=lookback, pooling=pooling)
         states = run(reservoir, batch)
-        H_c = readout.stack(select.take(states.H), select.take(batch.X), direct=direct, intercept=False)
+        H = select.take(states.H, reservoir.backward)
+        H_c = readout.stack(H, select.take(batch.X), direct=direct, intercept=False)
         return batch, select, states, H_c, select.take(batch.T) if pooling is None else batch.T
 
     def sums(which: Array) -> readout.Sums:
@@ -203,7 +232,8 @@ def loss_and_gradients(
     def slope(which: Array) -> Gradients:
         batch, select, states, H_c, T = observed(which)
         R = readout.residual(H_c @ U.astype(dtype), T)
-        dE_dH = select.put(error_wrt_states(R, U[: select.parts * reservoir.N].astype(dtype)))
+        U_h = U[: select.parts * reservoir.N].astype(dtype)
+        dE_dH = select.put(error_wrt_states(R, U_h), reservoir.backward)
         gradients: Gradients = select_gradient(gradient)(
             reservoir, batch, states, dE_dH, lookback=lookback, washout=washout
         )

@@ -52,12 +52,13 @@ def observed(reservoir: Reservoir, task: Task, batch: Batch) -> tuple[Array, Arr
     """H_c and T at the frames that carry targets, with what the way back needs."""
     states = run(reservoir, batch)
     select = task.select(batch)
-    return *_selected(task, batch, states.H, select), states, select
+    return *_selected(reservoir, task, batch, states.H, select), states, select
 
 
-def _selected(task: Task, batch: Batch, H: Array, select: Selection) -> tuple[Array, Array]:
+def _selected(reservoir: Reservoir, task: Task, batch: Batch, H: Array, select: Selection) -> tuple[Array, Array]:
     assert batch.T is not None
-    H_c = readout.stack(select.take(H), select.take(batch.X), direct=task.direct, intercept=True)
+    H = select.take(H, reservoir.backward)
+    H_c = readout.stack(H, select.take(batch.X), direct=task.direct, intercept=True)
     return H_c, batch.T if task.pooling else select.take(batch.T)
 
 
@@ -66,6 +67,7 @@ def stretches(reservoir: Reservoir, task: Task, lengths: Array) -> list[slice]:
     asks for what is in another piece. Each piece starts in the state in which the one before ended."""
     frames = at_once(reservoir.N)
     whole = task.pooling is not None or task.targets == "last" or reservoir.W_fb is not None
+    whole = whole or reservoir.backward is not None  # which begins at the end
     if whole or len(lengths) > 1:
         return [slice(None)]
     return [slice(start, start + frames) for start in range(0, lengths[0], frames)]
@@ -78,7 +80,7 @@ def _seen(reservoir: Reservoir, data: Data, task: Task, which: Array) -> Iterato
         batch = data.batch(which, steps)
         now = replace(task, washout=max(0, task.washout - (steps.start or 0)))
         H = run(reservoir, batch, h0).H
-        yield _selected(now, batch, H, now.select(batch))
+        yield _selected(reservoir, now, batch, H, now.select(batch))
         h0 = H[-1:].copy()  # a view would keep all of H
 
 
@@ -138,7 +140,7 @@ def slope(
     H_c, T, states, select = seen
     U = U.astype(H_c.dtype)
     R = readout.residual(H_c @ U, T)
-    dE_dH = select.put(error_wrt_states(R, U[: select.parts * reservoir.N]))
+    dE_dH = select.put(error_wrt_states(R, U[: select.parts * reservoir.N]), reservoir.backward)
     back = select_gradient(gradient)
     gradients = back(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
     squared = float(np.vdot(R, R))
