@@ -224,6 +224,7 @@ class EchoStateNetwork(BaseEstimator):
             itemsize=np.dtype(self.dtype).itemsize,
             threads=1 if engine.inside() else engine.threads(),
             blocks=getattr(self, "_of", 1),
+            both_ways=self.bidirectional,
         )
 
     def _plan(self, ridge: float, epochs: int) -> training.Plan:
