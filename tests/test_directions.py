@@ -274,6 +274,7 @@ def test_a_long_sequence_is_not_cut_for_the_readout(monkeypatch):
     whole = ESNRegressor(**how).fit(x, t)
     expected = whole.predict(x)
     monkeypatch.setattr(passes, "FRAMES", 50)
+    monkeypatch.setattr(passes, "NUMBERS", 50 * 15)
     np.testing.assert_allclose(ESNRegressor(**how).fit(x, t)._U, whole._U, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(whole.predict(x), expected, rtol=1e-12)
 
