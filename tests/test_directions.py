@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import reference as ref
 import toys
-from echolearn import ESNClassifier, ESNRegressor, diagnostics, load, refining, softmax
+from echolearn import ESNClassifier, ESNRegressor, diagnostics, load, passes, refining, softmax
 from echolearn.gradients import loss_and_gradients
 from echolearn.passes import Task
 from echolearn.plasticity import intrinsic_plasticity
@@ -266,8 +266,6 @@ def test_going_on_from_a_checkpoint_ends_in_the_same_bits(blocks, tmp_path):
 
 def test_a_long_sequence_is_not_cut_for_the_readout(monkeypatch):
     """In one direction, pieces of a sequence follow each other; backward units would begin anew in each of them."""
-    from echolearn import passes
-
     rng = np.random.default_rng(0)
     x, t = rng.normal(size=(300, 2)), rng.normal(size=300)
     how = {**toys.FAST, "bidirectional": True, "learn": "none", "ridge": 0.1, "dtype": "float64"}
@@ -277,6 +275,18 @@ def test_a_long_sequence_is_not_cut_for_the_readout(monkeypatch):
     monkeypatch.setattr(passes, "NUMBERS", 50 * 15)
     np.testing.assert_allclose(ESNRegressor(**how).fit(x, t)._U, whole._U, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(whole.predict(x), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("pooling", [None, "last"])
+def test_large_networks_see_the_same_states(pooling, monkeypatch):
+    monkeypatch.setattr(passes, "NUMBERS", 60)  # a few frames at once, were time to be cut
+    w, backward = two_ways(np.random.default_rng(5), n_in=2)
+    r = Reservoir(**w, activation="tanh", backward=backward)
+    y = VALUES if pooling is None else [v[0] for v in VALUES]
+    batch = Data(X, y, None, pooling is None, np.dtype(float)).batch(range(len(X)))
+    task = Task(washout=1, pooling=pooling)
+    H = np.vstack([part[0] for part in passes.streamed(r, task, batch)])
+    np.testing.assert_array_equal(H, passes.observed(r, task, batch)[0][:, : r.N])
 
 
 def test_plasticity_of_both_directions_is_that_of_each():
