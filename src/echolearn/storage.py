@@ -22,6 +22,7 @@ from scipy import sparse
 
 from echolearn.readout import Sums
 from echolearn.reservoir import Reservoir
+from echolearn.sequences import parts_of
 
 Array = NDArray[Any]
 
@@ -29,7 +30,7 @@ FORMAT = "echolearn-model"
 FORMAT_VERSION = 1
 TENSORS = {
     "W": 2, "W_rec.data": 1, "W_rec.indices": 1, "W_rec.indptr": 1, "leak": 1, "bias": 1, "W_fb": 2,
-    "initial_state": 1, "U": 2, "classes": 1, "target_mean": 1, "target_scale": 1,
+    "initial_state": 1, "backward": 1, "U": 2, "classes": 1, "target_mean": 1, "target_scale": 1,
     "G": 2, "Q": 2, "topology": 2, "topology.data": 1, "topology.indices": 1, "topology.indptr": 1,
     "exogenous_mean": 1, "exogenous_scale": 1, "last_state": 2, "last_value": 2, "residuals": 2,
 }  # fmt: skip
@@ -103,6 +104,7 @@ def _tensors(estimator: Any) -> dict[str, Array | None]:
         "bias": r.bias,
         "W_fb": r.W_fb,
         "initial_state": r.initial_state,
+        "backward": r.backward,
         "U": estimator._U,
         "classes": classes if classes is not None and classes.dtype.kind in "iufb" else None,
         "target_mean": getattr(estimator, "target_mean_", None),
@@ -266,7 +268,10 @@ def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
         bias=tensors.get("bias"),
         W_fb=tensors.get("W_fb"),
         initial_state=tensors.get("initial_state"),
+        backward=tensors.get("backward"),
     )
+    if estimator.bidirectional != (estimator.reservoir_.backward is not None):
+        raise ValueError(f"bidirectional={estimator.bidirectional}, but its units run otherwise")
     estimator.n_features_in_ = facts["features"]
     if facts["feature_names"]:
         estimator.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
@@ -284,7 +289,8 @@ def _rebuild(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
         estimator._many = facts["many"]
         for name in FORECASTING:
             setattr(estimator, f"{name}_", tensors[name])
-    rows = W.shape[1] + estimator.direct * W.shape[0] + 1
+    parts = 1 if facts["per_step"] else parts_of(estimator.pooling)
+    rows = parts * (W.shape[1] + estimator.direct * W.shape[0]) + 1
     outputs = len(estimator.classes_) if facts["estimator"] == "ESNClassifier" else len(estimator.target_mean_)
     if tensors["U"].shape != (rows, outputs) or W.shape[0] != facts["features"]:
         raise ValueError(f"U has shape {tensors['U'].shape}; expected {(rows, outputs)}")

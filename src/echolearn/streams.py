@@ -113,6 +113,11 @@ class Stream:
         online: RLS | LMS | None = None,
         A: Array | None = None,
     ):
+        if reservoir.backward is not None:
+            raise ValueError(
+                "bidirectional=True: half of the units begin at the end of a sequence, which a stream has not seen. "
+                "Fit a network with bidirectional=False to stream, or predict whole sequences."
+            )
         if pooling not in (None, "mean", "last"):
             raise ValueError(f"pooling={pooling!r} needs the end of a sequence; a stream knows 'mean' and 'last'.")
         self._U = np.array(U, dtype=np.float64)
