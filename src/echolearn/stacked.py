@@ -144,6 +144,8 @@ class Stack(BaseEstimator):
                 if not top:
                     raise
                 return True
+            finally:
+                vars(layer).pop("_named_classes", None)
             if not top:
                 n_out = layer._U.shape[1]
                 self._scales.append(np.ones(n_out))
@@ -262,6 +264,13 @@ class Stack(BaseEstimator):
 
         check_is_fitted(self)
         storage.save(self, path)
+
+    def _adopt(self, layers: list[Any], scales: list[Array], history: History) -> None:
+        """Fitted layers, read from a file."""
+        self.layers_, self._scales, self.history_ = layers, scales, history
+        self.n_features_in_, self.per_step_ = layers[0].n_features_in_, layers[-1].per_step_
+        if hasattr(layers[-1], "classes_"):
+            self.classes_ = layers[-1].classes_
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "history_")
