@@ -104,7 +104,7 @@ def stack(ws, X, T, activation, *, sees, scales, hows, ridges=None, readouts=Non
     """Layers on layers, one after another -> for each layer, H_c (frames with targets as rows), T and U.
 
     hows: washout, lookback, direct of each layer, and pooling of the top one; T: targets a step, or a sequence with
-    pooling. A readout is the ridge solution with a free intercept, or given.
+    pooling. A readout is the ridge solution with a free intercept, its outputs passed on; or given, and their softmax.
     """
     seen, inputs = [], X
     for number, (w, how) in enumerate(zip(ws, hows, strict=True)):
@@ -131,7 +131,10 @@ def stack(ws, X, T, activation, *, sees, scales, hows, ridges=None, readouts=Non
             U = readouts[number]
         seen.append((H_c, T_c, U))
         if number < len(ws) - 1:
-            Y = [(np.vstack([*f, np.ones((1, len(x)))]).T @ U) * scales[number] for f, x in zip(full, X, strict=True)]
+            Y = [np.vstack([*f, np.ones((1, len(x)))]).T @ U for f, x in zip(full, X, strict=True)]
+            if readouts is not None:
+                Y = [np.exp(y) / np.exp(y).sum(axis=1, keepdims=True) for y in Y]
+            Y = [y * scales[number] for y in Y]
             beside = {"output": None, "output+input": X, "output+hidden": [h.T for h in H]}[sees]
             inputs = Y if beside is None else [np.hstack(pair) for pair in zip(Y, beside, strict=True)]
     return seen

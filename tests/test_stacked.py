@@ -141,8 +141,8 @@ def test_full_batch_epochs_take_the_exact_gradient():
 
 
 HOW = {"connections": 4, "epochs": 3, "batch_size": 4}
-LABELLED = toys.labels(sequences=16)
-VALUED = toys.echoes(sequences=16)
+LABELLED = toys.labels(sequences=8)
+VALUED = toys.echoes(sequences=8)
 
 
 def classifier(units=(8, 6), how=HOW, **changes):
@@ -159,7 +159,7 @@ def test_answers_come_in_the_form_of_the_input(sees):
     stack = classifier(sees=sees).fit(X, y)
     P = stack.predict_proba(X)
     assert [p.shape for p in P] == [(len(x), 2) for x in X]
-    np.testing.assert_allclose(np.exp(stack.predict_log_proba(X[0])), P[0], rtol=1e-6)
+    np.testing.assert_allclose(np.exp(stack.predict_log_proba(X[0])), P[0], rtol=1e-4)  # float32, other batches
     joined = stack.predict(np.vstack(X), lengths=[len(x) for x in X])
     np.testing.assert_array_equal(joined, np.concatenate(stack.predict(X)))
     assert stack.score(X, y) == pytest.approx(np.mean(joined == np.concatenate(y)))
@@ -175,9 +175,9 @@ def test_the_layer_above_sees_what_the_one_below_says():
     stack = classifier((8, 6, 5), sees="output+hidden").fit(X, y)
     assert [layer.n_features_in_ for layer in stack.layers_] == [2, 2 + 8, 2 + 6]
     first, x = stack.layers_[0], X[0].astype(np.float32)
-    Y = first.decision_function(x)
     passed = stack._inputs([x])[1][0]
-    np.testing.assert_allclose((passed[:, 1] / stack._scales[0][1]) - passed[:, 0] / stack._scales[0][0], Y, atol=1e-5)
+    np.testing.assert_allclose(passed[:, :2] / stack._scales[0], first.predict_proba(x), atol=1e-6)
+    assert np.vstack(stack._inputs(X)[1])[:, :2].std(axis=0) == pytest.approx([1, 1], rel=0.3)
 
 
 def test_one_target_a_sequence():
@@ -220,7 +220,7 @@ def test_the_same_seed_gives_the_same_stack():
 def test_validation_decides_and_progress_is_told(capsys):
     X, y = LABELLED
     rows = []
-    stack = classifier(verbose=1).fit(X[4:], y[4:], validation=(X[:4], y[:4]), callback=rows.append)
+    stack = classifier(verbose=1).fit(X[2:], y[2:], validation=(X[:2], y[:2]), callback=rows.append)
     assert [row.get("layer") for row in rows] == [1] * 3 + [2] * 3 + [None] * 2
     assert [row["epoch"] for row in stack.history_] == [1, 2]
     assert "valid_error" in stack.history_[0]

@@ -1,9 +1,9 @@
 """Layers on layers: the error at the top, and its exact derivatives through all of them.
 
-Layer l runs on X_l and has a readout of its own, U_l, fitted to the targets T. The layer above sees its outputs
-Y_l = H_c U_l, each scaled by a fixed factor, and beside them nothing, the input of the stack, or the states H_l.
+Layer l runs on X_l and has a readout of its own, Y_l = H_c U_l, fitted to the targets T. The layer above sees its
+answers S_l, each scaled by a fixed factor, and beside them nothing, the input of the stack, or the states H_l.
 
-**Squared error.** Every readout is in closed form, U_l = A^-1 Q with A = G + mu I (the intercept goes free), and
+**Squared error.** S = Y. Every readout is in closed form, U_l = A^-1 Q with A = G + mu I (the intercept goes free), and
 
     E = min_U ||H_c U - T||² + mu ||U||²                 of the top layer.
 
@@ -17,16 +17,18 @@ From A U = Q follows dU = A^-1 (dQ - dG U), with dQ = dH_c'T and dG = dH_c'H_c +
 
 the terms with Lambda only at frames that carry a target; D is there in the washout too: the layer above runs on it.
 
-**Cross entropy.** Readouts V_l are weights like the others: dE/dV_l = P and dE/dH_c = D V_l'. The layers below keep a
-share of their own error, so that what they pass on stays an answer: E = E_top + OWN Σ E_l, which adds
-OWN (softmax(Y_l) - T) to D.
+**Cross entropy.** S = softmax(Y). Readouts V_l are weights like the others: dE/dV_l = P and dE/dH_c = D V_l'. The
+layers below keep a share of their own error, so that what they pass on stays an answer: E = E_top + OWN Σ E_l, and with
+C = dE/dS, row by row,
+
+    D = S ∘ (C - Σ_k S_k C_k) + OWN (S - T).
 
 In both, with Z, the error at z_t, from the way back through time (`gradients.through_time`),
 
     dE/dX_l = Z W_l' + the columns of dE/dH_c that stand for X_l (direct connections),
 
-and its columns are D of the layer below and what comes to its states directly. Y is passed on as it is, linear in the
-states, so that U keeps its closed form and that form its derivative.
+and its columns are dE/dS of the layer below and what comes to its states directly. Squared errors have linear outputs
+passed on, as far as their closed form reaches; logits have a direction without meaning in which they would drift.
 """
 
 from __future__ import annotations
@@ -101,8 +103,9 @@ def view(layer: Layer, batch: Batch, X: Array, T: Array) -> View:
     return View(batch, states, select, H_c, select.take(H_c), select.take(T))
 
 
-def passed_on(H: Array, Y: Array, X: Array, scale: Array, sees: str) -> Array:
-    """The inputs of the layer above (K, .): Y scaled, and beside it X or H."""
+def passed_on(H: Array, Y: Array, X: Array, scale: Array, sees: str, entropy: bool) -> Array:
+    """The inputs of the layer above (K, .): Y, or with `entropy` its softmax, scaled, and beside it X or H."""
+    Y = softmax.probabilities(Y) if entropy else Y
     beside = {"output": [], "output+input": [X], "output+hidden": [H]}[sees]
     return np.hstack([Y * scale.astype(Y.dtype), *beside])
 
@@ -174,14 +177,13 @@ def _forward(
         else:
             at.append(readouts[number])
         if not top:
-            U = at[-1].astype(X[0].dtype)
-            X = list(
-                each(
-                    lambda i: passed_on(here[i].states.H, here[i].H_c @ U, piles[i].X, layer.scale, sees),  # noqa: B023
-                    these,
-                )
-            )
+            X = list(each(lambda i: answers(layer, here[i], at[-1], piles[i].X, sees, readouts is not None), these))  # noqa: B023
     return views, sums, at
+
+
+def answers(layer: Layer, v: View, U: Array, X: Array, sees: str, entropy: bool) -> Array:
+    """What a layer passes on of a pile."""
+    return passed_on(v.states.H, v.H_c @ U.astype(X.dtype), X, layer.scale, sees, entropy)
 
 
 def _sum(parts: Any) -> Any:
@@ -218,12 +220,12 @@ def _at_top(layer: Layer, v: View, U: Array, entropy: bool) -> tuple[Gradients, 
 
 def _at_outputs(layer: Layer, v: View, U: Array, D: Array, entropy: bool) -> Array:
     """dE/dY (K, n_out) of a lower layer, from dE/dX of the layer above."""
-    n_out = U.shape[1]
-    D_Y = D[:, :n_out] * layer.scale.astype(D.dtype)
-    if entropy:
-        _, R = _entropy(v.H_s @ U.astype(D.dtype), v.T)
-        D_Y += v.select.put(np.asarray(OWN, D.dtype) * R)
-    return np.asarray(D_Y)
+    C = D[:, : U.shape[1]] * layer.scale.astype(D.dtype)
+    if not entropy:
+        return np.asarray(C)
+    S = softmax.probabilities(v.H_c @ U.astype(D.dtype))
+    own = np.asarray(OWN, D.dtype) * readout.residual(v.select.take(S).copy(), v.T)
+    return np.asarray(S * (C - (S * C).sum(axis=1, keepdims=True)) + v.select.put(own))
 
 
 def _at_layer(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
@@ -72,7 +74,8 @@ class Stack(BaseEstimator):
         top = self.layers_[-1]
         given = open_sequences(X, lengths)
         check_has_time(given)
-        check_long_enough(given, max(layer.washout for layer in self.layers_))
+        washout = max(layer.washout for layer in self.layers_)
+        check_long_enough(given, washout)
         entries, self.per_step_ = open_targets(y, given)
         self.n_features_in_ = given.X[0].shape[1]
         self._prepare(entries)
@@ -81,7 +84,7 @@ class Stack(BaseEstimator):
         if validation is not None:
             held = self._held_out_given(validation, train)
         else:
-            train, held = split(train, self.validation_fraction, top.washout, rng_split)
+            train, held = split(train, self.validation_fraction, washout, rng_split)
             spare = held
         interrupted = self._one_by_one(train, held, callback, checkpoint)
         self.history_ = History()
@@ -147,11 +150,9 @@ class Stack(BaseEstimator):
             finally:
                 vars(layer).pop("_named_classes", None)
             if not top:
-                n_out = layer._U.shape[1]
-                self._scales.append(np.ones(n_out))
-                spread = np.concatenate([x[:, :n_out] for x in self._up(number - 1, X, train.X)]).std(axis=0)
-                self._scales[-1] = 1 / np.where(spread > 0, spread, 1.0).astype(np.float64)
+                self._scales.append(np.ones(layer._U.shape[1]))
                 X = self._up(number - 1, X, train.X)
+                self._scales[-1] = _scaled_to_one(X, layer._U.shape[1])
                 X_held = None if held is None or X_held is None else self._up(number - 1, X_held, held.X)
         return False
 
@@ -164,7 +165,7 @@ class Stack(BaseEstimator):
             batch, first = (pack([M[i] for i in which], dtype) for M in (X, source))
             H = run(layer.reservoir_, batch, keep_F=False).H
             Y = readout.stack(H, batch.X, direct=layer.direct, intercept=True) @ U
-            return which, unpack(batch, joint.passed_on(H, Y, first.X, scale, self.sees))
+            return which, unpack(batch, joint.passed_on(H, Y, first.X, scale, self.sees, self._entropy))
 
         with one_blas_thread():
             for which, parts in each(part, groups(np.array([len(x) for x in X]), passes.at_once(layer.hidden_units))):
@@ -180,10 +181,10 @@ class Stack(BaseEstimator):
         return inputs
 
     def _data(self, number: int, X: Sequence[Array], y: Data) -> Data:
-        """A layer's own data."""
-        layer, top = self.layers_[number], number == len(self.layers_) - 1
-        entries = layer._encode(y.y if top else a_step(y), fitting=False)
-        return Data(X, entries, layer._classes, self.per_step_ or not top, y.dtype)
+        """A layer's data, its targets in the units of the top layer."""
+        top = self.layers_[-1]
+        data = Data(X, top._encode(y.y, fitting=False), top._classes, self.per_step_, y.dtype)
+        return data if number == len(self.layers_) - 1 else replace(data, y=a_step(data), per_step=True)
 
     def _collected(self, train: Data) -> list[readout.Sums]:
         """Of every layer, for its weights as they are."""
@@ -213,7 +214,11 @@ class Stack(BaseEstimator):
         )
         strengths = [e.strength_ for e in self.layers_] if self._entropy else None
         learner = Together(state, data, plan, rng, self._collected(train), strengths)
-        score = None if held_out is None else lambda state: together.error(state, held_out, self.sees, top._loss)
+        score = (
+            None
+            if held_out is None
+            else partial(together.error, data=held_out, sees=self.sees, entropy=self._entropy, loss=top._loss)
+        )
         say(self.verbose, f"all {len(self.layers_)} layers together")
         with Progress(self.verbose, self.joint_epochs, callback) as progress:
             state, self.history_, interrupted = together.learn(learner, score, progress.epoch)
@@ -224,15 +229,16 @@ class Stack(BaseEstimator):
     def _finish(self, train: Data, held: Data | None, spare: Data | None, rng: np.random.Generator) -> None:
         """The readouts that the layers end with."""
         top, last = self.layers_[-1], len(self.layers_) - 1
+        if self._entropy and spare is None:
+            return  # they have learned with the other weights
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            if not self._entropy:
+            if self.joint_epochs and not self._entropy:
                 X = train.X
                 for number, layer in enumerate(self.layers_[:-1]):
                     s = passes.collect(layer.reservoir_, self._data(number, X, train), layer._task.readout_view())
                     layer._U = readout.solve(s, layer.ridge_, intercept=True)
+                    self._take_units(layer)
                     X = self._up(number, X, train.X)
-            elif spare is None:
-                return
             data, held_out = (None if d is None else self._data(last, self._inputs(d.X)[-1], d) for d in (train, held))
             assert data is not None
             if self._entropy:
@@ -314,6 +320,9 @@ class StackedClassifier(ClassifierMixin, Stack):
             if layer is not top:
                 layer.set_params(readout="softmax" if self._entropy else "ridge")
 
+    def _take_units(self, layer: Any) -> None:
+        """Labels have no units."""
+
     @property
     def _entropy(self) -> bool:
         # one label a sequence is little for the cross entropy of all weights (see ESNClassifier)
@@ -363,6 +372,9 @@ class StackedRegressor(RegressorMixin, Stack):
     def _prepare(self, entries: list[Any]) -> None:
         """Nothing depends on the targets."""
 
+    def _take_units(self, layer: Any) -> None:
+        layer.target_mean_, layer.target_scale_ = self.layers_[-1].target_mean_, self.layers_[-1].target_scale_
+
     def score(self, X: Any, y: Any, *, lengths: Any = None) -> float:
         """R² over all steps (or sequences), averaged over outputs."""
         return self._scored(X, y, lengths)
@@ -373,6 +385,15 @@ def a_step(data: Data) -> list[Array]:
     if data.per_step:
         return list(data.y)
     return [np.repeat(np.asarray(y)[None], len(x), axis=0) for x, y in zip(data.X, data.y, strict=True)]
+
+
+def _scaled_to_one(X: list[Array], columns: int) -> Array:
+    """The first columns scaled, in place, to a standard deviation of 1 over all sequences -> the factors."""
+    spread = np.concatenate([x[:, :columns] for x in X]).std(axis=0, dtype=np.float64)
+    factors = 1 / np.where(spread > 0, spread, 1.0)
+    for x in X:
+        x[:, :columns] *= factors
+    return factors
 
 
 def _check_layer(layer: Any, number: int) -> None:

@@ -118,7 +118,8 @@ def _tensors(estimator: Any) -> dict[str, Array | None]:
 
 def _stack_parts(stack: Any) -> tuple[dict[str, Array], dict[str, Any]]:
     """The parts of every layer, arrays as "number/name", with the settings of the stack (the layers have their own)."""
-    tensors, layers = {}, []
+    tensors: dict[str, Array] = {}
+    layers = []
     for number, layer in enumerate(stack.layers_):
         own = {name: value for name, value in _tensors(layer).items() if value is not None}
         if number < len(stack._scales):

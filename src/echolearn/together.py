@@ -7,6 +7,7 @@ takes the steps of `refining`, preconditioned by the Gram matrix of its layer.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +21,7 @@ from echolearn.joint import Layer, Slopes
 from echolearn.readout import Sums
 from echolearn.refining import RATE
 from echolearn.sequences import Data, dealt, groups, shuffled
-from echolearn.training import FALL, TURNOVER, History
+from echolearn.training import FALL, TURNOVER, History, TrainingWarning
 
 Array = NDArray[Any]
 
@@ -159,7 +160,7 @@ def aged(before: Any, found: Any, share: float, seen: float) -> Any:
     return found * (new / share) + (0.0 if before is None else before * (1 - new))
 
 
-def error(state: State, data: Data, sees: str, loss: Callable[[Array, Array], float]) -> float:
+def error(state: State, data: Data, sees: str, entropy: bool, loss: Callable[[Array, Array], float]) -> float:
     """The mean of `loss(Y, T)` a target, Y the outputs of the top layer."""
 
     def part(which: Array) -> tuple[float, int]:
@@ -167,7 +168,7 @@ def error(state: State, data: Data, sees: str, loss: Callable[[Array, Array], fl
         X, targets = batch.X, joint.targets_of(batch, data.per_step)
         for layer, U in zip(state.layers[:-1], state.readouts[:-1], strict=True):
             v = joint.view(layer, batch, X, targets[0])
-            X = joint.passed_on(v.states.H, v.H_c @ U.astype(X.dtype), batch.X, layer.scale, sees)
+            X = joint.answers(layer, v, U, batch.X, sees, entropy)
         v = joint.view(state.layers[-1], batch, X, targets[1])
         return loss(v.H_s @ state.readouts[-1].astype(X.dtype), v.T), len(v.T)
 
@@ -197,8 +198,9 @@ def learn(
             history.append(row)
             if on_epoch(dict(row)) is True:
                 break
-    except (FloatingPointError, np.linalg.LinAlgError):
-        pass  # the best so far stands
+    except (FloatingPointError, np.linalg.LinAlgError) as problem:
+        text = f"learning together stopped in epoch {number}: {problem}. The best weights so far are kept."
+        warnings.warn(f"{text} Try a smaller step_size.", TrainingWarning, stacklevel=4)
     except KeyboardInterrupt:
         return best, history, True
     return best, history, False
