@@ -203,6 +203,7 @@ def test_learning_together_lowers_the_error():
 def test_what_is_learned_is_what_was_asked_for():
     X, y = LABELLED
     stack = StackedClassifier([ESNClassifier(8, learn="none"), ESNClassifier(6, **HOW)], joint_epochs=2)
+    stack.set_params(validation_fraction=0.0)  # the newest weights count
     stack.fit(X, y)
     alone = clone(stack).set_params(joint_epochs=0).fit(X, y)
     np.testing.assert_array_equal(stack.layers_[0].input_weights_, alone.layers_[0].input_weights_)
