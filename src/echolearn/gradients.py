@@ -64,7 +64,7 @@ def error_wrt_states(R: Array, U_h: Array) -> Array:
 def through_time(
     reservoir: Reservoir, batch: Batch, states: States, dE_dH: Array, *, lookback: int | None, washout: int
 ) -> Gradients:
-    """The exact gradient for a given dE/dH (K, N), which is overwritten.
+    """The exact gradient for a given dE/dH (K, N), overwritten by Z where it is contiguous and of X's precision.
 
     Units that run backward do so in a time of their own, from which a look-back cuts its blocks: the first m steps from
     the end of a sequence, and so on.

@@ -114,6 +114,8 @@ RULES: dict[str, Rule] = {
     "momentum": _one_of("fista", "printed"),
     "step_size": _or_none(_POSITIVE, "chosen from the number of hidden units"),
     "refine_epochs": _whole(0),
+    "joint_epochs": _whole(0),
+    "sees": _one_of("output", "output+input", "output+hidden"),
     "epochs": _or_none(_whole(0), "as many as the data need"),
     "batch_size": _or_none(_whole(1), "all sequences at once"),
     "clip": _or_none(_POSITIVE, "no clipping"),

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ TENSORS = {
     "W": 2, "W_rec.data": 1, "W_rec.indices": 1, "W_rec.indptr": 1, "leak": 1, "bias": 1, "W_fb": 2,
     "initial_state": 1, "backward": 1, "U": 2, "classes": 1, "target_mean": 1, "target_scale": 1,
     "G": 2, "Q": 2, "topology": 2, "topology.data": 1, "topology.indices": 1, "topology.indptr": 1,
-    "exogenous_mean": 1, "exogenous_scale": 1, "last_state": 2, "last_value": 2, "residuals": 2,
+    "exogenous_mean": 1, "exogenous_scale": 1, "last_state": 2, "last_value": 2, "residuals": 2, "passed_scale": 1,
 }  # fmt: skip
 FORECASTING = ("exogenous_mean", "exogenous_scale", "last_state", "last_value", "residuals")  # only a forecaster has
 
@@ -43,6 +44,9 @@ class ModelFileError(ValueError):
 
 def save(estimator: Any, path: str | os.PathLike[str], *, sums: bool = False) -> None:
     """Write a fitted estimator to `path`, atomically; `sums`: with G and Q, to add sequences later."""
+    if hasattr(estimator, "layers_"):
+        write_tensors(Path(path), *_stack_parts(estimator), FORMAT)
+        return
     tensors = {name: value for name, value in _tensors(estimator).items() if value is not None}
     facts = _facts(estimator, tensors)
     if sums:
@@ -112,6 +116,44 @@ def _tensors(estimator: Any) -> dict[str, Array | None]:
         **_topology_tensors(getattr(estimator, "topology", "random")),
         **{name: getattr(estimator, f"{name}_", None) for name in FORECASTING},
     }
+
+
+def _stack_parts(stack: Any) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The parts of every layer, arrays as "number/name", with the settings of the stack (the layers have their own)."""
+    tensors: dict[str, Array] = {}
+    layers = []
+    for number, layer in enumerate(stack.layers_):
+        own = {name: value for name, value in _tensors(layer).items() if value is not None}
+        if number < len(stack._scales):
+            own["passed_scale"] = stack._scales[number]
+        layers.append(_facts(layer, own))
+        tensors |= {f"{number}/{name}": value for name, value in own.items()}
+    settings = {name: _json(value) for name, value in stack.get_params(deep=False).items() if name != "layers"}
+    if isinstance(settings["random_state"], np.random.Generator):
+        settings["random_state"] = None
+    facts = {"echolearn": layers[0]["echolearn"], "estimator": type(stack).__name__, "settings": settings}
+    return tensors, {**facts, "history": [dict(row) for row in stack.history_], "layers": layers}
+
+
+def _rebuild_stack(tensors: dict[str, Array], facts: dict[str, Any]) -> Any:
+    from echolearn.stacked import StackedClassifier, StackedRegressor
+    from echolearn.training import History
+
+    kinds = {kind.__name__: kind for kind in (StackedClassifier, StackedRegressor)}
+    parts = [
+        {name.split("/")[1]: value for name, value in tensors.items() if name.startswith(f"{number}/")}
+        for number in range(len(facts["layers"]))
+    ]
+    layers = [_rebuild(own, known) for own, known in zip(parts, facts["layers"], strict=True)]
+    stack = kinds[facts["estimator"]](layers, **facts["settings"])
+    scales = [own["passed_scale"] for own in parts[:-1]]
+    for below, above, scale in zip(layers, layers[1:], scales, strict=False):
+        beside = {"output": 0, "output+input": layers[0].n_features_in_, "output+hidden": below.hidden_units}
+        expected = below._U.shape[1] + beside[stack.sees]
+        if above.n_features_in_ != expected or scale.shape != (below._U.shape[1],):
+            raise ValueError(f"a layer takes {above.n_features_in_} inputs; expected {expected} from the one below")
+    stack._adopt(layers, scales, History(facts["history"]))
+    return stack
 
 
 def _topology_tensors(topology: Any) -> dict[str, Array]:
@@ -205,17 +247,25 @@ def _checksum(tensors: dict[str, Array], facts: dict[str, Any]) -> str:
 def load(path: str | os.PathLike[str]) -> Any:
     """A fitted estimator from a file that `save` wrote; anything else is refused with ModelFileError."""
     path = Path(path)
-    tensors, facts = read_tensors(path, FORMAT, TENSORS)
+    tensors, facts = read_tensors(path, FORMAT, _allowed)
     try:
-        return _rebuild(tensors, facts)
+        return _rebuild_stack(tensors, facts) if "layers" in facts else _rebuild(tensors, facts)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
         raise ModelFileError(f"{path} is not a model this version understands: {problem}") from problem
 
 
+def _allowed(facts: dict[str, Any]) -> dict[str, int]:
+    """The arrays that a model file may hold, with their ndim."""
+    layers = facts.get("layers")
+    if not isinstance(layers, list):
+        return TENSORS
+    return {f"{number}/{name}": ndim for number in range(len(layers)) for name, ndim in TENSORS.items()}
+
+
 def read_tensors(
-    path: Path, kind: str, allowed: dict[str, int] | None = None
+    path: Path, kind: str, allows: Callable[[dict[str, Any]], dict[str, int]] | None = None
 ) -> tuple[dict[str, Array], dict[str, Any]]:
-    """What `write_tensors` wrote, whole and unchanged; `allowed` names the arrays there may be, with their ndim."""
+    """What `write_tensors` wrote, whole and unchanged; `allows`: from the plain values, the arrays there may be."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {path}.")
     try:
@@ -225,7 +275,10 @@ def read_tensors(
                 raise ModelFileError(f"{path} is a safetensors file, but not an {kind} file.")
             facts = json.loads(metadata[kind])
             names = set(file.keys())
-            if not isinstance(facts, dict) or (allowed is not None and not names <= set(allowed)):
+            if not isinstance(facts, dict):
+                raise ModelFileError(f"{path} is damaged: its plain values are not there.")
+            allowed = None if allows is None else allows(facts)
+            if allowed is not None and not names <= set(allowed):
                 raise ModelFileError(f"{path} holds parts that no {kind} file has: {sorted(names)}.")
             if facts.get("format_version") != FORMAT_VERSION:
                 raise ModelFileError(
