@@ -86,7 +86,7 @@ def _squares(T: Array) -> float:
 
 
 def add(s: Sums, H_c: Array, T: Array, product: Any = np.float64) -> None:
-    """s += sums(H_c, T, n_out, product) in place, on all cores; of G only tiles on and below the diagonal (`mirror` ends it).
+    """s += sums(H_c, T) in place, on all cores; of G only tiles on and below the diagonal (`mirror` ends it).
 
     Each task adds to a tile of its own, so there is a single G, the same however many threads work on it.
     """
