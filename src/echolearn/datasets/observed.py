@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 def sunspots() -> NDArray[np.float64]:
-    """The mean number of sunspots of every year from 1700 to 2008, (309, 1): cycles of about eleven years, no two alike.
+    """The mean number of sunspots of every year from 1700 to 2008, (309, 1): cycles of about eleven years, none alike.
 
     Read from the file that the package statsmodels ships (installed, not imported), which has it from the National
     Geophysical Data Center of the USA; public domain. Yule made the first autoregression for this series:
