@@ -58,7 +58,7 @@ class Sums:
 
 def stack(H: Array, X: Array, *, direct: bool, intercept: bool) -> Array:
     """H_c = [H X] (eq. 7), with a last column of ones for an intercept."""
-    parts = [H] + [X] * direct + [np.ones((len(H), 1), H.dtype)] * intercept
+    parts = [H, *([X] if direct else []), *([np.ones((len(H), 1), H.dtype)] if intercept else [])]
     return np.hstack(parts) if len(parts) > 1 else H
 
 
