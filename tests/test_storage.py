@@ -27,6 +27,7 @@ MODELS = {
     "truth values": lambda: ESNClassifier(**SMALL).fit(X, [y == "low" for y in LABELS]),
     "objects": lambda: ESNClassifier(**SMALL).fit(X, [y.astype(object) for y in LABELS]),
     "one a sequence": lambda: ESNClassifier(**SMALL, pooling="last").fit(X, ONE_EACH),
+    "parts of time": lambda: ESNClassifier(**SMALL, pooling=3, bidirectional=True).fit(X, ONE_EACH),
     "feedback": lambda: ESNClassifier(**SMALL, feedback=True).fit(X, LABELS),
     "values": lambda: ESNRegressor(**SMALL, initial_state=np.full(4, 0.1)).fit(X, VALUES),
     "one value": lambda: ESNRegressor(**SMALL, dtype="float64", leak=1.0).fit(X, [v[:, 0] for v in VALUES]),

@@ -70,10 +70,19 @@ def _driven(reservoir: Reservoir, X: ArrayLike) -> States:
             "diagnostics drive a reservoir by its inputs alone, and this one has feedback weights. Look at "
             "reservoir.with_weights(W_fb=None), or make y one more input."
         )
+    _refuse_both_ways(reservoir)
     given = open_sequences(X, n_features=reservoir.n_in)
     if given.kind != "one":
         raise ValueError(f"X holds {len(given.X)} sequences; diagnostics take one, an array (steps, {reservoir.n_in}).")
     return run(reservoir, pack(given.X, np.float64))
+
+
+def _refuse_both_ways(reservoir: Reservoir) -> None:
+    if reservoir.backward is not None:
+        raise ValueError(
+            "diagnostics follow one direction in time, and this reservoir has both. Look at each on its own: "
+            "reservoir.part(~reservoir.backward), reservoir.part(reservoir.backward)."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +251,7 @@ def ranks(
 
 
 def _last_states(reservoir: Reservoir, X: Array) -> Array:
+    _refuse_both_ways(reservoir)
     return np.asarray(harvest(reservoir, X)[:, -1])
 
 

@@ -54,6 +54,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         spectral_radius: float | None = 0.9,
         connections: int = 10,
         topology: Any = "random",
+        bidirectional: bool = False,
         input_scaling: Any = 0.1,
         bias_scaling: float = 0.1,
         feedback: bool = False,
@@ -167,7 +168,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
             return 1  # nothing is learned but one readout of all units
         random = isinstance(self.topology, str) and self.topology == "random"  # any other is meant for all units
         count = max(1, round(self.hidden_units / blocks.UNITS)) if random else 1
-        return int(min(self.hidden_units, self.blocks or count))
+        most = self.hidden_units // 2 if self.bidirectional else self.hidden_units
+        return int(max(1, min(most, self.blocks or count)))
 
     def _fit_anew(self, *arguments: Any) -> bool:
         return super()._fit_anew(*arguments) if self._blocks == 1 else blocks.fit(self, self._blocks, *arguments)
@@ -325,6 +327,7 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         spectral_radius: float | None = 0.9,
         connections: int = 10,
         topology: Any = "random",
+        bidirectional: bool = False,
         input_scaling: Any = 0.5,
         bias_scaling: float = 0.1,
         feedback: bool = False,

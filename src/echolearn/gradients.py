@@ -32,7 +32,7 @@ from echolearn.door import check_finite, check_long_enough, open_sequences, open
 from echolearn.engine import one_blas_thread, total
 from echolearn.lanes import LANES
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Batch, Data, Pooling, Selection, block_starts, groups
+from echolearn.sequences import Batch, Data, Pooling, Selection, as_classes, block_starts, groups
 from echolearn.states import CHECK, FRAMES, States, compressed, met, padded, run, slots
 
 Array = NDArray[Any]
@@ -64,7 +64,13 @@ def error_wrt_states(R: Array, U_h: Array) -> Array:
 def through_time(
     reservoir: Reservoir, batch: Batch, states: States, dE_dH: Array, *, lookback: int | None, washout: int
 ) -> Gradients:
-    """The exact gradient for a given dE/dH (K, N), which is overwritten."""
+    """The exact gradient for a given dE/dH (K, N), overwritten by Z where it is contiguous and of X's precision.
+
+    Units that run backward do so in a time of their own, from which a look-back cuts its blocks: the first m steps from
+    the end of a sequence, and so on.
+    """
+    if states.directions:
+        return _both_ways(reservoir, states, dE_dH, lookback=lookback, washout=washout)
     dtype = batch.X.dtype
     cut = block_starts(len(batch.active), washout, lookback)
     Z = np.ascontiguousarray(dE_dH, dtype=dtype)
@@ -88,6 +94,28 @@ def through_time(
         bias=None if reservoir.bias is None else Z.sum(axis=0, dtype=np.float64),
         leak=dE_da,
     )
+
+
+def _both_ways(reservoir: Reservoir, states: States, dE_dH: Array, *, lookback: int | None, washout: int) -> Gradients:
+    """`through_time` of each direction on its own, put together."""
+    counts = np.diff(reservoir.W_rec.indptr)
+    N = reservoir.N
+    out = Gradients(
+        W=np.empty_like(reservoir.W),
+        W_rec=np.empty_like(reservoir.W_rec.data),
+        W_fb=None,
+        bias=None if reservoir.bias is None else np.empty(N),
+        leak=np.empty(N),
+    )
+    for d in states.directions:
+        before = washout if d.turn is None else 0
+        g = through_time(d.reservoir, d.batch, d.states, d.own(dE_dH), lookback=lookback, washout=before)
+        out.W[:, d.units] = g.W
+        out.W_rec[np.repeat(d.units, counts)] = g.W_rec
+        for mine, its in ((out.bias, g.bias), (out.leak, g.leak)):
+            if mine is not None:
+                mine[d.units] = its
+    return out
 
 
 def _backward_many(reservoir: Reservoir, dtype: Any) -> Any:
@@ -187,25 +215,31 @@ def loss_and_gradients(
     given = open_sequences(X, n_features=reservoir.n_in)
     check_long_enough(given, washout)
     values = open_values(T, given, per_step=pooling is None)
-    data = Data(given.X, values, None, pooling is None, dtype)
-    parts = list(groups(data.lengths, FRAMES))
+    n_out = values[0].shape[-1]
+    data = Data(given.X, as_classes(values), n_out, pooling is None, dtype)
+    parts, frames = list(groups(data.lengths, FRAMES)), int(data.lengths.sum())
 
-    def observed(which: Array) -> tuple[Batch, Selection, States, Array, Array]:
+    def seen(which: Array) -> tuple[Batch, Selection, States, list[Array], Array]:
+        """What the readout sees, H and with `direct` X, and T, at the frames that carry targets."""
         batch = data.batch(which)
         assert batch.T is not None
         select = Selection(batch, washout=washout, targets=targets, lookback=lookback, pooling=pooling)
         states = run(reservoir, batch)
-        H_c = readout.stack(select.take(states.H), select.take(batch.X), direct=direct, intercept=False)
-        return batch, select, states, H_c, select.take(batch.T) if pooling is None else batch.T
+        columns = [select.take(states.H, reservoir.backward), *[select.take(batch.X)] * direct]
+        return batch, select, states, columns, select.take(batch.T) if pooling is None else batch.T
 
     def sums(which: Array) -> readout.Sums:
-        *_, H_c, T = observed(which)
-        return readout.sums(H_c, T, T.shape[1])
+        *_, columns, T = seen(which)
+        H_c = np.hstack(columns)
+        return readout.sums(H_c, T, n_out, readout.sample_precision(H_c, frames, ridge))
 
     def slope(which: Array) -> Gradients:
-        batch, select, states, H_c, T = observed(which)
-        R = readout.residual(H_c @ U.astype(dtype), T)
-        dE_dH = select.put(error_wrt_states(R, U[: select.parts * reservoir.N].astype(dtype)))
+        batch, select, states, columns, T = seen(which)
+        U_h, *U_x = np.split(U.astype(dtype), [columns[0].shape[1]] * direct)
+        Y = columns[0] @ U_h
+        for X, U_of_X in zip(columns[1:], U_x, strict=True):
+            Y += X @ U_of_X
+        dE_dH = select.put(error_wrt_states(readout.residual(Y, T), U_h), reservoir.backward)
         gradients: Gradients = select_gradient(gradient)(
             reservoir, batch, states, dE_dH, lookback=lookback, washout=washout
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Real
 from os import PathLike
 from typing import Any, Self
@@ -18,7 +19,7 @@ from echolearn.door import Given, check_finite, check_has_time, check_long_enoug
 from echolearn.engine import each, one_blas_thread
 from echolearn.plasticity import intrinsic_plasticity
 from echolearn.progress import Progress, say
-from echolearn.reservoir import Reservoir
+from echolearn.reservoir import Reservoir, both_ways
 from echolearn.sequences import Data, groups, pack, parts_of, unpack
 from echolearn.states import free_run, run
 
@@ -38,6 +39,7 @@ class EchoStateNetwork(BaseEstimator):
     _sums: readout.Sums | None  # what the ridge readout was solved from
     # for estimators that have no such settings
     topology: Any = "random"
+    bidirectional: bool = False
     plasticity: float | None = None
 
     def _more_checks(self, per_step: bool) -> None:
@@ -223,6 +225,7 @@ class EchoStateNetwork(BaseEstimator):
             itemsize=np.dtype(self.dtype).itemsize,
             threads=1 if engine.inside() else engine.threads(),
             blocks=getattr(self, "_of", 1),
+            both_ways=self.bidirectional,
         )
 
     def _plan(self, ridge: float, epochs: int) -> training.Plan:
@@ -249,24 +252,7 @@ class EchoStateNetwork(BaseEstimator):
         rng_order: np.random.Generator,
     ) -> bool:
         """Draws the reservoir and learns its weights; True if Ctrl-C ended that early."""
-        self.reservoir_ = Reservoir.random(
-            self.n_features_in_,
-            self.hidden_units,
-            spectral_radius=self.spectral_radius,
-            connections=self.connections,
-            topology=self.topology,
-            input_scaling=self.input_scaling,
-            bias_scaling=self.bias_scaling,
-            feedback_scaling=self.feedback_scaling,
-            n_feedback=train.n_out if self.feedback else 0,
-            activation=self.activation,
-            leak=self.leak,
-            initial_state=self.initial_state,
-            random_state=rng_weights,
-        )
-        if self.plasticity is not None:
-            say(self.verbose, "intrinsic plasticity: ten passes over the frames ...")
-            self.reservoir_ = intrinsic_plasticity(self.reservoir_, train.X, spread=self.plasticity)
+        self.reservoir_ = self._drawn(train, rng_weights)
         self.history_ = training.History()
         epochs = self._epochs(len(train.X))
         if self.learn == "none" or epochs == 0:
@@ -300,6 +286,34 @@ class EchoStateNetwork(BaseEstimator):
             )
         return interrupted
 
+    def _drawn(self, train: Data, rng: np.random.Generator) -> Reservoir:
+        """The reservoir to begin with; with `bidirectional` the second half of its units runs backward."""
+
+        def drawn(units: int) -> Reservoir:
+            return Reservoir.random(
+                self.n_features_in_,
+                units,
+                spectral_radius=self.spectral_radius,
+                connections=self.connections,
+                topology=self.topology,
+                input_scaling=self.input_scaling,
+                bias_scaling=self.bias_scaling,
+                feedback_scaling=self.feedback_scaling,
+                n_feedback=train.n_out if self.feedback else 0,
+                activation=self.activation,
+                leak=self.leak,
+                random_state=rng,
+            )
+
+        N = self.hidden_units
+        reservoir = both_ways(drawn(N - N // 2), drawn(N // 2)) if self.bidirectional else drawn(N)
+        if self.initial_state is not None:
+            reservoir = replace(reservoir, initial_state=np.asarray(self.initial_state))
+        if self.plasticity is not None:
+            say(self.verbose, "intrinsic plasticity: ten passes over the frames ...")
+            reservoir = intrinsic_plasticity(reservoir, train.X, spread=self.plasticity)
+        return reservoir
+
     def _ridge_path(self, diagonal: float) -> Any:
         return RIDGES * diagonal if isinstance(self.ridge, str) else self.ridge
 
@@ -314,15 +328,16 @@ class EchoStateNetwork(BaseEstimator):
         if self.hidden_units >= iterative.FROM:
             return self._fit_large_readout(train, spare, held_out, rng)
         task = self._task.readout_view()
-        s = passes.collect(self.reservoir_, train, task)
-        held = None if held_out is None else passes.collect(self.reservoir_, held_out, task)
         if isinstance(self.ridge, Real):
             self.ridge_ = float(self.ridge)
+            s = passes.collect(self.reservoir_, train if spare is None else train.joined(spare), task, self.ridge_)
         else:
+            s = passes.collect(self.reservoir_, train, task)
+            held = None if held_out is None else passes.collect(self.reservoir_, held_out, task)
             path = self._ridge_path(float(np.trace(s.G)) / len(s.G))
             self.ridge_, _ = readout.choose_ridge(s, path, intercept=True, held_out=held)
-        if spare is not None and held is not None:
-            s += held
+            if spare is not None and held is not None:
+                s += held
         self._U = readout.solve(s, self.ridge_, intercept=True)
         self._sums = s
         return s
@@ -382,7 +397,8 @@ class EchoStateNetwork(BaseEstimator):
                 H = run(self.reservoir_, batch, h0).H
                 if task.pooling:
                     select = task.select(batch)
-                    H_c = readout.stack(select.take(H), select.take(batch.X), direct=self.direct, intercept=True)
+                    H = select.take(H, self.reservoir_.backward)
+                    H_c = readout.stack(H, select.take(batch.X), direct=self.direct, intercept=True)
                     return which[batch.order], list((H_c @ U)[:, None])
                 Y.append(readout.stack(H, batch.X, direct=self.direct, intercept=True) @ U)
                 h0 = H[-1:].copy()

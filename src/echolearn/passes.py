@@ -56,23 +56,54 @@ def observed(reservoir: Reservoir, task: Task, batch: Batch) -> tuple[Array, Arr
     """H_c and T at the frames that carry targets, with what the way back needs."""
     states = run(reservoir, batch)
     select = task.select(batch)
-    return *_selected(task, batch, states.H, select), states, select
+    return *_selected(reservoir, task, batch, states.H, select), states, select
 
 
-def _selected(task: Task, batch: Batch, H: Array, select: Selection) -> tuple[Array, Array]:
+def _selected(reservoir: Reservoir, task: Task, batch: Batch, H: Array, select: Selection) -> tuple[Array, Array]:
     assert batch.T is not None
-    H_c = readout.stack(select.take(H), select.take(batch.X), direct=task.direct, intercept=True)
+    H = select.take(H, reservoir.backward)
+    H_c = readout.stack(H, select.take(batch.X), direct=task.direct, intercept=True)
     return H_c, batch.T if task.pooling else select.take(batch.T)
+
+
+def in_one_piece(reservoir: Reservoir, task: Task) -> bool:
+    """Whether frames ask for others, outputs are fed back, or units begin at the end."""
+    asking = task.pooling is not None or task.targets == "last"
+    return asking or reservoir.W_fb is not None or reservoir.backward is not None
 
 
 def stretches(reservoir: Reservoir, task: Task, lengths: Array) -> list[slice]:
     """The steps of a group of sequences: all at once, or for a single long sequence piece by piece, where no frame
     asks for what is in another piece. Each piece starts in the state in which the one before ended."""
     frames = at_once(reservoir.N)
-    whole = task.pooling is not None or task.targets == "last" or reservoir.W_fb is not None
-    if whole or len(lengths) > 1:
+    if in_one_piece(reservoir, task) or len(lengths) > 1:
         return [slice(None)]
     return [slice(start, start + frames) for start in range(0, lengths[0], frames)]
+
+
+def streamed(reservoir: Reservoir, task: Task, batch: Batch) -> Iterator[tuple[Array, Array, Array]]:
+    """H, X and T at the frames that carry targets, a stretch of time after another: of a large network's states
+    there are never more than `at_once`. All together where time must not be cut."""
+    if in_one_piece(reservoir, task):
+        H, select = run(reservoir, batch, keep_F=False).H, task.select(batch)
+        assert batch.T is not None
+        yield (
+            select.take(H, reservoir.backward),
+            select.take(batch.X),
+            batch.T if task.pooling else select.take(batch.T),
+        )
+        return
+    steps = max(1, at_once(reservoir.N) // len(batch.lengths))
+    begins = [0] * (task.washout > 0) + list(range(task.washout, len(batch.active), steps))
+    h0 = None
+    for begin, end in zip(begins, [*begins[1:], len(batch.active)], strict=True):
+        part = batch.stretch(begin, end)
+        H = run(reservoir, part, h0, keep_F=False).H
+        if begin >= task.washout:
+            assert part.T is not None
+            yield H, part.X, part.T
+        if end < len(batch.active):
+            h0 = H[part.offsets[-1] :][: batch.active[end]].copy()
 
 
 def _seen(reservoir: Reservoir, data: Data, task: Task, which: Array) -> Iterator[tuple[Array, Array]]:
@@ -81,18 +112,23 @@ def _seen(reservoir: Reservoir, data: Data, task: Task, which: Array) -> Iterato
     for steps in stretches(reservoir, task, np.array([len(data.X[i]) for i in which])):
         batch = data.batch(which, steps)
         now = replace(task, washout=max(0, task.washout - (steps.start or 0)))
-        H = run(reservoir, batch, h0).H
-        yield _selected(now, batch, H, now.select(batch))
+        H = run(reservoir, batch, h0, keep_F=False).H
+        yield _selected(reservoir, now, batch, H, now.select(batch))
         h0 = H[-1:].copy()  # a view would keep all of H
 
 
-def collect(reservoir: Reservoir, data: Data, task: Task) -> Sums:
-    """G and Q over all the data, one pass, one batch of states at a time."""
+def collect(reservoir: Reservoir, data: Data, task: Task, mu: float = 0.0) -> Sums:
+    """G and Q over all the data, one pass, one batch of states at a time. mu: the ridge, where it is known: a large one
+    allows for products in the states' own precision."""
     M = parts_of(task.pooling) * (reservoir.N + task.direct * reservoir.n_in) + 1
     lengths, frames = data.lengths, at_once(reservoir.N)
+    n = int(lengths.sum())
 
     def part(which: Array) -> Sums:
-        parts = (readout.sums(H_c, T, data.n_out) for H_c, T in _seen(reservoir, data, task, which))
+        parts = (
+            readout.sums(H_c, T, data.n_out, readout.sample_precision(H_c, n, mu))
+            for H_c, T in _seen(reservoir, data, task, which)
+        )
         s = next(parts)
         for more in parts:
             s += more
@@ -106,9 +142,9 @@ def collect(reservoir: Reservoir, data: Data, task: Task) -> Sums:
     long = sum(len(stretches(reservoir, task, lengths[[i]])) > 1 for i in order)
     for i in order[:long]:
         for H_c, T in _seen(reservoir, data, task, np.array([i])):
-            readout.add(result, H_c, T)
+            readout.add(result, H_c, T, readout.sample_precision(H_c, n, mu))
     for H_c, T in each(lambda which: next(_seen(reservoir, data, task, which)), groups(lengths, frames, order[long:])):
-        readout.add(result, H_c, T)
+        readout.add(result, H_c, T, readout.sample_precision(H_c, n, mu))
     readout.mirror(result.G)
     return result
 
@@ -142,7 +178,7 @@ def slope(
     H_c, T, states, select = seen
     U = U.astype(H_c.dtype)
     R = readout.residual(H_c @ U, T)
-    dE_dH = select.put(error_wrt_states(R, U[: select.parts * reservoir.N]))
+    dE_dH = select.put(error_wrt_states(R, U[: select.parts * reservoir.N]), reservoir.backward)
     back = select_gradient(gradient)
     gradients = back(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
     squared = float(np.vdot(R, R))

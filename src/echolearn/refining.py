@@ -60,7 +60,7 @@ def share(reservoir: Reservoir, task: Task, V: Array, batch: Batch) -> Share:
     rows = np.arange(len(labels))
     loss = -float(np.log(np.maximum(P[rows, labels], 1e-30)).sum(dtype=np.float64))
     R = residual(P, labels)
-    dE_dH = select.put(R @ V[: select.parts * reservoir.N].T)
+    dE_dH = select.put(R @ V[: select.parts * reservoir.N].T, reservoir.backward)
     gradients = through_time(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
     return Share(gradients, H_c.T @ R, loss, len(labels))
 

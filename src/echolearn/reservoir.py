@@ -34,6 +34,9 @@ class Reservoir:
     W (n_in, N); W_rec (N, N), kept sparse; W_fb (N, n_out) or None; bias (N,) or None; leak a: a number or
     (N,), in (0, 1]; initial_state (N,) or None for zero. Only non-zero entries of W_rec
     (those that a sparse one stores) are connections.
+
+    backward (N,) or None: True for units that run from the last step of a sequence to its first (t + 1 in place of
+    t - 1 above). There is no connection between units of both kinds, and no W_fb beside backward ones.
     """
 
     W: Array
@@ -43,6 +46,7 @@ class Reservoir:
     bias: Array | None = None
     W_fb: Array | None = None
     initial_state: Array | None = None
+    backward: Array | None = None
 
     def __post_init__(self) -> None:
         W = _matrix("W", self.W)
@@ -80,6 +84,19 @@ class Reservoir:
             if W_fb.shape[0] != N:
                 raise ValueError(f"W_fb has shape {W_fb.shape}; expected ({N}, outputs), one row a hidden unit.")
             object.__setattr__(self, "W_fb", W_fb)
+        if self.backward is not None:
+            self._check_directions()
+
+    def _check_directions(self) -> None:
+        backward = np.array(self.backward)
+        if backward.shape != (self.N,) or backward.dtype != bool:
+            raise ValueError(f"backward has shape {backward.shape}; expected {self.N} times True or False, one a unit.")
+        if self.W_fb is not None:
+            raise ValueError("feedback comes from the step before; backward units come from the step after. Drop W_fb.")
+        listening = np.repeat(backward, np.diff(self.W_rec.indptr))
+        if (listening != backward[self.W_rec.indices]).any():
+            raise ValueError("W_rec connects forward and backward units; give it only connections within each kind.")
+        object.__setattr__(self, "backward", backward if backward.any() else None)
 
     @property
     def N(self) -> int:
@@ -161,6 +178,25 @@ class Reservoir:
             weights["W_rec"] = sparse.csr_array((data, self.W_rec.indices, self.W_rec.indptr), shape=self.W_rec.shape)
         return replace(self, **weights)
 
+    def part(self, units: Array) -> Reservoir:
+        """The units where `units` (N,) is True, all of one direction and hearing no others, in their own time."""
+
+        def of(value: Array | None) -> Array | None:
+            return None if value is None else value[units]
+
+        rows = self.W_rec[units]
+        number = np.cumsum(units) - 1
+        W_rec = sparse.csr_array((rows.data, number[rows.indices], rows.indptr), shape=2 * (int(units.sum()),))
+        return Reservoir(
+            W=self.W[:, units],
+            W_rec=W_rec,
+            activation=self.activation,
+            leak=self.leak[units],
+            bias=of(self.bias),
+            W_fb=of(self.W_fb),
+            initial_state=of(self.initial_state),
+        )
+
 
 def side_by_side(reservoirs: Sequence[Reservoir]) -> Reservoir:
     """One reservoir whose units are those of all, without connections between them."""
@@ -177,7 +213,14 @@ def side_by_side(reservoirs: Sequence[Reservoir]) -> Reservoir:
         bias=together("bias"),
         W_fb=together("W_fb"),
         initial_state=together("initial_state"),
+        backward=together("backward"),
     )
+
+
+def both_ways(forward: Reservoir, backward: Reservoir) -> Reservoir:
+    """One reservoir: first the units of `forward`, then those of `backward`, which run from the end to the start."""
+    together = side_by_side([forward, backward])
+    return replace(together, backward=np.arange(together.N) >= forward.N)
 
 
 def _matrix(name: str, value: ArrayLike) -> Array:

@@ -53,6 +53,21 @@ class Batch:
         """The rows of the packed matrices that hold sequence s (in packed order), in time order."""
         return np.asarray(self.offsets[: self.lengths[s]] + s)
 
+    def turned(self) -> Array:
+        """For each row, the one of the same sequence as far from its end as this one is from its start: M[turned()] is
+        M with every sequence turned around in time, and turning twice changes nothing."""
+        steps = np.repeat(np.arange(len(self.active)), self.active)
+        sequence = np.arange(self.frames) - self.offsets[steps]
+        return np.asarray(self.offsets[self.lengths[sequence] - 1 - steps] + sequence)
+
+    def stretch(self, begin: int, end: int) -> Batch:
+        """The steps begin ... end as a batch of their own, its X and T (a row a step) views."""
+        active, offsets = self.active[begin:end], self.offsets[begin:end]
+        first, rows = offsets[0], slice(offsets[0], offsets[-1] + active[-1])
+        lengths = np.minimum(self.lengths[: active[0]] - begin, len(active))
+        T = None if self.T is None else self.T[rows]
+        return Batch(self.X[rows], self.order[: active[0]], lengths, active, offsets - first, T)
+
     def before(self, M: Array) -> Array:
         """M one step earlier: row r holds what stood at the same sequence's step before, zero at its start."""
         steps = np.repeat(np.arange(len(self.active)), self.active)
@@ -99,13 +114,14 @@ class Selection:
     """Which frames carry a target: all, some of them, or one pooled row a sequence.
 
     `take` maps packed rows (K, .) to rows with targets; `put` is its transpose. Pooling over `parts` parts of time
-    sets their means side by side: (K, M) becomes (B, parts M).
+    sets their means side by side: (K, M) becomes (B, parts M). The last state of `backward` columns is at step 0.
     """
 
     def __init__(self, batch: Batch, *, washout: int, targets: str, lookback: int | None, pooling: Pooling | None):
         self._P: Any = None
         self._rows: Array | None = None
         self.parts = parts_of(pooling)
+        self._last = pooling == "last"
         if pooling == "mean" or isinstance(pooling, Integral):
             spans = [(s, *span) for s, n in enumerate(batch.lengths) for span in spans_of(n, washout, self.parts)]
             columns = np.concatenate([batch.rows(s)[start:stop] for s, start, stop in spans])
@@ -124,18 +140,26 @@ class Selection:
             self._rows = np.flatnonzero(steps >= washout)
         self._frames = batch.frames
 
-    def take(self, M: Array) -> Array:
+    def take(self, M: Array, backward: Array | None = None) -> Array:
         if self._P is not None:
             return np.asarray(self._P @ M).reshape(-1, self.parts * M.shape[1])
-        return M if self._rows is None else M[self._rows]
+        if self._rows is None:
+            return M
+        taken = M[self._rows]
+        if self._last and backward is not None:
+            taken[:, backward] = M[: len(taken), backward]
+        return np.asarray(taken)
 
-    def put(self, D: Array) -> Array:
+    def put(self, D: Array, backward: Array | None = None) -> Array:
         if self._P is not None:
             return np.asarray(self._P.T @ D.reshape(self._P.shape[0], -1))
         if self._rows is None:
             return D
         out = np.zeros((self._frames, D.shape[1]), D.dtype)
         out[self._rows] = D
+        if self._last and backward is not None:
+            out[:, backward] = 0
+            out[: len(D), backward] = D[:, backward]
         return out
 
 
@@ -218,6 +242,14 @@ def one_hot(labels: Array, classes: int, dtype: Any) -> Array:
     out = np.zeros((len(labels), classes), dtype)
     out[np.arange(len(labels)), labels] = 1
     return out
+
+
+def as_classes(values: list[Array]) -> list[Any]:
+    """Target rows to class numbers where each row is a single 1 (products with those are sums), else as they are."""
+    for rows in values:
+        if np.count_nonzero(rows) != rows[..., 0].size or not (rows.max(axis=-1) == 1).all():
+            return values
+    return [rows.argmax(axis=-1) for rows in values]
 
 
 def shuffled(lengths: Array, size: int, rng: np.random.Generator) -> list[Array]:

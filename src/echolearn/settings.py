@@ -87,6 +87,7 @@ RULES: dict[str, Rule] = {
         lambda v: (is_number(v) and v > 0) or _scales(v),
         "a number > 0, or a list of numbers >= 0 (not all 0), one a feature",
     ),
+    "bidirectional": _TRUTH,
     "bias_scaling": _NOT_NEGATIVE,
     "feedback_scaling": _POSITIVE,
     "activation": _one_of(*ACTIVATIONS),
@@ -115,6 +116,8 @@ RULES: dict[str, Rule] = {
     "momentum": _one_of("fista", "printed"),
     "step_size": _or_none(_POSITIVE, "chosen from the number of hidden units"),
     "refine_epochs": _whole(0),
+    "joint_epochs": _whole(0),
+    "sees": _one_of("output", "output+input", "output+hidden"),
     "epochs": _or_none(_whole(0), "as many as the data need"),
     "batch_size": _or_none(_whole(1), "all sequences at once"),
     "clip": _or_none(_POSITIVE, "no clipping"),
@@ -151,12 +154,29 @@ def check(settings: Mapping[str, Any]) -> None:
     """Every setting of an estimator, and whether they go together."""
     check_each(settings)
     _check_topology(settings)
+    if settings.get("bidirectional"):
+        _check_directions(settings)
     unknown_to_paper = settings.get("feedback") or settings.get("leak") != 1 or settings.get("learn_leak")
     if settings.get("gradient") == "printed" and settings.get("learn") != "none" and unknown_to_paper:
         raise ValueError(
             "gradient='printed': the paper's formulas know neither leak nor feedback. Set leak=1, "
             "learn_leak=False and feedback=False, or gradient='exact'."
         )
+
+
+def _check_directions(settings: Mapping[str, Any]) -> None:
+    """What units that begin at the end of a sequence ask of other settings."""
+    for cannot, why in (
+        (settings["hidden_units"] < 2, "hidden_units=1: there must be a unit for each direction. Give 2 or more"),
+        (settings["feedback"], "feedback=True: what is fed back is not there yet at the end of a sequence. Set one"),
+        (settings["gradient"] == "printed", "gradient='printed': the paper's formulas run one way. Use 'exact'"),
+        (
+            not isinstance(settings["topology"], str),
+            "topology is a matrix of all units, but each direction has a network of its own. Name a topology",
+        ),
+    ):
+        if cannot:
+            raise ValueError(f"bidirectional=True with {why}, or bidirectional=False.")
 
 
 def _check_topology(settings: Mapping[str, Any]) -> None:

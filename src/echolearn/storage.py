@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from echolearn import checks
+from echolearn import checks, stackfile
 from echolearn import settings as rules
 from echolearn.readout import Sums
 from echolearn.reservoir import Reservoir
@@ -49,6 +49,7 @@ TENSORS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "bias": (("F64",), ("N",)),
     "W_fb": (("F64",), ("N", "n_out")),
     "initial_state": (("F64",), ("N",)),
+    "backward": (("BOOL",), ("N",)),
     "U": (("F64",), ("M", "n_out")),
     "G": (("F64",), ("M", "M")),
     "Q": (("F64",), ("M", "n_out")),
@@ -75,8 +76,7 @@ FORECASTING = ("exogenous_mean", "exogenous_scale", "last_state", "last_value", 
 def save(estimator: Any, path: str | os.PathLike[str], *, sums: bool = False) -> None:
     """Write a fitted estimator to `path`, atomically; `sums`: with G and Q, to add sequences later."""
     place = checks.place("path", path)
-    tensors = {name: as_plain(name, value) for name, value in _tensors(estimator).items() if value is not None}
-    facts = _facts(estimator, tensors)
+    tensors, facts = stackfile.parts(estimator, _parts) if hasattr(estimator, "layers_") else _parts(estimator)
     if sums:
         s = estimator._sums
         tensors |= {"G": s.G, "Q": s.Q}
@@ -92,6 +92,11 @@ def save(estimator: Any, path: str | os.PathLike[str], *, sums: bool = False) ->
     write_tensors(place, tensors, facts, FORMAT)
 
 
+def _parts(estimator: Any) -> tuple[dict[str, Array], Facts]:
+    tensors = {name: as_plain(name, value) for name, value in _tensors(estimator).items() if value is not None}
+    return tensors, _facts(estimator, tensors)
+
+
 def _tensors(estimator: Any) -> dict[str, Array | None]:
     r = estimator.reservoir_
     classes = getattr(estimator, "classes_", None)
@@ -104,6 +109,7 @@ def _tensors(estimator: Any) -> dict[str, Array | None]:
         "bias": r.bias,
         "W_fb": r.W_fb,
         "initial_state": r.initial_state,
+        "backward": r.backward,
         "U": estimator._U,
         "classes": classes if classes is not None and classes.dtype.kind in "iufb" else None,
         "target_mean": getattr(estimator, "target_mean_", None),
@@ -171,6 +177,9 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def check(entries: Mapping[str, Entry], facts: Facts) -> None:
     """Which arrays there are, and their dtypes and shapes, against one another and the settings (ValueError)."""
+    if "layers" in facts:
+        stackfile.check(entries, facts, check)
+        return
     unknown = sorted(set(entries) - set(TENSORS))
     if unknown:
         raise ValueError(f"it holds arrays that no {FORMAT} file has: {unknown[0]!r:.40}")
@@ -215,6 +224,8 @@ def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
         must |= set(FORECASTING)
     if settings.get("feedback"):
         must |= {"W_fb"}
+    if settings.get("bidirectional"):
+        must |= {"backward"}
     if settings.get("topology", "") is None:
         must |= SPARSE if SPARSE & names else {"topology"}
     if "tt" in facts:
@@ -270,6 +281,8 @@ def _square(tensors: dict[str, Array], name: str, N: int) -> Any:
 
 
 def _rebuild(tensors: dict[str, Array], facts: Facts) -> Any:
+    if "layers" in facts:
+        return stackfile.rebuild(tensors, facts, _rebuild)
     from echolearn.estimators import ESNClassifier, ESNRegressor
     from echolearn.forecaster import ESNForecaster
     from echolearn.training import History
@@ -300,7 +313,10 @@ def _rebuild(tensors: dict[str, Array], facts: Facts) -> Any:
         bias=tensors.get("bias"),
         W_fb=tensors.get("W_fb"),
         initial_state=tensors.get("initial_state"),
+        backward=tensors.get("backward"),
     )
+    if estimator.bidirectional != (estimator.reservoir_.backward is not None):
+        raise ValueError(f"bidirectional={estimator.bidirectional}, but its units run otherwise")
     estimator.n_features_in_ = facts["features"]
     if facts["feature_names"]:
         estimator.feature_names_in_ = np.array(_words(facts["feature_names"]), dtype=object)

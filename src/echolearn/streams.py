@@ -114,6 +114,11 @@ class Stream:
         online: RLS | LMS | None = None,
         A: Array | None = None,
     ):
+        if reservoir.backward is not None:
+            raise ValueError(
+                "bidirectional=True: half of the units begin at the end of a sequence, which a stream has not seen. "
+                "Fit a network with bidirectional=False to stream, or predict whole sequences."
+            )
         if pooling is not None and not (isinstance(pooling, str) and pooling in ("mean", "last")):
             raise ValueError(f"pooling={pooling!r:.80} needs the end of a sequence; a stream knows 'mean' and 'last'.")
         checks.truth("direct", direct)
