@@ -2,7 +2,7 @@
 
     .venv-series/bin/python benchmarks/series.py
 
-Every method has 100 units and a small grid. The grid is decided by five-fold cross-validation on the training part, with
+Every method has 100 units and a small grid. The grid is decided by five-fold cross-validation on the training part with
 three seeds (folds keep the order of recording, so that a held-out fold is as far away as the test part is); then the
 method is fitted on the whole training part with ten seeds, and only then the test part is read, once.
 """
