@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data/an4_states.npz
 
-.PHONY: demo test lint bench series examples clean
+.PHONY: demo test lint bench series examples reliability clean
 
 demo: .venv/ready  ## the main job
 	$(BIN)/echolearn table1
@@ -18,6 +18,7 @@ lint: .venv/ready  ## style and types
 
 bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4_states.npz
 	.venv-bench/bin/python benchmarks/peers.py --data $(DATA)
+	.venv-bench/bin/python benchmarks/ratios.py --plot docs/images/peers.svg
 	.venv-bench/bin/python benchmarks/error_over_time.py --data $(DATA) --plot docs/images/error_over_time.svg
 	.venv-bench/bin/python benchmarks/gram.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/growth.py
@@ -33,6 +34,16 @@ examples: .venv/ready  ## the pictures of examples/, into runs/examples
 	mkdir -p runs/examples
 	for example in examples/plot_*.py; do \
 	  echo $$example && MPLBACKEND=agg $(BIN)/python $$example runs/examples/$$(basename $$example .py).png || exit 1; done
+
+reliability: .venv/ready .venv-fuzz/ready  ## long runs: damaged files, odd inputs, fuzzed readers (docs/reliability.md)
+	$(BIN)/python -m reliability.model_files
+	$(BIN)/python -m reliability.inputs
+	.venv-fuzz/bin/python -m reliability.fuzz
+
+.venv-fuzz/ready: reliability/requirements-fuzz.txt pyproject.toml
+	$(PYTHON) -m venv .venv-fuzz
+	.venv-fuzz/bin/python -m pip install --quiet -r reliability/requirements-fuzz.txt --editable '.[speech]'
+	touch $@
 
 .venv-series/ready: benchmarks/requirements-series.txt pyproject.toml
 	$(PYTHON) -m venv .venv-series
@@ -52,4 +63,4 @@ examples: .venv/ready  ## the pictures of examples/, into runs/examples
 	touch $@
 
 clean:
-	rm -rf .venv .venv-bench .venv-series .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf .venv .venv-bench .venv-series .venv-fuzz .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -21,7 +21,7 @@ from echolearn.online import LMS, RLS
 from echolearn.progress import say
 from echolearn.refining import Refiner, refine
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Data, Pooling
+from echolearn.sequences import Data, Pooling, scaling
 from echolearn.streams import ClassifierStream, EstimatorStream
 from echolearn.training import History
 
@@ -196,7 +196,12 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                 raise ValueError(
                     f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
                 )
-        unknown = np.setdiff1d(labels, self.classes_)
+        try:
+            unknown = np.setdiff1d(labels, self.classes_)
+        except TypeError:  # labels of another type than the classes, which cannot be ordered among them
+            unknown = np.array(
+                [e for e in labels.tolist() if e not in self.classes_.tolist()] or labels.tolist(), object
+            )
         if len(unknown):
             raise ValueError(f"y holds labels that were not there when fitting: {unknown[:5].tolist()}.")
         numbers = [np.searchsorted(self.classes_, e) for e in entries]
@@ -397,16 +402,13 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         if values.dtype.kind not in "fiub":
             try:
                 values = values.astype(np.float64)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise ValueError(f"y holds {values.dtype} entries; expected numbers.") from None
         if values.ndim > 2:
             raise ValueError(f"y has shape {values.shape}; expected a value or a row of values each.")
         if fitting:
             self._one_value = values.ndim == 1
-            table = values.reshape(len(values), -1).astype(np.float64)
-            self.target_mean_ = table.mean(axis=0)
-            scale = table.std(axis=0)
-            self.target_scale_ = np.where(scale > 1e-12 * np.abs(self.target_mean_), scale, 1.0)
+            self.target_mean_, self.target_scale_ = scaling(values.reshape(len(values), -1), "y")
         wide = values.size // len(values)
         if wide != len(self.target_mean_):
             raise ValueError(f"y has {wide} values each; expected {len(self.target_mean_)}, as when fitting.")
@@ -433,7 +435,10 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         """R² over all steps (or sequences), averaged over outputs."""
         from sklearn.metrics import r2_score
 
-        return float(r2_score(*self._compared(X, y, lengths)))
+        true, predicted = self._compared(X, y, lengths)
+        if true.dtype.kind not in "fiub" or true.size != predicted.size:
+            raise ValueError(f"y holds {true.dtype} of shape {true.shape}; expected numbers, {predicted.shape}.")
+        return float(r2_score(true.reshape(predicted.shape), predicted))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")  # NaN in, NaN out

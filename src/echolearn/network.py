@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
 from os import PathLike
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +13,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from echolearn import costs, engine, iterative, passes, readout, settings, training, updates
+from echolearn import checks, costs, engine, iterative, passes, readout, settings, training, updates
 from echolearn.checkpoints import Checkpoint, fingerprint, matrix_fingerprint
-from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
+from echolearn.door import Given, check_finite, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
 from echolearn.plasticity import intrinsic_plasticity
 from echolearn.progress import Progress, say
@@ -99,7 +98,7 @@ class EchoStateNetwork(BaseEstimator):
         costs.check(self._job(train, held_out), self.verbose)
         # Numbers that are not finite are met and told by the readout and the epochs; NumPy need not warn of them too.
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            kept = None if checkpoint is None else self._checkpoint(Path(checkpoint), data, held_out)
+            kept = None if checkpoint is None else self._checkpoint(checkpoint, data, held_out)
             interrupted = self._learn(train, held_out, callback, kept, rng_weights, rng_order)
             spare = held_out if validation is None else None
             s = self._fit_readout(train, spare, held_out, rng_readout)
@@ -133,6 +132,8 @@ class EchoStateNetwork(BaseEstimator):
         return given
 
     def _held_out_given(self, validation: tuple[Any, Any]) -> Data:
+        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+            raise ValueError(f"validation={validation!r:.80}; expected a pair (X, y).")
         X, y = validation
         return self._more_data(open_sequences(X, None, self.n_features_in_), y, "validation")
 
@@ -177,7 +178,7 @@ class EchoStateNetwork(BaseEstimator):
         A.flat[: -1 : len(A) + 1] += self.ridge_
         return A
 
-    def _checkpoint(self, folder: Path, data: Data, held_out: Data | None) -> Checkpoint:
+    def _checkpoint(self, folder: str | PathLike[str], data: Data, held_out: Data | None) -> Checkpoint:
         """Settings that do not touch the result may differ between the fits that share a checkpoint."""
         if self.random_state is None:
             raise ValueError(
@@ -190,7 +191,7 @@ class EchoStateNetwork(BaseEstimator):
         if not isinstance(self.topology, str):
             about["topology"] = matrix_fingerprint(self.topology)
         about |= {"data": fingerprint(data), "held_out": None if held_out is None else fingerprint(held_out)}
-        return Checkpoint(folder, {"estimator": type(self).__name__, **about})
+        return Checkpoint(checks.place("checkpoint", folder), {"estimator": type(self).__name__, **about})
 
     @property
     def _task(self) -> passes.Task:
@@ -208,7 +209,7 @@ class EchoStateNetwork(BaseEstimator):
         """This fit as the estimate of its cost sees it."""
         lengths = train.lengths
         return costs.Job(
-            N=self.hidden_units,
+            N=int(self.hidden_units),
             n_in=self.n_features_in_,
             n_out=train.n_out,
             connections=min(self.connections, self.hidden_units),
@@ -404,9 +405,10 @@ class EchoStateNetwork(BaseEstimator):
             return which, unpack(batch, Y[0]) if len(which) > 1 else [np.concatenate(Y)]
 
         outputs: list[Array] = [U[:0]] * len(given.X)
-        with one_blas_thread():
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             for which, parts in each(part, groups(all_lengths, passes.at_once(self.hidden_units))):
                 for i, Y in zip(which, parts, strict=True):
+                    check_finite(Y, "outputs")
                     outputs[i] = Y
         return given, outputs
 
@@ -456,7 +458,7 @@ class EchoStateNetwork(BaseEstimator):
         from echolearn import storage
 
         check_is_fitted(self)
-        if sums:
+        if checks.truth("sums", sums):
             self._known_sums()
         storage.save(self, path, sums=sums)
 

@@ -47,6 +47,10 @@ class Task:
         """The final readout is fitted on every frame after the washout."""
         return Task(self.washout, self.direct, self.pooling)
 
+    def rows(self, reservoir: Reservoir) -> int:
+        """M: those of U."""
+        return parts_of(self.pooling) * (reservoir.N + self.direct * reservoir.n_in) + 1
+
 
 def observed(reservoir: Reservoir, task: Task, batch: Batch) -> tuple[Array, Array, States, Selection]:
     """H_c and T at the frames that carry targets, with what the way back needs."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.linalg import ArpackError, eigs
 
+from echolearn import checks
 from echolearn.kernels import ACTIVATIONS
 
 Array = NDArray[Any]
@@ -50,7 +51,7 @@ class Reservoir:
     def __post_init__(self) -> None:
         W = _matrix("W", self.W)
         N = W.shape[1]
-        W_rec = sparse.csr_array(self.W_rec, dtype=np.float64, copy=True)
+        W_rec = _sparse(self.W_rec)
         if W_rec.shape != (N, N):
             raise ValueError(
                 f"W_rec has shape {W_rec.shape}, but W with shape {W.shape} (inputs, hidden units) asks for ({N}, {N})."
@@ -58,9 +59,9 @@ class Reservoir:
         W_rec.sum_duplicates()
         if not np.isfinite(W_rec.data).all():
             raise ValueError("W_rec holds NaN or infinity; give finite weights.")
-        if self.activation not in ACTIVATIONS:
+        if not isinstance(self.activation, str) or self.activation not in ACTIVATIONS:
             raise ValueError(f"activation={self.activation!r} is unknown; choose one of {sorted(ACTIVATIONS)}.")
-        leak = np.asarray(self.leak, dtype=np.float64)
+        leak = checks.finite("leak", self.leak)
         if leak.shape not in ((), (1,), (N,)):
             raise ValueError(f"leak has shape {leak.shape}; expected one number, or {N}, one a unit.")
         leak = np.broadcast_to(leak, (N,)).copy()
@@ -74,8 +75,8 @@ class Reservoir:
         for name in ("bias", "initial_state"):
             value = getattr(self, name)
             if value is not None:
-                value = np.array(value, dtype=np.float64)
-                if value.shape != (N,) or not np.isfinite(value).all():
+                value = checks.finite(name, value)
+                if value.shape != (N,):
                     raise ValueError(f"{name} has shape {value.shape}; expected {N} finite numbers, one a unit.")
                 object.__setattr__(self, name, value)
         if self.W_fb is not None:
@@ -130,13 +131,17 @@ class Reservoir:
         length. input_scaling: a number, or one a feature. `leak=(low, high)` spreads the leaks evenly in logarithm,
         over units or, where there are groups of them, from the first group (high) to the last (low).
         """
-        from echolearn import topologies
+        from echolearn import settings, topologies
 
-        rng = np.random.default_rng(random_state)
+        checks.whole("n_in", n_in, 1)
+        checks.whole("n_feedback", n_feedback, 0)
+        words = {name: value for name, value in locals().items() if name in settings.RULES}
+        settings.check_each(words if isinstance(leak, (float, int, tuple)) else words | {"leak": 1.0})
+        rng = checks.generator(random_state)
         # One stream a purpose: asking for feedback or a leak does not change W or W_rec.
         rng_W, rng_rec, rng_bias, rng_leak, rng_fb = rng.spawn(5)
-        N = hidden_units
-        W_rec = topologies.recurrent(topology, rng_rec, N, connections, spectral_radius)
+        N = int(hidden_units)
+        W_rec = topologies.recurrent(topology, rng_rec, N, int(connections), spectral_radius)
         group = topologies.group_of_units(N) if topologies.has_groups(topology) else None
         a: Any = leak
         if isinstance(leak, tuple):
@@ -219,10 +224,19 @@ def both_ways(forward: Reservoir, backward: Reservoir) -> Reservoir:
 
 
 def _matrix(name: str, value: ArrayLike) -> Array:
-    matrix = np.array(value, dtype=np.float64)
-    if matrix.ndim != 2 or 0 in matrix.shape or not np.isfinite(matrix).all():
+    matrix = checks.finite(name, value)
+    if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(f"{name} has shape {matrix.shape}; expected a matrix of finite numbers.")
     return matrix
+
+
+def _sparse(W_rec: Any) -> Any:
+    """A copy in float64, or an error that says what it should have been."""
+    if sparse.issparse(W_rec) and W_rec.ndim == 2 and W_rec.dtype.kind in "fiub":
+        return sparse.csr_array(W_rec, dtype=np.float64, copy=True)
+    if sparse.issparse(W_rec):
+        raise ValueError(f"W_rec is sparse, {W_rec.dtype} of shape {W_rec.shape}; expected a matrix of numbers.")
+    return sparse.csr_array(_matrix("W_rec", W_rec))
 
 
 def input_scales(input_scaling: float | ArrayLike, n_in: int) -> Any:

@@ -19,6 +19,16 @@ Array = NDArray[Any]
 Pooling = str | int  # "mean", "last", or the number of parts of time that are averaged each on its own
 
 
+def scaling(table: Array, name: str) -> tuple[Array, Array]:
+    """Mean and standard deviation of each column; a constant column keeps its scale."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        table = table.astype(np.float64)
+        mean, scale = table.mean(axis=0), table.std(axis=0)
+    if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
+        raise ValueError(f"{name} holds numbers so large that float64 has no room for their squares; scale them first.")
+    return mean, np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Sequences packed together.

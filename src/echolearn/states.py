@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn import engine, kernels
-from echolearn.door import open_sequences, open_values
+from echolearn import checks, engine, kernels
+from echolearn.door import check_finite, open_sequences, open_values
 from echolearn.lanes import LANES
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Batch, groups, one_hot, pack, unpack
@@ -220,7 +220,7 @@ def slots(W_rec: Any) -> tuple[Array, Array]:
 
 def harvest(reservoir: Reservoir, X: Any, T: Any = None, *, dtype: Any = np.float64) -> Any:
     """States of one sequence (steps, n_in) -> (steps, N), or of a list -> a list."""
-    given = open_sequences(X, n_features=reservoir.n_in)
+    dtype, given = checks.floats("dtype", dtype), open_sequences(X, n_features=reservoir.n_in)
     targets = None if T is None else open_values(T, given, per_step=True)
     out: list[Any] = [None] * len(given.X)
 
@@ -228,9 +228,10 @@ def harvest(reservoir: Reservoir, X: Any, T: Any = None, *, dtype: Any = np.floa
         batch = pack([given.X[i] for i in which], dtype, None if targets is None else [targets[i] for i in which])
         return which, unpack(batch, run(reservoir, batch, keep_F=False).H)
 
-    with engine.one_blas_thread():
+    with engine.one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         for which, states in engine.each(part, groups(np.array([len(x) for x in given.X]), FRAMES)):
             for i, H in zip(which, states, strict=True):
+                check_finite(H, "states")
                 out[i] = H
     return given.answer(out)
 
