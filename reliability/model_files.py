@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import warnings
 from collections import Counter
@@ -40,6 +41,7 @@ COLUMNS = ("files", "refused", "equal", "sound", "wrong")
 def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
     """Small models of every kind, and the checkpoints of a fit: kind of file and content, by name."""
     from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
+    from echolearn.stacked import StackedRegressor
 
     rng = np.random.default_rng(0)
     X = [rng.standard_normal((n, 2)) for n in (30, 25, 20, 30, 25, 20)]
@@ -51,6 +53,8 @@ def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
         "numbers, sums": ESNClassifier(4, **small, readout="ridge").fit(X, [(y == "low") * 3 for y in labels]),
         "regressor": ESNRegressor(4, **small, topology=ring, initial_state=np.full(4, 0.1)).fit(X, X),
         "pooled": ESNClassifier(4, **small, pooling=2).fit(X, ["a", "b"] * 3),
+        "both directions": ESNClassifier(4, **small, bidirectional=True).fit(X, labels),
+        "stack": StackedRegressor([ESNRegressor(4, **small), ESNRegressor(4, **small)], joint_epochs=1).fit(X, X),
         "forecaster": ESNForecaster(4, **small, washout=3).fit(X[0], exogenous=X[0][:, :1]),
     }
     found = {}
@@ -129,6 +133,31 @@ def is_sound(model: Any, path: Path) -> bool:
             return "not finite" in str(problem)
     model.save(path)
     return answer.dtype.kind != "f" or bool(np.isfinite(answer).all()) or bool(said)
+
+
+def large_model(folder: Path) -> dict[str, int]:
+    """A sound model of some 130 MB, read in a process that has room for its size and 100 MB."""
+    code = """
+        import resource, sys
+        from pathlib import Path
+        from echolearn import load
+        from reliability import model_files
+        import echolearn.estimators, echolearn.forecaster, echolearn.stacked
+        path = Path(sys.argv[1])
+        model_files._limit_memory(path.stat().st_size + model_files.ROOM)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        assert load(path)._sums is not None
+        print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+    """
+    from echolearn import ESNRegressor
+
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    path = folder / "large"
+    ESNRegressor(4000, learn="none", ridge=1.0).fit(X, X).save(path, sums=True)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), str(path)], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return {"bytes": path.stat().st_size, "resident memory grew by": int(done.stdout)}
 
 
 def judged(path: Path, kind: str, true: Any, way: str) -> str:
@@ -240,6 +269,7 @@ def campaign(total: int, folder: Path) -> dict[str, Any]:
         "slowest seconds": round(slowest, 3),
         "largest file": largest,
         "resident memory grew by at most": grown,
+        "large model": large_model(folder),
         "failures": failures,
     }
 
@@ -259,6 +289,7 @@ def main() -> int:
     print(f"slowest: {figures['slowest seconds']} s of processor time; limit {LIMIT} s a file")
     grown = figures["resident memory grew by at most"]
     print(f"largest file: {figures['largest file']:,} bytes; resident memory grew by at most {grown:,} bytes")
+    print(f"a sound model of {figures['large model']['bytes']:,} bytes: {figures['large model']}")
     for failure in figures["failures"]:
         print("FAILED", failure)
     results.keep("model_files", figures)

@@ -132,9 +132,7 @@ class EchoStateNetwork(BaseEstimator):
         return given
 
     def _held_out_given(self, validation: tuple[Any, Any]) -> Data:
-        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-            raise ValueError(f"validation={validation!r:.80}; expected a pair (X, y).")
-        X, y = validation
+        X, y = checks.pair("validation", validation)
         return self._more_data(open_sequences(X, None, self.n_features_in_), y, "validation")
 
     def _more_data(self, given: Given, y: Any, name: str) -> Data:

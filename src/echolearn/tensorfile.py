@@ -29,6 +29,7 @@ Facts = dict[str, Any]
 FORMAT_VERSION = 2  # what is written; 1 is still read
 HEADER_LIMIT = 4 * 2**20  # bytes
 VALUES_LIMIT = 250_000  # in a header's JSON: small ones cost Python thirty times their bytes
+HISTORY_LIMIT = 500_000  # entries: as rows by name they take ten times their bytes
 LEVELS = 20  # of values inside values among the facts
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
@@ -306,14 +307,23 @@ def table(rows: Sequence[Mapping[str, float]]) -> tuple[dict[str, Array], list[s
     numbers = [[float(row.get(name, 0)) for name in columns] for row in rows]
     there = [[name in row for name in columns] for row in rows]
     shape = (len(rows), len(columns))
+    _check_history(shape)
     return {
         "history": np.array(numbers, np.float64).reshape(shape),
         "history.there": np.array(there, np.bool_).reshape(shape),
     }, columns
 
 
+def _check_history(shape: tuple[int, ...]) -> None:
+    if math.prod(shape) > HISTORY_LIMIT:
+        raise ValueError(
+            f"a history of {shape} rows and columns; a file holds at most {HISTORY_LIMIT:,} entries of it."
+        )
+
+
 def rows_of(tensors: Mapping[str, Array], columns: Sequence[str]) -> list[dict[str, float]]:
     """What `table` was given."""
+    _check_history(tensors["history"].shape)
     for name, column in zip(columns, tensors["history"].T, strict=True):
         if name in WHOLE and not (np.abs(column) < 2**53).all():
             raise ValueError(f"{name} does not count")
