@@ -43,7 +43,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
     """An echo state network for a label a step, or one a sequence, with all its weights learned.
 
     Everything is a keyword; the defaults learn W, W_rec and the leaks on mini-batches and end in a softmax
-    readout. `ESNClassifier.paper(hidden_units)` has the paper's own settings.
+    readout. `ESNClassifier.paper(hidden_units)` has the paper's own settings. With `bidirectional=True` half of the
+    hidden_units read every sequence from its end: for whole sequences, not for streams.
     """
 
     def __init__(
@@ -317,7 +318,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
 class ESNRegressor(RegressorMixin, EchoStateNetwork):
     """An echo state network for values a step, or for one (or one vector) a sequence, all weights learned.
 
-    Targets are standardised inside, so that step sizes and ridges mean the same for every scale.
+    Targets are standardised inside, so that step sizes and ridges mean the same for every scale. `bidirectional` as in
+    ESNClassifier.
     """
 
     def __init__(
