@@ -30,8 +30,8 @@ test-pythons:  ## with each Python that is here, as `make test` does without lin
 	  else echo "python$$version: not here, left out"; fi; done
 
 reliability: $(VENV)/ready  ## long campaigns: figures to docs/reliability.md's tables, files to reliability/results
-	$(BIN)/python reliability/stress.py
-	$(BIN)/python reliability/load.py
+	$(BIN)/python -m reliability.stress
+	$(BIN)/python -m reliability.load
 
 lock: .venv-uv/ready  ## requirements.lock anew: the newest versions that pyproject.toml allows, with their hashes
 	printf 'hatchling\neditables\n' | .venv-uv/bin/uv pip compile pyproject.toml - $(foreach e,$(subst $(comma), ,$(EXTRAS)),--extra $(e)) \

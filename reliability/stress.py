@@ -8,7 +8,7 @@ fresh sample of the same kind is predicted. What may come out:
     refused    an error of the documented kinds, with a message
     FAILED     a NaN or infinity, a poor result without a word, a warning or an error of some other library
 
-    python reliability/stress.py [--random 1000]
+    python -m reliability.stress [--random 1000]
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import results
+from scipy.stats import norm
 
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.door import InputWarning
@@ -28,6 +28,7 @@ from echolearn.forecaster import ForecastWarning
 from echolearn.readout import ReadoutWarning
 from echolearn.reservoir import EchoStateWarning
 from echolearn.training import TrainingWarning
+from reliability import results
 
 OWN = (InputWarning, ForecastWarning, ReadoutWarning, EchoStateWarning, TrainingWarning)
 REFUSALS = (ValueError, TypeError, FloatingPointError, MemoryError)
@@ -143,12 +144,12 @@ def sample(case: Case, seed: int, kind: type) -> tuple[list[Any], list[Any]]:
         x[:, 0] += 0.5 * before * case["scale"] * (not case["still"])
     if kind is ESNRegressor:
         return X, [case["target_scale"] * (0.5 + before) for before in late]
-    from scipy.stats import norm
-
-    share = case["rare"] or 1 / case["classes"]
+        share = case["rare"] or 1 / case["classes"]
     uniform = [norm.cdf(before) for before in late]
     rest = case["classes"] - 1
-    return X, [np.where(u < share, 0, 1 + ((u - share) / (1 - share) * rest).astype(int)) if rest else u * 0 for u in uniform]
+    if not rest:
+        return X, [np.zeros(steps, int)] * n
+    return X, [np.where(u < share, 0, 1 + ((u - share) / (1 - share) * rest).astype(int)) for u in uniform]
 
 
 def _troubled(x: np.ndarray, case: Case) -> np.ndarray:
@@ -211,7 +212,9 @@ def outcome(name: str, dtype: str, case: Case) -> tuple[str, str]:
     return ("good", "") if better > POOR else ("FAILED", f"gain {better:.3g} without a word")
 
 
-def campaign(cases: Iterator[tuple[str, Case]], names: list[str], dtypes: tuple[str, ...]) -> tuple[dict[str, Counter[str]], list[str]]:
+def campaign(
+    cases: Iterator[tuple[str, Case]], names: list[str], dtypes: tuple[str, ...]
+) -> tuple[dict[str, Counter[str]], list[str]]:
     """Outcomes counted for each trouble; and the failures."""
     counts: dict[str, Counter[str]] = {}
     failures = []

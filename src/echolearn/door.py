@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,13 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 Array = NDArray[Any]
+
+LOUD, FAINT = 100.0, 1e-5  # drives W'x: above, units only know the sign of their input; below, inputs drown in rounding
+LOOKED_AT = 1000, 4e6  # sequences, and numbers in them, that their scale is told from
+
+
+class InputWarning(UserWarning):
+    """The inputs are of a kind or scale that little can be learned from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +157,14 @@ def check_long_enough(given: Given, washout: int) -> None:
         )
 
 
+def check_outputs(Y: Array, x: Array, number: int, dtype: str) -> None:
+    if not np.isfinite(Y).all():
+        raise FloatingPointError(
+            f"the outputs of sequence {number} are not finite: its inputs, up to {np.abs(x).max():.2g}, are too large "
+            f"for {dtype} or let the states explode. Scale them as when fitting."
+        )
+
+
 def open_values(T: Any, given: Given, per_step: bool) -> list[Array]:
     """Target values as (steps, n_out), or (n_out,) where there is one row a sequence."""
     entries = [_numbers(t) for t in ([T] if given.kind == "one" and per_step else T)]
@@ -223,3 +239,52 @@ def _labels(given: Any) -> Array:
 def flat(y: Sequence[Any], per_step: bool) -> Array:
     """All entries one after another."""
     return np.asarray(np.concatenate(y) if per_step else y)
+
+
+def scaling(table: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of each column; a constant column keeps its scale.
+
+    Squares of 1e200 are infinite and those of 1e-200 zero, so numbers are brought near 1 by a power of two first.
+    """
+    power = np.frexp(np.abs(table).max(axis=0))[1]
+    near_one = np.ldexp(table, -power)
+    mean, scale = near_one.mean(axis=0), near_one.std(axis=0)
+    return np.ldexp(mean, power), np.where(scale > 1e-12 * np.abs(mean), np.ldexp(scale, power), 1.0)
+
+
+def warn_of_scale(X: Sequence[Array], input_scaling: Any, activation: str, stacklevel: int) -> None:
+    """Warns of inputs that hardly move the units, or hold them at their limits."""
+    mean, spread = _scale_of_some(X)
+    weight = np.asarray(input_scaling) / np.sqrt(3)  # the standard deviation of a uniform weight
+    with np.errstate(over="ignore"):
+        loudness = np.abs(weight) * np.hypot(mean, spread)
+        drive, moved = float(np.linalg.norm(loudness)), float(np.linalg.norm(weight * spread))
+    cure = "Scale the features to about 1, for example with FrameWise(StandardScaler()) in a Pipeline."
+    if not spread.any():
+        if not all((x == X[0][0]).all() for x in X):  # what varies so rarely that no sample shows it may yet be of use
+            return
+        text = "all features are constant: the network can only tell how many steps have passed. Look at X."
+    elif drive > LOUD and activation in ("tanh", "sigmoid"):
+        j = int(np.argmax(loudness))
+        text = (
+            f"inputs drive the units by about {drive:.2g} (feature {j}: mean {mean[j]:.2g}, standard deviation "
+            f"{spread[j]:.2g}), far beyond where they bend (about 1), so that they forget the past. {cure}"
+        )
+    elif moved < FAINT:
+        text = (
+            f"inputs move the units by about {moved:.2g} only (largest standard deviation of a feature: "
+            f"{spread.max():.2g}): they drown beside bias, ridge and rounding errors. {cure}"
+        )
+    else:
+        return
+    warnings.warn(text, InputWarning, stacklevel=stacklevel)
+
+
+def _scale_of_some(X: Sequence[Array]) -> tuple[Array, Array]:
+    """Mean and standard deviation (0 where constant) of each feature, from as many steps as are quick to look at."""
+    sequences, numbers = LOOKED_AT
+    some = X[:: -(-len(X) // sequences)]
+    every = int(np.ceil(sum(x.size for x in some) / numbers))
+    table = np.concatenate([x[::every] for x in some]).astype(np.float64)
+    mean, spread = scaling(table)
+    return mean, np.where(np.ptp(table, axis=0) > 0, spread, 0.0)

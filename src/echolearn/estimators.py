@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from echolearn import blocks, iterative, readout, softmax
 from echolearn.checkpoints import Checkpoint
-from echolearn.door import flat
+from echolearn.door import flat, scaling
 from echolearn.network import Callback, EchoStateNetwork, store
 from echolearn.online import LMS, RLS
 from echolearn.progress import say
@@ -400,10 +400,7 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
             raise ValueError(f"y has shape {values.shape}; expected a value or a row of values each.")
         if fitting:
             self._one_value = values.ndim == 1
-            table = values.reshape(len(values), -1).astype(np.float64)
-            self.target_mean_ = table.mean(axis=0)
-            scale = table.std(axis=0)
-            self.target_scale_ = np.where(scale > 1e-12 * np.abs(self.target_mean_), scale, 1.0)
+            self.target_mean_, self.target_scale_ = scaling(values.reshape(len(values), -1).astype(np.float64))
         wide = values.size // len(values)
         if wide != len(self.target_mean_):
             raise ValueError(f"y has {wide} values each; expected {len(self.target_mean_)}, as when fitting.")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn import iterative, readout
-from echolearn.door import Given, check_long_enough, open_sequences
+from echolearn.door import Given, check_long_enough, open_sequences, scaling
 from echolearn.engine import one_blas_thread
 from echolearn.network import Callback, EchoStateNetwork, store
 from echolearn.sequences import pack
@@ -101,9 +101,9 @@ class ESNForecaster(EchoStateNetwork):
                 f"need at least {self.washout + 3}. Give longer series, or a smaller washout."
             )
         self._many = given.kind != "one"
-        self.target_mean_, self.target_scale_ = scaling(series)
+        self.target_mean_, self.target_scale_ = scaling(np.concatenate(series))
         outside = open_exogenous(y, given.lengths, None, self._many)
-        self.exogenous_mean_, self.exogenous_scale_ = scaling(outside)
+        self.exogenous_mean_, self.exogenous_scale_ = scaling(np.concatenate(outside))
         Z, E = self._scaled(series, outside)
         rng = np.random.default_rng(self.random_state).spawn(5)[-1]
         heard = [z + self.noise * rng.standard_normal(z.shape) for z in Z] if self.noise else Z
@@ -273,13 +273,6 @@ class ESNForecaster(EchoStateNetwork):
 def inputs(z: Array, e: Array) -> Array:
     """[x_t, e_{t+1}] for every step but the last: (steps - 1, dims + inputs)."""
     return np.hstack([z[:-1], e[1:]])
-
-
-def scaling(series: list[Array]) -> tuple[Array, Array]:
-    """Mean and standard deviation of each column over all series; a constant column keeps its scale."""
-    table = np.concatenate(series)
-    mean, scale = table.mean(axis=0), table.std(axis=0)
-    return mean, np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)
 
 
 def open_series(series: Any, name: str, dims: int | None) -> tuple[Given, bool]:

@@ -15,7 +15,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from echolearn import costs, engine, iterative, passes, readout, settings, training, updates
 from echolearn.checkpoints import Checkpoint, fingerprint, matrix_fingerprint
-from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
+from echolearn.door import (
+    Given,
+    check_has_time,
+    check_long_enough,
+    check_outputs,
+    flat,
+    open_sequences,
+    open_targets,
+    warn_of_scale,
+)
 from echolearn.engine import each, one_blas_thread
 from echolearn.plasticity import intrinsic_plasticity
 from echolearn.progress import Progress, say
@@ -87,6 +96,7 @@ class EchoStateNetwork(BaseEstimator):
         check_long_enough(given, self.washout)
         entries, per_step = open_targets(y, given)
         self._more_checks(per_step)
+        warn_of_scale(given.X, self.input_scaling, self.activation, stacklevel=6)
         self.per_step_ = per_step
         data = Data(given.X, self._encode(entries, fitting=True), self._classes, per_step, np.dtype(self.dtype))
         held_out = None if validation is None else self._held_out_given(validation)
@@ -105,6 +115,8 @@ class EchoStateNetwork(BaseEstimator):
                 interrupted = self._refine(train, held_out, s, kept, rng_readout)
             if spare is not None:
                 self._join(train.joined(spare), s, rng_readout)
+        if self._sums is not None:
+            readout.warn_if_idle(self._sums, self._U, self.ridge_, stacklevel=5)
         return interrupted
 
     def _refine(
@@ -392,6 +404,7 @@ class EchoStateNetwork(BaseEstimator):
         with one_blas_thread():
             for which, parts in each(part, groups(all_lengths, passes.at_once(self.hidden_units))):
                 for i, Y in zip(which, parts, strict=True):
+                    check_outputs(Y, given.X[i], i, self.dtype)
                     outputs[i] = Y
         return given, outputs
 
