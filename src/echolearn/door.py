@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -250,6 +251,14 @@ def scaling(table: Array) -> tuple[Array, Array]:
     near_one = np.ldexp(table, -power)
     mean, scale = near_one.mean(axis=0), near_one.std(axis=0)
     return np.ldexp(mean, power), np.where(scale > 1e-12 * np.abs(mean), np.ldexp(scale, power), 1.0)
+
+
+def outside() -> int:
+    """The `stacklevel` by which a warning in the function that asks points at whoever called the library."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("echolearn."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def warn_of_scale(X: Sequence[Array], input_scaling: Any, activation: str, stacklevel: int) -> None:

@@ -23,6 +23,7 @@ from echolearn.door import (
     flat,
     open_sequences,
     open_targets,
+    outside,
     warn_of_scale,
 )
 from echolearn.engine import each, one_blas_thread
@@ -96,7 +97,7 @@ class EchoStateNetwork(BaseEstimator):
         check_long_enough(given, self.washout)
         entries, per_step = open_targets(y, given)
         self._more_checks(per_step)
-        warn_of_scale(given.X, self.input_scaling, self.activation, stacklevel=6)
+        warn_of_scale(given.X, self.input_scaling, self.activation, stacklevel=1 + outside())
         self.per_step_ = per_step
         data = Data(given.X, self._encode(entries, fitting=True), self._classes, per_step, np.dtype(self.dtype))
         held_out = None if validation is None else self._held_out_given(validation)
@@ -116,7 +117,7 @@ class EchoStateNetwork(BaseEstimator):
             if spare is not None:
                 self._join(train.joined(spare), s, rng_readout)
         if self._sums is not None:
-            readout.warn_if_idle(self._sums, self._U, self.ridge_, stacklevel=5)
+            readout.warn_if_idle(self._sums, self._U, self.ridge_, stacklevel=1 + outside())
         return interrupted
 
     def _refine(

@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 TILE = 1280  # columns of H_c that one task multiplies with as many others
 DROWNED = 3e-6  # of G's mean diagonal: a larger mu hides the rounding errors of float32 products
-IDLE = 1e-3  # of the targets' variance: a readout that explains less answers the same always
+IDLE = 0.02  # of the targets' variance: a readout that explains less answers the same always
 WIDE = 2048  # columns from which all cores work on one G, rather than each on one of its own
 
 
