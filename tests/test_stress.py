@@ -7,6 +7,7 @@ import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.door import InputWarning, scaling, warn_of_scale
 from echolearn.readout import ReadoutWarning
+from echolearn.reservoir import EchoStateWarning
 from reliability import stress
 
 HARD = [
@@ -38,7 +39,7 @@ def test_several_troubles_at_once():
     rng = np.random.default_rng(0)
     for _, case in stress.by_chance(40, rng):
         name = list(stress.ESTIMATORS)[rng.integers(len(stress.ESTIMATORS))]
-        found, why = stress.outcome(name, "float32", case)
+        found, why = stress.outcome(name, "float32", case, several=True)
         assert found != "FAILED", f"{name}, {case}: {why}"
 
 
@@ -117,9 +118,24 @@ def test_inputs_of_use_are_not():
 
 def test_a_ridge_that_drowns_the_states_is_told_of():
     X, Y = toys.echoes()
-    with pytest.warns(ReadoutWarning, match="ridge=1e.09 stands against") as told:
+    with pytest.warns(ReadoutWarning, match=r"ridge=1e\+09 .* 17 of 17 columns") as told:
         esn = ESNRegressor(15, learn="none", ridge=1e9).fit(X, Y)
     assert told[0].filename == __file__
     assert esn.score(X, Y) < 1e-3
-    ESNRegressor(15, learn="none", ridge=1.0).fit(X, Y)
-    ESNRegressor(15, learn="none", ridge=1e9).fit(X, [np.ones(len(x)) for x in X])  # nothing to explain
+    ESNRegressor(15, learn="none", ridge=0.1).fit(X, Y)
+
+
+def test_a_class_that_is_nearly_all_is_told_of():
+    X, _ = toys.labels()
+    y = [np.zeros(len(x), int) for x in X]
+    y[0][0] = 1
+    with pytest.warns(InputWarning, match="of y is 0: answering it always") as told:
+        ESNClassifier(15, learn="none").fit(X, y)
+    assert told[0].filename == __file__
+
+
+def test_leaks_help_only_so_far():
+    X, y = toys.labels()
+    ESNClassifier(15, learn="none", spectral_radius=2.0).fit(X, y)
+    with pytest.warns(EchoStateWarning, match="above 4 leaks no longer let the network forget"):
+        ESNClassifier(15, learn="none", spectral_radius=5.0).fit(X, y)

@@ -15,12 +15,13 @@ from sklearn.utils import check_array
 
 Array = NDArray[Any]
 
-LOUD, FAINT = 100.0, 1e-5  # drives W'x: above, units only know the sign of their input; below, inputs drown in rounding
+LOUD, FAINT = 30.0, 3e-5  # drives W'x: above, units only know the sign of their input; below, inputs drown in rounding
+MAJORITY = 0.97  # of the labels, from which on fits were seen to give the same one always
 LOOKED_AT = 1000, 4e6  # sequences, and numbers in them, that their scale is told from
 
 
 class InputWarning(UserWarning):
-    """The inputs are of a kind or scale that little can be learned from."""
+    """Inputs or labels are of a kind or scale that little can be learned from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,3 +298,16 @@ def _scale_of_some(X: Sequence[Array]) -> tuple[Array, Array]:
     table = np.concatenate([x[::every] for x in some]).astype(np.float64)
     mean, spread = scaling(table)
     return mean, np.where(np.ptp(table, axis=0) > 0, spread, 0.0)
+
+
+def warn_of_majority(labels: Array, stacklevel: int) -> None:
+    """Warns of classes that the most frequent one leaves hardly any room for."""
+    classes, counts = np.unique(labels, return_counts=True)
+    share = counts.max() / len(labels)
+    if share > MAJORITY:
+        warnings.warn(
+            f"{share:.3%} of y is {classes[counts.argmax()]!r}: answering it always is right that often, and other "
+            "labels will hardly be predicted. Leave out some of its sequences, or decide by predict_proba.",
+            InputWarning,
+            stacklevel=stacklevel,
+        )

@@ -116,8 +116,8 @@ class EchoStateNetwork(BaseEstimator):
                 interrupted = self._refine(train, held_out, s, kept, rng_readout)
             if spare is not None:
                 self._join(train.joined(spare), s, rng_readout)
-        if self._sums is not None:
-            readout.warn_if_idle(self._sums, self._U, self.ridge_, stacklevel=1 + outside())
+        if self._sums is not None and isinstance(self.ridge, Real):
+            readout.warn_if_drowned(self._sums, self.ridge_, stacklevel=1 + outside())
         return interrupted
 
     def _refine(

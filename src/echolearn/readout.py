@@ -18,12 +18,11 @@ Array = NDArray[Any]
 
 TILE = 1280  # columns of H_c that one task multiplies with as many others
 DROWNED = 3e-6  # of G's mean diagonal: a larger mu hides the rounding errors of float32 products
-IDLE = 0.02  # of the targets' variance: a readout that explains less answers the same always
 WIDE = 2048  # columns from which all cores work on one G, rather than each on one of its own
 
 
 class ReadoutWarning(UserWarning):
-    """The readout's equations are badly conditioned, or its solution is idle."""
+    """The readout's equations are badly conditioned, or most of its weights are held near zero."""
 
 
 @dataclass(eq=False)
@@ -207,21 +206,15 @@ def squared_error(s: Sums, U: Array) -> float:
     return s.tt + float(np.vdot(U, s.G @ U - 2 * s.Q))
 
 
-def warn_if_idle(s: Sums, U: Array, mu: float, stacklevel: int) -> None:
-    """Warns of a readout (with intercept) that explains next to nothing of the targets it was solved for.
-
-    At the solution U'GU = U'Q - mu ||U||², so ||H_c U - T||² = tt - tr(U'Q) - mu ||U||².
-    """
-    constant = float(np.vdot(s.Q[-1], s.Q[-1])) / s.n
-    variance = s.tt - constant
-    explained = float(np.vdot(U, s.Q)) + mu * float(np.vdot(U[:-1], U[:-1])) - constant
-    if variance > 1e-12 * s.tt and explained < IDLE * variance:
-        diagonal = float(np.trace(_centred(s)[0])) / (len(U) - 1)
+def warn_if_drowned(s: Sums, mu: float, stacklevel: int) -> None:
+    """Warns of a mu larger than the sums of squares of most columns of H_c, about their means: U hardly uses those."""
+    squares = np.diagonal(s.G)[:-1] - s.G[-1, :-1] ** 2 / s.G[-1, -1]
+    drowned = squares < mu
+    if drowned.sum() > len(squares) / 2:
         warnings.warn(
-            f"the readout explains {max(explained / variance, 0):.1g} of the variance of the targets it was fitted on: "
-            f"it answers little else than their mean. ridge={mu:.3g} stands against states with sums of squares about "
-            f"{diagonal:.3g}. If it is the larger one, lower it or set ridge='auto'; else scale the inputs, or check "
-            "that X and y belong together.",
+            f"ridge={mu:g} is larger than the sums of squares of {drowned.sum()} of {len(squares)} columns of states "
+            f"and inputs (half of them are below {np.median(squares):.2g}), which hardly count beside it. Use a smaller "
+            "ridge, ridge='auto', or a larger input_scaling.",
             ReadoutWarning,
             stacklevel=stacklevel,
         )
