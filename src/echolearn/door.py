@@ -15,8 +15,9 @@ from sklearn.utils import check_array
 
 Array = NDArray[Any]
 
-LOUD, FAINT = 30.0, 3e-5  # drives W'x: above, units only know the sign of their input; below, inputs drown in rounding
+LOUD, FAINT = 30.0, 3e-4  # drives W'x: above, units only know the sign of their input; below, inputs drown in rounding
 MAJORITY = 0.97  # of the labels, from which on fits were seen to give the same one always
+MANY, FEW = 20, 10  # classes, and labels for each, that are too few
 LOOKED_AT = 1000, 4e6  # sequences, and numbers in them, that their scale is told from
 
 
@@ -300,14 +301,21 @@ def _scale_of_some(X: Sequence[Array]) -> tuple[Array, Array]:
     return mean, np.where(np.ptp(table, axis=0) > 0, spread, 0.0)
 
 
-def warn_of_majority(labels: Array, stacklevel: int) -> None:
-    """Warns of classes that the most frequent one leaves hardly any room for."""
+def warn_of_labels(labels: Array, stacklevel: int) -> None:
+    """Warns of a class that leaves hardly any room for others, and of many classes with few labels each."""
     classes, counts = np.unique(labels, return_counts=True)
-    share = counts.max() / len(labels)
+    share, each = counts.max() / len(labels), len(labels) / len(classes)
+    if len(classes) >= MANY and each < FEW:
+        warnings.warn(
+            f"y has {len(classes)} classes and {len(labels)} labels, {each:.2g} for each: too few to tell the classes "
+            "apart. Give more sequences, or join classes.",
+            InputWarning,
+            stacklevel=stacklevel,
+        )
     if share > MAJORITY:
         warnings.warn(
-            f"{share:.3%} of y is {classes[counts.argmax()]!r}: answering it always is right that often, and other "
-            "labels will hardly be predicted. Leave out some of its sequences, or decide by predict_proba.",
+            f"{share:.3%} of y is {classes.tolist()[counts.argmax()]!r}: answering it always is right that often, and "
+            "other labels will hardly be predicted. Leave out some of its sequences, or decide by predict_proba.",
             InputWarning,
             stacklevel=stacklevel,
         )

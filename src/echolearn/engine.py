@@ -55,6 +55,7 @@ class _BlasLimit:
     def enter(self) -> None:
         with self.lock:
             if self.inside == 0:
+                _take_control()
                 self.limiter = _blas().limit(limits=1, user_api="blas")
             self.inside += 1
 
@@ -62,7 +63,16 @@ class _BlasLimit:
         with self.lock:
             self.inside -= 1
             if self.inside == 0:
+                _take_control()
                 self.limiter.restore_original_limits()
+                _take_control()
+
+
+def _take_control() -> None:
+    """From threadpoolctl 3.8 on only the thread that set a limit can lift it; here any of ours may, under a lock."""
+    for library in _blas().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
 
 
 _limit = _BlasLimit()

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from echolearn import blocks, iterative, readout, softmax
 from echolearn.checkpoints import Checkpoint
-from echolearn.door import flat, outside, scaling, warn_of_majority
+from echolearn.door import flat, outside, scaling, warn_of_labels
 from echolearn.network import Callback, EchoStateNetwork, store
 from echolearn.online import LMS, RLS
 from echolearn.progress import say
@@ -194,7 +194,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                 raise ValueError(
                     f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
                 )
-            warn_of_majority(labels, stacklevel=1 + outside())
+            warn_of_labels(labels, stacklevel=1 + outside())
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
             raise ValueError(f"y holds labels that were not there when fitting: {unknown[:5].tolist()}.")

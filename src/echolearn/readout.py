@@ -213,8 +213,8 @@ def warn_if_drowned(s: Sums, mu: float, stacklevel: int) -> None:
     if drowned.sum() > len(squares) / 2:
         warnings.warn(
             f"ridge={mu:g} is larger than the sums of squares of {drowned.sum()} of {len(squares)} columns of states "
-            f"and inputs (half of them are below {np.median(squares):.2g}), which hardly count beside it. Use a smaller "
-            "ridge, ridge='auto', or a larger input_scaling.",
+            f"and inputs (half of them are below {np.median(squares):.2g}), which hardly count beside it. Use a "
+            "smaller ridge, ridge='auto', or a larger input_scaling.",
             ReadoutWarning,
             stacklevel=stacklevel,
         )

@@ -260,8 +260,8 @@ def warn_without_echo(reservoir: Reservoir, spectral_radius: float) -> None:
             else ("the network has no echo states (it never forgets its start)", ", or a leak below 1")
         )
         warnings.warn(
-            f"spectral_radius={spectral_radius:g} with activation={reservoir.activation!r}: above {limit:g} {why}. Use a "
-            f"smaller spectral_radius{or_else}.",
+            f"spectral_radius={spectral_radius:g} with activation={reservoir.activation!r}: above {limit:g} {why}. Use "
+            f"a smaller spectral_radius{or_else}.",
             EchoStateWarning,
             stacklevel=3,
         )
