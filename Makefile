@@ -29,10 +29,6 @@ test-pythons:  ## with each Python that is here, as `make test` does without lin
 	    .venv-$$version/bin/python -m pytest || exit 1; \
 	  else echo "python$$version: not here, left out"; fi; done
 
-reliability: $(VENV)/ready  ## long campaigns: figures to docs/reliability.md's tables, files to reliability/results
-	$(BIN)/python -m reliability.stress
-	$(BIN)/python -m reliability.load
-
 lock: .venv-uv/ready  ## requirements.lock anew: the newest versions that pyproject.toml allows, with their hashes
 	printf 'hatchling\neditables\n' | .venv-uv/bin/uv pip compile pyproject.toml - $(foreach e,$(subst $(comma), ,$(EXTRAS)),--extra $(e)) \
 	  --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
@@ -61,6 +57,18 @@ examples: $(VENV)/ready  ## the pictures of examples/, into runs/examples
 	mkdir -p runs/examples
 	for example in examples/plot_*.py; do \
 	  echo $$example && MPLBACKEND=agg $(BIN)/python $$example runs/examples/$$(basename $$example .py).png || exit 1; done
+
+reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd inputs, stress, load (docs/reliability.md)
+	$(BIN)/python -m reliability.model_files
+	$(BIN)/python -m reliability.inputs
+	.venv-fuzz/bin/python -m reliability.fuzz
+	$(BIN)/python -m reliability.stress
+	$(BIN)/python -m reliability.load
+
+.venv-fuzz/ready: reliability/requirements-fuzz.txt pyproject.toml
+	$(PYTHON) -m venv .venv-fuzz
+	.venv-fuzz/bin/python -m pip install --quiet -r reliability/requirements-fuzz.txt --editable '.[speech]'
+	touch $@
 
 .venv-series/ready: benchmarks/requirements-series.txt pyproject.toml
 	$(PYTHON) -m venv .venv-series

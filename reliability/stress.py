@@ -25,7 +25,7 @@ import numpy as np
 from scipy.stats import norm
 
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
-from echolearn.door import InputWarning
+from echolearn.advice import InputWarning
 from echolearn.forecaster import ForecastWarning
 from echolearn.readout import ReadoutWarning
 from echolearn.reservoir import EchoStateWarning

@@ -5,7 +5,8 @@ import pytest
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor
-from echolearn.checkpoints import KEPT, CheckpointError
+from echolearn.checkpoints import FORMAT, KEPT, CheckpointError
+from reliability import forging
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
@@ -58,6 +59,44 @@ def test_a_damaged_newest_state_falls_back_to_the_one_before(tmp_path):
     resumed = ESNRegressor(**how).fit(X, VALUES, checkpoint=tmp_path, callback=lambda r: seen.append(r["epoch"]))
     assert seen == [3, 4, 5]
     np.testing.assert_array_equal(resumed._U, straight._U)
+
+
+def kept_at_3(folder, **how):
+    """The files of a fit that was stopped after its third epoch."""
+    ESNRegressor(**{**toys.FAST, **how}).fit(X, VALUES, checkpoint=folder, callback=lambda row: row["epoch"] == 3)
+    return sorted(folder.iterdir())
+
+
+@pytest.mark.parametrize("how", [{}, {"validation_fraction": 0.25}])
+def test_checkpoints_of_version_1_go_on_to_the_same_bits(how, tmp_path):
+    straight = ESNRegressor(**{**toys.FAST, **how}).fit(X, VALUES)
+    for file in kept_at_3(tmp_path, **how):
+        parts = forging.as_version_1(forging.taken_apart(file.read_bytes(), FORMAT))
+        parts[1]["state"] = {k: float("inf") if v == {"float": "inf"} else v for k, v in parts[1]["state"].items()}
+        file.write_bytes(forging.written(parts, FORMAT, version=1))
+    resumed = ESNRegressor(**{**toys.FAST, **how}).fit(X, VALUES, checkpoint=tmp_path)
+    np.testing.assert_array_equal(resumed._U, straight._U)
+    assert len(resumed.history_) == len(straight.history_)
+
+
+@pytest.mark.parametrize("name", ["weights/W", "../W", "G"])
+def test_arrays_that_this_fit_does_not_have_are_refused(name, tmp_path):
+    """Even under a right checksum."""
+    for file in kept_at_3(tmp_path):
+        tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
+        file.write_bytes(forging.written(({**tensors, name: np.ones((7, 7))}, facts), FORMAT))
+    with pytest.raises(CheckpointError, match=r"cannot go on from .*has shape \(7, 7\).*start anew"):
+        ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("changes", [{"rng": 3}, {"best_error": "small"}, {"optimiser": None}, {"step_size": [1]}])
+def test_a_state_that_makes_no_sense_is_refused(changes, tmp_path):
+    for file in kept_at_3(tmp_path):
+        tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
+        facts["state"] |= changes
+        file.write_bytes(forging.written((tensors, facts), FORMAT))
+    with pytest.raises(CheckpointError, match=r"cannot go on from .*another checkpoint folder to start anew"):
+        ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
 
 
 @pytest.mark.parametrize(

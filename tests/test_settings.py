@@ -16,6 +16,7 @@ BAD = {
     "spectral_radius": [0, -0.9, np.nan, np.inf, "0.9", None],
     "connections": [0, 1.5],
     "topology": ["star", None, 3, np.ones((2, 3)), [[1.0]], np.array([["a"]])],
+    "bidirectional": [1, "both", None],
     "input_scaling": [0, -1, [], [0.0, 0.0], [1.0, -1.0], [[1.0, 1.0]], None],
     "bias_scaling": [-0.1],
     "feedback_scaling": [0],

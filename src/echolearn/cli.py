@@ -112,7 +112,13 @@ def corpus_options(command: Command) -> Command:
                 help="synthetic, timit:PATH, features:FILE.npz or wav:DIR.",
             ),
             click.option("--frames", type=click.IntRange(min=1000), help="Training frames of the synthetic corpus."),
-            click.option("--corpus-seed", type=int, default=0, show_default=True, help="Of the synthetic corpus."),
+            click.option(
+                "--corpus-seed",
+                type=click.IntRange(min=0),
+                default=0,
+                show_default=True,
+                help="Of the synthetic corpus.",
+            ),
             click.option(
                 "--cache",
                 type=click.Path(file_okay=False, path_type=Path),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,16 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
+from echolearn import checks
+
 Array = NDArray[Any]
-
-LOUD, FAINT = 30.0, 3e-4  # drives W'x: above, units only know the sign of their input; below, inputs drown in rounding
-MAJORITY = 0.97  # of the labels, from which on fits were seen to give the same one always
-MANY, FEW = 20, 10  # classes, and labels for each, that are too few
-LOOKED_AT = 1000, 4e6  # sequences, and numbers in them, that their scale is told from
-
-
-class InputWarning(UserWarning):
-    """Inputs or labels are of a kind or scale that little can be learned from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +95,10 @@ def _depth(x: Any) -> int:
 
 def _sequence(x: Any, name: str) -> Array:
     """A (steps, features) array of finite floats in native byte order; not copied where it is one already."""
+    if np.ma.is_masked(x):
+        raise ValueError(f"{name} has masked entries; fill or drop the frames that lack a value.")
+    if isinstance(x, np.ndarray):
+        x = np.asarray(x)  # not a subclass, whose slices and products mean something else
     if (
         isinstance(x, np.ndarray)
         and x.ndim == 2
@@ -133,9 +128,13 @@ def _sequence(x: Any, name: str) -> Array:
 
 
 def _ends(lengths: Any, total: int) -> Array:
-    given = np.asarray(lengths)
-    if given.ndim != 1 or given.dtype.kind not in "iu" or (given < 1).any() or given.sum() != total:
-        added = f" with sum {given.sum()}" if given.dtype.kind in "iuf" else ""
+    try:
+        given = np.asarray(lengths)
+    except ValueError:
+        given = np.empty(0)
+    whole = given.ndim == 1 and given.dtype.kind in "iu" and not (given < 1).any()
+    if not whole or sum(given.tolist()) != total:
+        added = f" with sum {sum(given.tolist())}" if whole else ""
         raise ValueError(
             f"lengths must be positive whole numbers that add up to the {total} rows of X; "
             f"given {lengths!r:.80}{added}."
@@ -160,16 +159,10 @@ def check_long_enough(given: Given, washout: int) -> None:
         )
 
 
-def check_outputs(Y: Array, x: Array, number: int, dtype: str) -> None:
-    if not np.isfinite(Y).all():
-        raise FloatingPointError(
-            f"the outputs of sequence {number} are not finite: its inputs, up to {np.abs(x).max():.2g}, are too large "
-            f"for {dtype} or let the states explode. Scale them as when fitting."
-        )
-
-
 def open_values(T: Any, given: Given, per_step: bool) -> list[Array]:
     """Target values as (steps, n_out), or (n_out,) where there is one row a sequence."""
+    if not isinstance(T, (list, tuple)) and np.ndim(T) == 0:
+        raise ValueError(f"T is {T!r:.80}; expected targets in the form of X.")
     entries = [_numbers(t) for t in ([T] if given.kind == "one" and per_step else T)]
     if len(entries) != len(given.X):
         raise ValueError(f"T has {len(entries)} entries, but X has {len(given.X)} sequences; expected one each.")
@@ -182,10 +175,7 @@ def open_values(T: Any, given: Given, per_step: bool) -> list[Array]:
 
 
 def _numbers(t: Any) -> Array:
-    values: Array = np.asarray(t, dtype=np.float64)
-    if not np.isfinite(values).all():
-        raise ValueError("T contains NaN or infinity; remove or fill those entries.")
-    return values
+    return checks.finite("T", t)
 
 
 def open_targets(y: Any, given: Given) -> tuple[list[Any], bool]:
@@ -197,6 +187,8 @@ def open_targets(y: Any, given: Given) -> tuple[list[Any], bool]:
     n, total = len(given.X), int(given.lengths.sum())
     if given.kind in ("one", "joined"):
         y = _labels(y)
+        if y.ndim == 0:
+            raise ValueError(f"y is {y.tolist()!r:.80}; expected one label or value a step.")
         if len(y) == total:
             return list(given.split(y)), True
         if given.kind == "joined" and len(y) == n:
@@ -205,15 +197,15 @@ def open_targets(y: Any, given: Given) -> tuple[list[Any], bool]:
             f"y has {len(y)} entries, but X has {total} steps: found input variables with inconsistent numbers of "
             "samples. Give one label or value a step."
         )
-    if not hasattr(y, "__len__"):
-        raise ValueError(f"y is {y!r}; expected one entry a sequence.")
+    if not hasattr(y, "__len__") or isinstance(y, (str, bytes, dict, set)) or getattr(y, "shape", True) == ():
+        raise ValueError(f"y is {y!r:.80}; expected one entry a sequence.")
     if len(y) != n:
         raise ValueError(f"y has {len(y)} entries, but X has {n} sequences; expected one entry a sequence.")
     if isinstance(y, np.ndarray) and y.dtype != object and y.ndim == 1:
         return list(_labels(y)), False
-    entries = [_labels(entry) if np.ndim(entry) else entry for entry in y]
+    entries = [_labels(entry) for entry in y]
     if all(np.ndim(entry) == 0 for entry in entries):
-        return list(_labels(entries)), False
+        return list(_labels([entry[()] for entry in entries])), False
     if any(np.ndim(entry) == 0 for entry in entries):
         raise ValueError("y mixes sequences with one label and sequences with a label a step; use one form.")
     wrong = [i for i, entry in enumerate(entries) if len(entry) != len(given.X[i])]
@@ -229,7 +221,14 @@ def open_targets(y: Any, given: Given) -> tuple[list[Any], bool]:
 
 
 def _labels(given: Any) -> Array:
-    y: Array = np.asarray(given)
+    if np.ma.is_masked(given):
+        raise ValueError("y has masked entries; fill or drop the steps that lack a target.")
+    try:
+        y: Array = np.asarray(given)
+    except ValueError:
+        raise ValueError(
+            f"y has entries of different shapes: {given!r:.80}; expected one label or value each."
+        ) from None
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity; remove or fill those entries.")
     if y.dtype.kind == "O" and any(e is None or (isinstance(e, float) and not np.isfinite(e)) for e in y.flat):
@@ -241,81 +240,16 @@ def _labels(given: Any) -> Array:
 
 def flat(y: Sequence[Any], per_step: bool) -> Array:
     """All entries one after another."""
-    return np.asarray(np.concatenate(y) if per_step else y)
+    try:
+        return np.asarray(np.concatenate(y) if per_step else y)
+    except (TypeError, ValueError):
+        shapes = sorted({str(np.shape(entry)[1:] if per_step else np.shape(entry)) for entry in y})
+        raise ValueError(f"y has entries of shapes {', '.join(shapes)[:80]}; expected one shape and kind.") from None
 
 
-def scaling(table: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of each column; a constant column keeps its scale.
-
-    Squares of 1e200 are infinite and those of 1e-200 zero, so numbers are brought near 1 by a power of two first.
-    """
-    power = np.frexp(np.abs(table).max(axis=0))[1]
-    near_one = np.ldexp(table, -power)
-    mean, scale = near_one.mean(axis=0), near_one.std(axis=0)
-    return np.ldexp(mean, power), np.where(scale > 1e-12 * np.abs(mean), np.ldexp(scale, power), 1.0)
-
-
-def outside() -> int:
-    """The `stacklevel` by which a warning in the function that asks points at whoever called the library."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("echolearn."):
-        frame, level = frame.f_back, level + 1
-    return level
-
-
-def warn_of_scale(X: Sequence[Array], input_scaling: Any, activation: str, stacklevel: int) -> None:
-    """Warns of inputs that hardly move the units, or hold them at their limits."""
-    mean, spread = _scale_of_some(X)
-    weight = np.asarray(input_scaling) / np.sqrt(3)  # the standard deviation of a uniform weight
-    with np.errstate(over="ignore"):
-        loudness = np.abs(weight) * np.hypot(mean, spread)
-        drive, moved = float(np.linalg.norm(loudness)), float(np.linalg.norm(weight * spread))
-    cure = "Scale the features to about 1, for example with FrameWise(StandardScaler()) in a Pipeline."
-    if not spread.any():
-        if not all((x == X[0][0]).all() for x in X):  # what varies so rarely that no sample shows it may yet be of use
-            return
-        text = "all features are constant: the network can only tell how many steps have passed. Look at X."
-    elif drive > LOUD and activation in ("tanh", "sigmoid"):
-        j = int(np.argmax(loudness))
-        text = (
-            f"inputs drive the units by about {drive:.2g} (feature {j}: mean {mean[j]:.2g}, standard deviation "
-            f"{spread[j]:.2g}), far beyond where they bend (about 1), so that they forget the past. {cure}"
-        )
-    elif moved < FAINT:
-        text = (
-            f"inputs move the units by about {moved:.2g} only (largest standard deviation of a feature: "
-            f"{spread.max():.2g}): they drown beside bias, ridge and rounding errors. {cure}"
-        )
-    else:
-        return
-    warnings.warn(text, InputWarning, stacklevel=stacklevel)
-
-
-def _scale_of_some(X: Sequence[Array]) -> tuple[Array, Array]:
-    """Mean and standard deviation (0 where constant) of each feature, from as many steps as are quick to look at."""
-    sequences, numbers = LOOKED_AT
-    some = X[:: -(-len(X) // sequences)]
-    every = int(np.ceil(sum(x.size for x in some) / numbers))
-    table = np.concatenate([x[::every] for x in some]).astype(np.float64)
-    mean, spread = scaling(table)
-    return mean, np.where(np.ptp(table, axis=0) > 0, spread, 0.0)
-
-
-def warn_of_labels(labels: Array, stacklevel: int) -> None:
-    """Warns of a class that leaves hardly any room for others, and of many classes with few labels each."""
-    classes, counts = np.unique(labels, return_counts=True)
-    share, each = counts.max() / len(labels), len(labels) / len(classes)
-    if len(classes) >= MANY and each < FEW:
-        warnings.warn(
-            f"y has {len(classes)} classes and {len(labels)} labels, {each:.2g} for each: too few to tell the classes "
-            "apart. Give more sequences, or join classes.",
-            InputWarning,
-            stacklevel=stacklevel,
-        )
-    if share > MAJORITY:
-        warnings.warn(
-            f"{share:.3%} of y is {classes.tolist()[counts.argmax()]!r}: answering it always is right that often, and "
-            "other labels will hardly be predicted. Leave out some of its sequences, or decide by predict_proba.",
-            InputWarning,
-            stacklevel=stacklevel,
+def check_finite(values: Array, what: str) -> None:
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"{what} are not finite: X holds numbers too large for this dtype, or units without bounds (relu, "
+            "identity) have run away. Scale X, use dtype='float64', or a smaller spectral_radius."
         )

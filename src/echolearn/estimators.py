@@ -14,14 +14,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from echolearn import blocks, iterative, readout, softmax
+from echolearn.advice import outside, warn_of_labels
 from echolearn.checkpoints import Checkpoint
-from echolearn.door import flat, outside, scaling, warn_of_labels
+from echolearn.door import flat
 from echolearn.network import Callback, EchoStateNetwork, store
 from echolearn.online import LMS, RLS
 from echolearn.progress import say
 from echolearn.refining import Refiner, refine
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Data, Pooling
+from echolearn.sequences import Data, Pooling, scaling
 from echolearn.streams import ClassifierStream, EstimatorStream
 from echolearn.training import History
 
@@ -54,6 +55,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         spectral_radius: float | None = 0.9,
         connections: int = 10,
         topology: Any = "random",
+        bidirectional: bool = False,
         input_scaling: Any = 0.1,
         bias_scaling: float = 0.1,
         feedback: bool = False,
@@ -167,7 +169,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
             return 1  # nothing is learned but one readout of all units
         random = isinstance(self.topology, str) and self.topology == "random"  # any other is meant for all units
         count = max(1, round(self.hidden_units / blocks.UNITS)) if random else 1
-        return int(min(self.hidden_units, self.blocks or count))
+        most = self.hidden_units // 2 if self.bidirectional else self.hidden_units
+        return int(max(1, min(most, self.blocks or count)))
 
     def _fit_anew(self, *arguments: Any) -> bool:
         return super()._fit_anew(*arguments) if self._blocks == 1 else blocks.fit(self, self._blocks, *arguments)
@@ -195,7 +198,12 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                     f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
                 )
             warn_of_labels(labels, stacklevel=1 + outside())
-        unknown = np.setdiff1d(labels, self.classes_)
+        try:
+            unknown = np.setdiff1d(labels, self.classes_)
+        except TypeError:  # labels of another type than the classes, which cannot be ordered among them
+            unknown = np.array(
+                [e for e in labels.tolist() if e not in self.classes_.tolist()] or labels.tolist(), object
+            )
         if len(unknown):
             raise ValueError(f"y holds labels that were not there when fitting: {unknown[:5].tolist()}.")
         numbers = [np.searchsorted(self.classes_, e) for e in entries]
@@ -321,6 +329,7 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         spectral_radius: float | None = 0.9,
         connections: int = 10,
         topology: Any = "random",
+        bidirectional: bool = False,
         input_scaling: Any = 0.5,
         bias_scaling: float = 0.1,
         feedback: bool = False,
@@ -395,13 +404,13 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         if values.dtype.kind not in "fiub":
             try:
                 values = values.astype(np.float64)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise ValueError(f"y holds {values.dtype} entries; expected numbers.") from None
         if values.ndim > 2:
             raise ValueError(f"y has shape {values.shape}; expected a value or a row of values each.")
         if fitting:
             self._one_value = values.ndim == 1
-            self.target_mean_, self.target_scale_ = scaling(values.reshape(len(values), -1).astype(np.float64))
+            self.target_mean_, self.target_scale_ = scaling(values.reshape(len(values), -1), "y")
         wide = values.size // len(values)
         if wide != len(self.target_mean_):
             raise ValueError(f"y has {wide} values each; expected {len(self.target_mean_)}, as when fitting.")
@@ -428,7 +437,10 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         """R² over all steps (or sequences), averaged over outputs."""
         from sklearn.metrics import r2_score
 
-        return float(r2_score(*self._compared(X, y, lengths)))
+        true, predicted = self._compared(X, y, lengths)
+        if true.dtype.kind not in "fiub" or true.size != predicted.size:
+            raise ValueError(f"y holds {true.dtype} of shape {true.shape}; expected numbers, {predicted.shape}.")
+        return float(r2_score(true.reshape(predicted.shape), predicted))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")  # NaN in, NaN out

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Real
 from os import PathLike
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,23 +13,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from echolearn import costs, engine, iterative, passes, readout, settings, training, updates
+from echolearn import checks, costs, engine, iterative, passes, readout, settings, training, updates
+from echolearn.advice import outside, warn_of_scale
 from echolearn.checkpoints import Checkpoint, fingerprint, matrix_fingerprint
-from echolearn.door import (
-    Given,
-    check_has_time,
-    check_long_enough,
-    check_outputs,
-    flat,
-    open_sequences,
-    open_targets,
-    outside,
-    warn_of_scale,
-)
+from echolearn.door import Given, check_finite, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
 from echolearn.plasticity import intrinsic_plasticity
 from echolearn.progress import Progress, say
-from echolearn.reservoir import Reservoir
+from echolearn.reservoir import Reservoir, both_ways
 from echolearn.sequences import Data, groups, pack, parts_of, unpack
 from echolearn.states import free_run, run
 
@@ -49,6 +40,7 @@ class EchoStateNetwork(BaseEstimator):
     _sums: readout.Sums | None  # what the ridge readout was solved from
     # for estimators that have no such settings
     topology: Any = "random"
+    bidirectional: bool = False
     plasticity: float | None = None
 
     def _more_checks(self, per_step: bool) -> None:
@@ -97,7 +89,7 @@ class EchoStateNetwork(BaseEstimator):
         check_long_enough(given, self.washout)
         entries, per_step = open_targets(y, given)
         self._more_checks(per_step)
-        warn_of_scale(given.X, self.input_scaling, self.activation, stacklevel=1 + outside())
+        self._look_at(given.X)
         self.per_step_ = per_step
         data = Data(given.X, self._encode(entries, fitting=True), self._classes, per_step, np.dtype(self.dtype))
         held_out = None if validation is None else self._held_out_given(validation)
@@ -108,7 +100,7 @@ class EchoStateNetwork(BaseEstimator):
         costs.check(self._job(train, held_out), self.verbose)
         # Numbers that are not finite are met and told by the readout and the epochs; NumPy need not warn of them too.
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            kept = None if checkpoint is None else self._checkpoint(Path(checkpoint), data, held_out)
+            kept = None if checkpoint is None else self._checkpoint(checkpoint, data, held_out)
             interrupted = self._learn(train, held_out, callback, kept, rng_weights, rng_order)
             spare = held_out if validation is None else None
             s = self._fit_readout(train, spare, held_out, rng_readout)
@@ -119,6 +111,9 @@ class EchoStateNetwork(BaseEstimator):
         if self._sums is not None and isinstance(self.ridge, Real):
             readout.warn_if_drowned(self._sums, self.ridge_, stacklevel=1 + outside())
         return interrupted
+
+    def _look_at(self, X: list[Array]) -> None:
+        warn_of_scale(X, self.input_scaling, self.activation, stacklevel=1 + outside())
 
     def _refine(
         self,
@@ -144,6 +139,8 @@ class EchoStateNetwork(BaseEstimator):
         return given
 
     def _held_out_given(self, validation: tuple[Any, Any]) -> Data:
+        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+            raise ValueError(f"validation={validation!r:.80}; expected a pair (X, y).")
         X, y = validation
         return self._more_data(open_sequences(X, None, self.n_features_in_), y, "validation")
 
@@ -188,7 +185,7 @@ class EchoStateNetwork(BaseEstimator):
         A.flat[: -1 : len(A) + 1] += self.ridge_
         return A
 
-    def _checkpoint(self, folder: Path, data: Data, held_out: Data | None) -> Checkpoint:
+    def _checkpoint(self, folder: str | PathLike[str], data: Data, held_out: Data | None) -> Checkpoint:
         """Settings that do not touch the result may differ between the fits that share a checkpoint."""
         if self.random_state is None:
             raise ValueError(
@@ -201,7 +198,7 @@ class EchoStateNetwork(BaseEstimator):
         if not isinstance(self.topology, str):
             about["topology"] = matrix_fingerprint(self.topology)
         about |= {"data": fingerprint(data), "held_out": None if held_out is None else fingerprint(held_out)}
-        return Checkpoint(folder, {"estimator": type(self).__name__, **about})
+        return Checkpoint(checks.place("checkpoint", folder), {"estimator": type(self).__name__, **about})
 
     @property
     def _task(self) -> passes.Task:
@@ -219,7 +216,7 @@ class EchoStateNetwork(BaseEstimator):
         """This fit as the estimate of its cost sees it."""
         lengths = train.lengths
         return costs.Job(
-            N=self.hidden_units,
+            N=int(self.hidden_units),
             n_in=self.n_features_in_,
             n_out=train.n_out,
             connections=min(self.connections, self.hidden_units),
@@ -235,6 +232,7 @@ class EchoStateNetwork(BaseEstimator):
             itemsize=np.dtype(self.dtype).itemsize,
             threads=1 if engine.inside() else engine.threads(),
             blocks=getattr(self, "_of", 1),
+            both_ways=self.bidirectional,
         )
 
     def _plan(self, ridge: float, epochs: int) -> training.Plan:
@@ -261,24 +259,7 @@ class EchoStateNetwork(BaseEstimator):
         rng_order: np.random.Generator,
     ) -> bool:
         """Draws the reservoir and learns its weights; True if Ctrl-C ended that early."""
-        self.reservoir_ = Reservoir.random(
-            self.n_features_in_,
-            self.hidden_units,
-            spectral_radius=self.spectral_radius,
-            connections=self.connections,
-            topology=self.topology,
-            input_scaling=self.input_scaling,
-            bias_scaling=self.bias_scaling,
-            feedback_scaling=self.feedback_scaling,
-            n_feedback=train.n_out if self.feedback else 0,
-            activation=self.activation,
-            leak=self.leak,
-            initial_state=self.initial_state,
-            random_state=rng_weights,
-        )
-        if self.plasticity is not None:
-            say(self.verbose, "intrinsic plasticity: ten passes over the frames ...")
-            self.reservoir_ = intrinsic_plasticity(self.reservoir_, train.X, spread=self.plasticity)
+        self.reservoir_ = self._drawn(train, rng_weights)
         self.history_ = training.History()
         epochs = self._epochs(len(train.X))
         if self.learn == "none" or epochs == 0:
@@ -311,6 +292,34 @@ class EchoStateNetwork(BaseEstimator):
                 sums=s,
             )
         return interrupted
+
+    def _drawn(self, train: Data, rng: np.random.Generator) -> Reservoir:
+        """The reservoir to begin with; with `bidirectional` the second half of its units runs backward."""
+
+        def drawn(units: int) -> Reservoir:
+            return Reservoir.random(
+                self.n_features_in_,
+                units,
+                spectral_radius=self.spectral_radius,
+                connections=self.connections,
+                topology=self.topology,
+                input_scaling=self.input_scaling,
+                bias_scaling=self.bias_scaling,
+                feedback_scaling=self.feedback_scaling,
+                n_feedback=train.n_out if self.feedback else 0,
+                activation=self.activation,
+                leak=self.leak,
+                random_state=rng,
+            )
+
+        N = self.hidden_units
+        reservoir = both_ways(drawn(N - N // 2), drawn(N // 2)) if self.bidirectional else drawn(N)
+        if self.initial_state is not None:
+            reservoir = replace(reservoir, initial_state=np.asarray(self.initial_state))
+        if self.plasticity is not None:
+            say(self.verbose, "intrinsic plasticity: ten passes over the frames ...")
+            reservoir = intrinsic_plasticity(reservoir, train.X, spread=self.plasticity)
+        return reservoir
 
     def _ridge_path(self, diagonal: float) -> Any:
         return RIDGES * diagonal if isinstance(self.ridge, str) else self.ridge
@@ -395,17 +404,18 @@ class EchoStateNetwork(BaseEstimator):
                 H = run(self.reservoir_, batch, h0).H
                 if task.pooling:
                     select = task.select(batch)
-                    H_c = readout.stack(select.take(H), select.take(batch.X), direct=self.direct, intercept=True)
+                    H = select.take(H, self.reservoir_.backward)
+                    H_c = readout.stack(H, select.take(batch.X), direct=self.direct, intercept=True)
                     return which[batch.order], list((H_c @ U)[:, None])
                 Y.append(readout.stack(H, batch.X, direct=self.direct, intercept=True) @ U)
                 h0 = H[-1:].copy()
             return which, unpack(batch, Y[0]) if len(which) > 1 else [np.concatenate(Y)]
 
         outputs: list[Array] = [U[:0]] * len(given.X)
-        with one_blas_thread():
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             for which, parts in each(part, groups(all_lengths, passes.at_once(self.hidden_units))):
                 for i, Y in zip(which, parts, strict=True):
-                    check_outputs(Y, given.X[i], i, self.dtype)
+                    check_finite(Y, "outputs")
                     outputs[i] = Y
         return given, outputs
 
@@ -455,7 +465,7 @@ class EchoStateNetwork(BaseEstimator):
         from echolearn import storage
 
         check_is_fitted(self)
-        if sums:
+        if checks.truth("sums", sums):
             self._known_sums()
         storage.save(self, path, sums=sums)
 

@@ -58,7 +58,7 @@ class Sums:
 
 def stack(H: Array, X: Array, *, direct: bool, intercept: bool) -> Array:
     """H_c = [H X] (eq. 7), with a last column of ones for an intercept."""
-    parts = [H] + [X] * direct + [np.ones((len(H), 1), H.dtype)] * intercept
+    parts = [H, *([X] if direct else []), *([np.ones((len(H), 1), H.dtype)] if intercept else [])]
     return np.hstack(parts) if len(parts) > 1 else H
 
 
@@ -86,7 +86,7 @@ def _squares(T: Array) -> float:
 
 
 def add(s: Sums, H_c: Array, T: Array, product: Any = np.float64) -> None:
-    """s += sums(H_c, T, n_out, product) in place, on all cores; of G only tiles on and below the diagonal (`mirror` ends it).
+    """s += sums(H_c, T) in place, on all cores; of G only tiles on and below the diagonal (`mirror` ends it).
 
     Each task adds to a tile of its own, so there is a single G, the same however many threads work on it.
     """

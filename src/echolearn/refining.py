@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import passes, softmax, updates
-from echolearn.checkpoints import Checkpoint, under
+from echolearn.checkpoints import Checkpoint, shapes_of, under
 from echolearn.engine import total
 from echolearn.gradients import Gradients, through_time
 from echolearn.iterative import Sketch
@@ -60,7 +60,7 @@ def share(reservoir: Reservoir, task: Task, V: Array, batch: Batch) -> Share:
     rows = np.arange(len(labels))
     loss = -float(np.log(np.maximum(P[rows, labels], 1e-30)).sum(dtype=np.float64))
     R = residual(P, labels)
-    dE_dH = select.put(R @ V[: select.parts * reservoir.N].T)
+    dE_dH = select.put(R @ V[: select.parts * reservoir.N].T, reservoir.backward)
     gradients = through_time(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
     return Share(gradients, H_c.T @ R, loss, len(labels))
 
@@ -136,7 +136,7 @@ class Refiner:
         self.weights = under("weights", tensors)
         self.reservoir = updates.with_learned(self.reservoir, self.weights)
         self.optimiser = updates.Adam().resumed(
-            facts["optimiser"], {"first": under("first", tensors), "second": under("second", tensors)}
+            float(facts["optimiser"]), {"first": under("first", tensors), "second": under("second", tensors)}
         )
         self.V, self.velocity = tensors["V"], tensors["velocity"]
         self.rng.bit_generator.state = facts["rng"]
@@ -155,13 +155,15 @@ def refine(
     """
     start = refiner.reservoir, refiner.V
     best, best_score, history = start, np.inf, History()
-    kept = None if checkpoint is None else checkpoint.load()
-    if kept is not None:
+    shapes = shapes_of(refiner.reservoir, *refiner.V.shape)
+    kept = None if checkpoint is None else checkpoint.load(shapes)
+    if checkpoint is not None and kept is not None:
         tensors, facts = kept
-        best = refiner.reservoir.with_weights(**under("best", tensors)), tensors["best_V"]
-        best_score = facts["best_score"]
-        history.extend(facts["history"])
-        refiner.resume(tensors, facts)
+        with checkpoint.understood():
+            best = refiner.reservoir.with_weights(**under("best", tensors)), tensors["best_V"]
+            best_score = float(facts["best_score"])
+            history.extend(facts["history"])
+            refiner.resume(tensors, facts)
     elif score is not None:
         best_score = score(*best)
     interrupted = False

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import iterative, passes, readout, updates
-from echolearn.checkpoints import Checkpoint, under
+from echolearn.checkpoints import Checkpoint, shapes_of, under
 from echolearn.engine import each, total
 from echolearn.following import Follower
 from echolearn.gradients import Gradients
@@ -240,10 +240,10 @@ class Learner:
         self.restart(updates.with_learned(self.reservoir, under("weights", tensors)))
         self.weights = under("weights", tensors)  # not by way of the reservoir: a logit would be rounded
         kept = {memory: under(memory, tensors) for memory in ("before", "first", "second")}
-        self.optimiser = self.optimiser.resumed(facts["optimiser"], {k: v for k, v in kept.items() if v})
-        self.step_size = facts["step_size"]
+        self.optimiser = self.optimiser.resumed(float(facts["optimiser"]), {k: v for k, v in kept.items() if v})
+        self.step_size = float(facts["step_size"])
         self.rng.bit_generator.state = facts["rng"]
-        self.sums = Sums(tensors["G"], tensors["Q"], facts["tt"], facts["n"]) if "G" in tensors else None
+        self.sums = Sums(tensors["G"], tensors["Q"], float(facts["tt"]), float(facts["n"])) if "G" in tensors else None
         self.U = tensors.get("U")
 
     def readout(self) -> Array:
@@ -393,15 +393,17 @@ def _keep(learner: Learner, record: Record, checkpoint: Checkpoint) -> None:
 
 
 def _resume(learner: Learner, record: Record, checkpoint: Checkpoint) -> None:
-    kept = checkpoint.load()
+    M = learner.task.rows(learner.reservoir)
+    kept = checkpoint.load(shapes_of(learner.reservoir, M, learner.data.n_out))
     if kept is None:
         return
     tensors, facts = kept
-    record.best = learner.reservoir.with_weights(**under("best", tensors))
-    record.best_error, record.best_epoch = facts["best_error"], facts["best_epoch"]
-    record.backoffs, record.seconds = facts["backoffs"], facts["seconds"]
-    record.history.extend(facts["history"])
-    learner.resume(tensors, facts)
+    with checkpoint.understood():
+        record.best = learner.reservoir.with_weights(**under("best", tensors))
+        record.best_error, record.best_epoch = float(facts["best_error"]), int(facts["best_epoch"])
+        record.backoffs, record.seconds = int(facts["backoffs"]), float(facts["seconds"])
+        record.history.extend(facts["history"])
+        learner.resume(tensors, facts)
 
 
 def _say(text: str) -> None:
