@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from echolearn import blocks, iterative, readout, softmax
+from echolearn.advice import outside, warn_of_labels
 from echolearn.checkpoints import Checkpoint
 from echolearn.door import flat
 from echolearn.network import Callback, EchoStateNetwork, store
@@ -197,6 +198,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                 raise ValueError(
                     f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
                 )
+            warn_of_labels(labels, stacklevel=1 + outside())
         try:
             unknown = np.setdiff1d(labels, self.classes_)
         except TypeError:  # labels of another type than the classes, which cannot be ordered among them

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from echolearn import checks, costs, engine, iterative, passes, readout, settings, training, updates
+from echolearn.advice import outside, warn_of_scale
 from echolearn.checkpoints import Checkpoint, fingerprint, matrix_fingerprint
 from echolearn.door import Given, check_finite, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
@@ -88,6 +89,7 @@ class EchoStateNetwork(BaseEstimator):
         check_long_enough(given, self.washout)
         entries, per_step = open_targets(y, given)
         self._more_checks(per_step)
+        self._look_at(given.X)
         self.per_step_ = per_step
         data = Data(given.X, self._encode(entries, fitting=True), self._classes, per_step, np.dtype(self.dtype))
         held_out = None if validation is None else self._held_out_given(validation)
@@ -106,7 +108,12 @@ class EchoStateNetwork(BaseEstimator):
                 interrupted = self._refine(train, held_out, s, kept, rng_readout)
             if spare is not None:
                 self._join(train.joined(spare), s, rng_readout)
+        if self._sums is not None and isinstance(self.ridge, Real):
+            readout.warn_if_drowned(self._sums, self.ridge_, stacklevel=1 + outside())
         return interrupted
+
+    def _look_at(self, X: list[Array]) -> None:
+        warn_of_scale(X, self.input_scaling, self.activation, stacklevel=1 + outside())
 
     def _refine(
         self,
