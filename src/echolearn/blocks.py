@@ -66,6 +66,9 @@ def fit(
             stop.set()
             for lock in running:
                 lock.acquire()  # until the block has ended, with a readout for what it has learned
+        except BaseException:
+            stop.set()  # one block has failed: the others need not go on for hours before that is told
+            raise
     fitted = [part for part in parts if hasattr(part, "_U")]
     if not fitted:
         raise KeyboardInterrupt
