@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data/an4_states.npz
 
-.PHONY: demo test lint bench series examples clean
+.PHONY: demo test lint bench series examples reliability clean
 
 demo: .venv/ready  ## the main job
 	$(BIN)/echolearn table1
@@ -33,6 +33,9 @@ examples: .venv/ready  ## the pictures of examples/, into runs/examples
 	mkdir -p runs/examples
 	for example in examples/plot_*.py; do \
 	  echo $$example && MPLBACKEND=agg $(BIN)/python $$example runs/examples/$$(basename $$example .py).png || exit 1; done
+
+reliability: .venv/ready  ## long campaigns; their figures go to reliability/results
+	$(BIN)/python reliability/kills.py
 
 .venv-series/ready: benchmarks/requirements-series.txt pyproject.toml
 	$(PYTHON) -m venv .venv-series

@@ -1,6 +1,7 @@
 """A fit that is cut off goes on from its last state, and ends in the same bits."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -159,6 +160,21 @@ def test_arrays_come_back_as_they_lay(tmp_path):
     for name, value in arrays.items():
         np.testing.assert_array_equal(back[name], value)
         assert back[name].strides == value.strides
+
+
+def test_two_threads_may_keep_states_at_once(tmp_path):
+    """Blocks do. The permissions of new files are the process's, and stay what they are."""
+    (tmp_path / "usual").touch()
+
+    def keep(number):
+        kept = Checkpoint(tmp_path / str(number), {})
+        for _ in range(50):
+            kept.save({"G": np.ones(3)}, {})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(keep, range(4)))
+    (tmp_path / "after").touch()
+    assert len({path.stat().st_mode for path in tmp_path.rglob("*") if path.is_file()}) == 1
 
 
 def test_a_generator_is_known_by_where_it_stands(tmp_path):

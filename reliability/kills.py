@@ -1,0 +1,398 @@
+"""What survives SIGKILL at random moments and a full disk: fits with a checkpoint, model files, checkpoints.
+
+    python reliability/kills.py [--kills 100] [--minutes 60]
+
+fits: each is killed at random moments and started again in a fresh interpreter until it ends; its model must have the
+bits of a fit that nobody disturbed. States are kept after every mini-batch here, not after five minutes.
+saves: a process that does nothing but save is killed; what is there then must load, and be the last file whose writing
+was told, or the one after it.
+full disk: files may not grow beyond a limit (RLIMIT_FSIZE), or a system call of a write fails; nothing kept before may
+be lost, the command must fail and name the file, and with room again it must end in the same bits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import echolearn
+from echolearn import checkpoints, following, iterative
+from echolearn.checkpoints import Checkpoint
+
+HERE = Path(__file__).resolve()
+SMALL: dict[str, Any] = {"connections": 4, "batch_size": 2, "epochs": 6, "patience": None}
+# What is fitted: the estimator, its settings, and whether it goes the way of large networks.
+KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
+    "mini-batches, softmax, refined": ("ESNClassifier", {**SMALL, "hidden_units": 30}, False),
+    "two blocks, a thread each": ("ESNClassifier", {**SMALL, "hidden_units": 40, "blocks": 2}, False),
+    "full batch, FISTA": (
+        "ESNClassifier",
+        {**SMALL, "hidden_units": 30, "epochs": 30, "batch_size": None, "optimizer": "fista", "step_size": 0.01},
+        False,
+    ),
+    "values, ridge readout": ("ESNRegressor", {**SMALL, "hidden_units": 30, "epochs": 10}, False),
+    "large, following": ("ESNClassifier", {**SMALL, "hidden_units": 40, "epochs": 4, "blocks": 1}, True),
+}
+
+
+def task(values: bool = False) -> tuple[list[Any], list[Any]]:
+    rng = np.random.default_rng(5)
+    X = [rng.normal(size=(n, 3)) for n in rng.integers(30, 60, 16)]
+    late = [np.concatenate([[0.0], x[:-1, 0] * x[1:, 1]]) for x in X]
+    return X, late if values else [y > 0 for y in late]
+
+
+def network(kind: str) -> Any:
+    name, settings, large = KINDS[kind]
+    checkpoints.SECONDS = 0.0
+    if large:
+        iterative.FROM, iterative.SAMPLE, following.RENEWAL = 0, 100, 3
+    return getattr(echolearn, name)(**settings)
+
+
+# ---------------------------------------------------------------- what the killed processes do
+
+
+def fit(kind: str, folder: str, model: str) -> None:
+    esn = network(kind)
+    X, y = task(values=KINDS[kind][0] == "ESNRegressor")
+    _tell("begun")
+    esn.fit(X, y, checkpoint=folder or None).save(model)
+
+
+def save_models(base: str, path: str) -> None:
+    """One model after another under the same name; the number of each is told when it is saved."""
+    esn = echolearn.load(base)
+    for number in itertools.count():
+        esn._U = np.full_like(esn._U, number)
+        esn.save(path, sums=True)
+        _tell(number)
+
+
+def keep_states(folder: str) -> None:
+    kept = Checkpoint(Path(folder), {})
+    for number in itertools.count():
+        kept.save({"G": np.full((300, 300), float(number))}, {"number": number})
+        _tell(number)
+
+
+def _tell(word: object) -> None:
+    print(word, flush=True)
+
+
+@contextmanager
+def child(*words: object) -> Iterator[subprocess.Popen[str]]:
+    """This file in a fresh interpreter."""
+    command = [sys.executable, str(HERE), "--child", *map(str, words)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+# ---------------------------------------------------------------- fits
+
+
+def killed_fits(kind: str, kills: int, place: Path, rng: np.random.Generator, until: float) -> dict[str, Any]:
+    """Fits killed `kills` times in all: how many ended, how many of them in the bits of the undisturbed one."""
+    straight, model, folder = place / "straight.safetensors", place / "model.safetensors", place / "kept"
+    usual = _undisturbed(kind, "", straight)
+    usual = max(usual, _undisturbed(kind, folder, model))
+    found: dict[str, Any] = {
+        "kills": 0,
+        "fits": 1,
+        "same bits": int(not differences(model, straight)),
+        "states lost": 0,
+    }
+    shutil.rmtree(folder)
+    while found["kills"] < kills and time.monotonic() < until:
+        states = _whole_states(folder)
+        if not _killed_after(rng.uniform(0, usual), kind, folder, model):
+            found["fits"] += 1
+            found["same bits"] += not differences(model, straight)
+            shutil.rmtree(folder)
+            continue
+        found["kills"] += 1
+        found["states lost"] += _whole_states(folder) < states
+    _undisturbed(kind, folder, model)
+    found["fits"] += 1
+    found["same bits"] += not differences(model, straight)
+    return found
+
+
+def _undisturbed(kind: str, folder: object, model: Path) -> float:
+    """Seconds that a fit takes from its begin."""
+    with child("fit", kind, folder, model) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        begun = time.monotonic()
+        _, errors = process.communicate()
+        if process.returncode != 0:
+            raise RuntimeError(f"{kind}: the fit failed:\n{errors}")
+    return time.monotonic() - begun
+
+
+def _killed_after(seconds: float, kind: str, folder: Path, model: Path) -> bool:
+    """False if the fit ended before."""
+    with child("fit", kind, folder, model) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            _, errors = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return True
+        if process.returncode != 0:
+            raise RuntimeError(f"{kind}: a fit that went on failed:\n{errors}")
+    return False
+
+
+def _whole_states(folder: Path) -> int:
+    """Stages and blocks of a fit from which it can go on."""
+    whole = set()
+    for path in folder.rglob("state-*.safetensors"):
+        try:
+            checkpoints.read_tensors(path, checkpoints.FORMAT)
+            whole.add(path.parent)
+        except ValueError:
+            pass
+    return len(whole)
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """Names of what differs between two model files, the seconds of the history left out."""
+    a, b = (_content(echolearn.load(path)) for path in (one, other))
+    return [name for name in {**a, **b} if not _equal(a.get(name), b.get(name))]
+
+
+def _content(esn: Any) -> dict[str, Any]:
+    facts = {name: getattr(esn, name, None) for name in ("ridge_", "strength_", "target_mean_", "target_scale_")}
+    history = [{**row, "seconds": 0.0} for row in esn.history_]
+    return {
+        **esn.reservoir_.weights(),
+        **facts,
+        "U": esn._U,
+        "pattern": esn.reservoir_.W_rec.indices,
+        "history": history,
+    }
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b)
+    return bool(a == b)
+
+
+# ---------------------------------------------------------------- saves
+
+
+def killed_saves(what: str, kills: int, place: Path, rng: np.random.Generator, until: float) -> dict[str, Any]:
+    """what: "model files" or "checkpoints"."""
+    base, path, folder = place / "base.safetensors", place / "model.safetensors", place / "kept"
+    echolearn.ESNRegressor(200, learn="none").fit(*task(values=True)).save(base, sums=True)
+    words = ("save", base, path) if what == "model files" else ("keep", folder)
+    found: dict[str, Any] = {"kills": 0, "old or new file loads": 0, "in the middle of writing": 0, "saves": 0}
+    while found["kills"] < kills and time.monotonic() < until:
+        for old in (path, folder):
+            shutil.rmtree(old, ignore_errors=True) if old.is_dir() else old.unlink(missing_ok=True)
+        with child(*words) as process:
+            assert process.stdout is not None
+            process.stdout.readline()  # there is a file now
+            time.sleep(rng.uniform(0, 0.3))
+            process.kill()
+            told = int("".join(["0\n", *process.stdout.readlines()]).split()[-1])
+        found["kills"] += 1
+        found["saves"] += told
+        found["in the middle of writing"] += bool(list(place.rglob(".*.part")))
+        found["old or new file loads"] += _number(path if what == "model files" else folder) in (told, told + 1)
+        for half in place.rglob(".*.part"):
+            half.unlink()
+    return found
+
+
+def _number(path: Path) -> float:
+    """Of the model or state there; -1 if it is not one and the same everywhere, or does not load."""
+    try:
+        if path.is_dir():
+            kept = Checkpoint(path, {}).load()
+            values, number = (kept[0]["G"], kept[1]["number"]) if kept else (np.ones(1), -1)
+        else:
+            values = echolearn.load(path)._U
+            number = values[0, 0]
+        return float(number) if (values == number).all() else -1.0
+    except ValueError:
+        return -1.0
+
+
+# ---------------------------------------------------------------- full disks
+
+
+def limited(limit: int | None) -> None:
+    """No file of this process may be longer than `limit` bytes; None: as before."""
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most if limit is None else limit, most))
+
+
+def full_disk_command(corpus: Path, place: Path, limits: int) -> dict[str, Any]:
+    """`echolearn train` again and again under growing limits, then without one."""
+    straight, model = place / "straight.safetensors", place / "model.safetensors"
+    found: dict[str, Any] = {"limits": 0, "failed": 0, "file named": 0, "nothing lost": 0, "same bits": 0}
+    if _train(corpus, straight, None).returncode != 0:
+        raise RuntimeError("the undisturbed run failed")
+    largest = 2 * straight.stat().st_size  # a state holds more than the model, but not everything at once
+    for limit in np.geomspace(1, largest, limits).astype(int) - 1:
+        before = _kept_files(place)
+        result = _train(corpus, model, int(limit))
+        if result.returncode == 0:
+            break
+        after = _kept_files(place)
+        found["limits"] += 1
+        found["failed"] += result.returncode == 2 and "Traceback" not in result.stderr
+        found["file named"] += ".safetensors" in result.stderr and "cannot write" in result.stderr
+        found["nothing lost"] += _none_lost(before, after) and not list(place.rglob(".*.part"))
+    if _train(corpus, model, None).returncode == 0:
+        found["same bits"] = int(not differences(model, straight))
+    return found
+
+
+def _train(corpus: Path, model: Path, limit: int | None) -> subprocess.CompletedProcess[str]:
+    words = ["--units", "20", "--epochs", "3", "--set", "connections=4"]
+    command = [sys.executable, "-m", "echolearn.cli", "train", str(model), "--corpus", f"features:{corpus}", *words]
+    return subprocess.run(command, capture_output=True, text=True, preexec_fn=lambda: limited(limit))
+
+
+def _kept_files(place: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in place.rglob("state-*.safetensors")}
+
+
+def _none_lost(before: dict[Path, bytes], after: dict[Path, bytes]) -> bool:
+    """In every folder the newest state is still there, or a newer one is."""
+    for folder in {path.parent for path in before}:
+        newest = max(path for path in before if path.parent == folder)
+        now = max((path for path in after if path.parent == folder), default=Path())
+        if now < newest or (now == newest and after[now] != before[newest]):
+            return False
+    return all(content for content in after.values())
+
+
+CALLS = 4  # of a write: open, fsync of the file, replace, fsync of the folder
+
+
+def full_disk_calls(kind: str, place: Path) -> dict[str, Any]:
+    """Every call of every write of a fit fails once, as on a full disk; the fit is started again each time."""
+    X, y = task(values=KINDS[kind][0] == "ESNRegressor")
+    straight = network(kind).fit(X, y)
+    straight.save(place / "straight.safetensors")
+    found: dict[str, Any] = {"calls": 0, "file named": 0, "nothing lost": 0, "same bits": 0}
+    while True:
+        before, esn = _kept_files(place), network(kind)
+        try:
+            with _failing(1 + found["calls"] % CALLS):
+                esn.fit(X, y, checkpoint=place / "kept")
+            break
+        except OSError as problem:
+            found["calls"] += 1
+            found["file named"] += str(place / "kept") in str(problem) and ".safetensors" in str(problem)
+            found["nothing lost"] += _none_lost(before, _kept_files(place)) and not list(place.rglob(".*.part"))
+    esn.fit(X, y, checkpoint=place / "kept").save(place / "model.safetensors")
+    found["same bits"] = int(not differences(place / "model.safetensors", place / "straight.safetensors"))
+    return found
+
+
+@contextmanager
+def _failing(number: int) -> Iterator[None]:
+    """The call with this number, of those a write makes, fails."""
+    count = itertools.count(1)
+
+    def guarded(call: Any) -> Any:
+        def run(*arguments: Any, **more: Any) -> Any:
+            if next(count) == number:
+                raise OSError(28, "No space left on device")
+            return call(*arguments, **more)
+
+        return run
+
+    calls = {"echolearn.storage.open": open, "os.fsync": os.fsync, "os.replace": os.replace}
+    with ExitStack() as stack:
+        for name, call in calls.items():
+            stack.enter_context(mock.patch(name, guarded(call), create=True))
+        yield
+
+
+# ---------------------------------------------------------------- all of it
+
+
+def campaign(kills: int, minutes: float, limits: int) -> dict[str, dict[str, Any]]:
+    rng, until = np.random.default_rng(), time.monotonic() + 60 * minutes
+    rows: dict[str, dict[str, Any]] = {}
+
+    def note(name: str, row: dict[str, Any]) -> None:
+        rows[name] = row
+        print(f"{name}: " + ", ".join(f"{value} {key}" for key, value in row.items()), flush=True)
+
+    def place() -> Any:
+        return tempfile.TemporaryDirectory(prefix="echolearn-kills-")
+
+    shares = np.diff(np.linspace(0, kills, len(KINDS) + 1).astype(int))
+    for kind, share in zip(KINDS, shares, strict=True):
+        with place() as folder:
+            note(f"fit: {kind}", killed_fits(kind, int(share), Path(folder), rng, until))
+    for what in ("model files", "checkpoints"):
+        with place() as folder:
+            note(f"save: {what}", killed_saves(what, kills, Path(folder), rng, until))
+    with place() as folder:
+        corpus = Path(folder) / "corpus.npz"
+        sys.path.append(str(HERE.parents[1] / "tests"))
+        import smallcorpus
+
+        smallcorpus.write(corpus)
+        note("full disk: echolearn train", full_disk_command(corpus, Path(folder), limits))
+    for kind in ("mini-batches, softmax, refined", "values, ridge readout"):
+        with place() as folder:
+            note(f"full disk: {kind}", full_disk_calls(kind, Path(folder)))
+    return rows
+
+
+def write(rows: dict[str, dict[str, Any]]) -> None:
+    packages = ("echolearn", "numpy", "scipy", "numba", "scikit-learn", "safetensors")
+    versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
+    found = {"date": datetime.now(UTC).date().isoformat(), "versions": versions, "rows": rows}
+    path = HERE.parent / "results" / "kills.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(found, indent=1, default=int) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=100, help="of fits in all, and of each kind of file")
+    parser.add_argument("--limits", type=int, default=25, help="sizes that a file may not exceed")
+    parser.add_argument("--minutes", type=float, default=60, help="no new kill after so long")
+    given = parser.parse_args()
+    write(campaign(given.kills, given.minutes, given.limits))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        {"fit": fit, "save": save_models, "keep": keep_states}[sys.argv[2]](*sys.argv[3:])
+    else:
+        main()
