@@ -27,6 +27,7 @@ def state(learner: Learner, record: Record) -> State:
         facts |= {"tt": learner.sums.tt, "n": learner.sums.n}
     solved, facts["solved_n"] = learner.solved
     tensors |= {k: U for k, U in (("U", learner.U), ("held", learner.held), ("solved", solved)) if U is not None}
+    facts["pending"] = learner.pending
     if learner.midway is not None:
         facts["midway"] = learner.midway.facts()
     if learner.midway is not None and learner.follower is not None:
@@ -62,7 +63,7 @@ def resume(learner: Learner, record: Record, checkpoint: Checkpoint) -> bool:
     if "G" in tensors:
         learner.sums = Sums(tensors["G"], tensors["Q"], facts["tt"], facts["n"])
     learner.U, learner.held = tensors.get("U"), tensors.get("held")
-    learner.solved = tensors.get("solved"), facts["solved_n"]
+    learner.solved, learner.pending = (tensors.get("solved"), facts["solved_n"]), facts["pending"]
     if "midway" in facts:
         size = learner.plan.batch_size
         assert size is not None

@@ -127,6 +127,7 @@ class Learner:
         self.sums: Sums | None = None
         self.solved: tuple[Array | None, float] = (None, 0.0)  # U of the next full-batch gradient, and its targets
         self.midway: Midway | None = None
+        self.pending: dict[str, float] | None = None  # facts of an epoch that is done but not yet scored
         large = reservoir.N >= iterative.FROM
         self.follower = Follower(self.data, self.task, self.plan.ridge, TURNOVER, self.rng) if large else None
 
@@ -366,13 +367,17 @@ def _try_epoch(
     while True:
         number = record.epoch + 1
         try:
-            facts = learner.epoch(number)
+            if learner.pending is None:
+                learner.pending = learner.epoch(number)
+                if score is not None:
+                    learner.pause()
+            facts = dict(learner.pending)
             row: dict[str, float] = {"epoch": number, "error": facts.pop("error")}
             if score is not None:
                 row["valid_error"] = score(learner.reservoir, learner.readout())
             if number % max(1, learner.plan.epochs // 50) == 0:  # fifty points draw the curve; more would cost
                 row["spectral_radius"] = spectral_radius_of(learner.reservoir.W_rec, tol=1e-4)
-            record.safe = learner.began
+            record.safe, learner.pending = learner.began, None
             return {**row, **facts, "step_size": learner.step_size}
         except (FloatingPointError, np.linalg.LinAlgError) as problem:
             record.backoffs += 1
