@@ -18,6 +18,7 @@ lint: .venv/ready  ## style and types
 
 bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4_states.npz
 	.venv-bench/bin/python benchmarks/peers.py --data $(DATA)
+	.venv-bench/bin/python benchmarks/ratios.py --plot docs/images/peers.svg
 	.venv-bench/bin/python benchmarks/error_over_time.py --data $(DATA) --plot docs/images/error_over_time.svg
 	.venv-bench/bin/python benchmarks/gram.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/growth.py

@@ -31,7 +31,7 @@ FROM = 8000  # hidden units from which the readout is found this way
 SAMPLE = 3000  # frames that a sketch is made of
 RANK = 750  # of its directions that are kept
 TAIL = 0.3  # what lies beyond them, in units of the weakest one kept
-ITERATIONS = 10  # of conjugate gradients at most, and
+ITERATIONS = 6  # of conjugate gradients at most, and
 TOLERANCE = 3e-3  # none after one that has lowered E by less than this share
 
 

@@ -98,7 +98,7 @@ def _seen(reservoir: Reservoir, data: Data, task: Task, which: Array) -> Iterato
     for steps in stretches(reservoir, task, np.array([len(data.X[i]) for i in which])):
         batch = data.batch(which, steps)
         now = replace(task, washout=max(0, task.washout - (steps.start or 0)))
-        H = run(reservoir, batch, h0).H
+        H = run(reservoir, batch, h0, keep_F=False).H
         yield _selected(now, batch, H, now.select(batch))
         h0 = H[-1:].copy()  # a view would keep all of H
 
