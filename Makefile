@@ -36,7 +36,7 @@ examples: .venv/ready  ## the pictures of examples/, into runs/examples
 	  echo $$example && MPLBACKEND=agg $(BIN)/python $$example runs/examples/$$(basename $$example .py).png || exit 1; done
 
 reliability: .venv/ready  ## long campaigns; their figures go to reliability/results
-	$(BIN)/python reliability/kills.py
+	$(BIN)/python -m reliability.kills
 
 .venv-series/ready: benchmarks/requirements-series.txt pyproject.toml
 	$(PYTHON) -m venv .venv-series

@@ -1,6 +1,6 @@
 """What survives SIGKILL at random moments and a full disk: fits with a checkpoint, model files, checkpoints.
 
-    python reliability/kills.py [--kills 100] [--minutes 60]
+    python -m reliability.kills [--kills 100] [--minutes 60]
 
 fits: each is killed at random moments and started again in a fresh interpreter until it ends; its model must have the
 bits of a fit that nobody disturbed. States are kept after every mini-batch here, not after five minutes.
@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
-import platform
 import resource
 import shutil
 import subprocess
@@ -25,8 +23,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -36,8 +32,9 @@ import numpy as np
 import echolearn
 from echolearn import checkpoints, following, iterative
 from echolearn.checkpoints import Checkpoint
+from reliability import results
 
-HERE = Path(__file__).resolve()
+ROOT = Path(__file__).resolve().parents[1]
 SMALL: dict[str, Any] = {"connections": 4, "batch_size": 2, "epochs": 6, "patience": None}
 # What is fitted: the estimator, its settings, and whether it goes the way of large networks.
 KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
@@ -101,8 +98,8 @@ def _tell(word: object) -> None:
 @contextmanager
 def child(*words: object) -> Iterator[subprocess.Popen[str]]:
     """This file in a fresh interpreter."""
-    command = [sys.executable, str(HERE), "--child", *map(str, words)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "reliability.kills", "--child", *map(str, words)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     try:
         yield process
     finally:
@@ -253,25 +250,23 @@ def limited(limit: int | None) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (most if limit is None else limit, most))
 
 
-def full_disk_command(corpus: Path, place: Path, limits: int) -> dict[str, Any]:
-    """`echolearn train` again and again under growing limits, then without one."""
-    straight, model = place / "straight.safetensors", place / "model.safetensors"
+def full_disk_command(corpus: Path, place: Path, factor: float = 1.4) -> dict[str, Any]:
+    """`echolearn train` again and again, its files limited to 0, 64, 64 factor, ... bytes, until it comes to its end."""
+    straight, model, limit = place / "straight.safetensors", place / "model.safetensors", 0
+    if (result := _train(corpus, straight, None)).returncode != 0:
+        raise RuntimeError(f"the undisturbed run failed:\n{result.stderr}")
     found: dict[str, Any] = {"limits": 0, "failed": 0, "file named": 0, "nothing lost": 0, "same bits": 0}
-    if _train(corpus, straight, None).returncode != 0:
-        raise RuntimeError("the undisturbed run failed")
-    largest = 2 * straight.stat().st_size  # a state holds more than the model, but not everything at once
-    for limit in np.geomspace(1, largest, limits).astype(int) - 1:
-        before = _kept_files(place)
-        result = _train(corpus, model, int(limit))
-        if result.returncode == 0:
-            break
-        after = _kept_files(place)
+    before = _kept_files(place)
+    while (result := _train(corpus, model, limit)).returncode != 0:
+        if limit > 1e9:
+            raise RuntimeError(f"it fails with room for a gigabyte:\n{result.stderr}")
+        after, half = _kept_files(place), list(place.rglob(".*.part"))
         found["limits"] += 1
         found["failed"] += result.returncode == 2 and "Traceback" not in result.stderr
-        found["file named"] += ".safetensors" in result.stderr and "cannot write" in result.stderr
-        found["nothing lost"] += _none_lost(before, after) and not list(place.rglob(".*.part"))
-    if _train(corpus, model, None).returncode == 0:
-        found["same bits"] = int(not differences(model, straight))
+        found["file named"] += "cannot write" in result.stderr and ".safetensors" in result.stderr
+        found["nothing lost"] += _none_lost(before, after) and not half and not model.exists()
+        before, limit = after, int(max(64, factor * limit))
+    found["same bits"] = int(not differences(model, straight))
     return found
 
 
@@ -342,7 +337,7 @@ def _failing(number: int) -> Iterator[None]:
 # ---------------------------------------------------------------- all of it
 
 
-def campaign(kills: int, minutes: float, limits: int) -> dict[str, dict[str, Any]]:
+def campaign(kills: int, minutes: float) -> dict[str, dict[str, Any]]:
     rng, until = np.random.default_rng(), time.monotonic() + 60 * minutes
     rows: dict[str, dict[str, Any]] = {}
 
@@ -362,33 +357,27 @@ def campaign(kills: int, minutes: float, limits: int) -> dict[str, dict[str, Any
             note(f"save: {what}", killed_saves(what, kills, Path(folder), rng, until))
     with place() as folder:
         corpus = Path(folder) / "corpus.npz"
-        sys.path.append(str(HERE.parents[1] / "tests"))
+        sys.path.append(str(ROOT / "tests"))
         import smallcorpus
 
         smallcorpus.write(corpus)
-        note("full disk: echolearn train", full_disk_command(corpus, Path(folder), limits))
+        note("full disk: echolearn train", full_disk_command(corpus, Path(folder)))
     for kind in ("mini-batches, softmax, refined", "values, ridge readout"):
         with place() as folder:
             note(f"full disk: {kind}", full_disk_calls(kind, Path(folder)))
     return rows
 
 
-def write(rows: dict[str, dict[str, Any]]) -> None:
-    packages = ("echolearn", "numpy", "scipy", "numba", "scikit-learn", "safetensors")
-    versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
-    found = {"date": datetime.now(UTC).date().isoformat(), "versions": versions, "rows": rows}
-    path = HERE.parent / "results" / "kills.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(found, indent=1, default=int) + "\n", encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100, help="of fits in all, and of each kind of file")
-    parser.add_argument("--limits", type=int, default=25, help="sizes that a file may not exceed")
     parser.add_argument("--minutes", type=float, default=60, help="no new kill after so long")
     given = parser.parse_args()
-    write(campaign(given.kills, given.minutes, given.limits))
+    rows = campaign(given.kills, given.minutes)
+    for title, begin in (("SIGKILL in a fit", "fit"), ("SIGKILL in a save", "save"), ("full disk", "full disk")):
+        part = {name.split(": ")[1]: row for name, row in rows.items() if name.startswith(begin)}
+        results.show(title, tuple(dict.fromkeys(key for row in part.values() for key in row)), part)
+    results.keep("kills", {"rows": rows})
 
 
 if __name__ == "__main__":
