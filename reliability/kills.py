@@ -251,7 +251,7 @@ def limited(limit: int | None) -> None:
 
 
 def full_disk_command(corpus: Path, place: Path, factor: float = 1.4) -> dict[str, Any]:
-    """`echolearn train` again and again, its files limited to 0, 64, 64 factor, ... bytes, until it comes to its end."""
+    """`echolearn train` again and again, its files limited to 0, 64, 64 factor, ... bytes, until it ends well."""
     straight, model, limit = place / "straight.safetensors", place / "model.safetensors", 0
     if (result := _train(corpus, straight, None)).returncode != 0:
         raise RuntimeError(f"the undisturbed run failed:\n{result.stderr}")
