@@ -17,11 +17,13 @@ import itertools
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -65,34 +67,28 @@ def network(kind: str) -> Any:
     return getattr(echolearn, name)(**settings)
 
 
-# ---------------------------------------------------------------- what the killed processes do
+# ---------------------------------------------------------------- what is killed
 
 
 def fit(kind: str, folder: str, model: str) -> None:
     esn = network(kind)
     X, y = task(values=KINDS[kind][0] == "ESNRegressor")
-    _tell("begun")
+    print("begun", flush=True)
     esn.fit(X, y, checkpoint=folder or None).save(model)
 
 
-def save_models(base: str, path: str) -> None:
-    """One model after another under the same name; the number of each is told when it is saved."""
-    esn = echolearn.load(base)
-    for number in itertools.count():
+def saver(what: str, path: Path) -> Callable[[int], object]:
+    """Saves the model or state with a number under the same name, or in the same folder, as those before."""
+    if what == "checkpoints":
+        kept = Checkpoint(path, {})
+        return lambda number: kept.save({"G": np.full((300, 300), float(number))}, {"number": number})
+    esn = echolearn.ESNRegressor(200, learn="none").fit(*task(values=True))
+
+    def save(number: int) -> None:
         esn._U = np.full_like(esn._U, number)
         esn.save(path, sums=True)
-        _tell(number)
 
-
-def keep_states(folder: str) -> None:
-    kept = Checkpoint(Path(folder), {})
-    for number in itertools.count():
-        kept.save({"G": np.full((300, 300), float(number))}, {"number": number})
-        _tell(number)
-
-
-def _tell(word: object) -> None:
-    print(word, flush=True)
+    return save
 
 
 @contextmanager
@@ -114,14 +110,7 @@ def killed_fits(kind: str, kills: int, place: Path, rng: np.random.Generator, un
     """Fits killed `kills` times in all: how many ended, how many of them in the bits of the undisturbed one."""
     straight, model, folder = place / "straight.safetensors", place / "model.safetensors", place / "kept"
     usual = _undisturbed(kind, "", straight)
-    usual = max(usual, _undisturbed(kind, folder, model))
-    found: dict[str, Any] = {
-        "kills": 0,
-        "fits": 1,
-        "same bits": int(not differences(model, straight)),
-        "states lost": 0,
-    }
-    shutil.rmtree(folder)
+    found: dict[str, Any] = {"kills": 0, "fits": 0, "same bits": 0, "states lost": 0}
     while found["kills"] < kills and time.monotonic() < until:
         states = _whole_states(folder)
         if not _killed_after(rng.uniform(0, usual), kind, folder, model):
@@ -139,7 +128,7 @@ def killed_fits(kind: str, kills: int, place: Path, rng: np.random.Generator, un
 
 def _undisturbed(kind: str, folder: object, model: Path) -> float:
     """Seconds that a fit takes from its begin."""
-    with child("fit", kind, folder, model) as process:
+    with child(kind, folder, model) as process:
         assert process.stdout is not None
         process.stdout.readline()
         begun = time.monotonic()
@@ -151,7 +140,7 @@ def _undisturbed(kind: str, folder: object, model: Path) -> float:
 
 def _killed_after(seconds: float, kind: str, folder: Path, model: Path) -> bool:
     """False if the fit ended before."""
-    with child("fit", kind, folder, model) as process:
+    with child(kind, folder, model) as process:
         assert process.stdout is not None
         process.stdout.readline()
         try:
@@ -204,27 +193,41 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def killed_saves(what: str, kills: int, place: Path, rng: np.random.Generator, until: float) -> dict[str, Any]:
-    """what: "model files" or "checkpoints"."""
-    base, path, folder = place / "base.safetensors", place / "model.safetensors", place / "kept"
-    echolearn.ESNRegressor(200, learn="none").fit(*task(values=True)).save(base, sums=True)
-    words = ("save", base, path) if what == "model files" else ("keep", folder)
+    """what: "model files" or "checkpoints". A fork of this process saves and tells each number, until it is killed."""
+    path = place / ("kept" if what == "checkpoints" else "model.safetensors")
+    save = saver(what, path)
     found: dict[str, Any] = {"kills": 0, "old or new file loads": 0, "in the middle of writing": 0, "saves": 0}
     while found["kills"] < kills and time.monotonic() < until:
-        for old in (path, folder):
-            shutil.rmtree(old, ignore_errors=True) if old.is_dir() else old.unlink(missing_ok=True)
-        with child(*words) as process:
-            assert process.stdout is not None
-            process.stdout.readline()  # there is a file now
-            time.sleep(rng.uniform(0, 0.3))
-            process.kill()
-            told = int("".join(["0\n", *process.stdout.readlines()]).split()[-1])
+        save(0)
+        told = _killed_while(save, rng.uniform(0, 0.3))
         found["kills"] += 1
         found["saves"] += told
         found["in the middle of writing"] += bool(list(place.rglob(".*.part")))
-        found["old or new file loads"] += _number(path if what == "model files" else folder) in (told, told + 1)
+        found["old or new file loads"] += _number(path) in (told, told + 1)
         for half in place.rglob(".*.part"):
             half.unlink()
     return found
+
+
+def _killed_while(save: Callable[[int], object], seconds: float) -> int:
+    """The last number that was told."""
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: the child uses none
+        process = os.fork()
+    if process == 0:
+        try:
+            for number in itertools.count(1):
+                save(number)
+                os.write(writing, f"{number}\n".encode())
+        finally:
+            os._exit(1)
+    os.close(writing)
+    time.sleep(seconds)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    with os.fdopen(reading) as told:
+        return int(f"0 {told.read()}".split()[-1])
 
 
 def _number(path: Path) -> float:
@@ -251,7 +254,7 @@ def limited(limit: int | None) -> None:
 
 
 def full_disk_command(corpus: Path, place: Path, factor: float = 1.4) -> dict[str, Any]:
-    """`echolearn train` again and again, its files limited to 0, 64, 64 factor, ... bytes, until it ends well."""
+    """`echolearn train` again and again, its files limited to 0, 1000, 1000 factor, ... bytes, until it ends well."""
     straight, model, limit = place / "straight.safetensors", place / "model.safetensors", 0
     if (result := _train(corpus, straight, None)).returncode != 0:
         raise RuntimeError(f"the undisturbed run failed:\n{result.stderr}")
@@ -265,7 +268,7 @@ def full_disk_command(corpus: Path, place: Path, factor: float = 1.4) -> dict[st
         found["failed"] += result.returncode == 2 and "Traceback" not in result.stderr
         found["file named"] += "cannot write" in result.stderr and ".safetensors" in result.stderr
         found["nothing lost"] += _none_lost(before, after) and not half and not model.exists()
-        before, limit = after, int(max(64, factor * limit))
+        before, limit = after, int(max(1000, factor * limit))
     found["same bits"] = int(not differences(model, straight))
     return found
 
@@ -382,6 +385,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
-        {"fit": fit, "save": save_models, "keep": keep_states}[sys.argv[2]](*sys.argv[3:])
+        fit(*sys.argv[2:])
     else:
         main()
