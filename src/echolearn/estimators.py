@@ -136,7 +136,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         """X: (steps, features), or a list of such arrays, or one with `lengths`; y: a label a step, or one a
         sequence. `validation=(X, y)` decides on stopping and strengths instead of held-back sequences.
         `callback(row)` is called after each epoch; return True to stop. `checkpoint`: a folder where the state
-        after each epoch is kept; the same fit, started again, goes on from there and ends in the same bits."""
+        is kept after each epoch and, in long ones, every five minutes; the same fit, started again, goes on from there
+        and ends in the same bits."""
         return self._fit(X, y, lengths, validation, callback, checkpoint)
 
     @available_if(_has_sums)
