@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, Self
 
@@ -200,11 +201,13 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         numbers = [np.searchsorted(self.classes_, e) for e in entries]
         return numbers
 
-    def _loss(self, Y: Array, T: Array) -> float:
+    @staticmethod
+    def _loss(Y: Array, T: Array) -> float:
         return float((Y.argmax(axis=1) != T).sum())
 
-    def _fed_back(self, Y: Array) -> Array:
-        return softmax.probabilities(Y) if self.readout == "softmax" else Y
+    @property
+    def _fed_back(self) -> Callable[[Array], Array]:
+        return softmax.probabilities if self.readout == "softmax" else np.asarray
 
     def _fit_readout(
         self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
@@ -415,11 +418,13 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         values = Y.astype(np.float64) * self.target_scale_ + self.target_mean_
         return np.asarray(values[:, 0] if self._one_value else values)
 
-    def _loss(self, Y: Array, T: Array) -> float:
+    @staticmethod
+    def _loss(Y: Array, T: Array) -> float:
         return float(((Y - T) ** 2).sum() / T.shape[1])
 
-    def _fed_back(self, Y: Array) -> Array:
-        return Y
+    @property
+    def _fed_back(self) -> Callable[[Array], Array]:
+        return np.asarray
 
     def predict(self, X: Any, *, lengths: Any = None) -> Any:
         """Values of each step, or of each sequence, in the form X came in."""

@@ -29,7 +29,7 @@ from scipy import sparse
 
 from echolearn import kernels, printed, readout, settings
 from echolearn.door import check_long_enough, open_sequences, open_values
-from echolearn.engine import one_blas_thread, total
+from echolearn.engine import one_blas_thread
 from echolearn.lanes import LANES
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Batch, Data, Pooling, Selection, block_starts, groups
@@ -188,7 +188,7 @@ def loss_and_gradients(
     data = Data(given.X, values, None, pooling is None, np.dtype(dtype))
     parts = list(groups(data.lengths, FRAMES))
 
-    def observed(which: Array) -> tuple[Batch, Selection, States, Array, Array]:
+    def observed(data: Data, which: Array) -> tuple[Batch, Selection, States, Array, Array]:
         batch = data.batch(which)
         assert batch.T is not None
         select = Selection(batch, washout=washout, targets=targets, lookback=lookback, pooling=pooling)
@@ -196,12 +196,12 @@ def loss_and_gradients(
         H_c = readout.stack(select.take(states.H), select.take(batch.X), direct=direct, intercept=False)
         return batch, select, states, H_c, select.take(batch.T) if pooling is None else batch.T
 
-    def sums(which: Array) -> readout.Sums:
-        *_, H_c, T = observed(which)
+    def sums(data: Data, which: Array) -> readout.Sums:
+        *_, H_c, T = observed(data, which)
         return readout.sums(H_c, T, T.shape[1])
 
-    def slope(which: Array) -> Gradients:
-        batch, select, states, H_c, T = observed(which)
+    def slope(data: Data, which: Array) -> Gradients:
+        batch, select, states, H_c, T = observed(data, which)
         R = readout.residual(H_c @ U.astype(dtype), T)
         dE_dH = select.put(error_wrt_states(R, U[: select.parts * reservoir.N].astype(dtype)))
         gradients: Gradients = select_gradient(gradient)(
@@ -210,9 +210,9 @@ def loss_and_gradients(
         return gradients
 
     with one_blas_thread():
-        s = total(sums, parts)
+        s = data.total(sums, parts)
         U = readout.solve(s, ridge, intercept=False)
-        g = total(slope, parts)
+        g = data.total(slope, parts)
     pattern = (g.W_rec, reservoir.W_rec.indices, reservoir.W_rec.indptr)
     return LossAndGradients(
         loss=readout.loss(s, U, ridge, intercept=False),
