@@ -48,7 +48,7 @@ examples: .venv/ready  ## the pictures of examples/, into runs/examples
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable '.[speech,report,tune,test]'
+	$(BIN)/python -m pip install --quiet --editable '.[speech,report,tune,dask,test]'
 	touch $@
 
 clean:

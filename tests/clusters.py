@@ -1,5 +1,6 @@
 """A small Dask cluster of real processes on the loopback, which ends with its context whatever happens."""
 
+import json
 import os
 import subprocess
 import sys
@@ -25,8 +26,6 @@ def start(*arguments):
 @contextmanager
 def processes(folder, workers, tls=()):
     """The scheduler's address, the worker processes, and a function that starts one more."""
-    from distributed import Client
-
     file = os.path.join(folder, "scheduler.json")
     protocol = "tls" if tls else "tcp"
     scheduler = start(
@@ -57,7 +56,14 @@ def cluster(folder, workers):
     """A client of as many workers, their processes, and a function that starts one more."""
     from distributed import Client
 
-    with processes(folder, workers) as (file, running, more):
-        with Client(scheduler_file=file, timeout=60, set_as_default=False) as client:
-            client.wait_for_workers(workers, timeout=60)
-            yield client, running, more
+    with (
+        processes(folder, workers) as (file, running, more),
+        Client(scheduler_file=file, timeout=60, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(workers, timeout=60)
+        yield client, running, more
+
+
+def address(file):
+    with open(file) as opened:
+        return json.load(opened)["address"]

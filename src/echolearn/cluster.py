@@ -1,10 +1,10 @@
 """Passes over data that are on the workers of a Dask cluster (extra `dask`; nothing here is imported unasked).
 
 Sequences are sent, or read by the workers, once, and stay there in parts. A task carries weights and the places of its
-sequences, and gives back a sum; sums are added on the workers in the tree of `engine.added`. Which worker does what, and
-when, touches nothing: the bits are those of this process, as long as the machines are of one kind (H_c of more than
-`readout.WIDE` columns is added in another order here). A part is a task itself, which a dead worker's place-taker does
-again: from the file, the bag, or the copy that the scheduler keeps of what was sent.
+sequences, and gives back a sum; sums are added on the workers in the tree of `engine.added`. Which worker does what,
+and when, touches nothing: the bits are those of this process, as long as the machines are of one kind (H_c of more than
+`readout.WIDE` columns is added in another order here). A part is itself the result of a task, which is done again when
+its worker dies: from the file, the bag, or the copy that the scheduler keeps of what was sent.
 """
 
 from __future__ import annotations
@@ -144,7 +144,9 @@ def _check(client: Any) -> None:
             raise ClusterError(f"{name} has echolearn {version}, here is {__version__}. Install the same everywhere.")
     for name, version in pythons.items():
         if version.split(".")[:2] != python.split(".")[:2]:
-            raise ClusterError(f"{name} runs Python {version}, here is {python}. Use the same minor version everywhere.")
+            raise ClusterError(
+                f"{name} runs Python {version}, here is {python}. Use the same minor version everywhere."
+            )
 
 
 class Cluster:
@@ -165,7 +167,7 @@ class Cluster:
         out: list[Any] = [None] * len(X)
         wholes = list(groups(lengths, max(FRAMES, int(lengths.sum()) // PARTS)))
         for k, which in enumerate(wholes):
-            part = self._kept([X[i] for i in which], self._slot(k, len(wholes)))
+            part = self._kept([X[i] for i in which], self.slot(k, len(wholes)))
             for index, i in enumerate(which):
                 out[i] = Far(self, part, index, X[i].shape)
         return out
@@ -178,10 +180,10 @@ class Cluster:
         """The targets of sequences beside them, in the same parts."""
         by_part: dict[str, list[int]] = {}
         for i, x in enumerate(data.X):
-            by_part.setdefault(x.part.key, []).append(i)
+            by_part.setdefault(x.part.key, []).append(i)  # type: ignore[attr-defined]
         y: list[Any] = [None] * len(data.X)
         for k, which in enumerate(by_part.values()):
-            part = self._kept([data.y[i] for i in which], self._slot(k, len(by_part)))
+            part = self._kept([data.y[i] for i in which], self.slot(k, len(by_part)))
             for index, i in enumerate(which):
                 y[i] = Far(self, part, index, np.shape(data.y[i]), 0 if data.per_step else None)
         return Data(data.X, y, data.classes, data.per_step, data.dtype)
@@ -241,9 +243,7 @@ class Cluster:
         job = cloudpickle.dumps((function, about), protocol=5)
         return self.submit("job", bytes, job) if many else job
 
-    def _task(
-        self, job: Any, function: Callable[..., Any], data: Data, items: list[Any], number: int, of: int
-    ) -> Any:
+    def _task(self, job: Any, function: Callable[..., Any], data: Data, items: list[Any], number: int, of: int) -> Any:
         """The sum of function over items, as a future."""
         futures: dict[str, Any] = {}
         picks = []
@@ -253,7 +253,7 @@ class Cluster:
             y = _places([data.y[i] for i in which], futures) if len(data.y) else []
             picks.append((X, y, rest))
         arguments = __version__, job, picks, *futures.values()
-        return self.submit(function.__name__.strip("<>"), work, *arguments, slot=self._slot(number, of))
+        return self.submit(function.__name__.strip("<>"), work, *arguments, slot=self.slot(number, of))
 
     def submit(self, name: str, function: Callable[..., Any], *arguments: Any, slot: str | None = None) -> Any:
         import dask
@@ -277,7 +277,7 @@ class Cluster:
             self._asked = time.monotonic()
         return self._slots
 
-    def _slot(self, number: int, of: int) -> str:
+    def slot(self, number: int, of: int) -> str:
         """Where number ... of should go: neighbours to one worker, which has their data."""
         return self.slots[min(number, of - 1) * len(self.slots) // of]
 

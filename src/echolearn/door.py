@@ -57,11 +57,11 @@ def open_sequences(X: Any, lengths: Any = None, n_features: int | None = None, o
         if len(X) == 0:
             raise ValueError("X is an empty list; expected at least one sequence of shape (steps, features).")
         given = Given(
-            [_sequence(x, f"sequence {i}") for i, x in enumerate(X)],
+            [checked_sequence(x, f"sequence {i}") for i, x in enumerate(X)],
             "stack" if isinstance(X, np.ndarray) and X.dtype != object else "list",
         )
     else:
-        whole = _sequence(X, "X")
+        whole = checked_sequence(X, "X")
         if lengths is None:
             given = Given([whole], "one")
         else:
@@ -93,7 +93,7 @@ def _depth(x: Any) -> int:
     return depth
 
 
-def _sequence(x: Any, name: str) -> Array:
+def checked_sequence(x: Any, name: str) -> Array:
     """A (steps, features) array of finite floats in native byte order; not copied where it is one already."""
     if (
         isinstance(x, np.ndarray)

@@ -12,7 +12,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from functools import cache, partial
 from threading import local
@@ -23,6 +23,7 @@ from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Placed = TypeVar("Placed")
 
 NAME = "echolearn-part"
 ARITY = 4  # parts that a node of the tree adds, from left to right
@@ -147,15 +148,25 @@ def added(parts: Iterable[Any]) -> Any:
     return None
 
 
+def chosen(engine: Any) -> AbstractContextManager[Any]:
+    """The engine of a fit: None for this process (or the cluster in use), or what `cluster.on` takes."""
+    if engine is None:
+        return nullcontext()
+    from echolearn import cluster
+
+    return cluster.on(engine)
+
+
 def sent(X: Sequence[Any]) -> Sequence[Any]:
     """Sequences, on the cluster where there is one in use."""
     cluster = CLUSTER.get()
-    return X if cluster is None else cluster.sent(X)  # type: ignore[no-any-return]
+    return X if cluster is None else cluster.sent(X)
 
 
-def together(data: Any) -> Any:
+def together(data: Placed) -> Placed:
     """Data whose targets are where its X is."""
-    return data if data.where is HERE else data.where.together(data)
+    where: Any = data.where  # type: ignore[attr-defined]
+    return data if where is HERE else where.together(data)
 
 
 class Here:

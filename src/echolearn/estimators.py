@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from echolearn import blocks, iterative, readout, softmax
 from echolearn.checkpoints import Checkpoint
 from echolearn.door import flat
+from echolearn.engine import chosen
 from echolearn.network import Callback, EchoStateNetwork, store
 from echolearn.online import LMS, RLS
 from echolearn.progress import say
@@ -130,12 +131,15 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         validation: tuple[Any, Any] | None = None,
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        engine: Any = None,
     ) -> Self:
         """X: (steps, features), or a list of such arrays, or one with `lengths`; y: a label a step, or one a
         sequence. `validation=(X, y)` decides on stopping and strengths instead of held-back sequences.
         `callback(row)` is called after each epoch; return True to stop. `checkpoint`: a folder where the state
-        after each epoch is kept; the same fit, started again, goes on from there and ends in the same bits."""
-        return self._fit(X, y, lengths, validation, callback, checkpoint)
+        after each epoch is kept; the same fit, started again, goes on from there and ends in the same bits.
+        `engine`: "dask", a scheduler's address or a `distributed.Client` to work on a cluster (docs/scaling.md)."""
+        with chosen(engine):
+            return self._fit(X, y, lengths, validation, callback, checkpoint)
 
     @available_if(_has_sums)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, lengths: Any = None) -> Self:
@@ -365,11 +369,13 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         validation: tuple[Any, Any] | None = None,
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        engine: Any = None,
     ) -> Self:
         """X: (steps, features), or a list of such arrays, or one with `lengths`; y: values a step (steps,) or
-        (steps, outputs), or one value or vector a sequence. `validation`, `callback` and `checkpoint` as in
-        ESNClassifier."""
-        return self._fit(X, y, lengths, validation, callback, checkpoint)
+        (steps, outputs), or one value or vector a sequence. `validation`, `callback`, `checkpoint` and
+        `engine` as in ESNClassifier."""
+        with chosen(engine):
+            return self._fit(X, y, lengths, validation, callback, checkpoint)
 
     def partial_fit(self, X: Any, y: Any, *, lengths: Any = None) -> Self:
         """Adds sequences to what the readout was fitted on: the same U as from all of them at once.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from echolearn import costs, engine, iterative, passes, readout, settings, training, updates
+from echolearn import costs, engine, iterative, passes, readout, settings, sources, training, updates
 from echolearn.checkpoints import Checkpoint, fingerprint, matrix_fingerprint
 from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import one_blas_thread
@@ -60,6 +60,7 @@ class EchoStateNetwork(BaseEstimator):
         before = self.__dict__.copy()
         try:
             settings.check(self.get_params(deep=False))
+            X, y = sources.opened(X, y)
             interrupted = self._fit_anew(X, y, lengths, validation, callback, checkpoint)
         except BaseException:
             # A fit that fails leaves the estimator as it was, never new weights with an old readout.
@@ -127,13 +128,15 @@ class EchoStateNetwork(BaseEstimator):
         if getattr(X, "ndim", 0) == 2 and not isinstance(X, np.ndarray) and hasattr(X, "columns"):
             # a data frame: scikit-learn keeps its column names and compares them at predict
             X = validate_data(self, X, reset=fitting, dtype=[np.float64, np.float32])
-        given = open_sequences(X, lengths, None if fitting else self.n_features_in_, type(self).__name__)
+        given = open_sequences(
+            sources.opened_X(X), lengths, None if fitting else self.n_features_in_, type(self).__name__
+        )
         if fitting:
             self.n_features_in_: int = given.X[0].shape[1]
         return given
 
     def _held_out_given(self, validation: tuple[Any, Any]) -> Data:
-        X, y = validation
+        X, y = sources.opened(*validation)
         return self._more_data(open_sequences(X, None, self.n_features_in_), y, "validation")
 
     def _more_data(self, given: Given, y: Any, name: str) -> Data:
@@ -150,6 +153,7 @@ class EchoStateNetwork(BaseEstimator):
         if not self.__sklearn_is_fitted__():
             return self._fit(X, y, lengths, None, None, None)
         before = self._known_sums()
+        X, y = sources.opened(X, y)
         data = self._more_data(self._open(X, lengths, fitting=False), y, "partial_fit")
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             s = passes.collect(self.reservoir_, data, self._task.readout_view())
@@ -268,7 +272,9 @@ class EchoStateNetwork(BaseEstimator):
         )
         if self.plasticity is not None:
             say(self.verbose, "intrinsic plasticity: ten passes over the frames ...")
-            self.reservoir_ = intrinsic_plasticity(self.reservoir_, list(map(np.asarray, train.X)), spread=self.plasticity)
+            self.reservoir_ = intrinsic_plasticity(
+                self.reservoir_, list(map(np.asarray, train.X)), spread=self.plasticity
+            )
         self.history_ = training.History()
         epochs = self._epochs(len(train.X))
         if self.learn == "none" or epochs == 0:
@@ -365,7 +371,7 @@ class EchoStateNetwork(BaseEstimator):
             return loss(Y, T), len(T)
 
         parts = list(data.each(part, groups(data.lengths, passes.FRAMES)))
-        return sum(e for e, _ in parts) / sum(n for _, n in parts)
+        return float(sum(e for e, _ in parts) / sum(n for _, n in parts))
 
     def _outputs(self, X: Any, lengths: Any) -> tuple[Given, list[Array]]:
         """Readout outputs, one array a sequence: (steps, n_out), or (1, n_out) for one label a sequence."""

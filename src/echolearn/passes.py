@@ -105,7 +105,9 @@ def collect(reservoir: Reservoir, data: Data, task: Task) -> Sums:
     for i in order[:long]:
         for H_c, T in _seen(reservoir, data, task, np.array([i])):
             readout.add(result, H_c, T)
-    for H_c, T in data.each(lambda data, w: next(_seen(reservoir, data, task, w)), groups(lengths, frames, order[long:])):
+    for H_c, T in data.each(
+        lambda data, w: next(_seen(reservoir, data, task, w)), groups(lengths, frames, order[long:])
+    ):
         readout.add(result, H_c, T)
     readout.mirror(result.G)
     return result
@@ -161,9 +163,7 @@ def slope(
     return Slope(gradients, squared, readout.sums(H_c, T, U.shape[1]) if with_sums else None)
 
 
-def outputs(
-    reservoir: Reservoir, data: Data, task: Task, U: Array, fed_back: Callable[[Array], Array]
-) -> list[Array]:
+def outputs(reservoir: Reservoir, data: Data, task: Task, U: Array, fed_back: Callable[[Array], Array]) -> list[Array]:
     """H_c U, one array a sequence: (steps, n_out), or (1, n_out) where sequences are pooled. Targets are not asked for.
 
     fed_back: as for `states.free_run`.

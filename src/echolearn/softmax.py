@@ -168,4 +168,4 @@ def cross_entropy(reservoir: Reservoir, data: Data, task: passes.Task, V: Array)
         return -float(np.log(np.maximum(P[np.arange(len(T)), T], 1e-300)).sum()), len(T)
 
     parts = list(data.each(part, groups(data.lengths, passes.FRAMES)))
-    return sum(e for e, _ in parts) / sum(n for _, n in parts)
+    return float(sum(e for e, _ in parts) / sum(n for _, n in parts))
