@@ -73,12 +73,20 @@ def _reservoirpy_reservoir(network):
     return Reservoir(W=network.W_rec, Win=np.ascontiguousarray(network.W.T), bias=0.0, lr=network.leak)
 
 
+def end_workers():
+    """joblib's worker processes would keep this one waiting for minutes."""
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True)
+
+
 def reservoirpy_states(network, X, *, workers=1):
     """X: one (steps, n_in) array or a list of them."""
     reservoir, X = _reservoirpy_reservoir(network), as_float64(X)
     reservoir.initialize(X)
     with measured() as record:
         states = reservoir.run(X, workers=workers)
+    end_workers()
     return record | {"states": sample(states)}
 
 
@@ -97,6 +105,7 @@ def reservoirpy_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, dire
     model.reset()  # it would otherwise go on from the last training state
     with measured() as predict:
         outputs = model.run(X_test, workers=workers)
+    end_workers()
     return {"fit": fit, "predict": predict} | scored(outputs, y_test)
 
 

@@ -146,8 +146,8 @@ def test_files_bags_and_delayed_sequences(client, tmp_path):
             here.predict([*of_x, "nowhere.npy"])
         with pytest.raises(ValueError, match="expected pairs"):
             ESNClassifier(**settings).fit(later, None)
+        np.savez(tmp_path / "x.npz", X=X[0])
         with pytest.raises(ValueError, match=r"holds .* expected an array named y"):
-            np.savez(tmp_path / "x.npz", X=X[0])
             ESNClassifier(**settings).fit([tmp_path / "x.npz"], None)
     with pytest.raises(ValueError, match=r"cluster\.on"):
         here.predict(of_x)

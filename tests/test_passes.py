@@ -57,6 +57,25 @@ def test_sums_are_the_obvious_ones_in_pieces_and_tiles(lengths, washout, frames,
         same(collect(reservoir, data, task), obvious(reservoir, data, task))
 
 
+@settings(max_examples=30, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 40), min_size=1, max_size=8),
+    task=st.sampled_from([Task(), Task(1), Task(9), Task(2, targets="last", lookback=4)]),
+    frames=st.integers(1, 30),
+)
+def test_streamed_states_are_those_of_the_whole_batch(lengths, task, frames):
+    lengths = [n + task.washout for n in lengths]
+    reservoir, batch = network(), data_of(lengths).batch(range(len(lengths)))
+    H_c, T, _, _ = passes.observed(reservoir, task, batch)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passes, "FRAMES", frames)
+        stretches = list(passes.streamed(reservoir, task, batch))
+    assert task.targets == "last" or max(len(H) for H, _, _ in stretches) <= max(frames, len(lengths))
+    H, X, targets = (np.concatenate(parts) for parts in zip(*stretches, strict=True))
+    np.testing.assert_allclose(np.hstack([H, X]), H_c[:, :-1], atol=1e-12)
+    np.testing.assert_array_equal(targets, T)
+
+
 @pytest.mark.parametrize(
     "task", [Task(2, targets="last", lookback=4), Task(2, pooling="mean"), Task(2, pooling=3), Task(2)]
 )

@@ -237,3 +237,13 @@ def test_a_wide_gram_fails_alike(monkeypatch):
 def test_the_choice_for_a_wide_gram_is_the_explicit_held_out_error(intercept, monkeypatch):
     monkeypatch.setattr(readout, "WIDE", 1)
     test_held_out_choice_is_the_explicit_held_out_error(intercept)
+
+
+def test_sample_precision_is_that_of_the_whole():
+    H = np.random.default_rng(0).normal(size=(400, 6)).astype(np.float32)
+    s = readout.sums(H, np.ones((400, 1)), 1)
+    limit = readout.DROWNED * float(np.trace(s.G)) / 6
+    for mu in (0.5 * limit, 2 * limit):
+        whole = readout.product_precision(s, mu, H.dtype)
+        assert readout.sample_precision(H[:200], 400, mu) == whole
+        assert (whole == np.float32) == (mu > limit)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference as ref
-from echolearn.sequences import Data, Selection, block_starts, dealt, ends, groups, one_hot, pack, unpack
+from echolearn.sequences import Data, Selection, as_classes, block_starts, dealt, ends, groups, one_hot, pack, unpack
 
 lengths_ = st.lists(st.integers(1, 12), min_size=1, max_size=9)
 few = settings(max_examples=60, deadline=None)
@@ -114,6 +114,17 @@ def test_dealt_piles_cover_a_batch_once(lengths, parts):
 
 def test_one_hot():
     np.testing.assert_array_equal(one_hot(np.array([2, 0]), 3, np.float32), [[0, 0, 1], [1, 0, 0]])
+
+
+def test_as_classes_undoes_one_hot_and_leaves_the_rest():
+    labels = [np.array([2, 0]), np.array([1])]
+    rows = [one_hot(each, 3, np.float64) for each in labels]
+    for got, wanted in zip(as_classes(rows), labels, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    np.testing.assert_array_equal(as_classes([row[0] for row in rows]), [2, 1])
+    for odd in ([0, 0, 0], [1, 1, 0], [1, -1, 0], [0, 0, 2], [0.5, 0.5, 0]):
+        given = [rows[0], np.array([odd], float)]
+        assert as_classes(given) is given
 
 
 def test_data_batches_and_subsets():

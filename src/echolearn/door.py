@@ -104,7 +104,7 @@ def checked_sequence(x: Any, name: str) -> Array:
         and x.shape[1] > 0
     ):
         with np.errstate(all="ignore"):
-            if np.isfinite(x.sum(dtype=np.float64)):  # cheap, and NaN or infinity cannot hide in a sum
+            if np.isfinite(x.sum()):  # cheap, and NaN or infinity cannot hide in a sum
                 return x
     if isinstance(x, np.ndarray) and x.ndim == 1 and name != "X":
         raise ValueError(

@@ -32,7 +32,7 @@ from echolearn.door import check_long_enough, open_sequences, open_values
 from echolearn.engine import one_blas_thread
 from echolearn.lanes import LANES
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Batch, Data, Pooling, Selection, block_starts, groups
+from echolearn.sequences import Batch, Data, Pooling, Selection, as_classes, block_starts, groups
 from echolearn.states import CHECK, FRAMES, States, compressed, met, padded, run, slots
 
 Array = NDArray[Any]
@@ -185,25 +185,31 @@ def loss_and_gradients(
     given = open_sequences(X, n_features=reservoir.n_in)
     check_long_enough(given, washout)
     values = open_values(T, given, per_step=pooling is None)
-    data = Data(given.X, values, None, pooling is None, np.dtype(dtype))
-    parts = list(groups(data.lengths, FRAMES))
+    n_out = values[0].shape[-1]
+    data = Data(given.X, as_classes(values), n_out, pooling is None, np.dtype(dtype))
+    parts, frames = list(groups(data.lengths, FRAMES)), int(data.lengths.sum())
 
-    def observed(data: Data, which: Array) -> tuple[Batch, Selection, States, Array, Array]:
+    def seen(data: Data, which: Array) -> tuple[Batch, Selection, States, list[Array], Array]:
+        """What the readout sees, H and with `direct` X, and T, at the frames that carry targets."""
         batch = data.batch(which)
         assert batch.T is not None
         select = Selection(batch, washout=washout, targets=targets, lookback=lookback, pooling=pooling)
         states = run(reservoir, batch)
-        H_c = readout.stack(select.take(states.H), select.take(batch.X), direct=direct, intercept=False)
-        return batch, select, states, H_c, select.take(batch.T) if pooling is None else batch.T
+        columns = [select.take(states.H), *[select.take(batch.X)] * direct]
+        return batch, select, states, columns, select.take(batch.T) if pooling is None else batch.T
 
     def sums(data: Data, which: Array) -> readout.Sums:
-        *_, H_c, T = observed(data, which)
-        return readout.sums(H_c, T, T.shape[1])
+        *_, columns, T = seen(data, which)
+        H_c = np.hstack(columns)
+        return readout.sums(H_c, T, n_out, readout.sample_precision(H_c, frames, ridge))
 
     def slope(data: Data, which: Array) -> Gradients:
-        batch, select, states, H_c, T = observed(data, which)
-        R = readout.residual(H_c @ U.astype(dtype), T)
-        dE_dH = select.put(error_wrt_states(R, U[: select.parts * reservoir.N].astype(dtype)))
+        batch, select, states, columns, T = seen(data, which)
+        U_h, *U_x = np.split(U.astype(dtype), [columns[0].shape[1]] * direct)
+        Y = columns[0] @ U_h
+        for X, U_of_X in zip(columns[1:], U_x, strict=True):
+            Y += X @ U_of_X
+        dE_dH = select.put(error_wrt_states(readout.residual(Y, T), U_h))
         gradients: Gradients = select_gradient(gradient)(
             reservoir, batch, states, dE_dH, lookback=lookback, washout=washout
         )

@@ -179,21 +179,28 @@ def fit(
     """As `solve`, with a sketch at hand: a pass over the data for R, and one for every iteration."""
 
     def pull(data: Data, which: Array) -> Pull:
-        H_c, T, _, _ = passes.observed(reservoir, task, data.batch(which))
-        Y = np.zeros((len(T), data.n_out), H_c.dtype) if U is None else H_c @ U.astype(H_c.dtype)
-        R = readout.residual(Y, T)
-        return Pull(-(H_c.T @ R).astype(np.float64), float(np.vdot(R, R)))
+        result = Pull(np.zeros((M, data.n_out)), 0.0)
+        for H, X, T in passes.streamed(reservoir, task, data.batch(which)):
+            X = X[:, : X.shape[1] * task.direct]
+            Y = np.zeros((len(T), data.n_out), H.dtype) if U is None else outputs(H, X, U.astype(H.dtype))
+            R = readout.residual(Y, T)
+            result += Pull(-pulled(H, X, R), float(np.vdot(R, R)))
+        return result
 
     def product(D: Array) -> Array:
         say("ridge readout: one more pass over the data ...")
         D = D.astype(data.dtype)
 
         def part(data: Data, which: Array) -> Array:
-            H_c = passes.observed(reservoir, task, data.batch(which))[0]
-            return np.asarray((H_c.T @ (H_c @ D)).astype(np.float64))
+            result = np.zeros((M, data.n_out))
+            for H, X, _ in passes.streamed(reservoir, task, data.batch(which)):
+                X = X[:, : X.shape[1] * task.direct]
+                result += pulled(H, X, outputs(H, X, D))
+            return result
 
         return np.asarray(data.total(part, groups(data.lengths, passes.FRAMES)))
 
+    M = len(about.mean) + 1
     start: Pull = data.total(pull, groups(data.lengths, passes.FRAMES))
     readout.refuse_infinite(start.R)
     if U is None:
@@ -204,6 +211,19 @@ def fit(
     U, E, count = conjugate_gradients(product, U, start.R - penalised(U, mu), E, about.inverse(mu), mu)
     say(f"ridge readout: error {E_before / n:.4f} -> {E / n:.4f} in {count} conjugate gradients")
     return U
+
+
+def outputs(H: Array, X: Array, D: Array) -> Array:
+    """H_c D = [H X 1] D, without putting H_c together."""
+    Y = H @ D[: H.shape[1]]
+    Y += X @ D[H.shape[1] : -1]
+    Y += D[-1]
+    return np.asarray(Y)
+
+
+def pulled(H: Array, X: Array, Y: Array) -> Array:
+    """H_c'Y = [H X 1]'Y in float64."""
+    return np.vstack([H.T @ Y, X.T @ Y, Y.sum(axis=0, dtype=np.float64)])
 
 
 @dataclass(eq=False)

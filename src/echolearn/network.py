@@ -322,15 +322,16 @@ class EchoStateNetwork(BaseEstimator):
         if self.hidden_units >= iterative.FROM:
             return self._fit_large_readout(train, spare, held_out, rng)
         task = self._task.readout_view()
-        s = passes.collect(self.reservoir_, train, task)
-        held = None if held_out is None else passes.collect(self.reservoir_, held_out, task)
         if isinstance(self.ridge, Real):
             self.ridge_ = float(self.ridge)
+            s = passes.collect(self.reservoir_, train if spare is None else train.joined(spare), task, self.ridge_)
         else:
+            s = passes.collect(self.reservoir_, train, task)
+            held = None if held_out is None else passes.collect(self.reservoir_, held_out, task)
             path = self._ridge_path(float(np.trace(s.G)) / len(s.G))
             self.ridge_, _ = readout.choose_ridge(s, path, intercept=True, held_out=held)
-        if spare is not None and held is not None:
-            s += held
+            if spare is not None and held is not None:
+                s += held
         self._U = readout.solve(s, self.ridge_, intercept=True)
         self._sums = s
         return s

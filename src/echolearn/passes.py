@@ -71,24 +71,50 @@ def stretches(reservoir: Reservoir, task: Task, lengths: Array) -> list[slice]:
     return [slice(start, start + frames) for start in range(0, lengths[0], frames)]
 
 
+def streamed(reservoir: Reservoir, task: Task, batch: Batch) -> Iterator[tuple[Array, Array, Array]]:
+    """H, X and T at the frames that carry targets, a stretch of time after another: of a large network's states
+    there are never more than `at_once`. All together where frames ask for others, or outputs are fed back."""
+    if task.pooling is not None or task.targets == "last" or reservoir.W_fb is not None:
+        H, select = run(reservoir, batch, keep_F=False).H, task.select(batch)
+        assert batch.T is not None
+        yield select.take(H), select.take(batch.X), batch.T if task.pooling else select.take(batch.T)
+        return
+    steps = max(1, at_once(reservoir.N) // len(batch.lengths))
+    begins = [0] * (task.washout > 0) + list(range(task.washout, len(batch.active), steps))
+    h0 = None
+    for begin, end in zip(begins, [*begins[1:], len(batch.active)], strict=True):
+        part = batch.stretch(begin, end)
+        H = run(reservoir, part, h0, keep_F=False).H
+        if begin >= task.washout:
+            assert part.T is not None
+            yield H, part.X, part.T
+        if end < len(batch.active):
+            h0 = H[part.offsets[-1] :][: batch.active[end]].copy()
+
+
 def _seen(reservoir: Reservoir, data: Data, task: Task, which: Array) -> Iterator[tuple[Array, Array]]:
     """H_c and T of a group of sequences, stretch by stretch."""
     h0 = None
     for steps in stretches(reservoir, task, np.array([len(data.X[i]) for i in which])):
         batch = data.batch(which, steps)
         now = replace(task, washout=max(0, task.washout - (steps.start or 0)))
-        H = run(reservoir, batch, h0).H
+        H = run(reservoir, batch, h0, keep_F=False).H
         yield _selected(now, batch, H, now.select(batch))
         h0 = H[-1:].copy()  # a view would keep all of H
 
 
-def collect(reservoir: Reservoir, data: Data, task: Task) -> Sums:
-    """G and Q over all the data, one pass, one batch of states at a time."""
+def collect(reservoir: Reservoir, data: Data, task: Task, mu: float = 0.0) -> Sums:
+    """G and Q over all the data, one pass, one batch of states at a time. mu: the ridge, where it is known: a large one
+    allows for products in the states' own precision."""
     M = parts_of(task.pooling) * (reservoir.N + task.direct * reservoir.n_in) + 1
     lengths, frames = data.lengths, at_once(reservoir.N)
+    n = int(lengths.sum())
 
     def part(data: Data, which: Array) -> Sums:
-        parts = (readout.sums(H_c, T, data.n_out) for H_c, T in _seen(reservoir, data, task, which))
+        parts = (
+            readout.sums(H_c, T, data.n_out, readout.sample_precision(H_c, n, mu))
+            for H_c, T in _seen(reservoir, data, task, which)
+        )
         s = next(parts)
         for more in parts:
             s += more
@@ -98,28 +124,29 @@ def collect(reservoir: Reservoir, data: Data, task: Task) -> Sums:
         result: Sums = data.total(part, groups(lengths, frames))
         return result
     if data.where is not HERE:
-        return _collect_afar(reservoir, data, task, M)
+        return _collect_afar(reservoir, data, task, M, mu)
     result = Sums.zeros(M, data.n_out)
     order = np.argsort(-lengths, kind="stable")
     long = sum(len(stretches(reservoir, task, lengths[[i]])) > 1 for i in order)
     for i in order[:long]:
         for H_c, T in _seen(reservoir, data, task, np.array([i])):
-            readout.add(result, H_c, T)
+            readout.add(result, H_c, T, readout.sample_precision(H_c, n, mu))
     for H_c, T in data.each(
-        lambda data, w: next(_seen(reservoir, data, task, w)), groups(lengths, frames, order[long:])
+        lambda data, which: next(_seen(reservoir, data, task, which)), groups(lengths, frames, order[long:])
     ):
-        readout.add(result, H_c, T)
+        readout.add(result, H_c, T, readout.sample_precision(H_c, n, mu))
     readout.mirror(result.G)
     return result
 
 
-def _collect_afar(reservoir: Reservoir, data: Data, task: Task, M: int) -> Sums:
+def _collect_afar(reservoir: Reservoir, data: Data, task: Task, M: int, mu: float) -> Sums:
     """`collect` of wide H_c on a cluster: a G for each group of sequences, where they are."""
+    n = int(data.lengths.sum())
 
     def part(data: Data, which: Array) -> Sums:
         s = Sums.zeros(M, data.n_out)
         for H_c, T in _seen(reservoir, data, task, which):
-            readout.add(s, H_c, T)
+            readout.add(s, H_c, T, readout.sample_precision(H_c, n, mu))
         return s
 
     result: Sums = data.total(part, groups(data.lengths, at_once(reservoir.N)))

@@ -17,6 +17,7 @@ from echolearn.engine import each
 Array = NDArray[Any]
 
 TILE = 1280  # columns of H_c that one task multiplies with as many others
+DROWNED = 3e-6  # of G's mean diagonal: a larger mu hides the rounding errors of float32 products
 WIDE = 2048  # columns from which all cores work on one G, rather than each on one of its own
 
 
@@ -84,14 +85,14 @@ def _squares(T: Array) -> float:
     return float(len(T)) if T.ndim == 1 else float(np.vdot(T, T))
 
 
-def add(s: Sums, H_c: Array, T: Array) -> None:
-    """s += sums(H_c, T) in place, on all cores; of G only tiles on and below the diagonal (`mirror` ends it).
+def add(s: Sums, H_c: Array, T: Array, product: Any = np.float64) -> None:
+    """s += sums(H_c, T, n_out, product) in place, on all cores; of G only tiles on and below the diagonal (`mirror` ends it).
 
     Each task adds to a tile of its own, so there is a single G, the same however many threads work on it.
     """
     M, n_out = s.Q.shape
     columns = cholesky.parts(M, TILE)
-    blocks = list(each(lambda c: H_c[:, c].astype(np.float64, copy=False), columns))
+    blocks = list(each(lambda c: H_c[:, c].astype(product, copy=False), columns))
 
     def tile(place: tuple[int, int]) -> None:
         i, j = place
@@ -115,7 +116,13 @@ def mirror(G: Array) -> None:
 
 def product_precision(s: Sums, mu: float, dtype: Any) -> Any:
     """The states' own precision where mu drowns its rounding errors (relative 1e-7), float64 otherwise."""
-    return dtype if mu > 3e-6 * float(np.trace(s.G)) / len(s.G) else np.float64
+    return dtype if mu > DROWNED * float(np.trace(s.G)) / len(s.G) else np.float64
+
+
+def sample_precision(H_c: Array, n: int, mu: float) -> Any:
+    """`product_precision` from some of the frames: n of them all in all, at most."""
+    mean_square = float(np.vdot(H_c, H_c)) / max(1, H_c.size)
+    return H_c.dtype if mu > DROWNED * n * mean_square else np.float64
 
 
 def residual(Y: Array, T: Array) -> Array:

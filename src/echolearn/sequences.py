@@ -45,6 +45,14 @@ class Batch:
         """The rows of the packed matrices that hold sequence s (in packed order), in time order."""
         return np.asarray(self.offsets[: self.lengths[s]] + s)
 
+    def stretch(self, begin: int, end: int) -> Batch:
+        """The steps begin ... end as a batch of their own, its X and T (a row a step) views."""
+        active, offsets = self.active[begin:end], self.offsets[begin:end]
+        first, rows = offsets[0], slice(offsets[0], offsets[-1] + active[-1])
+        lengths = np.minimum(self.lengths[: active[0]] - begin, len(active))
+        T = None if self.T is None else self.T[rows]
+        return Batch(self.X[rows], self.order[: active[0]], lengths, active, offsets - first, T)
+
     def before(self, M: Array) -> Array:
         """M one step earlier: row r holds what stood at the same sequence's step before, zero at its start."""
         steps = np.repeat(np.arange(len(self.active)), self.active)
@@ -226,6 +234,14 @@ def one_hot(labels: Array, classes: int, dtype: Any) -> Array:
     out = np.zeros((len(labels), classes), dtype)
     out[np.arange(len(labels)), labels] = 1
     return out
+
+
+def as_classes(values: list[Array]) -> list[Any]:
+    """Target rows to class numbers where each row is a single 1 (products with those are sums), else as they are."""
+    for rows in values:
+        if np.count_nonzero(rows) != rows[..., 0].size or not (rows.max(axis=-1) == 1).all():
+            return values
+    return [rows.argmax(axis=-1) for rows in values]
 
 
 def shuffled(lengths: Array, size: int, rng: np.random.Generator) -> list[Array]:

@@ -79,7 +79,7 @@ def full_batch(
     """
     held = plan.case == 1
     if U is None:
-        s = passes.collect(reservoir, data, task)
+        s = passes.collect(reservoir, data, task, plan.ridge)
         U, n = readout.solve(s, plan.ridge, intercept=True), s.n
     U_now = U
 
@@ -155,7 +155,7 @@ class Learner:
         if self.follower is not None:
             self._begin_following(self.follower)
         elif self.sums is None:
-            self.sums = passes.collect(self.reservoir, self.data, self.task)
+            self.sums = passes.collect(self.reservoir, self.data, self.task, self.plan.ridge)
         if self.plan.case == 1 and self.sums is not None:
             self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
         batches = shuffled(lengths, size, self.rng)
@@ -251,7 +251,7 @@ class Learner:
         if self.follower is not None:
             self.U = self.follower.start(self.reservoir) if self.U is None else self.U
             return self.U
-        s = self.sums or passes.collect(self.reservoir, self.data, self.task.readout_view())
+        s = self.sums or passes.collect(self.reservoir, self.data, self.task.readout_view(), self.plan.ridge)
         U = readout.solve(s, self.plan.ridge, intercept=True)
         if self.plan.batch_size is None and self.task.targets == "all":
             self.solved = U, s.n  # the next epoch begins with the same sums: it need not pass over the data for them
