@@ -191,10 +191,12 @@ class Cluster:
     # passes
 
     def each(self, data: Data, function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
-        job, waiting, ahead = self._job(function, data, many=True), deque[Any](), 2 * len(self.slots)
-        for item in items:
-            waiting.append(self._task(job, function, data, [item], len(waiting), ahead))
-            if len(waiting) > ahead:
+        """Few tasks wait to be done, or for their results to be fetched, at any time."""
+        items = list(items)
+        job, waiting = self._job(function, data, many=len(items) > ARITY), deque[Any]()
+        for k, item in enumerate(items):
+            waiting.append(self._task(job, function, data, [item], k % len(self.slots), len(self.slots)))
+            if len(waiting) > 2 * len(self.slots):
                 yield self.result(waiting.popleft())
         while waiting:
             yield self.result(waiting.popleft())
