@@ -16,6 +16,9 @@ ENVIRONMENT = {
     "PYTHONWARNINGS": "ignore",
 }
 WORKER = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--memory-limit", "0")
+# should nobody be left to end them
+WORKER += ("--death-timeout", "60", "--lifetime", "2 hours")
+SCHEDULER = ("--port", "0", "--no-dashboard", "--no-show", "--idle-timeout", "10 minutes")
 
 
 def start(*arguments):
@@ -29,9 +32,14 @@ def processes(folder, workers, tls=()):
     file = os.path.join(folder, "scheduler.json")
     protocol = "tls" if tls else "tcp"
     scheduler = start(
-        "distributed.cli.dask_scheduler", "--host", f"{protocol}://127.0.0.1", "--port", "0", "--no-dashboard",
-        "--no-show", "--scheduler-file", file, *tls,
-    )  # fmt: skip
+        "distributed.cli.dask_scheduler",
+        "--host",
+        f"{protocol}://127.0.0.1",
+        "--scheduler-file",
+        file,
+        *SCHEDULER,
+        *tls,
+    )
     running = []
 
     def more():

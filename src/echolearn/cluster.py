@@ -131,22 +131,27 @@ def _check(client: Any) -> None:
             f"the scheduler at {address} has no workers after {CONNECT} s. Start some: dask worker {address}"
         ) from problem
     python = platform.python_version()
-    try:
-        found = client.run(importlib.metadata.version, "echolearn")
-        found["scheduler"] = client.run_on_scheduler(importlib.metadata.version, "echolearn")
-        pythons = {**client.run(platform.python_version), "scheduler": client.run_on_scheduler(platform.python_version)}
-    except importlib.metadata.PackageNotFoundError as problem:
-        raise ClusterError(
-            f"a worker or the scheduler has no echolearn. Install echolearn {__version__} on every machine."
-        ) from problem
-    for name, version in found.items():
-        if version != __version__:
-            raise ClusterError(f"{name} has echolearn {version}, here is {__version__}. Install the same everywhere.")
-    for name, version in pythons.items():
+    for name, version in _everywhere(client, platform.python_version):
         if version.split(".")[:2] != python.split(".")[:2]:
             raise ClusterError(
                 f"{name} runs Python {version}, here is {python}. Use the same minor version everywhere."
             )
+    for name, version in _everywhere(client, importlib.metadata.version, "echolearn"):
+        if version != __version__:
+            raise ClusterError(f"{name} has echolearn {version}, here is {__version__}. Install the same everywhere.")
+
+
+def _everywhere(client: Any, function: Callable[..., str], *arguments: str) -> Iterator[tuple[str, str]]:
+    """What a function of the standard library says on the scheduler and each worker; "none" for a missing package. A
+    worker that dies meanwhile says nothing."""
+    missing = importlib.metadata.PackageNotFoundError
+    try:
+        yield "the scheduler", client.run_on_scheduler(function, *arguments)
+    except missing:
+        yield "the scheduler", "none"
+    for address, said in client.run(function, *arguments, on_error="return").items():
+        if isinstance(said, (str, missing)):
+            yield f"the worker {address}", said if isinstance(said, str) else "none"
 
 
 class Cluster:
@@ -291,7 +296,8 @@ class Cluster:
         try:
             while True:
                 try:
-                    return future.result(timeout=patience)
+                    result = future.result(timeout=patience)
+                    return result.value if isinstance(result, Parcel) else result
                 except TimeoutError:
                     patience *= 2  # a large result on a slow line must come through some time
                     if not self.client.nthreads():
@@ -321,6 +327,30 @@ def _places(entries: list[Far], futures: dict[str, Any]) -> Places:
     return places
 
 
+class Parcel:
+    """A result, whose arrays come out of a journey in memory of their own.
+
+    Dask hands on arrays as views into what came over the line, at any address; and loops over numbers that do not lie
+    at multiples of their size add in another order.
+    """
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __reduce__(self) -> Any:
+        return _unpacked, (pickle.dumps(self.value, protocol=5),)
+
+    def __sizeof__(self) -> int:
+        """For the scheduler, which moves the smaller things; nothing is copied."""
+        arrays: list[pickle.PickleBuffer] = []
+        rest = pickle.dumps(self.value, protocol=5, buffer_callback=arrays.append)
+        return len(rest) + sum(array.raw().nbytes for array in arrays)
+
+
+def _unpacked(value: bytes) -> Parcel:
+    return Parcel(pickle.loads(value))
+
+
 # On the workers
 
 
@@ -329,7 +359,7 @@ def restored(values: bytes) -> list[Any]:
     return entries
 
 
-def work(version: str, job: bytes, picks: list[Any], *parts: list[Any]) -> Any:
+def work(version: str, job: bytes, picks: list[Any], *parts: list[Any]) -> Parcel:
     """Σ function(data, which, *rest) over the picked sequences."""
     _check_version(version)
     function, (classes, per_step, dtype) = pickle.loads(job)
@@ -339,18 +369,18 @@ def work(version: str, job: bytes, picks: list[Any], *parts: list[Any]) -> Any:
         return function(data, np.arange(len(X)), *rest)
 
     with engine.at_work():
-        return added(one(*pick) for pick in picks)
+        return Parcel(added(one(*pick) for pick in picks))
 
 
-def work_on_held(version: str, job: bytes, held: Any) -> Any:
+def work_on_held(version: str, job: bytes, held: Parcel) -> Parcel:
     _check_version(version)
     with engine.at_work():
-        return pickle.loads(job)[0](held)
+        return Parcel(pickle.loads(job)[0](held.value))
 
 
-def add(first: Any, *more: Any) -> Any:
+def add(first: Parcel, *more: Parcel) -> Parcel:
     """The sum; what is given is left as it is, for it may be asked for again."""
-    return added([deepcopy(first), *more])
+    return Parcel(added([deepcopy(first.value), *(one.value for one in more)]))
 
 
 def _check_version(version: str) -> None:

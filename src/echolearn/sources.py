@@ -182,14 +182,19 @@ def checked(X: list[Any]) -> list[Array]:
 
 
 def firsts(pairs: list[Any]) -> list[Array]:
-    for pair in pairs:
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise ValueError(f"X holds {type(pair).__name__} entries; expected pairs (x, y), or give y.")
+    _check_pairs(pairs)
     return checked([x for x, _ in pairs])
 
 
 def seconds(pairs: list[Any]) -> list[Any]:
+    _check_pairs(pairs)
     return [y for _, y in pairs]
+
+
+def _check_pairs(pairs: list[Any]) -> None:
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ValueError(f"X holds {type(pair).__name__} entries; expected pairs (x, y), or give y.")
 
 
 def listed(*entries: Any) -> list[Any]:
