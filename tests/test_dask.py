@@ -8,10 +8,13 @@ import threading
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import clusters
+import smallcorpus
 import toys
-from echolearn import ESNClassifier, ESNRegressor, cluster, engine, iterative, passes, readout, softmax
+from echolearn import ESNClassifier, ESNRegressor, cluster, engine, iterative, load, passes, readout, softmax
+from echolearn.cli import main
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -248,6 +251,20 @@ def test_what_cannot_work_is_said(client, monkeypatch):
     assert engine.CLUSTER.get() is None
     with client.as_current():
         esn.fit(X, y, engine="dask")
+
+
+def test_the_command(client, tmp_path, monkeypatch):
+    corpus = f"features:{smallcorpus.write(tmp_path / 'small.npz')}"
+    words = ["--corpus", corpus, "--units", "10", "--epochs", "1", "--set", "readout=ridge"]
+    for model, more in (("here", []), ("there", ["--scheduler", client.scheduler.address])):
+        result = CliRunner().invoke(main, ["train", str(tmp_path / model), *words, *more])
+        assert result.exit_code == 0, result.output
+    assert_same(load(tmp_path / "here"), load(tmp_path / "there"))
+    monkeypatch.setattr(cluster, "CONNECT", 1)
+    for command in (["train", str(tmp_path / "nowhere")], ["table1"]):
+        result = CliRunner().invoke(main, [*command, "--scheduler", "tcp://127.0.0.1:9"])
+        assert result.exit_code == 2
+        assert "no Dask scheduler answers at tcp://127.0.0.1:9" in result.output
 
 
 def test_errors_of_a_part_come_home(client):

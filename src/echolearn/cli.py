@@ -236,9 +236,10 @@ def table1(
     )
     plan.check()
     ctx.meta[CONTINUE] = f"stopped; run the same command again to continue: finished work is kept in {out}."
-    corpus = _open_corpus(**corpus_words)
-    with chosen(scheduler), display.watch(console, report.TITLES) as watch:
-        table = experiment.run(corpus, plan, out, watch, force=force)
+    with chosen(scheduler):
+        corpus = _open_corpus(**corpus_words)
+        with display.watch(console, report.TITLES) as watch:
+            table = experiment.run(corpus, plan, out, watch, force=force)
     click.echo(report.plain(table))
     click.echo(f"written: {out / 'report.html'}, table1.md, table1.csv, table1.json")
 
@@ -276,9 +277,9 @@ def train(
     changes = _changes(ctx, epochs, settings, seed)
     estimator = (ESNClassifier.paper if paper else ESNClassifier)(units, **changes)
     trained.check_place(model, estimator)
-    corpus = _open_corpus(**corpus_words)
-    ctx.meta[CONTINUE] = "stopped; run the same command again to continue after the last finished epoch."
     with chosen(scheduler):
+        corpus = _open_corpus(**corpus_words)
+        ctx.meta[CONTINUE] = "stopped; run the same command again to continue after the last finished epoch."
         result = trained.train(corpus, estimator, model, _stderr())
     click.echo(trained.sentence(result, "test", corpus))
     click.echo(f"written: {model}")
