@@ -72,10 +72,11 @@ def test_more_work_never_costs_less(N, frames, epochs, softmax, more):
     assert nbytes(larger) >= 0.999 * nbytes(job)
 
 
-def test_frames_cost_seconds_in_proportion_and_no_bytes():
+def test_frames_cost_seconds_in_proportion_and_hardly_any_bytes():
+    """Ten times the frames are two more levels of the tree of sums."""
     few, many = (Job(**{**vars(JOB), "frames": K, "epochs": 3, "softmax": True}) for K in (10**6, 10**7))
     assert seconds(many, TYPICAL) == pytest.approx(10 * seconds(few, TYPICAL), rel=0.05)
-    assert nbytes(many) == nbytes(few)
+    assert nbytes(few) <= nbytes(many) <= nbytes(few) + 2 * 8 * few.M**2
 
 
 def test_rates_here_are_positive_and_in_proportion():
