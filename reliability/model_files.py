@@ -59,7 +59,7 @@ def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
     }
     found = {}
     for name, model in models.items():
-        model.save(folder / "m", sums=name.endswith("sums"))
+        model.save(folder / "m", **({"sums": True} if name.endswith("sums") else {}))
         found[name] = "echolearn-model", (folder / "m").read_bytes()
     ESNClassifier(4, **small, refine_epochs=2).fit(X, labels, checkpoint=folder / "kept")
     for name in ("kept", "kept/refining"):
