@@ -102,13 +102,15 @@ def content_of(path: Path, kind: str) -> Any:
 def _taken_up(path: Path) -> Any:
     """What a fit would go on from; CheckpointError, or None, where it would not."""
     from echolearn import Reservoir
-    from echolearn.checkpoints import Checkpoint, shapes_of
+    from echolearn.checkpoints import Checkpoint, CheckpointWarning, shapes_of
 
     folder = path.parent / "taken"
     folder.mkdir(exist_ok=True)
-    (folder / "epoch-000002.safetensors").write_bytes(path.read_bytes())
+    (folder / "state-000000002.safetensors").write_bytes(path.read_bytes())
     allowed = shapes_of(Reservoir.random(2, 4, connections=2, bias_scaling=0.1, random_state=0), 7, 2)
-    kept = Checkpoint(folder, json.loads((path.parent / "about.json").read_text())).load(allowed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CheckpointWarning)  # says that a file was passed over: it is refused
+        kept = Checkpoint(folder, json.loads((path.parent / "about.json").read_text())).load(allowed)
     return None if kept is None else _plain(*kept, kept[1].pop("history"))
 
 

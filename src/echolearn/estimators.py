@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from echolearn import blocks, iterative, readout, softmax
+from echolearn.advice import outside, warn_of_labels
 from echolearn.checkpoints import Checkpoint
 from echolearn.door import flat
 from echolearn.network import Callback, EchoStateNetwork, store
@@ -43,7 +44,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
     """An echo state network for a label a step, or one a sequence, with all its weights learned.
 
     Everything is a keyword; the defaults learn W, W_rec and the leaks on mini-batches and end in a softmax
-    readout. `ESNClassifier.paper(hidden_units)` has the paper's own settings.
+    readout. `ESNClassifier.paper(hidden_units)` has the paper's own settings. With `bidirectional=True` half of the
+    hidden_units read every sequence from its end: for whole sequences, not for streams.
     """
 
     def __init__(
@@ -134,7 +136,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         """X: (steps, features), or a list of such arrays, or one with `lengths`; y: a label a step, or one a
         sequence. `validation=(X, y)` decides on stopping and strengths instead of held-back sequences.
         `callback(row)` is called after each epoch; return True to stop. `checkpoint`: a folder where the state
-        after each epoch is kept; the same fit, started again, goes on from there and ends in the same bits."""
+        is kept after each epoch and, in long ones, every five minutes; the same fit, started again, goes on from there
+        and ends in the same bits."""
         return self._fit(X, y, lengths, validation, callback, checkpoint)
 
     @available_if(_has_sums)
@@ -196,6 +199,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                 raise ValueError(
                     f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
                 )
+            warn_of_labels(labels, stacklevel=1 + outside())
         try:
             unknown = np.setdiff1d(labels, self.classes_)
         except TypeError:  # labels of another type than the classes, which cannot be ordered among them
@@ -317,7 +321,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
 class ESNRegressor(RegressorMixin, EchoStateNetwork):
     """An echo state network for values a step, or for one (or one vector) a sequence, all weights learned.
 
-    Targets are standardised inside, so that step sizes and ridges mean the same for every scale.
+    Targets are standardised inside, so that step sizes and ridges mean the same for every scale. `bidirectional` as in
+    ESNClassifier.
     """
 
     def __init__(

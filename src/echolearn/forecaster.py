@@ -113,6 +113,9 @@ class ESNForecaster(EchoStateNetwork):
         self._remember(Z, E)
         return interrupted
 
+    def _look_at(self, X: list[Array]) -> None:
+        """Series are standardised, and a constant one has a sound forecast."""
+
     def _scaled(self, series: list[Array], outside: list[Array]) -> tuple[list[Array], list[Array]]:
         return (
             [(s - self.target_mean_) / self.target_scale_ for s in series],

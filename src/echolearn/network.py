@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from echolearn import checks, costs, engine, iterative, passes, readout, settings, training, updates
+from echolearn import __version__, checks, costs, engine, iterative, passes, readout, settings, training, updates
+from echolearn.advice import outside, warn_of_scale
 from echolearn.checkpoints import Checkpoint, fingerprint, matrix_fingerprint
 from echolearn.door import Given, check_finite, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
@@ -88,6 +89,7 @@ class EchoStateNetwork(BaseEstimator):
         check_long_enough(given, self.washout)
         entries, per_step = open_targets(y, given)
         self._more_checks(per_step)
+        self._look_at(given.X)
         self.per_step_ = per_step
         data = Data(given.X, self._encode(entries, fitting=True), self._classes, per_step, np.dtype(self.dtype))
         held_out = None if validation is None else self._held_out_given(validation)
@@ -106,7 +108,12 @@ class EchoStateNetwork(BaseEstimator):
                 interrupted = self._refine(train, held_out, s, kept, rng_readout)
             if spare is not None:
                 self._join(train.joined(spare), s, rng_readout)
+        if self._sums is not None and isinstance(self.ridge, Real):
+            readout.warn_if_drowned(self._sums, self.ridge_, stacklevel=1 + outside())
         return interrupted
+
+    def _look_at(self, X: list[Array]) -> None:
+        warn_of_scale(X, self.input_scaling, self.activation, stacklevel=1 + outside())
 
     def _refine(
         self,
@@ -188,8 +195,11 @@ class EchoStateNetwork(BaseEstimator):
             about["initial_state"] = np.asarray(self.initial_state).tolist()
         if not isinstance(self.topology, str):
             about["topology"] = matrix_fingerprint(self.topology)
+        if self.hidden_units >= iterative.FROM:
+            about["threads"] = engine.threads()  # each takes some of U's columns, and a product's bits show how many
         about |= {"data": fingerprint(data), "held_out": None if held_out is None else fingerprint(held_out)}
-        return Checkpoint(checks.place("checkpoint", folder), {"estimator": type(self).__name__, **about})
+        about = {"echolearn": __version__, "estimator": type(self).__name__, **about}
+        return Checkpoint(checks.place("checkpoint", folder), about)
 
     @property
     def _task(self) -> passes.Task:

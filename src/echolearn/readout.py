@@ -22,7 +22,7 @@ WIDE = 2048  # columns from which all cores work on one G, rather than each on o
 
 
 class ReadoutWarning(UserWarning):
-    """The readout's equations are badly conditioned."""
+    """The readout's equations are badly conditioned, or most of its weights are held near zero."""
 
 
 @dataclass(eq=False)
@@ -204,6 +204,20 @@ def loss(s: Sums, U: Array, mu: float, *, intercept: bool) -> float:
 def squared_error(s: Sums, U: Array) -> float:
     """||H_c U - T||² = tt - 2 tr(U'Q) + tr(U'GU)."""
     return s.tt + float(np.vdot(U, s.G @ U - 2 * s.Q))
+
+
+def warn_if_drowned(s: Sums, mu: float, stacklevel: int) -> None:
+    """Warns of a mu larger than the sums of squares of most columns of H_c, about their means: U hardly uses those."""
+    squares = np.diagonal(s.G)[:-1] - s.G[-1, :-1] ** 2 / s.G[-1, -1]
+    drowned = squares < mu
+    if drowned.sum() > len(squares) / 2:
+        warnings.warn(
+            f"ridge={mu:g} is larger than the sums of squares of {drowned.sum()} of {len(squares)} columns of states "
+            f"and inputs (half of them are below {np.median(squares):.2g}), which hardly count beside it. Use a "
+            "smaller ridge, ridge='auto', or a larger input_scaling.",
+            ReadoutWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def choose_ridge(

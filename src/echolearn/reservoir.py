@@ -20,6 +20,10 @@ Array = NDArray[Any]
 # Above this spectral radius a network with leak 1 cannot forget: 1 / (largest slope of f).
 ECHO_LIMIT = {"sigmoid": 4.0, "tanh": 1.0, "relu": 1.0, "identity": 1.0}
 
+# Leaks bring back some forgetting, but above this many times the limit too little of it: networks were seen to know
+# hardly more than their present input (reliability/stress.py).
+LEAKY = 4.0
+
 _DENSE = 64  # up to this size all eigenvalues at once are cheap, and never fail to converge
 
 
@@ -304,12 +308,17 @@ def _is_nilpotent_pattern(W_rec: Any) -> bool:
 
 def warn_without_echo(reservoir: Reservoir, spectral_radius: float) -> None:
     """Warn where the echo state property cannot hold."""
-    limit = ECHO_LIMIT[reservoir.activation]
-    if spectral_radius > limit and (reservoir.leak == 1).all():
+    leaks = bool((reservoir.leak < 1).any())
+    limit = ECHO_LIMIT[reservoir.activation] * (LEAKY if leaks else 1.0)
+    if spectral_radius > limit:
+        why, or_else = (
+            ("leaks no longer let the network forget its start", "")
+            if leaks
+            else ("the network has no echo states (it never forgets its start)", ", or a leak below 1")
+        )
         warnings.warn(
-            f"spectral_radius={spectral_radius:g} with activation={reservoir.activation!r}: above {limit:g} the "
-            "network has no echo states (it never forgets its start). Use a smaller spectral_radius, or a leak "
-            "below 1.",
+            f"spectral_radius={spectral_radius:g} with activation={reservoir.activation!r}: above {limit:g} {why}. Use "
+            f"a smaller spectral_radius{or_else}.",
             EchoStateWarning,
             stacklevel=3,
         )

@@ -18,15 +18,22 @@ from scipy import sparse
 Array = NDArray[Any]
 Pooling = str | int  # "mean", "last", or the number of parts of time that are averaged each on its own
 
+LARGEST = 1e290  # of the numbers that are standardised: forecasts and sums of them stay finite
+
 
 def scaling(table: Array, name: str) -> tuple[Array, Array]:
-    """Mean and standard deviation of each column; a constant column keeps its scale."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        table = table.astype(np.float64)
-        mean, scale = table.mean(axis=0), table.std(axis=0)
-    if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
-        raise ValueError(f"{name} holds numbers so large that float64 has no room for their squares; scale them first.")
-    return mean, np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)
+    """Mean and standard deviation of each column; a constant column keeps its scale.
+
+    Squares of 1e200 are infinite and those of 1e-200 zero, so numbers are brought near 1 by a power of two first.
+    """
+    table = table.astype(np.float64)
+    peak = np.abs(table).max(axis=0)
+    if (peak > LARGEST).any():
+        raise ValueError(f"{name} holds {peak.max():.3g}, so large that float64 has no room for sums; scale it first.")
+    power = np.frexp(peak)[1]
+    near_one = np.ldexp(table, -power)
+    mean, scale = near_one.mean(axis=0), near_one.std(axis=0)
+    return np.ldexp(mean, power), np.where(scale > 1e-12 * np.abs(mean), np.ldexp(scale, power), 1.0)
 
 
 @dataclass(frozen=True, eq=False)

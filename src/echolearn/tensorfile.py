@@ -7,12 +7,11 @@ are written beside their final name and moved into place, so that at any moment 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
@@ -88,34 +87,26 @@ def as_plain(name: str, value: Array) -> Array:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Temporary file, fsync, rename, fsync of the folder."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as problem:
-        raise OSError(problem.errno, f"cannot write {path}: {problem.strerror}") from problem
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
+        _sync_folder(path.parent)
     except OSError as problem:
         raise OSError(problem.errno, f"cannot write {path}: {problem.strerror}") from problem
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-    folder = os.open(path.parent, os.O_RDONLY)
+        temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _umask() -> int:
-    """What new files may not allow; there is no way to ask but to set it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def read_tensors(path: Path, kind: str, check: Check | None = None) -> tuple[dict[str, Array], Facts]:
