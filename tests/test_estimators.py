@@ -579,9 +579,9 @@ def test_no_more_states_than_a_batch_at_a_time(kind, monkeypatch):
     sizes = []
     real = states.run
 
-    def spy(reservoir, batch, *h0):
+    def spy(reservoir, batch, *h0, **rest):
         sizes.append(batch.frames)
-        return real(reservoir, batch, *h0)
+        return real(reservoir, batch, *h0, **rest)
 
     for room in ("echolearn.passes.run", "echolearn.network.run"):
         monkeypatch.setattr(room, spy)
