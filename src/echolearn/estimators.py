@@ -204,7 +204,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                 raise ValueError(
                     f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
                 )
-            warn_of_labels(labels, stacklevel=1 + outside())
+            if not hasattr(self, "_named_classes"):  # of partial_fit: other labels may come later
+                warn_of_labels(labels, stacklevel=1 + outside())
         try:
             unknown = np.setdiff1d(labels, self.classes_)
         except TypeError:  # labels of another type than the classes, which cannot be ordered among them

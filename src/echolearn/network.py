@@ -128,7 +128,9 @@ class EchoStateNetwork(BaseEstimator):
         return interrupted
 
     def _look_at(self, X: list[Array]) -> None:
-        if isinstance(X[0], np.ndarray):  # those on a cluster are not fetched for this
+        # one that does not fit is refused when the network is drawn
+        fits = np.ndim(self.input_scaling) == 0 or np.shape(self.input_scaling) == X[0].shape[1:]
+        if fits and isinstance(X[0], np.ndarray):  # those on a cluster are not fetched for this
             warn_of_scale(X, self.input_scaling, self.activation, stacklevel=1 + outside())
 
     def _refine(
