@@ -58,12 +58,13 @@ examples: $(VENV)/ready  ## the pictures of examples/, into runs/examples
 	for example in examples/plot_*.py; do \
 	  echo $$example && MPLBACKEND=agg $(BIN)/python $$example runs/examples/$$(basename $$example .py).png || exit 1; done
 
-reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd inputs, stress, load (docs/reliability.md)
+reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd inputs, stress, load, kills (docs/reliability.md)
 	$(BIN)/python -m reliability.model_files
 	$(BIN)/python -m reliability.inputs
 	.venv-fuzz/bin/python -m reliability.fuzz
 	$(BIN)/python -m reliability.stress
 	$(BIN)/python -m reliability.load
+	$(BIN)/python -m reliability.kills
 
 .venv-fuzz/ready: reliability/requirements-fuzz.txt pyproject.toml
 	$(PYTHON) -m venv .venv-fuzz

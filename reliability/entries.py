@@ -89,6 +89,30 @@ def fit_settings(data: Any, folder: Path, estimator: Any, y: Any) -> Call:
     return call, changes
 
 
+def stacks(data: Any, folder: Path) -> Call:
+    from echolearn.stacked import StackedClassifier, StackedRegressor
+
+    kind, y = data.draw(st.sampled_from([(StackedClassifier, LABELS), (StackedRegressor, X)]))
+    names = sorted(set(kind([2, 2]).get_params(deep=False)) - {"verbose", "layers"})
+    chosen = data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
+    changes = {name: data.draw(odd.setting(name)) for name in chosen}
+    if isinstance(changes.get("joint_epochs"), int):
+        changes["joint_epochs"] = min(changes["joint_epochs"], 2)
+    layer = st.one_of(st.just(3), st.sampled_from([ESNClassifier(**SMALL), ESNRegressor(**SMALL)]), odd.values)
+    layers = data.draw(st.one_of(st.just([3, 2]), st.lists(layer, max_size=3), odd.values))
+    if isinstance(layers, list):
+        layers = [3 if type(n) is int and n > 3 else n for n in layers]
+    given = data.draw(st.one_of(st.just(X), odd.sequences()))
+    y = y if given is X else data.draw(odd.targets(given, "labels" if kind is StackedClassifier else "values"))
+    held = data.draw(st.one_of(st.none(), st.none(), odd.values))
+
+    def call() -> Any:
+        stack = kind(layers, **changes).fit(given, y, callback=_stop, validation=held)
+        return [stack.predict(given), stack.score(given, y)]
+
+    return call, (kind, layers, changes, given, y, held)
+
+
 def predict(data: Any, folder: Path) -> Call:
     esn = fitted(data.draw(st.sampled_from(["labels", "one label", "values"])))
     names = ["predict", "score", "predict_proba", "decision_function"]
@@ -544,6 +568,7 @@ ENTRIES: dict[str, tuple[Callable[[Any, Path], Call], int]] = {
     "classifier settings": (lambda d, f: fit_settings(d, f, ESNClassifier, LABELS), 10),
     "regressor settings": (lambda d, f: fit_settings(d, f, ESNRegressor, X), 5),
     "forecaster settings": (lambda d, f: fit_settings(d, f, ESNForecaster, None), 5),
+    "stacks": (stacks, 5),
     "predict, score": (predict, 8),
     "validation, checkpoint": (validation, 3),
     "partial_fit": (partial_fit, 5),

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import warnings
 from collections import Counter
@@ -40,6 +41,7 @@ COLUMNS = ("files", "refused", "equal", "sound", "wrong")
 def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
     """Small models of every kind, and the checkpoints of a fit: kind of file and content, by name."""
     from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
+    from echolearn.stacked import StackedRegressor
 
     rng = np.random.default_rng(0)
     X = [rng.standard_normal((n, 2)) for n in (30, 25, 20, 30, 25, 20)]
@@ -51,11 +53,13 @@ def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
         "numbers, sums": ESNClassifier(4, **small, readout="ridge").fit(X, [(y == "low") * 3 for y in labels]),
         "regressor": ESNRegressor(4, **small, topology=ring, initial_state=np.full(4, 0.1)).fit(X, X),
         "pooled": ESNClassifier(4, **small, pooling=2).fit(X, ["a", "b"] * 3),
+        "both directions": ESNClassifier(4, **small, bidirectional=True).fit(X, labels),
+        "stack": StackedRegressor([ESNRegressor(4, **small), ESNRegressor(4, **small)], joint_epochs=1).fit(X, X),
         "forecaster": ESNForecaster(4, **small, washout=3).fit(X[0], exogenous=X[0][:, :1]),
     }
     found = {}
     for name, model in models.items():
-        model.save(folder / "m", sums=name.endswith("sums"))
+        model.save(folder / "m", **({"sums": True} if name.endswith("sums") else {}))
         found[name] = "echolearn-model", (folder / "m").read_bytes()
     ESNClassifier(4, **small, refine_epochs=2).fit(X, labels, checkpoint=folder / "kept")
     for name in ("kept", "kept/refining"):
@@ -83,52 +87,103 @@ def spoiled(way: str, kind: str, content: bytes, rng: np.random.Generator, count
 
 
 def content_of(path: Path, kind: str) -> Any:
-    """All that a file carries, as plain values that can be compared."""
+    """The network, if it is one, and all that the file carries, as plain values that can be compared."""
     from echolearn import load
-    from echolearn.tensorfile import read_tensors
+    from echolearn.tensorfile import read_tensors, rows_of
 
-    model = load(path) if kind == "echolearn-model" else None
+    if kind == "echolearn-checkpoint":
+        return None, _taken_up(path)
+    model = load(path)
     tensors, facts = read_tensors(path, kind)
-    if facts["format_version"] == 1:
-        tensors, facts = {**tensors}, {**facts, "format_version": 2}
-        rows = facts.get("state", facts).pop("history")
-    else:
-        from echolearn.tensorfile import rows_of
+    rows = facts.pop("history") if facts["format_version"] == 1 else rows_of(tensors, facts.pop("history_columns"))
+    return model, _plain(tensors, {**facts, "format_version": 2}, rows)
 
-        rows = rows_of(tensors, facts.pop("history_columns"))
+
+def _taken_up(path: Path) -> Any:
+    """What a fit would go on from; CheckpointError, or None, where it would not."""
+    from echolearn import Reservoir
+    from echolearn.checkpoints import Checkpoint, CheckpointWarning, shapes_of
+
+    folder = path.parent / "taken"
+    folder.mkdir(exist_ok=True)
+    (folder / "state-000000002.safetensors").write_bytes(path.read_bytes())
+    allowed = shapes_of(Reservoir.random(2, 4, connections=2, bias_scaling=0.1, random_state=0), 7, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CheckpointWarning)  # says that a file was passed over: it is refused
+        kept = Checkpoint(folder, json.loads((path.parent / "about.json").read_text())).load(allowed)
+    return None if kept is None else _plain(*kept, kept[1].pop("history"))
+
+
+def _plain(tensors: dict[str, Any], facts: dict[str, Any], rows: Any) -> Any:
     arrays = {n: (v.dtype.str, v.shape, v.tobytes()) for n, v in tensors.items() if not n.startswith("history")}
-    return model, (repr(sorted(arrays.items())), json.dumps(facts, sort_keys=True, default=repr), repr(rows))
+    return repr(sorted(arrays.items())), json.dumps(facts, sort_keys=True, default=repr), repr(rows)
 
 
 def is_sound(model: Any, path: Path) -> bool:
-    """Whether the network answers with finite numbers, and can be saved."""
+    """Whether the network answers with finite numbers, or says why not, and can be saved."""
     from echolearn import ESNForecaster
 
     X = np.random.default_rng(1).standard_normal((200, 2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a forged network may well run away, and says so
-        if isinstance(model, ESNForecaster):
-            answer = model.predict(3, exogenous=np.ones((3, 1)) if len(model.exogenous_mean_) else None)
-            finite = np.isfinite(np.asarray(answer)).all() or not (np.abs(model._U) < 1e100).all()
-        else:
-            answer = model.predict(X) if model.per_step_ else model.predict([X])
-            finite = answer.dtype.kind not in "f" or np.isfinite(answer).all() or not (np.abs(model._U) < 1e100).all()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            if isinstance(model, ESNForecaster):
+                answer = model.predict(3, exogenous=np.ones((3, 1)) if len(model.exogenous_mean_) else None)
+            else:
+                answer = model.predict(X) if model.per_step_ else model.predict([X])
+        except ValueError as problem:
+            return "not finite" in str(problem)
     model.save(path)
-    return bool(finite)
+    return answer.dtype.kind != "f" or bool(np.isfinite(answer).all()) or bool(said)
+
+
+def large_model(folder: Path) -> dict[str, int]:
+    """A sound model of some 130 MB, read in a process that has room for its size and 100 MB."""
+    code = """
+        import resource, sys
+        from pathlib import Path
+        from echolearn import load
+        from reliability import model_files
+        import echolearn.estimators, echolearn.forecaster, echolearn.stacked
+        path = Path(sys.argv[1])
+        model_files._limit_memory(path.stat().st_size + model_files.ROOM)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        assert load(path)._sums is not None
+        print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+    """
+    from echolearn import ESNRegressor
+
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    path = folder / "large"
+    ESNRegressor(4000, learn="none", ridge=1.0).fit(X, X).save(path, sums=True)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), str(path)], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return {"bytes": path.stat().st_size, "resident memory grew by": int(done.stdout)}
 
 
 def judged(path: Path, kind: str, true: Any, way: str) -> str:
+    from echolearn.checkpoints import CheckpointError
     from echolearn.tensorfile import ModelFileError
 
     try:
         model, carried = content_of(path, kind)
-    except ModelFileError:
+    except (ModelFileError, CheckpointError):
         return "refused"
+    if carried is None:
+        return "refused"  # a checkpoint that is passed over
     if carried == true:
         return "equal"
     if way == "forged" and (model is None or is_sound(model, path.with_suffix(".again"))):
         return "sound"
     return "wrong"
+
+
+def true_content(path: Path, kind: str, content: bytes) -> Any:
+    """Writes the sound file, and beside it what a checkpoint is about; returns what it carries."""
+    path.write_bytes(content)
+    (path.parent / "about.json").write_text(json.dumps(forging.taken_apart(content, kind)[1].get("about")))
+    return content_of(path, kind)[1]
 
 
 def child(job: dict[str, Any], folder: Path) -> None:
@@ -140,8 +195,7 @@ def child(job: dict[str, Any], folder: Path) -> None:
     signal.signal(signal.SIGPROF, too_long)
     path = folder / "file"
     content = Path(job["content"]).read_bytes()
-    path.write_bytes(content)
-    true = content_of(path, job["kind"])[1]
+    true = true_content(path, job["kind"], content)
     if job["kind"] == "echolearn-model":
         is_sound(content_of(path, job["kind"])[0], path.with_suffix(".again"))  # compiles what it needs
     answers = {way: judge_all(way, share, job, path, content, true) for way, share in job["ways"].items()}
@@ -217,6 +271,7 @@ def campaign(total: int, folder: Path) -> dict[str, Any]:
         "slowest seconds": round(slowest, 3),
         "largest file": largest,
         "resident memory grew by at most": grown,
+        "large model": large_model(folder),
         "failures": failures,
     }
 
@@ -236,6 +291,7 @@ def main() -> int:
     print(f"slowest: {figures['slowest seconds']} s of processor time; limit {LIMIT} s a file")
     grown = figures["resident memory grew by at most"]
     print(f"largest file: {figures['largest file']:,} bytes; resident memory grew by at most {grown:,} bytes")
+    print(f"a sound model of {figures['large model']['bytes']:,} bytes: {figures['large model']}")
     for failure in figures["failures"]:
         print("FAILED", failure)
     results.keep("model_files", figures)

@@ -29,6 +29,10 @@ Array = NDArray[Any]
 UNITS = 250  # of a block by default: on held-out speech 2 × 250 beat 1 × 500, and 1 × 300 beat 3 × 100
 
 
+class Abandoned(Exception):
+    """Another block has failed."""
+
+
 def fit(
     network: Any,
     count: int,
@@ -41,10 +45,12 @@ def fit(
 ) -> bool:
     """Each block on one core, from end to end. True if Ctrl-C ended it early; what was learned by then is kept."""
     parts = drawn(network, count)
-    running, stop = [Lock() for _ in parts], Event()
+    running, stop, failed = [Lock() for _ in parts], Event(), Event()
 
     def fit_part(number: int) -> None:
         def told(row: dict[str, float]) -> object:
+            if failed.is_set():
+                raise Abandoned
             if stop.is_set():
                 raise KeyboardInterrupt
             return None if callback is None else callback({"block": number, **row})
@@ -62,10 +68,14 @@ def fit(
     with one_blas_thread():
         try:
             deque(each(fit_part, range(1, count + 1)), maxlen=0)
-        except KeyboardInterrupt:
+        except BaseException as problem:
             stop.set()
+            if not isinstance(problem, KeyboardInterrupt):
+                failed.set()
             for lock in running:
-                lock.acquire()  # until the block has ended, with a readout for what it has learned
+                lock.acquire()  # until the block has ended; after Ctrl-C with a readout for what it has learned
+            if failed.is_set():
+                raise
     fitted = [part for part in parts if hasattr(part, "_U")]
     if not fitted:
         raise KeyboardInterrupt

@@ -30,6 +30,12 @@ def truth(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def pair(name: str, value: Any) -> tuple[Any, Any]:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise ValueError(f"{name}={value!r:.80}; expected a pair (X, y).")
+    return value[0], value[1]
+
+
 def place(name: str, value: Any) -> Path:
     if not isinstance(value, (str, PathLike)) or "\0" in str(value) or not str(value):
         raise ValueError(f"{name}={value!r:.80}; expected the path of a file or folder.")

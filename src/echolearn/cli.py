@@ -263,7 +263,7 @@ def train(
 ) -> None:
     """Fit a network to a corpus and save it as MODEL (.safetensors).
 
-    Stopped and started again with the same settings, it goes on after its last epoch.
+    Stopped and started again with the same settings, it goes on where it was, five minutes of work earlier at most.
     """
     from echolearn.estimators import ESNClassifier
     from echolearn.experiments import trained
@@ -272,7 +272,7 @@ def train(
     estimator = (ESNClassifier.paper if paper else ESNClassifier)(units, **changes)
     trained.check_place(model, estimator)
     corpus = _open_corpus(**corpus_words)
-    ctx.meta[CONTINUE] = "stopped; run the same command again to continue after the last finished epoch."
+    ctx.meta[CONTINUE] = "stopped; run the same command again to continue: its last state is kept beside the model."
     result = trained.train(corpus, estimator, model, _stderr())
     click.echo(trained.sentence(result, "test", corpus))
     click.echo(f"written: {model}")

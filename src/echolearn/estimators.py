@@ -44,7 +44,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
     """An echo state network for a label a step, or one a sequence, with all its weights learned.
 
     Everything is a keyword; the defaults learn W, W_rec and the leaks on mini-batches and end in a softmax
-    readout. `ESNClassifier.paper(hidden_units)` has the paper's own settings.
+    readout. `ESNClassifier.paper(hidden_units)` has the paper's own settings. With `bidirectional=True` half of the
+    hidden_units read every sequence from its end: for whole sequences, not for streams.
     """
 
     def __init__(
@@ -135,7 +136,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         """X: (steps, features), or a list of such arrays, or one with `lengths`; y: a label a step, or one a
         sequence. `validation=(X, y)` decides on stopping and strengths instead of held-back sequences.
         `callback(row)` is called after each epoch; return True to stop. `checkpoint`: a folder where the state
-        after each epoch is kept; the same fit, started again, goes on from there and ends in the same bits."""
+        is kept after each epoch and, in long ones, every five minutes; the same fit, started again, goes on from there
+        and ends in the same bits."""
         return self._fit(X, y, lengths, validation, callback, checkpoint)
 
     @available_if(_has_sums)
@@ -319,7 +321,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
 class ESNRegressor(RegressorMixin, EchoStateNetwork):
     """An echo state network for values a step, or for one (or one vector) a sequence, all weights learned.
 
-    Targets are standardised inside, so that step sizes and ridges mean the same for every scale.
+    Targets are standardised inside, so that step sizes and ridges mean the same for every scale. `bidirectional` as in
+    ESNClassifier.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from echolearn import checks, costs, engine, iterative, passes, readout, settings, training, updates
+from echolearn import __version__, checks, costs, engine, iterative, passes, readout, settings, training, updates
 from echolearn.advice import outside, warn_of_scale
 from echolearn.checkpoints import Checkpoint, fingerprint, matrix_fingerprint
 from echolearn.door import Given, check_finite, check_has_time, check_long_enough, flat, open_sequences, open_targets
@@ -139,9 +139,7 @@ class EchoStateNetwork(BaseEstimator):
         return given
 
     def _held_out_given(self, validation: tuple[Any, Any]) -> Data:
-        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-            raise ValueError(f"validation={validation!r:.80}; expected a pair (X, y).")
-        X, y = validation
+        X, y = checks.pair("validation", validation)
         return self._more_data(open_sequences(X, None, self.n_features_in_), y, "validation")
 
     def _more_data(self, given: Given, y: Any, name: str) -> Data:
@@ -197,8 +195,11 @@ class EchoStateNetwork(BaseEstimator):
             about["initial_state"] = np.asarray(self.initial_state).tolist()
         if not isinstance(self.topology, str):
             about["topology"] = matrix_fingerprint(self.topology)
+        if self.hidden_units >= iterative.FROM:
+            about["threads"] = engine.threads()  # each takes some of U's columns, and a product's bits show how many
         about |= {"data": fingerprint(data), "held_out": None if held_out is None else fingerprint(held_out)}
-        return Checkpoint(checks.place("checkpoint", folder), {"estimator": type(self).__name__, **about})
+        about = {"echolearn": __version__, "estimator": type(self).__name__, **about}
+        return Checkpoint(checks.place("checkpoint", folder), about)
 
     @property
     def _task(self) -> passes.Task:

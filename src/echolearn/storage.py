@@ -84,7 +84,7 @@ def save(estimator: Any, path: str | os.PathLike[str], *, sums: bool = False) ->
     try:
         check(entries_of(tensors), facts)
         _rebuild(dict(tensors), from_json(to_json(facts)))
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as problem:
         raise ValueError(
             f"this network cannot be saved, for no file with it could be loaded: {problem}. If settings were changed "
             "since it was fitted, fit it again."
@@ -171,7 +171,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     tensors, facts = read_tensors(path, FORMAT, check)
     try:
         return _rebuild(tensors, facts)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as problem:
         raise ModelFileError(f"{path} is not a model this version understands: {problem}") from problem
 
 
@@ -244,7 +244,7 @@ def _count(value: Any) -> int:
 
 
 def _finite(value: Any, least: float = 0.0) -> float:
-    if type(value) not in (int, float) or not least <= value < np.inf:
+    if not checks.is_number(value) or value < least:
         raise ValueError(f"{value!r:.40} is not a finite number >= {least:g}")
     return float(value)
 
@@ -345,8 +345,9 @@ def _rebuild_targets(estimator: Any, tensors: dict[str, Array], facts: Facts) ->
         return
     estimator.target_mean_, estimator.target_scale_ = tensors["target_mean"], tensors["target_scale"]
     estimator._one_value = _truth(facts["one_value"])
-    if not (estimator.target_scale_ > 0).all() or (estimator._one_value and len(estimator.target_mean_) != 1):
-        raise ValueError("a scale of the targets is not positive, or one value a step has several")
+    scales = tensors["target_scale"]
+    if not ((scales > 0) & (scales < 1e154)).all() or (estimator._one_value and len(estimator.target_mean_) != 1):
+        raise ValueError("a scale of the targets is none, or one value a step has several")
     if facts["estimator"] == "ESNForecaster":
         estimator._many = _truth(facts["many"])
         for name in FORECASTING:

@@ -7,12 +7,11 @@ are written beside their final name and moved into place, so that at any moment 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
@@ -29,6 +28,8 @@ Facts = dict[str, Any]
 FORMAT_VERSION = 2  # what is written; 1 is still read
 HEADER_LIMIT = 4 * 2**20  # bytes
 VALUES_LIMIT = 250_000  # in a header's JSON: small ones cost Python thirty times their bytes
+HISTORY_LIMIT = 500_000  # entries: as rows by name they take ten times their bytes
+LEVELS = 20  # of values inside values among the facts
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
@@ -86,34 +87,26 @@ def as_plain(name: str, value: Array) -> Array:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Temporary file, fsync, rename, fsync of the folder."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as problem:
-        raise OSError(problem.errno, f"cannot write {path}: {problem.strerror}") from problem
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
+        _sync_folder(path.parent)
     except OSError as problem:
         raise OSError(problem.errno, f"cannot write {path}: {problem.strerror}") from problem
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-    folder = os.open(path.parent, os.O_RDONLY)
+        temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _umask() -> int:
-    """What new files may not allow; there is no way to ask but to set it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def read_tensors(path: Path, kind: str, check: Check | None = None) -> tuple[dict[str, Array], Facts]:
@@ -133,16 +126,18 @@ def read_tensors(path: Path, kind: str, check: Check | None = None) -> tuple[dic
             facts = _facts(parsed(metadata[kind], strict=not first), path, kind, 1 if first else FORMAT_VERSION)
             if check is not None:
                 check(entries, facts)
-            tensors, digests = _read(file, entries, begin, facts if first else metadata[kind])
+            tensors, found = _read(file, entries, begin, facts if first else metadata[kind])
+            told = facts.pop("sha256", None) if first else metadata["sha256"]
+            facts = from_json(facts)
     except (ModelFileError, OSError):
         raise
-    except (ValueError, TypeError, KeyError, RecursionError) as problem:  # the check's, JSON's, and damaged UTF-8
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as problem:  # of JSON, UTF-8, the check
         raise ModelFileError(f"{path} is damaged, cut short, or not an {kind} file: {problem}") from problem
-    if digests != (facts.pop("sha256", None) if first else metadata["sha256"]):
+    if found != told:
         raise ModelFileError(
             f"{path} is damaged: its checksum does not match. Take it from a backup, or save it again."
         )
-    return tensors, from_json(facts)
+    return tensors, facts
 
 
 def _facts(facts: Any, path: Path, kind: str, version: int) -> Facts:
@@ -282,17 +277,19 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def from_json(value: Any) -> Any:
+def from_json(value: Any, levels: int = LEVELS) -> Any:
     """What `to_json` was given (arrays as lists)."""
+    if levels == 0:
+        raise ValueError(f"values nested deeper than {LEVELS} levels")
     if isinstance(value, list):
-        return [from_json(v) for v in value]
+        return [from_json(v, levels - 1) for v in value]
     if not isinstance(value, dict):
         return value
     if set(value) == {"tuple"} and isinstance(value["tuple"], list):
-        return tuple(from_json(v) for v in value["tuple"])
+        return tuple(from_json(v, levels - 1) for v in value["tuple"])
     if set(value) == {"float"} and value["float"] in ("nan", "inf", "-inf"):
         return float(value["float"])
-    return {name: from_json(v) for name, v in value.items()}
+    return {name: from_json(v, levels - 1) for name, v in value.items()}
 
 
 def table(rows: Sequence[Mapping[str, float]]) -> tuple[dict[str, Array], list[str]]:
@@ -301,14 +298,26 @@ def table(rows: Sequence[Mapping[str, float]]) -> tuple[dict[str, Array], list[s
     numbers = [[float(row.get(name, 0)) for name in columns] for row in rows]
     there = [[name in row for name in columns] for row in rows]
     shape = (len(rows), len(columns))
+    _check_history(shape)
     return {
         "history": np.array(numbers, np.float64).reshape(shape),
         "history.there": np.array(there, np.bool_).reshape(shape),
     }, columns
 
 
+def _check_history(shape: tuple[int, ...]) -> None:
+    if math.prod(shape) > HISTORY_LIMIT:
+        raise ValueError(
+            f"a history of {shape} rows and columns; a file holds at most {HISTORY_LIMIT:,} entries of it."
+        )
+
+
 def rows_of(tensors: Mapping[str, Array], columns: Sequence[str]) -> list[dict[str, float]]:
     """What `table` was given."""
+    _check_history(tensors["history"].shape)
+    for name, column in zip(columns, tensors["history"].T, strict=True):
+        if name in WHOLE and not (np.abs(column) < 2**53).all():
+            raise ValueError(f"{name} does not count")
     return [
         {name: int(v) if name in WHOLE else v for name, v, given in zip(columns, row, there, strict=True) if given}
         for row, there in zip(tensors["history"].tolist(), tensors["history.there"].tolist(), strict=True)

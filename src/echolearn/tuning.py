@@ -146,8 +146,8 @@ def _check(
     checks.whole("trials", trials, 1)
     checks.whole("folds", folds, 0)
     checks.whole("random_state", random_state, 0)
-    if validation is not None and not (isinstance(validation, (tuple, list)) and len(validation) == 2):
-        raise ValueError(f"validation={validation!r:.80}; expected a pair (X, y), or None for folds.")
+    if validation is not None:
+        checks.pair("validation", validation)
     if scoring is not None and not callable(scoring):
         raise TypeError(f"scoring={scoring!r:.80}; expected a function of (estimator, X, y), or None.")
 
