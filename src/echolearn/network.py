@@ -130,8 +130,6 @@ class EchoStateNetwork(BaseEstimator):
     def _look_at(self, X: list[Array]) -> None:
         # one that does not fit is refused when the network is drawn
         fits = np.ndim(self.input_scaling) == 0 or np.shape(self.input_scaling) == X[0].shape[1:]
-            np.ndim(self.input_scaling) == 0 or np.shape(self.input_scaling) == X[0].shape[1:]
-        )  # or it is refused later
         if fits and isinstance(X[0], np.ndarray):  # those on a cluster are not fetched for this
             warn_of_scale(X, self.input_scaling, self.activation, stacklevel=1 + outside())
 
