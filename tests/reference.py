@@ -35,6 +35,16 @@ def states(w, x, activation, t=None, h0=None, cut=()):
     return np.array(columns).T
 
 
+def states_both_ways(w, backward, x, activation, h0=None, cut=(), cut_backward=()):
+    """N × K: the states of units that run forward beside those of backward ones, which hear x turned around in time.
+
+    Each kind runs the whole network and keeps its own rows: no unit hears one of the other kind.
+    """
+    forward = states(w, x, activation, None, h0, cut)
+    turned = states(w, x[::-1], activation, None, h0, cut_backward)[:, ::-1]
+    return np.where(np.asarray(backward)[:, None], turned, forward)
+
+
 def kept_steps(length, washout, lookback, targets):
     if targets == "all":
         return list(range(washout, length))
@@ -57,11 +67,15 @@ def part_means(M, parts):
     return np.vstack([M[:, columns].mean(axis=1, keepdims=True) for columns in inside])
 
 
-def columns(w, X, T, activation, *, direct, washout, lookback, targets, pooling=None, h0=None):
+def columns(w, X, T, activation, *, direct, washout, lookback, targets, pooling=None, h0=None, backward=None):
     """H_c (M × K) and T (n_out × K) over all sequences."""
     H_parts, T_parts = [], []
     for x, t in zip(X, T, strict=True):
-        H = states(w, x, activation, t, h0, block_cuts(len(x), washout, lookback))
+        cut = block_cuts(len(x), washout, lookback)
+        if backward is None:
+            H = states(w, x, activation, t, h0, cut)
+        else:
+            H = states_both_ways(w, backward, x, activation, h0, cut, block_cuts(len(x), 0, lookback))
         H_c = np.vstack([H, x.T]) if direct else H
         if pooling == "mean":
             H_parts.append(H_c[:, washout:].mean(axis=1, keepdims=True))
@@ -70,7 +84,10 @@ def columns(w, X, T, activation, *, direct, washout, lookback, targets, pooling=
             H_parts.append(np.vstack([part_means(M[:, washout:], pooling) for M in ([H, x.T] if direct else [H])]))
             T_parts.append(t[:, None])
         elif pooling == "last":
-            H_parts.append(H_c[:, -1:])
+            last = H_c[:, -1:].copy()
+            for unit in np.flatnonzero(backward if backward is not None else []):
+                last[unit] = H[unit, 0]
+            H_parts.append(last)
             T_parts.append(t[:, None])
         else:
             kept = kept_steps(len(x), washout, lookback, targets)

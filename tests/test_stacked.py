@@ -309,13 +309,22 @@ def test_a_file_with_other_parts_is_refused(tmp_path):
     path = tmp_path / "stack.safetensors"
     classifier(joint_epochs=0).fit(*LABELLED).save(path)
     tensors, facts = storage.read_tensors(path, storage.FORMAT)
-    facts.pop("sha256")
-    storage.write_tensors(path, {**tensors, "2/W": np.ones((2, 2))}, facts, storage.FORMAT)
-    with pytest.raises(ModelFileError, match="holds parts that no echolearn-model file has"):
-        load(path)
-    storage.write_tensors(path, {k: v for k, v in tensors.items() if k != "0/passed_scale"}, facts, storage.FORMAT)
-    with pytest.raises(ModelFileError, match="not a model this version understands"):
-        load(path)
+    without = {k: v for k, v in tensors.items() if k != "0/passed_scale"}
+    for odd, words in (
+        ({**tensors, "2/W": np.ones((2, 2))}, "arrays of no layer: '2/W'"),
+        ({**tensors, "0/1/W": np.ones((2, 2))}, "arrays that no echolearn-model file has: '1/W'"),
+        (without, "the scale of layer 0"),
+        ({**without, "0/passed_scale": np.ones(3)}, "the scale of layer 0"),
+        ({**without, "0/passed_scale": np.zeros(2)}, "not a positive number"),
+        ({**tensors, "history": np.ones((1, 1))}, "the history does not fit"),
+    ):
+        storage.write_tensors(path, odd, facts, storage.FORMAT)
+        with pytest.raises(ModelFileError, match=words):
+            load(path)
+    for odd in ([], facts["layers"][:1], [facts, facts], "layers", [1, 2]):
+        storage.write_tensors(path, tensors, {**facts, "layers": odd}, storage.FORMAT)
+        with pytest.raises(ModelFileError, match=r"are not layers|is not one"):
+            load(path)
     facts["settings"]["sees"] = "output"
     storage.write_tensors(path, tensors, facts, storage.FORMAT)
     with pytest.raises(ModelFileError, match="a layer takes 10 inputs; expected 2"):

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from echolearn.engine import each, one_blas_thread
+from echolearn.door import open_targets
+from echolearn.engine import CLUSTER, each, one_blas_thread, sent
 from echolearn.progress import say
 from echolearn.reservoir import side_by_side
 from echolearn.sequences import Pooling, parts_of
@@ -27,6 +28,10 @@ from echolearn.training import History
 Array = NDArray[Any]
 
 UNITS = 250  # of a block by default: on held-out speech 2 × 250 beat 1 × 500, and 1 × 300 beat 3 × 100
+
+
+class Abandoned(Exception):
+    """Another block has failed."""
 
 
 def fit(
@@ -41,10 +46,15 @@ def fit(
 ) -> bool:
     """Each block on one core, from end to end. True if Ctrl-C ended it early; what was learned by then is kept."""
     parts = drawn(network, count)
-    running, stop = [Lock() for _ in parts], Event()
+    if CLUSTER.get() is not None:  # every block works with the same data there
+        given = network._open(X, lengths, fitting=True)
+        X, y, lengths = sent(given.X), open_targets(y, given)[0], None
+    running, stop, failed = [Lock() for _ in parts], Event(), Event()
 
     def fit_part(number: int) -> None:
         def told(row: dict[str, float]) -> object:
+            if failed.is_set():
+                raise Abandoned
             if stop.is_set():
                 raise KeyboardInterrupt
             return None if callback is None else callback({"block": number, **row})
@@ -62,10 +72,14 @@ def fit(
     with one_blas_thread():
         try:
             deque(each(fit_part, range(1, count + 1)), maxlen=0)
-        except KeyboardInterrupt:
+        except BaseException as problem:
             stop.set()
+            if not isinstance(problem, KeyboardInterrupt):
+                failed.set()
             for lock in running:
-                lock.acquire()  # until the block has ended, with a readout for what it has learned
+                lock.acquire()  # until the block has ended; after Ctrl-C with a readout for what it has learned
+            if failed.is_set():
+                raise
     fitted = [part for part in parts if hasattr(part, "_U")]
     if not fitted:
         raise KeyboardInterrupt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import readout
-from echolearn.engine import each, total
+from echolearn.engine import HERE
 from echolearn.gradients import Gradients, error_wrt_states, select_gradient
 from echolearn.readout import Sums
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Batch, Data, Pooling, Selection, groups, parts_of
-from echolearn.states import States, run
+from echolearn.sequences import Batch, Data, Pooling, Selection, groups, pack, parts_of, unpack
+from echolearn.states import States, free_run, run
 
 Array = NDArray[Any]
 
@@ -47,37 +47,51 @@ class Task:
         """The final readout is fitted on every frame after the washout."""
         return Task(self.washout, self.direct, self.pooling)
 
+    def rows(self, reservoir: Reservoir) -> int:
+        """M: those of U."""
+        return parts_of(self.pooling) * (reservoir.N + self.direct * reservoir.n_in) + 1
+
 
 def observed(reservoir: Reservoir, task: Task, batch: Batch) -> tuple[Array, Array, States, Selection]:
     """H_c and T at the frames that carry targets, with what the way back needs."""
     states = run(reservoir, batch)
     select = task.select(batch)
-    return *_selected(task, batch, states.H, select), states, select
+    return *_selected(reservoir, task, batch, states.H, select), states, select
 
 
-def _selected(task: Task, batch: Batch, H: Array, select: Selection) -> tuple[Array, Array]:
+def _selected(reservoir: Reservoir, task: Task, batch: Batch, H: Array, select: Selection) -> tuple[Array, Array]:
     assert batch.T is not None
-    H_c = readout.stack(select.take(H), select.take(batch.X), direct=task.direct, intercept=True)
+    H = select.take(H, reservoir.backward)
+    H_c = readout.stack(H, select.take(batch.X), direct=task.direct, intercept=True)
     return H_c, batch.T if task.pooling else select.take(batch.T)
+
+
+def in_one_piece(reservoir: Reservoir, task: Task) -> bool:
+    """Whether frames ask for others, outputs are fed back, or units begin at the end."""
+    asking = task.pooling is not None or task.targets == "last"
+    return asking or reservoir.W_fb is not None or reservoir.backward is not None
 
 
 def stretches(reservoir: Reservoir, task: Task, lengths: Array) -> list[slice]:
     """The steps of a group of sequences: all at once, or for a single long sequence piece by piece, where no frame
     asks for what is in another piece. Each piece starts in the state in which the one before ended."""
     frames = at_once(reservoir.N)
-    whole = task.pooling is not None or task.targets == "last" or reservoir.W_fb is not None
-    if whole or len(lengths) > 1:
+    if in_one_piece(reservoir, task) or len(lengths) > 1:
         return [slice(None)]
     return [slice(start, start + frames) for start in range(0, lengths[0], frames)]
 
 
 def streamed(reservoir: Reservoir, task: Task, batch: Batch) -> Iterator[tuple[Array, Array, Array]]:
     """H, X and T at the frames that carry targets, a stretch of time after another: of a large network's states
-    there are never more than `at_once`. All together where frames ask for others, or outputs are fed back."""
-    if task.pooling is not None or task.targets == "last" or reservoir.W_fb is not None:
+    there are never more than `at_once`. All together where time must not be cut."""
+    if in_one_piece(reservoir, task):
         H, select = run(reservoir, batch, keep_F=False).H, task.select(batch)
         assert batch.T is not None
-        yield select.take(H), select.take(batch.X), batch.T if task.pooling else select.take(batch.T)
+        yield (
+            select.take(H, reservoir.backward),
+            select.take(batch.X),
+            batch.T if task.pooling else select.take(batch.T),
+        )
         return
     steps = max(1, at_once(reservoir.N) // len(batch.lengths))
     begins = [0] * (task.washout > 0) + list(range(task.washout, len(batch.active), steps))
@@ -99,7 +113,7 @@ def _seen(reservoir: Reservoir, data: Data, task: Task, which: Array) -> Iterato
         batch = data.batch(which, steps)
         now = replace(task, washout=max(0, task.washout - (steps.start or 0)))
         H = run(reservoir, batch, h0, keep_F=False).H
-        yield _selected(now, batch, H, now.select(batch))
+        yield _selected(reservoir, now, batch, H, now.select(batch))
         h0 = H[-1:].copy()  # a view would keep all of H
 
 
@@ -110,7 +124,7 @@ def collect(reservoir: Reservoir, data: Data, task: Task, mu: float = 0.0) -> Su
     lengths, frames = data.lengths, at_once(reservoir.N)
     n = int(lengths.sum())
 
-    def part(which: Array) -> Sums:
+    def part(data: Data, which: Array) -> Sums:
         parts = (
             readout.sums(H_c, T, data.n_out, readout.sample_precision(H_c, n, mu))
             for H_c, T in _seen(reservoir, data, task, which)
@@ -121,16 +135,35 @@ def collect(reservoir: Reservoir, data: Data, task: Task, mu: float = 0.0) -> Su
         return s
 
     if M <= readout.WIDE:
-        result: Sums = total(part, groups(lengths, frames))
+        result: Sums = data.total(part, groups(lengths, frames))
         return result
+    if data.where is not HERE:
+        return _collect_afar(reservoir, data, task, M, mu)
     result = Sums.zeros(M, data.n_out)
     order = np.argsort(-lengths, kind="stable")
     long = sum(len(stretches(reservoir, task, lengths[[i]])) > 1 for i in order)
     for i in order[:long]:
         for H_c, T in _seen(reservoir, data, task, np.array([i])):
             readout.add(result, H_c, T, readout.sample_precision(H_c, n, mu))
-    for H_c, T in each(lambda which: next(_seen(reservoir, data, task, which)), groups(lengths, frames, order[long:])):
+    for H_c, T in data.each(
+        lambda data, which: next(_seen(reservoir, data, task, which)), groups(lengths, frames, order[long:])
+    ):
         readout.add(result, H_c, T, readout.sample_precision(H_c, n, mu))
+    readout.mirror(result.G)
+    return result
+
+
+def _collect_afar(reservoir: Reservoir, data: Data, task: Task, M: int, mu: float) -> Sums:
+    """`collect` of wide H_c on a cluster: a G for each group of sequences, where they are."""
+    n = int(data.lengths.sum())
+
+    def part(data: Data, which: Array) -> Sums:
+        s = Sums.zeros(M, data.n_out)
+        for H_c, T in _seen(reservoir, data, task, which):
+            readout.add(s, H_c, T, readout.sample_precision(H_c, n, mu))
+        return s
+
+    result: Sums = data.total(part, groups(data.lengths, at_once(reservoir.N)))
     readout.mirror(result.G)
     return result
 
@@ -164,8 +197,40 @@ def slope(
     H_c, T, states, select = seen
     U = U.astype(H_c.dtype)
     R = readout.residual(H_c @ U, T)
-    dE_dH = select.put(error_wrt_states(R, U[: select.parts * reservoir.N]))
+    dE_dH = select.put(error_wrt_states(R, U[: select.parts * reservoir.N]), reservoir.backward)
     back = select_gradient(gradient)
     gradients = back(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
     squared = float(np.vdot(R, R))
     return Slope(gradients, squared, readout.sums(H_c, T, U.shape[1]) if with_sums else None)
+
+
+def outputs(reservoir: Reservoir, data: Data, task: Task, U: Array, fed_back: Callable[[Array], Array]) -> list[Array]:
+    """H_c U, one array a sequence: (steps, n_out), or (1, n_out) where sequences are pooled. Targets are not asked for.
+
+    fed_back: as for `states.free_run`.
+    """
+    U = U.astype(data.dtype)
+
+    def part(data: Data, which: Array) -> list[Array]:
+        h0, Y = None, []
+        for steps in stretches(reservoir, task, data.lengths[which]):
+            batch = pack([data.X[i][steps] for i in which], data.dtype)
+            if reservoir.W_fb is not None:
+                return unpack(batch, free_run(reservoir, batch, U, task.direct, fed_back))
+            H = run(reservoir, batch, h0, keep_F=False).H
+            if task.pooling:
+                select = task.select(batch)
+                H = select.take(H, reservoir.backward)
+                H_c = readout.stack(H, select.take(batch.X), direct=task.direct, intercept=True)
+                pooled = (H_c @ U)[np.argsort(batch.order)]
+                return list(pooled[:, None])
+            Y.append(readout.stack(H, batch.X, direct=task.direct, intercept=True) @ U)
+            h0 = H[-1:].copy()
+        return unpack(batch, Y[0]) if len(which) > 1 else [np.concatenate(Y)]
+
+    result: list[Array] = [U[:0]] * len(data.X)
+    items = list(groups(data.lengths, at_once(reservoir.N)))
+    for which, Y in zip(items, data.each(part, items), strict=True):
+        for i, y in zip(which, Y, strict=True):
+            result[i] = y
+    return result

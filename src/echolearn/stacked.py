@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn import iterative, joint, passes, readout, settings, together, updates
+from echolearn import checks, iterative, joint, passes, readout, settings, together, updates
 from echolearn.door import check_has_time, check_long_enough, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
 from echolearn.estimators import ESNClassifier, ESNRegressor
@@ -95,8 +95,9 @@ class Stack(BaseEstimator):
         return interrupted
 
     def _held_out_given(self, validation: tuple[Any, Any], train: Data) -> Data:
-        given = open_sequences(validation[0], None, self.n_features_in_)
-        entries, per_step = open_targets(validation[1], given)
+        X, y = checks.pair("validation", validation)
+        given = open_sequences(X, None, self.n_features_in_)
+        entries, per_step = open_targets(y, given)
         if per_step != self.per_step_:
             raise ValueError("validation: its y must be of the same kind as y (an entry a step, or one a sequence).")
         return Data(given.X, entries, None, per_step, train.dtype)

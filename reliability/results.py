@@ -1,0 +1,39 @@
+"""Figures of the long campaigns: a table to read, and a file in reliability/results."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+
+
+def keep(name: str, figures: dict[str, Any]) -> None:
+    packages = ("echolearn", "numpy", "scipy", "numba", "scikit-learn", "safetensors")
+    about = {
+        "date": datetime.date.today().isoformat(),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        **{package: version(package) for package in packages},
+    }
+    path = HERE / "results" / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"versions": about, **figures}, indent=1) + "\n", encoding="utf-8")
+    print(f"written: reliability/results/{path.name}")
+
+
+def show(title: str, columns: tuple[str, ...], rows: dict[str, dict[str, Any]]) -> None:
+    """One line a row, columns right-aligned."""
+    cells = [["", *columns], *([name, *(_words(row.get(c, 0)) for c in columns)] for name, row in rows.items())]
+    widths = [max(len(line[k]) for line in cells) for k in range(len(columns) + 1)]
+    print(f"\n{title}")
+    for line in cells:
+        print("  ".join([line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))]))
+
+
+def _words(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if isinstance(value, float) else str(value)
