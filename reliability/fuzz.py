@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -77,21 +78,27 @@ def reader(name: str, path: Path) -> Callable[[bytes], None]:
     return one
 
 
+@cache
+def sound_files() -> list[tuple[str, bytes]]:
+    from reliability import model_files
+
+    with tempfile.TemporaryDirectory() as folder:
+        return list(model_files.sound_files(Path(folder)).values())
+
+
 def seeds(name: str) -> list[bytes]:
-    from reliability import entries, model_files
+    from reliability import file_entries
 
     if name in READERS[:3]:
-        with tempfile.TemporaryDirectory() as folder:
-            found = model_files.sound_files(Path(folder))
         kind = "echolearn-checkpoint" if name == "checkpoint" else "echolearn-model"
-        return [content for of, content in found.values() if of == kind]
+        return [content for of, content in sound_files() if of == kind]
     if name == "audio":
-        return [content[:2000] for content in entries.audio_seeds()]
+        return [content[:2000] for content in file_entries.audio_seeds()]
     if name == "features":
-        return entries.feature_seeds()
+        return file_entries.feature_seeds()
     if name == "toml":
         return [b'units = 4\n[estimator]\nleak = [0.1, 0.9]\nreadout = "ridge"\n']
-    return entries.label_seeds()[".TextGrid" if name == "textgrid" else f".{name}"]
+    return file_entries.label_seeds()[".TextGrid" if name == "textgrid" else f".{name}"]
 
 
 def child(name: str, flags: list[str]) -> None:

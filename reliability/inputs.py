@@ -25,10 +25,11 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from reliability import entries, results
+from reliability import entries, file_entries, results
 
 LIMIT = 20.0  # seconds of processor time
 TYPED = (ValueError, TypeError, OSError, MemoryError, ArithmeticError, AttributeError)
+ENTRIES = {**entries.ENTRIES, **file_entries.ENTRIES}
 COLUMNS = ("inputs", "answered", "refused", "wrong")
 
 
@@ -142,7 +143,7 @@ def run(name: str, entry: Callable[[Any, Path], Callable[[], Any]], count: int) 
 
 
 def campaign(total: int, only: str | None = None) -> dict[str, Any]:
-    chosen = {name: way for name, way in entries.ENTRIES.items() if only is None or name == only}
+    chosen = {name: way for name, way in ENTRIES.items() if only is None or name == only}
     weight = sum(share for _, share in chosen.values())
     rows, wrong = {}, []
     for name, (entry, share) in chosen.items():

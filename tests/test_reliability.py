@@ -42,9 +42,9 @@ def test_the_judge_can_tell(sound, tmp_path):
     assert model_files.judged(path, kind, true, "version 1 damaged") == "equal"
 
 
-@pytest.mark.parametrize("name", entries.ENTRIES)
+@pytest.mark.parametrize("name", inputs.ENTRIES)
 def test_odd_inputs_are_answered_or_refused(name):
-    entry, share = entries.ENTRIES[name]
+    entry, share = inputs.ENTRIES[name]
     counts, wrong = inputs.run(name, entry, 3 if name in ("tune", "command line") else 3 + share)
     assert wrong == {}
     assert counts["answered"] + counts["refused"] == counts["inputs"] > 0
