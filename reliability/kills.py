@@ -365,9 +365,9 @@ def campaign(kills: int, minutes: float) -> dict[str, dict[str, Any]]:
 
         smallcorpus.write(corpus)
         note("full disk: echolearn train", full_disk_command(corpus, Path(folder)))
-    with place() as folder:
-        kind = next(iter(KINDS))
-        note(f"full disk: every call, {kind}", full_disk_calls(kind, Path(folder)))
+    for kind in ("mini-batches, softmax, refined", "values, ridge readout"):
+        with place() as folder:
+            note(f"full disk: {kind}", full_disk_calls(kind, Path(folder)))
     return rows
 
 
