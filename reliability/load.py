@@ -151,11 +151,11 @@ def children(rounds: int) -> dict[str, Any]:
     expected = answer()
     good = dict.fromkeys(("fork", "spawn", "fork during a fit"), 0)
     for _ in range(rounds):
-        good["fork"] += child("fork", 120) == expected
-        good["spawn"] += child("spawn", 120) == expected
+        good["fork"] += child("fork", 600) == expected
+        good["spawn"] += child("spawn", 600) == expected
         with ThreadPoolExecutor(1) as pool:
             working = pool.submit(answer)
-            good["fork during a fit"] += child("fork", 120) == expected
+            good["fork during a fit"] += child("fork", 600) == expected
             assert working.result() == expected
     return {"rounds": rounds, **good, "reached": all(count == rounds for count in good.values())}
 

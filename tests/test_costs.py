@@ -39,8 +39,8 @@ print(mark("VmHWM:") - before, asked[-1])
 @pytest.mark.parametrize(
     ("kind", "given"),
     [
-        ("ESNRegressor", {"hidden_units": 1200, "learn": "none", "ridge": 1.0}),
-        ("ESNRegressor", {"hidden_units": 2200, "learn": "none", "ridge": 1.0}),
+        ("ESNRegressor", {"hidden_units": 1200, "learn": "none", "ridge": 1e-6}),
+        ("ESNRegressor", {"hidden_units": 2200, "learn": "none", "ridge": 1e-6}),
         ("ESNRegressor", {"hidden_units": 1000, "epochs": 1, "ridge": 1.0, "batch_size": 50}),
         ("ESNRegressor", {"hidden_units": 1000, "epochs": 1, "ridge": 1.0, "batch_size": 50, "bidirectional": True}),
         ("ESNClassifier", {"hidden_units": 700, "learn": "none", "readout": "softmax"}),
@@ -72,10 +72,11 @@ def test_more_work_never_costs_less(N, frames, epochs, softmax, more):
     assert nbytes(larger) >= 0.999 * nbytes(job)
 
 
-def test_frames_cost_seconds_in_proportion_and_no_bytes():
+def test_frames_cost_seconds_in_proportion_and_hardly_any_bytes():
+    """Ten times the frames are two more levels of the tree of sums."""
     few, many = (Job(**{**vars(JOB), "frames": K, "epochs": 3, "softmax": True}) for K in (10**6, 10**7))
     assert seconds(many, TYPICAL) == pytest.approx(10 * seconds(few, TYPICAL), rel=0.05)
-    assert nbytes(many) == nbytes(few)
+    assert nbytes(few) <= nbytes(many) <= nbytes(few) + 2 * 8 * few.M**2
 
 
 def test_rates_here_are_positive_and_in_proportion():

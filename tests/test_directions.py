@@ -241,7 +241,7 @@ def test_what_comes_later_is_learned():
 
 
 def test_partial_fit_adds_up():
-    how = {**toys.FAST, "bidirectional": True, "learn": "none", "ridge": 0.1, "dtype": "float64"}
+    how = {**toys.FAST, "bidirectional": True, "learn": "none", "ridge": 1e-3, "dtype": "float64"}
     how["readout"] = "ridge"
     at_once = ESNClassifier(**how).fit(X, LABELS)
     parts = ESNClassifier(**how).partial_fit(X[:5], LABELS[:5]).partial_fit(X[5:], LABELS[5:])

@@ -6,11 +6,13 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 import toys
 from echolearn import ESNClassifier, engine
-from echolearn.engine import each, one_blas_thread, total
+from echolearn.engine import added, each, one_blas_thread, total
 
 
 def test_results_come_in_order():
@@ -91,3 +93,24 @@ def test_a_forked_child_makes_its_own_threads():
     os.kill(child, 9)
     os.waitpid(child, 0)
     pytest.fail("the child hangs")
+
+
+@given(st.lists(st.floats(-1e6, 1e6), max_size=70))
+def test_added_is_a_tree_of_neighbours(values):
+    def node(parts):
+        """Level after level, ARITY neighbours from left to right."""
+        while len(parts) > 1:
+            wholes = [parts[start : start + engine.ARITY] for start in range(0, len(parts), engine.ARITY)]
+            parts = [sum(whole[1:], start=whole[0]) for whole in wholes]
+        return parts[0] if parts else None
+
+    assert added(values) == node(values)
+
+
+def test_a_thread_knows_the_cluster_of_its_caller():
+    token = engine.CLUSTER.set("mine")
+    try:
+        assert set(each(lambda _: engine.CLUSTER.get(), range(4))) == {"mine"}
+    finally:
+        engine.CLUSTER.reset(token)
+    assert set(each(lambda _: engine.CLUSTER.get(), range(4))) == {None}

@@ -53,12 +53,12 @@ def test_the_limit_on_blas_outlasts_whoever_leaves_first():
 @FORKS
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 on: a fork beside threads
 def test_a_forked_child_gets_the_same_answer():
-    assert load.child("fork", 60) == load.answer()
-    assert load.child("fork", 60) == load.answer()  # now the parent's pools have been used for certain
+    assert load.child("fork", 600) == load.answer()
+    assert load.child("fork", 600) == load.answer()  # now the parent's pools have been used for certain
 
 
 def test_a_spawned_child_gets_the_same_answer():
-    assert load.child("spawn", 120) == load.answer()
+    assert load.child("spawn", 600) == load.answer()
 
 
 @LINUX

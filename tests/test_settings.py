@@ -53,6 +53,7 @@ BAD = {
 
 OF_CLASSIFIERS = {"readout", "blocks", "refine_epochs"}
 OF_FORECASTERS = {"noise"}
+OF_STACKS = {"sees", "joint_epochs"}  # see test_stacked
 
 
 def settings_of(kind):
@@ -62,7 +63,7 @@ def settings_of(kind):
 def test_every_setting_is_tried():
     known = settings_of(ESNClassifier) | OF_FORECASTERS
     assert set(BAD) == known - {"initial_state"}
-    assert set(RULES) <= known
+    assert set(RULES) <= known | OF_STACKS
     assert settings_of(ESNRegressor) == settings_of(ESNClassifier) - OF_CLASSIFIERS
     assert settings_of(ESNForecaster) <= settings_of(ESNRegressor) | OF_FORECASTERS
 

@@ -28,7 +28,7 @@ class InputWarning(UserWarning):
 def outside() -> int:
     """The `stacklevel` by which a warning in the function that asks points at whoever called the library."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("echolearn."):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("echolearn."):
         frame, level = frame.f_back, level + 1
     return level
 

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from echolearn.engine import each, one_blas_thread
+from echolearn.door import open_targets
+from echolearn.engine import CLUSTER, each, one_blas_thread, sent
 from echolearn.progress import say
 from echolearn.reservoir import side_by_side
 from echolearn.sequences import Pooling, parts_of
@@ -45,6 +46,9 @@ def fit(
 ) -> bool:
     """Each block on one core, from end to end. True if Ctrl-C ended it early; what was learned by then is kept."""
     parts = drawn(network, count)
+    if CLUSTER.get() is not None:  # every block works with the same data there
+        given = network._open(X, lengths, fitting=True)
+        X, y, lengths = sent(given.X), open_targets(y, given)[0], None
     running, stop, failed = [Lock() for _ in parts], Event(), Event()
 
     def fit_part(number: int) -> None:

@@ -143,6 +143,11 @@ def corpus_options(command: Command) -> Command:
     return command
 
 
+scheduler_option = click.option(
+    "--scheduler", metavar="ADDRESS", help="Work on the Dask cluster of this scheduler, such as tcp://host:8786."
+)
+
+
 def _stderr() -> Console:
     from rich.console import Console
 
@@ -192,6 +197,7 @@ def main() -> None:
               show_default=True, help="Where tables, report and finished cells go.")  # fmt: skip
 @click.option("--full", is_flag=True, help="The paper's scale: 1.12 million frames, up to 30,000 units, 40 epochs.")
 @click.option("--force", is_flag=True, help="Compute everything anew.")
+@scheduler_option
 @click.pass_context
 def table1(
     ctx: click.Context,
@@ -205,6 +211,7 @@ def table1(
     out: Path,
     full: bool,
     force: bool,
+    scheduler: str | None,
     **corpus_words: Any,
 ) -> None:
     """The paper's table, from speech to report.
@@ -214,6 +221,7 @@ def table1(
     console = _stderr()
     console.print("echolearn table1", highlight=False)
     from echolearn import display, report
+    from echolearn.engine import chosen
     from echolearn.estimators import ESNClassifier
     from echolearn.experiments import table1 as experiment
 
@@ -234,9 +242,10 @@ def table1(
     )
     plan.check()
     ctx.meta[CONTINUE] = f"stopped; run the same command again to continue: finished work is kept in {out}."
-    corpus = _open_corpus(**corpus_words)
-    with display.watch(console, report.TITLES) as watch:
-        table = experiment.run(corpus, plan, out, watch, force=force)
+    with chosen(scheduler):
+        corpus = _open_corpus(**corpus_words)
+        with display.watch(console, report.TITLES) as watch:
+            table = experiment.run(corpus, plan, out, watch, force=force)
     click.echo(report.plain(table))
     click.echo(f"written: {out / 'report.html'}, table1.md, table1.csv, table1.json")
 
@@ -249,6 +258,7 @@ def table1(
 @click.option("--paper", is_flag=True, help="Start from the paper's settings instead of our defaults.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any setting of ESNClassifier.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the network.")
+@scheduler_option
 @click.pass_context
 def train(
     ctx: click.Context,
@@ -259,21 +269,24 @@ def train(
     paper: bool,
     settings: tuple[str, ...],
     seed: int,
+    scheduler: str | None,
     **corpus_words: Any,
 ) -> None:
     """Fit a network to a corpus and save it as MODEL (.safetensors).
 
     Stopped and started again with the same settings, it goes on where it was, five minutes of work earlier at most.
     """
+    from echolearn.engine import chosen
     from echolearn.estimators import ESNClassifier
     from echolearn.experiments import trained
 
     changes = _changes(ctx, epochs, settings, seed)
     estimator = (ESNClassifier.paper if paper else ESNClassifier)(units, **changes)
     trained.check_place(model, estimator)
-    corpus = _open_corpus(**corpus_words)
-    ctx.meta[CONTINUE] = "stopped; run the same command again to continue: its last state is kept beside the model."
-    result = trained.train(corpus, estimator, model, _stderr())
+    with chosen(scheduler):
+        corpus = _open_corpus(**corpus_words)
+        ctx.meta[CONTINUE] = "stopped; run the same command again to continue: its last state is kept beside the model."
+        result = trained.train(corpus, estimator, model, _stderr())
     click.echo(trained.sentence(result, "test", corpus))
     click.echo(f"written: {model}")
 

@@ -165,7 +165,8 @@ def sums_bytes(job: Job) -> float:
     if job.wide:
         tiles = job.threads * readout.TILE**2 * 8
         return at_work * working + K * job.M * (job.itemsize + 8) + tiles + job.M**2 * 8
-    return at_work * (working + 8 * job.M) + (job.threads + 2) * job.M**2 * 8
+    levels = math.ceil(math.log(math.ceil(job.frames / K), engine.ARITY))  # of the tree, a sum waiting on each
+    return at_work * (working + 8 * job.M) + (job.threads + 1 + max(1, levels)) * job.M**2 * 8
 
 
 def ridge_bytes(job: Job) -> float:

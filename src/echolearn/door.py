@@ -51,17 +51,19 @@ def open_sequences(X: Any, lengths: Any = None, n_features: int | None = None, o
     """A 2-D array (steps, features), a list of them, a 3-D array, or a 2-D array with `lengths`."""
     if sparse.issparse(X) or (isinstance(X, (list, tuple)) and any(sparse.issparse(x) for x in X)):
         raise TypeError("X is sparse; sequences must be dense arrays: pass X.toarray().")
-    if _is_many(X):
+    if isinstance(X, list) and len(X) and hasattr(X[0], "where"):
+        given = Given(X, "list")  # on a cluster, and checked there
+    elif _is_many(X):
         if lengths is not None:
             raise ValueError("lengths goes with one 2-D array of joined sequences; X is already a list of sequences.")
         if len(X) == 0:
             raise ValueError("X is an empty list; expected at least one sequence of shape (steps, features).")
         given = Given(
-            [_sequence(x, f"sequence {i}") for i, x in enumerate(X)],
+            [checked_sequence(x, f"sequence {i}") for i, x in enumerate(X)],
             "stack" if isinstance(X, np.ndarray) and X.dtype != object else "list",
         )
     else:
-        whole = _sequence(X, "X")
+        whole = checked_sequence(X, "X")
         if lengths is None:
             given = Given([whole], "one")
         else:
@@ -93,7 +95,7 @@ def _depth(x: Any) -> int:
     return depth
 
 
-def _sequence(x: Any, name: str) -> Array:
+def checked_sequence(x: Any, name: str) -> Array:
     """A (steps, features) array of finite floats in native byte order; not copied where it is one already."""
     if np.ma.is_masked(x):
         raise ValueError(f"{name} has masked entries; fill or drop the frames that lack a value.")

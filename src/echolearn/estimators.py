@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from echolearn import blocks, iterative, readout, softmax
 from echolearn.advice import outside, warn_of_labels
 from echolearn.checkpoints import Checkpoint
 from echolearn.door import flat
+from echolearn.engine import chosen
 from echolearn.network import Callback, EchoStateNetwork, store
 from echolearn.online import LMS, RLS
 from echolearn.progress import say
@@ -132,13 +134,16 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         validation: tuple[Any, Any] | None = None,
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        engine: Any = None,
     ) -> Self:
         """X: (steps, features), or a list of such arrays, or one with `lengths`; y: a label a step, or one a
         sequence. `validation=(X, y)` decides on stopping and strengths instead of held-back sequences.
         `callback(row)` is called after each epoch; return True to stop. `checkpoint`: a folder where the state
         is kept after each epoch and, in long ones, every five minutes; the same fit, started again, goes on from there
-        and ends in the same bits."""
-        return self._fit(X, y, lengths, validation, callback, checkpoint)
+        and ends in the same bits. `engine`: "dask", a scheduler's address or a `distributed.Client`, to work on a
+        cluster (docs/scaling.md)."""
+        with chosen(engine):
+            return self._fit(X, y, lengths, validation, callback, checkpoint)
 
     @available_if(_has_sums)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, lengths: Any = None) -> Self:
@@ -199,7 +204,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                 raise ValueError(
                     f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
                 )
-            warn_of_labels(labels, stacklevel=1 + outside())
+            if not hasattr(self, "_named_classes"):  # of partial_fit: other labels may come later
+                warn_of_labels(labels, stacklevel=1 + outside())
         try:
             unknown = np.setdiff1d(labels, self.classes_)
         except TypeError:  # labels of another type than the classes, which cannot be ordered among them
@@ -211,11 +217,13 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         numbers = [np.searchsorted(self.classes_, e) for e in entries]
         return numbers
 
-    def _loss(self, Y: Array, T: Array) -> float:
+    @staticmethod
+    def _loss(Y: Array, T: Array) -> float:
         return float((Y.argmax(axis=1) != T).sum())
 
-    def _fed_back(self, Y: Array) -> Array:
-        return softmax.probabilities(Y) if self.readout == "softmax" else Y
+    @property
+    def _fed_back(self) -> Callable[[Array], Array]:
+        return softmax.probabilities if self.readout == "softmax" else np.asarray
 
     def _fit_readout(
         self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
@@ -375,11 +383,13 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         validation: tuple[Any, Any] | None = None,
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        engine: Any = None,
     ) -> Self:
         """X: (steps, features), or a list of such arrays, or one with `lengths`; y: values a step (steps,) or
-        (steps, outputs), or one value or vector a sequence. `validation`, `callback` and `checkpoint` as in
-        ESNClassifier."""
-        return self._fit(X, y, lengths, validation, callback, checkpoint)
+        (steps, outputs), or one value or vector a sequence. `validation`, `callback`, `checkpoint` and
+        `engine` as in ESNClassifier."""
+        with chosen(engine):
+            return self._fit(X, y, lengths, validation, callback, checkpoint)
 
     def partial_fit(self, X: Any, y: Any, *, lengths: Any = None) -> Self:
         """Adds sequences to what the readout was fitted on: the same U as from all of them at once.
@@ -425,11 +435,13 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         values = Y.astype(np.float64) * self.target_scale_ + self.target_mean_
         return np.asarray(values[:, 0] if self._one_value else values)
 
-    def _loss(self, Y: Array, T: Array) -> float:
+    @staticmethod
+    def _loss(Y: Array, T: Array) -> float:
         return float(((Y - T) ** 2).sum() / T.shape[1])
 
-    def _fed_back(self, Y: Array) -> Array:
-        return Y
+    @property
+    def _fed_back(self) -> Callable[[Array], Array]:
+        return np.asarray
 
     def predict(self, X: Any, *, lengths: Any = None) -> Any:
         """Values of each step, or of each sequence, in the form X came in."""

@@ -125,7 +125,8 @@ class ESNForecaster(EchoStateNetwork):
     def _encode(self, entries: list[Any], fitting: bool) -> list[Any]:
         return entries  # standardised already
 
-    def _loss(self, Y: Array, T: Array) -> float:
+    @staticmethod
+    def _loss(Y: Array, T: Array) -> float:
         return float(((Y - T) ** 2).sum() / T.shape[1])
 
     def _ridge_path(self, diagonal: float) -> Any:

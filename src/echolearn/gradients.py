@@ -29,7 +29,7 @@ from scipy import sparse
 
 from echolearn import checks, kernels, printed, readout, settings
 from echolearn.door import check_finite, check_long_enough, open_sequences, open_values
-from echolearn.engine import one_blas_thread, total
+from echolearn.engine import one_blas_thread
 from echolearn.lanes import LANES
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Batch, Data, Pooling, Selection, as_classes, block_starts, groups
@@ -219,7 +219,7 @@ def loss_and_gradients(
     data = Data(given.X, as_classes(values), n_out, pooling is None, dtype)
     parts, frames = list(groups(data.lengths, FRAMES)), int(data.lengths.sum())
 
-    def seen(which: Array) -> tuple[Batch, Selection, States, list[Array], Array]:
+    def seen(data: Data, which: Array) -> tuple[Batch, Selection, States, list[Array], Array]:
         """What the readout sees, H and with `direct` X, and T, at the frames that carry targets."""
         batch = data.batch(which)
         assert batch.T is not None
@@ -228,13 +228,13 @@ def loss_and_gradients(
         columns = [select.take(states.H, reservoir.backward), *[select.take(batch.X)] * direct]
         return batch, select, states, columns, select.take(batch.T) if pooling is None else batch.T
 
-    def sums(which: Array) -> readout.Sums:
-        *_, columns, T = seen(which)
+    def sums(data: Data, which: Array) -> readout.Sums:
+        *_, columns, T = seen(data, which)
         H_c = np.hstack(columns)
         return readout.sums(H_c, T, n_out, readout.sample_precision(H_c, frames, ridge))
 
-    def slope(which: Array) -> Gradients:
-        batch, select, states, columns, T = seen(which)
+    def slope(data: Data, which: Array) -> Gradients:
+        batch, select, states, columns, T = seen(data, which)
         U_h, *U_x = np.split(U.astype(dtype), [columns[0].shape[1]] * direct)
         Y = columns[0] @ U_h
         for X, U_of_X in zip(columns[1:], U_x, strict=True):
@@ -246,11 +246,11 @@ def loss_and_gradients(
         return gradients
 
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        s = total(sums, parts)
+        s = data.total(sums, parts)
         check_finite(s.G, "sums of states and targets")
         check_finite(s.Q, "sums of states and targets")
         U = readout.solve(s, ridge, intercept=False)
-        g = total(slope, parts)
+        g = data.total(slope, parts)
     for sort in (g.W, g.W_rec):
         check_finite(sort, "gradients")
     pattern = (g.W_rec, reservoir.W_rec.indices, reservoir.W_rec.indptr)

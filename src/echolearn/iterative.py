@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from echolearn import passes, readout
-from echolearn.engine import each, total
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data, ends, groups
 
@@ -179,7 +178,7 @@ def fit(
 ) -> Array:
     """As `solve`, with a sketch at hand: a pass over the data for R, and one for every iteration."""
 
-    def pull(which: Array) -> Pull:
+    def pull(data: Data, which: Array) -> Pull:
         result = Pull(np.zeros((M, data.n_out)), 0.0)
         for H, X, T in passes.streamed(reservoir, task, data.batch(which)):
             X = X[:, : X.shape[1] * task.direct]
@@ -192,17 +191,17 @@ def fit(
         say("ridge readout: one more pass over the data ...")
         D = D.astype(data.dtype)
 
-        def part(which: Array) -> Array:
+        def part(data: Data, which: Array) -> Array:
             result = np.zeros((M, data.n_out))
             for H, X, _ in passes.streamed(reservoir, task, data.batch(which)):
                 X = X[:, : X.shape[1] * task.direct]
                 result += pulled(H, X, outputs(H, X, D))
             return result
 
-        return np.asarray(total(part, groups(data.lengths, passes.FRAMES)))
+        return np.asarray(data.total(part, groups(data.lengths, passes.FRAMES)))
 
     M = len(about.mean) + 1
-    start: Pull = total(pull, groups(data.lengths, passes.FRAMES))
+    start: Pull = data.total(pull, groups(data.lengths, passes.FRAMES))
     readout.refuse_infinite(start.R)
     if U is None:
         U = np.zeros_like(start.R)
@@ -253,19 +252,20 @@ def sample(
     reservoir: Reservoir, data: Data, task: passes.Task, rng: np.random.Generator, frames: int = SAMPLE
 ) -> tuple[Array, Array]:
     """About `frames` rows of H_c and their targets: a quarter of the rows of random sequences, or all there are."""
-    order = rng.permutation(len(data.X))
-    counts = np.cumsum(rows(data, task)[order])
+    order, count = rng.permutation(len(data.X)), rows(data, task)
+    counts = np.cumsum(count[order])
     chosen = order[: 1 + int(np.searchsorted(counts, 4 * frames))]
     share = min(1.0, frames / counts[len(chosen) - 1])
 
-    def part(which: Array) -> tuple[Array, Array]:
-        return passes.observed(reservoir, task, data.batch(chosen[which]))[:2]
+    def part(data: Data, which: Array, pick: Array) -> tuple[Array, Array]:
+        H_c, T, _, _ = passes.observed(reservoir, task, data.batch(which))
+        return H_c[pick], T[pick]
 
-    H_c, T = [], []
-    for H, t in each(part, groups(data.lengths[chosen], passes.FRAMES)):
-        pick = rng.permutation(len(t))[: int(np.ceil(share * len(t)))]
-        H_c.append(H[pick])
-        T.append(t[pick])
+    items = []
+    for which in groups(data.lengths[chosen], passes.FRAMES):
+        k = int(count[chosen[which]].sum())
+        items.append((chosen[which], rng.permutation(k)[: int(np.ceil(share * k))]))
+    H_c, T = zip(*data.each(part, items), strict=True)
     return np.vstack(H_c), np.concatenate(T)
 
 

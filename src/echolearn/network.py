@@ -13,16 +13,28 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from echolearn import __version__, checks, costs, engine, iterative, passes, readout, settings, training, updates
+from echolearn import (
+    __version__,
+    checks,
+    costs,
+    engine,
+    iterative,
+    passes,
+    readout,
+    settings,
+    sources,
+    training,
+    updates,
+)
 from echolearn.advice import outside, warn_of_scale
 from echolearn.checkpoints import Checkpoint, fingerprint, matrix_fingerprint
 from echolearn.door import Given, check_finite, check_has_time, check_long_enough, flat, open_sequences, open_targets
-from echolearn.engine import each, one_blas_thread
+from echolearn.engine import one_blas_thread
 from echolearn.plasticity import intrinsic_plasticity
 from echolearn.progress import Progress, say
 from echolearn.reservoir import Reservoir, both_ways
-from echolearn.sequences import Data, groups, pack, parts_of, unpack
-from echolearn.states import free_run, run
+from echolearn.sequences import Data, groups, parts_of
+from echolearn.states import free_run
 
 Array = NDArray[Any]
 Callback = Callable[[dict[str, float]], object]
@@ -62,6 +74,7 @@ class EchoStateNetwork(BaseEstimator):
         before = self.__dict__.copy()
         try:
             settings.check(self.get_params(deep=False))
+            X, y = sources.opened(X, y)
             interrupted = self._fit_anew(X, y, lengths, validation, callback, checkpoint)
         except BaseException:
             # A fit that fails leaves the estimator as it was, never new weights with an old readout.
@@ -91,13 +104,15 @@ class EchoStateNetwork(BaseEstimator):
         self._more_checks(per_step)
         self._look_at(given.X)
         self.per_step_ = per_step
-        data = Data(given.X, self._encode(entries, fitting=True), self._classes, per_step, np.dtype(self.dtype))
+        encoded = self._encode(entries, fitting=True)
+        data = engine.together(Data(engine.sent(given.X), encoded, self._classes, per_step, np.dtype(self.dtype)))
         held_out = None if validation is None else self._held_out_given(validation)
         rng_weights, rng_split, rng_order, rng_readout = np.random.default_rng(self.random_state).spawn(4)
         train = data
         if held_out is None:
             train, held_out = split(data, self.validation_fraction, self.washout, rng_split)
-        costs.check(self._job(train, held_out), self.verbose)
+        if data.where is engine.HERE:
+            costs.check(self._job(train, held_out), self.verbose)
         # Numbers that are not finite are met and told by the readout and the epochs; NumPy need not warn of them too.
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             kept = None if checkpoint is None else self._checkpoint(checkpoint, data, held_out)
@@ -113,7 +128,10 @@ class EchoStateNetwork(BaseEstimator):
         return interrupted
 
     def _look_at(self, X: list[Array]) -> None:
-        warn_of_scale(X, self.input_scaling, self.activation, stacklevel=1 + outside())
+        # one that does not fit is refused when the network is drawn
+        fits = np.ndim(self.input_scaling) == 0 or np.shape(self.input_scaling) == X[0].shape[1:]
+        if fits and isinstance(X[0], np.ndarray):  # those on a cluster are not fetched for this
+            warn_of_scale(X, self.input_scaling, self.activation, stacklevel=1 + outside())
 
     def _refine(
         self,
@@ -133,13 +151,15 @@ class EchoStateNetwork(BaseEstimator):
         if getattr(X, "ndim", 0) == 2 and not isinstance(X, np.ndarray) and hasattr(X, "columns"):
             # a data frame: scikit-learn keeps its column names and compares them at predict
             X = validate_data(self, X, reset=fitting, dtype=[np.float64, np.float32])
-        given = open_sequences(X, lengths, None if fitting else self.n_features_in_, type(self).__name__)
+        given = open_sequences(
+            sources.opened_X(X), lengths, None if fitting else self.n_features_in_, type(self).__name__
+        )
         if fitting:
             self.n_features_in_: int = given.X[0].shape[1]
         return given
 
     def _held_out_given(self, validation: tuple[Any, Any]) -> Data:
-        X, y = checks.pair("validation", validation)
+        X, y = sources.opened(*checks.pair("validation", validation))
         return self._more_data(open_sequences(X, None, self.n_features_in_), y, "validation")
 
     def _more_data(self, given: Given, y: Any, name: str) -> Data:
@@ -148,13 +168,15 @@ class EchoStateNetwork(BaseEstimator):
         entries, per_step = open_targets(y, given)
         if per_step != self.per_step_:
             raise ValueError(f"{name}: its y must be of the same kind as y (an entry a step, or one a sequence).")
-        return Data(given.X, self._encode(entries, fitting=False), self._classes, per_step, np.dtype(self.dtype))
+        encoded = self._encode(entries, fitting=False)
+        return engine.together(Data(engine.sent(given.X), encoded, self._classes, per_step, np.dtype(self.dtype)))
 
     def _partial_fit(self, X: Any, y: Any, lengths: Any) -> Self:
         """The sums with those of more sequences, and U from them; the first call is a fit."""
         if not self.__sklearn_is_fitted__():
             return self._fit(X, y, lengths, None, None, None)
         before = self._known_sums()
+        X, y = sources.opened(X, y)
         data = self._more_data(self._open(X, lengths, fitting=False), y, "partial_fit")
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             s = passes.collect(self.reservoir_, data, self._task.readout_view())
@@ -319,7 +341,7 @@ class EchoStateNetwork(BaseEstimator):
             reservoir = replace(reservoir, initial_state=np.asarray(self.initial_state))
         if self.plasticity is not None:
             say(self.verbose, "intrinsic plasticity: ten passes over the frames ...")
-            reservoir = intrinsic_plasticity(reservoir, train.X, spread=self.plasticity)
+            reservoir = intrinsic_plasticity(reservoir, list(map(np.asarray, train.X)), spread=self.plasticity)
         return reservoir
 
     def _ridge_path(self, diagonal: float) -> Any:
@@ -371,8 +393,9 @@ class EchoStateNetwork(BaseEstimator):
 
     def _error(self, reservoir: Reservoir, U: Array, data: Data, task: passes.Task) -> float:
         """Held-out error of predictions made as `predict` makes them."""
+        loss = self._loss
 
-        def part(which: Array) -> tuple[float, int]:
+        def part(data: Data, which: Array) -> tuple[float, int]:
             batch = data.batch(which)
             assert batch.T is not None
             if reservoir.W_fb is None:
@@ -382,42 +405,22 @@ class EchoStateNetwork(BaseEstimator):
                 # U is the ridge readout here, so its outputs stand for the targets as they are
                 Y, select = free_run(reservoir, batch, U, task.direct, lambda Y: Y), task.select(batch)
                 Y, T = select.take(Y), select.take(batch.T)
-            return self._loss(Y, T), len(T)
+            return loss(Y, T), len(T)
 
-        parts = list(each(part, groups(data.lengths, passes.FRAMES)))
-        return sum(e for e, _ in parts) / sum(n for _, n in parts)
+        parts = list(data.each(part, groups(data.lengths, passes.FRAMES)))
+        return float(sum(e for e, _ in parts) / sum(n for _, n in parts))
 
     def _outputs(self, X: Any, lengths: Any) -> tuple[Given, list[Array]]:
         """Readout outputs, one array a sequence: (steps, n_out), or (1, n_out) for one label a sequence."""
         check_is_fitted(self)
         given = self._open(X, lengths, fitting=False)
-        task = self._task.readout_view()
-        U, all_lengths = self._U.astype(self.dtype), given.lengths
-        if task.pooling:
+        if not self.per_step_:
             check_long_enough(given, self.washout)
-
-        def part(which: Array) -> tuple[Array, list[Array]]:
-            h0, Y = None, []
-            for steps in passes.stretches(self.reservoir_, task, all_lengths[which]):
-                batch = pack([given.X[i][steps] for i in which], np.dtype(self.dtype))
-                if self.reservoir_.W_fb is not None:
-                    return which, unpack(batch, free_run(self.reservoir_, batch, U, self.direct, self._fed_back))
-                H = run(self.reservoir_, batch, h0).H
-                if task.pooling:
-                    select = task.select(batch)
-                    H = select.take(H, self.reservoir_.backward)
-                    H_c = readout.stack(H, select.take(batch.X), direct=self.direct, intercept=True)
-                    return which[batch.order], list((H_c @ U)[:, None])
-                Y.append(readout.stack(H, batch.X, direct=self.direct, intercept=True) @ U)
-                h0 = H[-1:].copy()
-            return which, unpack(batch, Y[0]) if len(which) > 1 else [np.concatenate(Y)]
-
-        outputs: list[Array] = [U[:0]] * len(given.X)
+        data = Data(engine.sent(given.X), (), None, self.per_step_, np.dtype(self.dtype))
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            for which, parts in each(part, groups(all_lengths, passes.at_once(self.hidden_units))):
-                for i, Y in zip(which, parts, strict=True):
-                    check_finite(Y, "outputs")
-                    outputs[i] = Y
+            outputs = passes.outputs(self.reservoir_, data, self._task.readout_view(), self._U, self._fed_back)
+        for Y in outputs:
+            check_finite(Y, "outputs")
         return given, outputs
 
     def _answer(self, given: Given, parts: list[Array]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import readout
-from echolearn.engine import each, total
+from echolearn.engine import HERE
 from echolearn.gradients import Gradients, error_wrt_states, select_gradient
 from echolearn.readout import Sums
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Batch, Data, Pooling, Selection, groups, parts_of
-from echolearn.states import States, run
+from echolearn.sequences import Batch, Data, Pooling, Selection, groups, pack, parts_of, unpack
+from echolearn.states import States, free_run, run
 
 Array = NDArray[Any]
 
@@ -124,7 +124,7 @@ def collect(reservoir: Reservoir, data: Data, task: Task, mu: float = 0.0) -> Su
     lengths, frames = data.lengths, at_once(reservoir.N)
     n = int(lengths.sum())
 
-    def part(which: Array) -> Sums:
+    def part(data: Data, which: Array) -> Sums:
         parts = (
             readout.sums(H_c, T, data.n_out, readout.sample_precision(H_c, n, mu))
             for H_c, T in _seen(reservoir, data, task, which)
@@ -135,16 +135,35 @@ def collect(reservoir: Reservoir, data: Data, task: Task, mu: float = 0.0) -> Su
         return s
 
     if M <= readout.WIDE:
-        result: Sums = total(part, groups(lengths, frames))
+        result: Sums = data.total(part, groups(lengths, frames))
         return result
+    if data.where is not HERE:
+        return _collect_afar(reservoir, data, task, M, mu)
     result = Sums.zeros(M, data.n_out)
     order = np.argsort(-lengths, kind="stable")
     long = sum(len(stretches(reservoir, task, lengths[[i]])) > 1 for i in order)
     for i in order[:long]:
         for H_c, T in _seen(reservoir, data, task, np.array([i])):
             readout.add(result, H_c, T, readout.sample_precision(H_c, n, mu))
-    for H_c, T in each(lambda which: next(_seen(reservoir, data, task, which)), groups(lengths, frames, order[long:])):
+    for H_c, T in data.each(
+        lambda data, which: next(_seen(reservoir, data, task, which)), groups(lengths, frames, order[long:])
+    ):
         readout.add(result, H_c, T, readout.sample_precision(H_c, n, mu))
+    readout.mirror(result.G)
+    return result
+
+
+def _collect_afar(reservoir: Reservoir, data: Data, task: Task, M: int, mu: float) -> Sums:
+    """`collect` of wide H_c on a cluster: a G for each group of sequences, where they are."""
+    n = int(data.lengths.sum())
+
+    def part(data: Data, which: Array) -> Sums:
+        s = Sums.zeros(M, data.n_out)
+        for H_c, T in _seen(reservoir, data, task, which):
+            readout.add(s, H_c, T, readout.sample_precision(H_c, n, mu))
+        return s
+
+    result: Sums = data.total(part, groups(data.lengths, at_once(reservoir.N)))
     readout.mirror(result.G)
     return result
 
@@ -183,3 +202,35 @@ def slope(
     gradients = back(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
     squared = float(np.vdot(R, R))
     return Slope(gradients, squared, readout.sums(H_c, T, U.shape[1]) if with_sums else None)
+
+
+def outputs(reservoir: Reservoir, data: Data, task: Task, U: Array, fed_back: Callable[[Array], Array]) -> list[Array]:
+    """H_c U, one array a sequence: (steps, n_out), or (1, n_out) where sequences are pooled. Targets are not asked for.
+
+    fed_back: as for `states.free_run`.
+    """
+    U = U.astype(data.dtype)
+
+    def part(data: Data, which: Array) -> list[Array]:
+        h0, Y = None, []
+        for steps in stretches(reservoir, task, data.lengths[which]):
+            batch = pack([data.X[i][steps] for i in which], data.dtype)
+            if reservoir.W_fb is not None:
+                return unpack(batch, free_run(reservoir, batch, U, task.direct, fed_back))
+            H = run(reservoir, batch, h0, keep_F=False).H
+            if task.pooling:
+                select = task.select(batch)
+                H = select.take(H, reservoir.backward)
+                H_c = readout.stack(H, select.take(batch.X), direct=task.direct, intercept=True)
+                pooled = (H_c @ U)[np.argsort(batch.order)]
+                return list(pooled[:, None])
+            Y.append(readout.stack(H, batch.X, direct=task.direct, intercept=True) @ U)
+            h0 = H[-1:].copy()
+        return unpack(batch, Y[0]) if len(which) > 1 else [np.concatenate(Y)]
+
+    result: list[Array] = [U[:0]] * len(data.X)
+    items = list(groups(data.lengths, at_once(reservoir.N)))
+    for which, Y in zip(items, data.each(part, items), strict=True):
+        for i, y in zip(which, Y, strict=True):
+            result[i] = y
+    return result

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from echolearn import passes, softmax, updates
 from echolearn.checkpoints import Checkpoint, Midway, filed, shapes_of, under
-from echolearn.engine import total
 from echolearn.gradients import Gradients, through_time
 from echolearn.iterative import Sketch
 from echolearn.passes import Task
@@ -108,9 +107,7 @@ class Refiner:
         at = self.midway = self.midway or Midway.begun(lengths, self._size, self.rng)
         for i, which in list(enumerate(at.batches))[at.done :]:
             fall = 1 - FALL * (number - 1 + i / len(at.batches)) / self.epochs
-            reservoir, V = self.reservoir, self.V
-            piles = dealt(which, lengths, self.plan.piles)
-            met: Share = total(lambda pile: share(reservoir, self.task, V, self.data.batch(pile)), piles)  # noqa: B023
+            met = self._met(dealt(which, lengths, self.plan.piles))
             self._update(met, fall)
             at.add(met.loss, met.n)
             if at.between:
@@ -120,6 +117,12 @@ class Refiner:
             self.reservoir = updates.renormalised(self.reservoir, self.plan.spectral_radius)
             self.weights["W_rec"] = self.reservoir.W_rec.data
         return at.error / at.n
+
+    def _met(self, piles: list[Array]) -> Share:
+        """A mini-batch with the weights as they are."""
+        reservoir, task, V = self.reservoir, self.task, self.V
+        met: Share = self.data.total(lambda data, pile: share(reservoir, task, V, data.batch(pile)), piles)
+        return met
 
     def _update(self, met: Share, fall: float) -> None:
         g = updates.gradients_of(self.weights, met.gradients, self.reservoir)

@@ -6,7 +6,7 @@ packed step by step, longest first, so that one matrix product serves all its fr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from echolearn.engine import HERE
 
 Array = NDArray[Any]
 Pooling = str | int  # "mean", "last", or the number of parts of time that are averaged each on its own
@@ -217,6 +219,8 @@ class Data:
 
     X: one (steps, n_in) array a sequence. y: one array a sequence, of class numbers (steps,) or values
     (steps, n_out); for one target a sequence, a number or (n_out,) each. classes: how many, or None for values.
+
+    Both may be on a cluster (`cluster.Far`): then passes over the data are made there.
     """
 
     X: Sequence[Array]
@@ -232,6 +236,20 @@ class Data:
     @property
     def n_out(self) -> int:
         return self.classes or int(np.shape(self.y[0])[-1])
+
+    @property
+    def where(self) -> Any:
+        """Who makes passes over these data: this process, or the cluster that holds them."""
+        return getattr(self.X[0], "where", HERE)
+
+    def each(self, function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
+        """function(data, which) for every item, in order. It gets the data as an argument and must not hold them."""
+        result: Iterator[Any] = self.where.each(self, function, items)
+        return result
+
+    def total(self, function: Callable[..., Any], items: Iterable[Any]) -> Any:
+        """Σ function(data, which), in the tree of `engine.added`."""
+        return self.where.total(self, function, items)
 
     def batch(self, which: Sequence[int] | Array, steps: slice = slice(None)) -> Batch:
         y = [self.y[i][steps] if self.per_step else self.y[i] for i in which]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from echolearn import passes
-from echolearn.engine import each, total
+from echolearn.engine import total
 from echolearn.iterative import Operator, Sketch
 from echolearn.readout import Sums, residual, solve
 from echolearn.reservoir import Reservoir
@@ -133,16 +133,16 @@ def mini_batches(
 ) -> Iterator[tuple[Array, Array]]:
     """H_c and class numbers of about `FRAMES` frames, from sequences in random order, `steps` times."""
 
-    def part(which: Array) -> tuple[Array, Array]:
+    def part(data: Data, which: Array) -> tuple[Array, Array]:
         H_c, T, _, _ = passes.observed(reservoir, task, data.batch(which))
         return H_c, T
 
     kept: list[tuple[Array, Array]] = []
     if task.pooling:  # a row a sequence is little to keep: the states are run once, not for every step
-        H_parts, label_parts = zip(*each(part, groups(data.lengths, passes.FRAMES)), strict=True)
+        H_parts, label_parts = zip(*data.each(part, groups(data.lengths, passes.FRAMES)), strict=True)
         kept = [(np.concatenate(H_parts), np.concatenate(label_parts))]
     while True:
-        for H_c, labels in kept or each(part, groups(data.lengths, 4 * FRAMES, rng.permutation(len(data.X)))):
+        for H_c, labels in kept or data.each(part, groups(data.lengths, 4 * FRAMES, rng.permutation(len(data.X)))):
             order = rng.permutation(len(labels))
             pieces: Sequence[Array] = np.array_split(order, max(1, round(len(order) / FRAMES)))
             for rows in pieces:
@@ -162,10 +162,10 @@ def probabilities(logits: Array) -> Array:
 def cross_entropy(reservoir: Reservoir, data: Data, task: passes.Task, V: Array) -> float:
     """-1/n Σ log softmax(H_c V)[label]."""
 
-    def part(which: Array) -> tuple[float, int]:
+    def part(data: Data, which: Array) -> tuple[float, int]:
         H_c, T, _, _ = passes.observed(reservoir, task, data.batch(which))
         P = probabilities((H_c @ V.astype(H_c.dtype)).astype(np.float64))
         return -float(np.log(np.maximum(P[np.arange(len(T)), T], 1e-300)).sum()), len(T)
 
-    parts = list(each(part, groups(data.lengths, passes.FRAMES)))
-    return sum(e for e, _ in parts) / sum(n for _, n in parts)
+    parts = list(data.each(part, groups(data.lengths, passes.FRAMES)))
+    return float(sum(e for e, _ in parts) / sum(n for _, n in parts))

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from echolearn import iterative, keeping, passes, readout, updates
 from echolearn.checkpoints import Checkpoint, Midway
-from echolearn.engine import each, total
 from echolearn.following import Follower
 from echolearn.gradients import Gradients
 from echolearn.passes import Slope, Task
@@ -89,11 +88,11 @@ def full_batch(
         U, n = fresh_readout(reservoir, data, task, plan)
     U_now = U
 
-    def part(which: Array) -> Slope:
+    def part(data: Data, which: Array) -> Slope:
         batch = data.batch(which)
         return passes.slope(reservoir, task, plan.gradient, U_now, batch, passes.observed(reservoir, task, batch), held)
 
-    result: Slope = total(part, groups(data.lengths, passes.FRAMES))
+    result: Slope = data.total(part, groups(data.lengths, passes.FRAMES))
     if held:
         assert result.sums is not None
         U, n = readout.solve(result.sums, plan.ridge, intercept=True), result.sums.n
@@ -196,24 +195,22 @@ class Learner:
         """States of a mini-batch, then U from the running sums with it, then the gradient at that U."""
         if self.follower is not None:
             return self._followed_gradient(self.follower, piles, share)
-        reservoir, task = self.reservoir, self.task
+        reservoir, task, gradient, where = self.reservoir, self.task, self.plan.gradient, self.data.where
         assert self.sums is not None
         product = readout.product_precision(self.sums, self.plan.ridge, self.data.dtype)
 
-        def see(which: Array) -> tuple[Batch, Any, Sums]:
-            batch = self.data.batch(which)
+        def see(data: Data, which: Array) -> tuple[Batch, Any, Sums]:
+            batch = data.batch(which)
             seen = passes.observed(reservoir, task, batch)
-            return batch, seen, readout.sums(seen[0], seen[1], self.data.n_out, product)
+            return batch, seen, readout.sums(seen[0], seen[1], data.n_out, product)
 
-        looked = list(each(see, piles))
-        fresh = looked[0][2]
-        for _, _, more in looked[1:]:
-            fresh += more
+        looked = where.hold(self.data, see, piles)
+        fresh: Sums = where.total_held(lambda x: x[2], looked)
         count = fresh.n
         self.sums = running(self.sums, fresh, share)
         U = self.U if self.plan.case == 1 else readout.solve(self.sums, self.plan.ridge, intercept=True)
         assert U is not None
-        result = total(lambda x: passes.slope(reservoir, task, self.plan.gradient, U, x[0], x[1]), looked)
+        result = where.total_held(lambda x: passes.slope(reservoir, task, gradient, U, x[0], x[1]), looked)
         return result, count
 
     def _begin_following(self, follower: Follower) -> None:
@@ -223,18 +220,19 @@ class Learner:
 
     def _followed_gradient(self, follower: Follower, piles: list[Array], share: float) -> tuple[Slope, float]:
         """As `_mini_gradient`, for large networks: U from the last one and this mini-batch."""
-        reservoir, task, gradient = self.reservoir, self.task, self.plan.gradient
+        reservoir, task, gradient, where = self.reservoir, self.task, self.plan.gradient, self.data.where
 
-        def see(which: Array) -> tuple[Batch, Any]:
-            batch = self.data.batch(which)
+        def see(data: Data, which: Array) -> tuple[Batch, Any]:
+            batch = data.batch(which)
             return batch, passes.observed(reservoir, task, batch)
 
-        looked = list(each(see, piles))
+        looked = where.hold(self.data, see, piles)
+        seen = list(where.each_held(lambda x: x[1][:2], looked))
         assert self.U is not None
-        self.U = follower.step(self.U, [seen[:2] for _, seen in looked], share)
+        self.U = follower.step(self.U, seen, share)
         U = self.U if self.plan.case == 2 or self.held is None else self.held
-        result = total(lambda x: passes.slope(reservoir, task, gradient, U, x[0], x[1]), looked)
-        return result, float(sum(len(seen[1]) for _, seen in looked))
+        result = where.total_held(lambda x: passes.slope(reservoir, task, gradient, U, x[0], x[1]), looked)
+        return result, float(sum(len(T) for _, T in seen))
 
     def _large_full_epoch(self, follower: Follower) -> dict[str, float]:
         """As `_full_epoch`, for large networks: U by conjugate gradients from the last one."""
@@ -354,10 +352,10 @@ def _score_as_drawn(learner: Learner, score: Callable[[Reservoir, Array], float]
 def runs(reservoir: Reservoir, data: Data, task: Task) -> bool:
     """Whether all states are finite."""
 
-    def part(which: Array) -> bool:
+    def part(data: Data, which: Array) -> bool:
         return bool(np.isfinite(run(reservoir, data.batch(which)).H).all())
 
-    return all(each(part, groups(data.lengths, passes.FRAMES)))
+    return all(data.each(part, groups(data.lengths, passes.FRAMES)))
 
 
 def _try_epoch(

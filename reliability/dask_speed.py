@@ -1,0 +1,131 @@
+"""The same fits in this process on two threads, and on two Dask workers of one thread each: seconds, bytes, memory.
+
+python reliability/dask_speed.py        # fits take turns; the fastest of each counts
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+import results
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import clusters
+from echolearn import ESNClassifier, engine
+from echolearn.cluster import Cluster
+
+INPUTS, CLASSES = 39, 40
+SETTINGS = {
+    "sums and ridge, 1000": {"hidden_units": 1000, "learn": "none", "readout": "ridge", "ridge": 1.0},
+    "sums and ridge, 2000": {"hidden_units": 2000, "learn": "none", "readout": "ridge", "ridge": 1.0},
+    "full batch, 3 epochs, 500": {
+        "hidden_units": 500,
+        "readout": "ridge",
+        "ridge": 1.0,
+        "batch_size": None,
+        "epochs": 3,
+    },
+    "an epoch by 64, 500": {"hidden_units": 500, "readout": "ridge", "ridge": 1.0, "batch_size": 64, "epochs": 1},
+    "an epoch by 8, 300": {"hidden_units": 300, "readout": "ridge", "ridge": 1.0, "batch_size": 8, "epochs": 1},
+    "softmax readout, 500": {"hidden_units": 500, "learn": "none", "readout": "softmax", "ridge": 1.0},
+}
+
+
+def corpus(frames):
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(100, 500, max(1, frames // 300))
+    X = [rng.standard_normal((n, INPUTS)).astype(np.float32) for n in lengths]
+    return X, [np.argmax(x[:, :CLASSES] @ np.eye(INPUTS, CLASSES), axis=1) for x in X]
+
+
+def moved():
+    """On a worker: bytes got from other workers, and the largest memory so far."""
+    from distributed import get_worker
+
+    return get_worker().transfer_incoming_bytes_total, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+class Counted:
+    """Bytes that this process sends with tasks and gets as results."""
+
+    def __init__(self):
+        self.out = self.back = 0
+        submit, result = Cluster.submit, Cluster.result
+
+        def counted_submit(cluster, name, function, *arguments, **where):
+            self.out += sum(len(a) for a in arguments if isinstance(a, bytes))
+            return submit(cluster, name, function, *arguments, **where)
+
+        def counted_result(cluster, future):
+            value = result(cluster, future)
+            self.back += size(value)
+            return value
+
+        Cluster.submit, Cluster.result = counted_submit, counted_result
+
+
+def size(value):
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, (list, tuple)):
+        return sum(map(size, value))
+    return sum(map(size, vars(value).values())) if hasattr(value, "__dict__") else 0
+
+
+def timed(fit, others=()):
+    """Seconds by the clock, and of the processor in this and other processes."""
+    before = [sum(p.cpu_times()[:2]) for p in others]
+    clock, cpu = time.perf_counter(), time.process_time()
+    fit()
+    clock, cpu = time.perf_counter() - clock, time.process_time() - cpu
+    return clock, cpu + sum(sum(p.cpu_times()[:2]) - b for p, b in zip(others, before, strict=True))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--frames", type=int, default=200_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", nargs="*", default=list(SETTINGS), help="names of fits, or their beginnings")
+    asked = parser.parse_args()
+    data = corpus(asked.frames)
+    chosen = {n: s for n, s in SETTINGS.items() if any(n.startswith(o) for o in asked.only)}
+    rows = {}
+    with tempfile.TemporaryDirectory() as folder, clusters.cluster(folder, 2) as (client, running, _):
+        scheduler = client.run_on_scheduler(lambda: __import__("os").getpid())
+        others = [psutil.Process(pid) for pid in (scheduler, *(p.pid for p in running))]
+        counted = Counted()
+        for name, settings in chosen.items():
+            esn = ESNClassifier(blocks=1, validation_fraction=0.0, refine_epochs=0, **settings)
+            small = data[0][:40], data[1][:40]
+            esn.fit(*small).fit(*small, engine=client)  # compiled and imported everywhere
+            here, there, start = [], [], client.run(moved)
+            counted.out = counted.back = 0
+            for _ in range(asked.repeats):
+                here.append(timed(lambda esn=esn: esn.fit(*data)))
+                there.append(timed(lambda esn=esn: esn.fit(*data, engine=client), others))
+            end = client.run(moved)
+            row = rows[name] = {"here s": min(h[0] for h in here), "Dask s": min(t[0] for t in there)}
+            row["ratio"] = row["Dask s"] / row["here s"]
+            row["here CPU s"], row["Dask CPU s"] = min(h[1] for h in here), min(t[1] for t in there)
+            row["CPU ratio"] = row["Dask CPU s"] / row["here CPU s"]
+            row["out MB"], row["back MB"] = (b / 1e6 / asked.repeats for b in (counted.out, counted.back))
+            row["between MB"] = sum(end[w][0] - start[w][0] for w in end) / 1e6 / asked.repeats
+            row["worker MB"] = max(m for _, m in end.values()) / 1e6
+            print(f"{name}: {row['here s']:.2f} s here, {row['Dask s']:.2f} s on two workers", flush=True)
+    threads = engine.threads()
+    results.show(
+        f"{asked.frames:,} frames, {threads} threads here, 2 workers of 1", tuple(next(iter(rows.values()))), rows
+    )
+    results.keep("dask_speed", {"frames": int(sum(map(len, data[0]))), "threads": threads, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()
