@@ -1,23 +1,47 @@
 # The project's commands. Everything they need goes into .venv (benchmarks: .venv-bench).
 PYTHON ?= python3
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/bin
+EXTRAS := speech,report,tune,dask,test
+comma := ,
+# versions and hashes as in requirements.lock, for the Pythons it is tested with; for others as pyproject.toml allows
+LOCKED = $(shell $(PYTHON) -c 'import sys; print("yes" * ((3, 11) <= sys.version_info < (3, 14)))')
 DATA ?= ../shared/data/an4_states.npz
 
-.PHONY: demo test lint bench series examples clean
+.PHONY: demo test test-oldest test-newest test-pythons lint bench series examples reliability lock clean
 
-demo: .venv/ready  ## the main job
+demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
 
-test: .venv/ready lint  ## all the tests, with coverage
+test: $(VENV)/ready lint  ## all the tests, with coverage
 	$(BIN)/python -m pytest --cov --cov-report=term
 
-lint: .venv/ready  ## style and types
+test-oldest: .venv-oldest/ready  ## with the oldest versions that pyproject.toml allows
+	.venv-oldest/bin/python -m pytest
+
+test-newest: .venv-newest/ready  ## with the newest versions there are, whatever the lock file says
+	.venv-newest/bin/python -m pytest
+
+test-pythons:  ## with each Python that is here, as `make test` does without lint
+	for version in 3.11 3.12 3.13; do \
+	  if python$$version -c '' 2>/dev/null; then \
+	    $(MAKE) .venv-$$version/ready VENV=.venv-$$version PYTHON=python$$version && \
+	    .venv-$$version/bin/python -m pytest || exit 1; \
+	  else echo "python$$version: not here, left out"; fi; done
+
+lock: .venv-uv/ready  ## requirements.lock anew: the newest versions that pyproject.toml allows, with their hashes
+	printf 'hatchling\neditables\n' | .venv-uv/bin/uv pip compile pyproject.toml - $(foreach e,$(subst $(comma), ,$(EXTRAS)),--extra $(e)) \
+	  --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	  --quiet --output-file requirements.lock
+
+lint: $(VENV)/ready  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4_states.npz
 	.venv-bench/bin/python benchmarks/peers.py --data $(DATA)
+	.venv-bench/bin/python benchmarks/ratios.py --plot docs/images/peers.svg
 	.venv-bench/bin/python benchmarks/error_over_time.py --data $(DATA) --plot docs/images/error_over_time.svg
 	.venv-bench/bin/python benchmarks/gram.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/growth.py
@@ -29,10 +53,23 @@ bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4
 series: .venv-series/ready  ## whole sequences to classes, side by side with other libraries
 	.venv-series/bin/python benchmarks/series.py
 
-examples: .venv/ready  ## the pictures of examples/, into runs/examples
+examples: $(VENV)/ready  ## the pictures of examples/, into runs/examples
 	mkdir -p runs/examples
 	for example in examples/plot_*.py; do \
 	  echo $$example && MPLBACKEND=agg $(BIN)/python $$example runs/examples/$$(basename $$example .py).png || exit 1; done
+
+reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd inputs, stress, load, kills (docs/reliability.md)
+	$(BIN)/python -m reliability.model_files
+	$(BIN)/python -m reliability.inputs
+	.venv-fuzz/bin/python -m reliability.fuzz
+	$(BIN)/python -m reliability.stress
+	$(BIN)/python -m reliability.load
+	$(BIN)/python -m reliability.kills
+
+.venv-fuzz/ready: reliability/requirements-fuzz.txt pyproject.toml
+	$(PYTHON) -m venv .venv-fuzz
+	.venv-fuzz/bin/python -m pip install --quiet -r reliability/requirements-fuzz.txt --editable '.[speech]'
+	touch $@
 
 .venv-series/ready: benchmarks/requirements-series.txt pyproject.toml
 	$(PYTHON) -m venv .venv-series
@@ -46,10 +83,29 @@ examples: .venv/ready  ## the pictures of examples/, into runs/examples
 	.venv-bench/bin/python -m pip install --quiet -r benchmarks/requirements.txt --editable '.[speech]'
 	touch $@
 
-.venv/ready: pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable '.[speech,report,tune,dask,test]'
+# the build backend is in the lock file too, so that nothing is fetched that has no hash there
+$(VENV)/ready: pyproject.toml requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(if $(LOCKED),\
+	  $(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock && \
+	  $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . ,\
+	  $(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]')
+	touch $@
+
+.venv-uv/ready:
+	$(PYTHON) -m venv .venv-uv
+	.venv-uv/bin/python -m pip install --quiet uv
+	touch $@
+
+.venv-oldest/ready: pyproject.toml .venv-uv/ready
+	$(PYTHON) -m venv .venv-oldest
+	.venv-uv/bin/uv pip install --quiet --python .venv-oldest --resolution lowest-direct --editable '.[$(EXTRAS)]'
+	touch $@
+
+.venv-newest/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[$(EXTRAS)]'
 	touch $@
 
 clean:
-	rm -rf .venv .venv-bench .venv-series .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -1,10 +1,11 @@
 """State errors on AN4, ours and PyTorch's, in one run: the paper's columns, our defaults, little data, and what
 each step beyond the paper gives. Everything is tuned on train and valid; test is only printed.
 
-    python benchmarks/an4_errors.py --data an4_states.npz [--only paper ours little ablation memory]
+    python benchmarks/an4_errors.py --data an4_states.npz [--only paper ours little directions ablation]
 """
 
 import argparse
+import itertools
 import json
 import platform
 import time
@@ -65,6 +66,10 @@ def jobs():
         )
     yield "little", "defaults, 100 units, every 8th utterance", ours, {"every": 8}
     yield "little", "PyTorch LSTM-100, every 8th utterance", lstm, {"units": 100, "every": 8}
+    for units, seed, both in itertools.product((100, 300), (0, 1, 2), (False, True)):
+        ways = "both directions" if both else "one direction"
+        settings = {"units": units, "random_state": seed, "bidirectional": both}
+        yield "directions", f"defaults, {units} units, {ways}, seed {seed}", ours, settings
     for leak, how in (("no leak, sigmoid", PLAIN), ("spread leak", SPREAD_FIXED), ("learned leak", {})):
         for readout in ("ridge", "softmax"):
             if leak != "learned leak":

@@ -55,13 +55,15 @@ def draw(figures, path):
             colour = next(c for name, c in COLOURS.items() if row["peer_name"].startswith(name))
             axes.barh(place, row["ratio"], color=colour, alpha=0.5 if row["unit"] == "MB" else 1)
             axes.text(row["ratio"] * 1.04, place, f"{row['ratio']:.3g}", va="center", fontsize=7)
-        axes.set_yticks(range(len(rows)), [f"{row['work']}, {row['peer_name']}" for row in rows], fontsize=7)
+        labels = [f"{row['work'].partition(', ')[2]}, {row['peer_name']}" for row in rows]
+        axes.set_yticks(range(len(rows)), labels, fontsize=7)
         axes.invert_yaxis()
         axes.axvline(1, color="0.3", lw=0.8)
         axes.set_title(TITLES[number], fontsize=9, loc="left")
         axes.spines[["top", "right"]].set_visible(False)
     panels[-1].set_xscale("log")
     panels[-1].set_xlim(0.8, 300)
+    panels[-1].set_xticks([1, 10, 100], ["1", "10", "100"])
     panels[-1].set_xlabel("times faster, or (pale) times less memory, than the peer", fontsize=8)
     figure.savefig(path)
 

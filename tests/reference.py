@@ -35,6 +35,16 @@ def states(w, x, activation, t=None, h0=None, cut=()):
     return np.array(columns).T
 
 
+def states_both_ways(w, backward, x, activation, h0=None, cut=(), cut_backward=()):
+    """N × K: the states of units that run forward beside those of backward ones, which hear x turned around in time.
+
+    Each kind runs the whole network and keeps its own rows: no unit hears one of the other kind.
+    """
+    forward = states(w, x, activation, None, h0, cut)
+    turned = states(w, x[::-1], activation, None, h0, cut_backward)[:, ::-1]
+    return np.where(np.asarray(backward)[:, None], turned, forward)
+
+
 def kept_steps(length, washout, lookback, targets):
     if targets == "all":
         return list(range(washout, length))
@@ -57,11 +67,15 @@ def part_means(M, parts):
     return np.vstack([M[:, columns].mean(axis=1, keepdims=True) for columns in inside])
 
 
-def columns(w, X, T, activation, *, direct, washout, lookback, targets, pooling=None, h0=None):
+def columns(w, X, T, activation, *, direct, washout, lookback, targets, pooling=None, h0=None, backward=None):
     """H_c (M × K) and T (n_out × K) over all sequences."""
     H_parts, T_parts = [], []
     for x, t in zip(X, T, strict=True):
-        H = states(w, x, activation, t, h0, block_cuts(len(x), washout, lookback))
+        cut = block_cuts(len(x), washout, lookback)
+        if backward is None:
+            H = states(w, x, activation, t, h0, cut)
+        else:
+            H = states_both_ways(w, backward, x, activation, h0, cut, block_cuts(len(x), 0, lookback))
         H_c = np.vstack([H, x.T]) if direct else H
         if pooling == "mean":
             H_parts.append(H_c[:, washout:].mean(axis=1, keepdims=True))
@@ -70,7 +84,10 @@ def columns(w, X, T, activation, *, direct, washout, lookback, targets, pooling=
             H_parts.append(np.vstack([part_means(M[:, washout:], pooling) for M in ([H, x.T] if direct else [H])]))
             T_parts.append(t[:, None])
         elif pooling == "last":
-            H_parts.append(H_c[:, -1:])
+            last = H_c[:, -1:].copy()
+            for unit in np.flatnonzero(backward if backward is not None else []):
+                last[unit] = H[unit, 0]
+            H_parts.append(last)
             T_parts.append(t[:, None])
         else:
             kept = kept_steps(len(x), washout, lookback, targets)
@@ -98,6 +115,60 @@ def complex_step(w, name, index, loss_of):
     moved = {k: None if v is None else v.astype(complex) for k, v in w.items()}
     moved[name][index] += 1j * h
     return loss_of(moved).imag / h
+
+
+def stack(ws, X, T, activation, *, sees, scales, hows, ridges=None, readouts=None):
+    """Layers on layers, one after another -> for each layer, H_c (frames with targets as rows), T and U.
+
+    hows: washout, lookback, direct of each layer, and pooling of the top one; T: targets a step, or a sequence with
+    pooling. A readout is the ridge solution with a free intercept, its outputs passed on; or given, and their softmax.
+    """
+    seen, inputs = [], X
+    for number, (w, how) in enumerate(zip(ws, hows, strict=True)):
+        pooling, washout = how.get("pooling"), how["washout"]
+        H = [states(w, x, activation, cut=block_cuts(len(x), washout, how["lookback"])) for x in inputs]
+        full = [[h, x.T] if how["direct"] else [h] for h, x in zip(H, inputs, strict=True)]
+        parts = pooling if isinstance(pooling, int) else 1
+        if pooling == "last":
+            rows = [np.vstack(f)[:, -1:].T for f in full]
+        elif pooling:
+            rows = [np.vstack([part_means(M[:, washout:], parts) for M in f]).T for f in full]
+        else:
+            rows = [np.vstack(f)[:, washout:].T for f in full]
+        H_c = np.hstack([np.vstack(rows), np.ones((sum(map(len, rows)), 1))])
+        if pooling:
+            T_c = np.array(T)
+        else:
+            a_step = [t if np.ndim(t) == 2 else np.tile(t, (len(x), 1)) for t, x in zip(T, X, strict=True)]
+            T_c = np.vstack([t[washout:] for t in a_step])
+        if readouts is None:
+            free = np.diag(np.append(np.full(H_c.shape[1] - 1, ridges[number]), 0))
+            U = np.linalg.solve(H_c.T @ H_c + free, H_c.T @ T_c)
+        else:
+            U = readouts[number]
+        seen.append((H_c, T_c, U))
+        if number < len(ws) - 1:
+            Y = [np.vstack([*f, np.ones((1, len(x)))]).T @ U for f, x in zip(full, X, strict=True)]
+            if readouts is not None:
+                Y = [np.exp(y) / np.exp(y).sum(axis=1, keepdims=True) for y in Y]
+            Y = [y * scales[number] for y in Y]
+            beside = {"output": None, "output+input": X, "output+hidden": [h.T for h in H]}[sees]
+            inputs = Y if beside is None else [np.hstack(pair) for pair in zip(Y, beside, strict=True)]
+    return seen
+
+
+def stack_loss(ws, X, T, activation, *, ridges, **how):
+    """E of the top layer, every readout in closed form."""
+    H_c, T, U = stack(ws, X, T, activation, ridges=ridges, **how)[-1]
+    R = H_c @ U - T
+    return (R * R).sum() + ridges[-1] * (U[:-1] * U[:-1]).sum()
+
+
+def stack_entropy(ws, X, T, activation, *, readouts, own, **how):
+    """-Σ log softmax(H_c V)[label] of the top layer, and a share of each lower one's."""
+    seen = stack(ws, X, T, activation, readouts=readouts, **how)
+    losses = [(T * (np.log(np.exp(H_c @ V).sum(axis=1, keepdims=True)) - H_c @ V)).sum() for H_c, T, V in seen]
+    return losses[-1] + own * sum(losses[:-1])
 
 
 def printed(w, X, T, *, ridge_mu, direct, washout, lookback, targets, h0=None):

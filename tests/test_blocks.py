@@ -70,6 +70,23 @@ def test_blocks_go_on_from_a_checkpoint(tmp_path):
     np.testing.assert_array_equal(resumed._U, straight._U)
 
 
+def test_when_one_block_fails_no_other_works_on_in_the_background():
+    """It would write to the checkpoint of the next fit."""
+    running = []
+
+    def fail(row):
+        if row["block"] == 1:
+            raise OSError("no space left")
+        running.append(row["epoch"])
+
+    with pytest.raises(OSError, match="no space left"):
+        ESNClassifier(**{**HOW, "epochs": 200}).fit(X, LABELS, callback=fail)
+    seen = len(running)
+    assert seen < 200
+    ESNClassifier(**HOW).fit(X, LABELS)
+    assert len(running) == seen
+
+
 def test_other_data_are_refused_in_every_block(tmp_path):
     ESNClassifier(**HOW).fit(X, LABELS, checkpoint=tmp_path)
     with pytest.raises(ValueError, match="another fit"):

@@ -139,7 +139,7 @@ def test_a_configuration_file_sets_everything(corpus: str, tmp_path: Path) -> No
     assert result.exit_code == 0, result.output
     table = json.loads((tmp_path / "out" / "table1.json").read_text())
     assert [row["units"] for row in table["rows"]] == [7]  # the command line wins
-    kept = json.loads((tmp_path / "out" / "cells" / "W_m1-7-0.json").read_text())
+    kept = json.loads((tmp_path / "out" / "cells" / "W_m1-7-0.json").read_text())["cell"]
     assert kept["settings"]["step_size"] == 0.01
     assert kept["settings"]["epochs"] == 1
 

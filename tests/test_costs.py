@@ -39,9 +39,10 @@ print(mark("VmHWM:") - before, asked[-1])
 @pytest.mark.parametrize(
     ("kind", "given"),
     [
-        ("ESNRegressor", {"hidden_units": 1200, "learn": "none", "ridge": 1.0}),
-        ("ESNRegressor", {"hidden_units": 2200, "learn": "none", "ridge": 1.0}),
+        ("ESNRegressor", {"hidden_units": 1200, "learn": "none", "ridge": 1e-6}),
+        ("ESNRegressor", {"hidden_units": 2200, "learn": "none", "ridge": 1e-6}),
         ("ESNRegressor", {"hidden_units": 1000, "epochs": 1, "ridge": 1.0, "batch_size": 50}),
+        ("ESNRegressor", {"hidden_units": 1000, "epochs": 1, "ridge": 1.0, "batch_size": 50, "bidirectional": True}),
         ("ESNClassifier", {"hidden_units": 700, "learn": "none", "readout": "softmax"}),
     ],
 )

@@ -1,5 +1,7 @@
 """The series against other solvers, term by term, and by what is known of them."""
 
+import importlib
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -116,7 +118,7 @@ def test_mso_is_a_sum_of_sines(count):
         assert x[t, 0] == pytest.approx(sum(np.sin(f * t) for f in frequencies))
 
 
-@pytest.mark.parametrize("name", [n for n in datasets.__all__ if n not in ("narma", "mso")])
+@pytest.mark.parametrize("name", [n for n in datasets.__all__ if n not in ("narma", "mso", "sunspots")])
 def test_discarded_steps_are_the_first_ones(name):
     generate = getattr(datasets, name)
     whole, late = generate(30, discard=0), generate(20, discard=10)
@@ -156,3 +158,15 @@ def test_seeds_matter_where_there_is_chance():
 def test_bad_input_is_explained(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_sunspots_come_from_the_package_that_ships_them(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    with pytest.raises(ModuleNotFoundError, match="pip install statsmodels"):
+        datasets.sunspots()
+    folder = tmp_path / "statsmodels" / "datasets" / "sunspots"
+    folder.mkdir(parents=True)
+    (tmp_path / "statsmodels" / "__init__.py").write_text("raise ImportError('need not be imported')")
+    (folder / "sunspots.csv").write_text('"YEAR","SUNACTIVITY"\n1700,5\n1701,11\n2008,2.9\n')
+    importlib.invalidate_caches()
+    np.testing.assert_array_equal(datasets.sunspots(), [[5], [11], [2.9]])

@@ -13,7 +13,7 @@ from echolearn import ESNClassifier, ESNRegressor, load, storage
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
 RISING_X, RISING = toys.rising()
-FIXED = {**toys.FAST, "learn": "none", "ridge": 0.1, "dtype": "float64"}
+FIXED = {**toys.FAST, "learn": "none", "ridge": 1e-3, "dtype": "float64"}
 
 
 @settings(max_examples=20, deadline=None)
@@ -131,9 +131,8 @@ def test_saved_with_its_sums_a_model_goes_on(tmp_path):
 def test_misshapen_sums_are_refused(tmp_path):
     ESNRegressor(**FIXED).fit(X, VALUES).save(tmp_path / "m", sums=True)
     tensors, facts = storage.read_tensors(tmp_path / "m", storage.FORMAT)
-    facts.pop("sha256")
     storage.write_tensors(tmp_path / "m", {**tensors, "G": tensors["G"][1:]}, facts, storage.FORMAT)
-    with pytest.raises(storage.ModelFileError, match=r"G has shape \(17, 18\); expected \(18, 18\)"):
+    with pytest.raises(storage.ModelFileError, match=r"G has shape \(17, 18\); expected \(M, M\), here \(18, 18\)"):
         load(tmp_path / "m")
 
 

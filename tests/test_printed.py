@@ -72,7 +72,9 @@ def test_leak_and_feedback_are_refused():
     rng = np.random.default_rng(0)
     for change in ({"leak": True}, {"feedback": True}):
         w = ref.network(rng, N=3, n_in=2, **{"leak": False, **change})
-        with pytest.raises(ValueError, match=r"no leak and no feedback. Use leak=1.*or gradient='exact'"):
+        with pytest.raises(
+            ValueError, match=r"no leak, no feedback and no backward units. Use leak=1.*or gradient='exact'"
+        ):
             loss_and_gradients(
                 Reservoir(**w),
                 rng.normal(size=(5, 2)),

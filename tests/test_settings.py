@@ -16,6 +16,7 @@ BAD = {
     "spectral_radius": [0, -0.9, np.nan, np.inf, "0.9", None],
     "connections": [0, 1.5],
     "topology": ["star", None, 3, np.ones((2, 3)), [[1.0]], np.array([["a"]])],
+    "bidirectional": [1, "both", None],
     "input_scaling": [0, -1, [], [0.0, 0.0], [1.0, -1.0], [[1.0, 1.0]], None],
     "bias_scaling": [-0.1],
     "feedback_scaling": [0],
@@ -52,6 +53,7 @@ BAD = {
 
 OF_CLASSIFIERS = {"readout", "blocks", "refine_epochs"}
 OF_FORECASTERS = {"noise"}
+OF_STACKS = {"sees", "joint_epochs"}  # see test_stacked
 
 
 def settings_of(kind):
@@ -61,7 +63,7 @@ def settings_of(kind):
 def test_every_setting_is_tried():
     known = settings_of(ESNClassifier) | OF_FORECASTERS
     assert set(BAD) == known - {"initial_state"}
-    assert set(RULES) <= known
+    assert set(RULES) <= known | OF_STACKS
     assert settings_of(ESNRegressor) == settings_of(ESNClassifier) - OF_CLASSIFIERS
     assert settings_of(ESNForecaster) <= settings_of(ESNRegressor) | OF_FORECASTERS
 

@@ -295,7 +295,7 @@ def test_what_learn_refuses():
     with pytest.raises(ValueError, match="y has 1 entries for 3 frames; expected a target a frame"):
         stream.learn(X[0][:3], VALUES[0][:1])
     for bad in ([np.nan, 0.0], 0.5, [0.1, 0.2, 0.3]):
-        with pytest.raises(ValueError, match=r"y has shape \(1,.*\); expected 2 finite numbers a frame"):
+        with pytest.raises(ValueError, match=r"y has shape \(1,.*\).*finite numbers"):
             stream.learn(X[0][0], bad)
     with pytest.raises(ValueError, match="frame 2 of 3 holds NaN or infinity; the stream has not moved"):
         stream.learn([[0.0, 0.0], [1.0, 1.0], [np.nan, 0.0]], np.zeros((3, 2)))

@@ -136,11 +136,26 @@ def test_another_corpus_is_noticed(corpus: Corpus, tmp_path: Path) -> None:
 def test_a_damaged_cell_is_computed_again_and_said(corpus: Corpus, tmp_path: Path) -> None:
     plan = Plan(units=(5,), columns=("esn",))
     first = table1.run(corpus, plan, tmp_path, Recorder())
-    (tmp_path / "cells" / "esn-5-0.json").write_text('{"fingerprint"')
+    path = tmp_path / "cells" / "esn-5-0.json"
+    changed = json.loads(path.read_text())
+    changed["cell"]["test_error"] += 0.01
+    for content in ('{"fingerprint"', json.dumps(changed), "[" * 100_000, "3"):
+        path.write_text(content)
+        watch = Recorder()
+        second = table1.run(corpus, plan, tmp_path, watch)
+        assert any("is damaged" in text for text in watch.said)
+        assert without_clocks(first) == without_clocks(second)
+
+
+def test_a_cell_of_an_earlier_version_is_kept(corpus: Corpus, tmp_path: Path) -> None:
+    """It had no checksum."""
+    plan = Plan(units=(5,), columns=("esn",))
+    table1.run(corpus, plan, tmp_path, Recorder())
+    path = tmp_path / "cells" / "esn-5-0.json"
+    path.write_text(json.dumps(json.loads(path.read_text())["cell"]))
     watch = Recorder()
-    second = table1.run(corpus, plan, tmp_path, watch)
-    assert any("is damaged" in text for text in watch.said)
-    assert without_clocks(first) == without_clocks(second)
+    table1.run(corpus, plan, tmp_path, watch)
+    assert [cell.column for cell in watch.kept] == ["esn"]
 
 
 @pytest.mark.parametrize("column", ["W_Wrec_m3", "ours"])
@@ -157,7 +172,7 @@ def test_a_stopped_cell_goes_on_after_its_last_epoch(corpus: Corpus, tmp_path: P
     assert without_clocks(resumed) == without_clocks(whole)
     assert list((tmp_path / "cut" / "cells").glob("*.checkpoint")) == []
     name = f"{column}-6-0.json"
-    histories = [json.loads((tmp_path / o / "cells" / name).read_text())["history"] for o in ("whole", "cut")]
+    histories = [json.loads((tmp_path / o / "cells" / name).read_text())["cell"]["history"] for o in ("whole", "cut")]
     for row, same in zip(*histories, strict=True):
         assert {k: v for k, v in row.items() if k != "seconds"} == {k: v for k, v in same.items() if k != "seconds"}
 
@@ -165,7 +180,7 @@ def test_a_stopped_cell_goes_on_after_its_last_epoch(corpus: Corpus, tmp_path: P
 def test_several_seeds_are_averaged(corpus: Corpus, tmp_path: Path) -> None:
     plan = Plan(units=(5,), seeds=3, columns=("esn",))
     table = table1.run(corpus, plan, tmp_path, Recorder())
-    each = [json.loads((tmp_path / f"cells/esn-5-{s}.json").read_text())["test_error"] for s in range(3)]
+    each = [json.loads((tmp_path / f"cells/esn-5-{s}.json").read_text())["cell"]["test_error"] for s in range(3)]
     entry = table["rows"][0]["columns"]["esn"]
     assert entry["seeds"] == [0, 1, 2]
     assert entry["test_error"] == pytest.approx(np.mean(each), abs=1e-6)

@@ -131,7 +131,7 @@ def test_given_matrices_are_scaled_or_left():
         np.testing.assert_array_equal(left.W_rec.toarray(), M)
     with pytest.raises(ValueError, match=r"topology is a matrix of shape \(2, 2\); expected \(3, 3\)"):
         Reservoir.random(1, 3, topology=M)
-    with pytest.raises(ValueError, match=r"topology='star' is unknown; choose one of \['random', 'ring'"):
+    with pytest.raises(ValueError, match=r"topology='star'; expected one of 'random', 'ring'"):
         Reservoir.random(1, 3, topology="star")
 
 

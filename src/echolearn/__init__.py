@@ -8,10 +8,21 @@ if TYPE_CHECKING:
     from echolearn.forecaster import ESNForecaster
     from echolearn.framewise import FrameWise
     from echolearn.reservoir import Reservoir
+    from echolearn.stacked import StackedClassifier, StackedRegressor
     from echolearn.storage import load
 
 __version__ = "0.1.0"
-__all__ = ["ESNClassifier", "ESNForecaster", "ESNRegressor", "FrameWise", "Reservoir", "__version__", "load"]
+__all__ = [
+    "ESNClassifier",
+    "ESNForecaster",
+    "ESNRegressor",
+    "FrameWise",
+    "Reservoir",
+    "StackedClassifier",
+    "StackedRegressor",
+    "__version__",
+    "load",
+]
 
 # Imported at first use: the command line answers --help long before NumPy, scikit-learn and numba are there.
 _HOMES = {
@@ -20,6 +31,8 @@ _HOMES = {
     "ESNRegressor": "estimators",
     "FrameWise": "framewise",
     "Reservoir": "reservoir",
+    "StackedClassifier": "stacked",
+    "StackedRegressor": "stacked",
     "load": "storage",
 }
 

@@ -30,6 +30,10 @@ Array = NDArray[Any]
 UNITS = 250  # of a block by default: on held-out speech 2 × 250 beat 1 × 500, and 1 × 300 beat 3 × 100
 
 
+class Abandoned(Exception):
+    """Another block has failed."""
+
+
 def fit(
     network: Any,
     count: int,
@@ -45,10 +49,12 @@ def fit(
     if CLUSTER.get() is not None:  # every block works with the same data there
         given = network._open(X, lengths, fitting=True)
         X, y, lengths = sent(given.X), open_targets(y, given)[0], None
-    running, stop = [Lock() for _ in parts], Event()
+    running, stop, failed = [Lock() for _ in parts], Event(), Event()
 
     def fit_part(number: int) -> None:
         def told(row: dict[str, float]) -> object:
+            if failed.is_set():
+                raise Abandoned
             if stop.is_set():
                 raise KeyboardInterrupt
             return None if callback is None else callback({"block": number, **row})
@@ -66,10 +72,14 @@ def fit(
     with one_blas_thread():
         try:
             deque(each(fit_part, range(1, count + 1)), maxlen=0)
-        except KeyboardInterrupt:
+        except BaseException as problem:
             stop.set()
+            if not isinstance(problem, KeyboardInterrupt):
+                failed.set()
             for lock in running:
-                lock.acquire()  # until the block has ended, with a readout for what it has learned
+                lock.acquire()  # until the block has ended; after Ctrl-C with a readout for what it has learned
+            if failed.is_set():
+                raise
     fitted = [part for part in parts if hasattr(part, "_U")]
     if not fitted:
         raise KeyboardInterrupt

@@ -112,7 +112,13 @@ def corpus_options(command: Command) -> Command:
                 help="synthetic, timit:PATH, features:FILE.npz or wav:DIR.",
             ),
             click.option("--frames", type=click.IntRange(min=1000), help="Training frames of the synthetic corpus."),
-            click.option("--corpus-seed", type=int, default=0, show_default=True, help="Of the synthetic corpus."),
+            click.option(
+                "--corpus-seed",
+                type=click.IntRange(min=0),
+                default=0,
+                show_default=True,
+                help="Of the synthetic corpus.",
+            ),
             click.option(
                 "--cache",
                 type=click.Path(file_okay=False, path_type=Path),
@@ -268,7 +274,7 @@ def train(
 ) -> None:
     """Fit a network to a corpus and save it as MODEL (.safetensors).
 
-    Stopped and started again with the same settings, it goes on after its last epoch.
+    Stopped and started again with the same settings, it goes on where it was, five minutes of work earlier at most.
     """
     from echolearn.engine import chosen
     from echolearn.estimators import ESNClassifier
@@ -279,7 +285,7 @@ def train(
     trained.check_place(model, estimator)
     with chosen(scheduler):
         corpus = _open_corpus(**corpus_words)
-        ctx.meta[CONTINUE] = "stopped; run the same command again to continue after the last finished epoch."
+        ctx.meta[CONTINUE] = "stopped; run the same command again to continue: its last state is kept beside the model."
         result = trained.train(corpus, estimator, model, _stderr())
     click.echo(trained.sentence(result, "test", corpus))
     click.echo(f"written: {model}")

@@ -12,16 +12,16 @@ from typing import Any
 def read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+    except (ValueError, RecursionError) as problem:  # also numbers too long for Python, and bytes that are no text
         raise ValueError(f"{path} is not a TOML file: {problem}") from problem
 
 
 def check_name(name: str, known: Iterable[str], where: str) -> None:
     known = sorted(known)
-    if name not in known:
-        near = difflib.get_close_matches(name, known, 1, cutoff=0.4)
+    if not isinstance(name, str) or name not in known:
+        near = difflib.get_close_matches(str(name)[:100], known, 1, cutoff=0.4)
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
-        raise ValueError(f"{where}: there is no setting {name!r}; {hint}")
+        raise ValueError(f"{where}: there is no setting {name!r:.80}; {hint}")
 
 
 def divided(
@@ -52,7 +52,7 @@ def assignments(texts: Iterable[str]) -> dict[str, Any]:
             raise ValueError(f"--set {text}: expected name=value, such as spectral_radius=0.95")
         try:
             found[name.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
             found[name.strip()] = value.strip()
     return found
 

@@ -43,6 +43,7 @@ class Job:
     threads: int = 1
     parts: int = 1  # of time, pooled each on its own
     blocks: int = 1  # networks like this one that are fitted, one a core
+    both_ways: bool = False  # in time: each direction keeps its states beside those of all units
 
     @property
     def M(self) -> int:
@@ -156,8 +157,11 @@ def _flop(job: Job, r: Rates) -> float:
 def sums_bytes(job: Job) -> float:
     """A pass for G: what a batch holds on each thread, waits for and turns to float64, and the Grams."""
     K = min(passes.at_once(job.N), job.frames)
+    if job.both_ways:
+        K = max(K, job.longest)  # a sequence is not cut
     at_work = min(job.threads * K, job.frames)
-    working = job.itemsize * (job.N + max(job.N, job.M) + job.n_in)  # X, f(z) and H, then X, H and H_c
+    units = job.N * (2 if job.both_ways else 1)
+    working = job.itemsize * (units + max(job.N, job.M) + job.n_in)  # X, f(z) and H, then X, H and H_c
     if job.wide:
         tiles = job.threads * readout.TILE**2 * 8
         return at_work * working + K * job.M * (job.itemsize + 8) + tiles + job.M**2 * 8
@@ -183,7 +187,8 @@ def learning_bytes(job: Job) -> float:
     """States, f(z), H_c and the error of a batch (never less than the longest sequence), and the Grams."""
     most = min(passes.at_once(job.N), job.frames) * job.threads if job.batch is None else job.batch
     K = max(most, job.longest)
-    batch = K * (job.itemsize * (2 * job.N + job.M) + 8 * max(job.N, job.M))
+    states = (3 if job.both_ways else 2) * job.N
+    batch = K * (job.itemsize * (states + job.M) + 8 * max(job.N, job.M))
     return max(batch + (job.threads + 3) * job.M**2 * 8, ridge_bytes(job))
 
 

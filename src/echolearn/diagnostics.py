@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from echolearn import readout
+from echolearn import checks, readout
 from echolearn.door import open_sequences
 from echolearn.reservoir import Reservoir, spectral_radius_of
 from echolearn.sequences import pack
@@ -70,10 +70,19 @@ def _driven(reservoir: Reservoir, X: ArrayLike) -> States:
             "diagnostics drive a reservoir by its inputs alone, and this one has feedback weights. Look at "
             "reservoir.with_weights(W_fb=None), or make y one more input."
         )
+    _refuse_both_ways(reservoir)
     given = open_sequences(X, n_features=reservoir.n_in)
     if given.kind != "one":
         raise ValueError(f"X holds {len(given.X)} sequences; diagnostics take one, an array (steps, {reservoir.n_in}).")
     return run(reservoir, pack(given.X, np.float64))
+
+
+def _refuse_both_ways(reservoir: Reservoir) -> None:
+    if reservoir.backward is not None:
+        raise ValueError(
+            "diagnostics follow one direction in time, and this reservoir has both. Look at each on its own: "
+            "reservoir.part(~reservoir.backward), reservoir.part(reservoir.backward)."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +108,7 @@ def lyapunov(reservoir: Reservoir, X: ArrayLike, *, washout: int | None = None) 
     length at every step. The first `washout` steps (None: a fifth), in which v turns to the direction that grows
     most, do not count."""
     slopes = slope(reservoir.activation, _driven(reservoir, X).F)
-    washout = len(slopes) // 5 if washout is None else washout
+    washout = len(slopes) // 5 if washout is None else checks.whole("washout", washout, 0)
     if not 0 <= washout < len(slopes):
         raise ValueError(f"washout={washout} of {len(slopes)} steps leaves nothing; give a longer X.")
     a = reservoir.leak
@@ -136,7 +145,7 @@ class Echo:
 
 def echo(reservoir: Reservoir, X: ArrayLike, *, random_state: int | np.random.Generator | None = 0) -> Echo:
     """The echo state property, tried: two random initial states driven by the same inputs must come together."""
-    rng = np.random.default_rng(random_state)
+    rng = checks.generator(random_state)
     low = 0.0 if reservoir.activation == "sigmoid" else -1.0
     starts = rng.uniform(low, 1, (2, reservoir.N))
     runs = [np.vstack([h0, _driven(replace(reservoir, initial_state=h0), X).H]) for h0 in starts]
@@ -174,11 +183,12 @@ def memory_capacity(
     Delay 0 counts here, since h_t has heard u_t. delays: 2 N unless given; steps: 4000, or 20 N if that is more.
     """
     N = reservoir.N
-    delays = 2 * N if delays is None else delays
-    steps = max(4000, 20 * N) if steps is None else steps
+    delays = 2 * N if delays is None else checks.whole("delays", delays, 0)
+    steps = max(4000, 20 * N) if steps is None else checks.whole("steps", steps, 4)
+    checks.positive("amplitude", amplitude)
     if steps < 4 * delays + 4:
         raise ValueError(f"steps={steps} is too short for delays={delays}; give at least {4 * delays + 4} steps.")
-    u = np.random.default_rng(random_state).uniform(-amplitude, amplitude, delays + steps)
+    u = checks.generator(random_state).uniform(-amplitude, amplitude, delays + steps)
     H = _driven(reservoir, np.tile(u[:, None], reservoir.n_in)).H[delays:]
     T = np.stack([u[delays - d : len(u) - d] for d in range(delays + 1)], axis=1)
     H_c = readout.stack(H, H, direct=False, intercept=True)
@@ -229,9 +239,11 @@ def ranks(
 ) -> Ranks:
     """Kernel and generalisation rank (Legenstein and Maass, Neural Networks 20, 2007): of the last states of 2 N noise
     sequences, uniform in ±amplitude, and of as many whose last `common` steps are the same."""
-    if not 0 < common < steps:
+    checks.positive("amplitude", amplitude)
+    checks.positive("tolerance", tolerance)
+    if not checks.whole("common", common, 0) < checks.whole("steps", steps, 1) or common == 0:
         raise ValueError(f"common={common} of steps={steps}; expected fewer than all steps, and at least one.")
-    rng = np.random.default_rng(random_state)
+    rng = checks.generator(random_state)
     X = rng.uniform(-amplitude, amplitude, (2 * reservoir.N, steps, reservoir.n_in))
     alike = X.copy()
     alike[:, -common:] = X[0, -common:]
@@ -239,6 +251,7 @@ def ranks(
 
 
 def _last_states(reservoir: Reservoir, X: Array) -> Array:
+    _refuse_both_ways(reservoir)
     return np.asarray(harvest(reservoir, X)[:, -1])
 
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
+from echolearn import checks
+
 Array = NDArray[Any]
 
 
@@ -95,6 +97,10 @@ def _depth(x: Any) -> int:
 
 def checked_sequence(x: Any, name: str) -> Array:
     """A (steps, features) array of finite floats in native byte order; not copied where it is one already."""
+    if np.ma.is_masked(x):
+        raise ValueError(f"{name} has masked entries; fill or drop the frames that lack a value.")
+    if isinstance(x, np.ndarray):
+        x = np.asarray(x)  # not a subclass, whose slices and products mean something else
     if (
         isinstance(x, np.ndarray)
         and x.ndim == 2
@@ -124,9 +130,13 @@ def checked_sequence(x: Any, name: str) -> Array:
 
 
 def _ends(lengths: Any, total: int) -> Array:
-    given = np.asarray(lengths)
-    if given.ndim != 1 or given.dtype.kind not in "iu" or (given < 1).any() or given.sum() != total:
-        added = f" with sum {given.sum()}" if given.dtype.kind in "iuf" else ""
+    try:
+        given = np.asarray(lengths)
+    except ValueError:
+        given = np.empty(0)
+    whole = given.ndim == 1 and given.dtype.kind in "iu" and not (given < 1).any()
+    if not whole or sum(given.tolist()) != total:
+        added = f" with sum {sum(given.tolist())}" if whole else ""
         raise ValueError(
             f"lengths must be positive whole numbers that add up to the {total} rows of X; "
             f"given {lengths!r:.80}{added}."
@@ -153,6 +163,8 @@ def check_long_enough(given: Given, washout: int) -> None:
 
 def open_values(T: Any, given: Given, per_step: bool) -> list[Array]:
     """Target values as (steps, n_out), or (n_out,) where there is one row a sequence."""
+    if not isinstance(T, (list, tuple)) and np.ndim(T) == 0:
+        raise ValueError(f"T is {T!r:.80}; expected targets in the form of X.")
     entries = [_numbers(t) for t in ([T] if given.kind == "one" and per_step else T)]
     if len(entries) != len(given.X):
         raise ValueError(f"T has {len(entries)} entries, but X has {len(given.X)} sequences; expected one each.")
@@ -165,10 +177,7 @@ def open_values(T: Any, given: Given, per_step: bool) -> list[Array]:
 
 
 def _numbers(t: Any) -> Array:
-    values: Array = np.asarray(t, dtype=np.float64)
-    if not np.isfinite(values).all():
-        raise ValueError("T contains NaN or infinity; remove or fill those entries.")
-    return values
+    return checks.finite("T", t)
 
 
 def open_targets(y: Any, given: Given) -> tuple[list[Any], bool]:
@@ -180,6 +189,8 @@ def open_targets(y: Any, given: Given) -> tuple[list[Any], bool]:
     n, total = len(given.X), int(given.lengths.sum())
     if given.kind in ("one", "joined"):
         y = _labels(y)
+        if y.ndim == 0:
+            raise ValueError(f"y is {y.tolist()!r:.80}; expected one label or value a step.")
         if len(y) == total:
             return list(given.split(y)), True
         if given.kind == "joined" and len(y) == n:
@@ -188,15 +199,15 @@ def open_targets(y: Any, given: Given) -> tuple[list[Any], bool]:
             f"y has {len(y)} entries, but X has {total} steps: found input variables with inconsistent numbers of "
             "samples. Give one label or value a step."
         )
-    if not hasattr(y, "__len__"):
-        raise ValueError(f"y is {y!r}; expected one entry a sequence.")
+    if not hasattr(y, "__len__") or isinstance(y, (str, bytes, dict, set)) or getattr(y, "shape", True) == ():
+        raise ValueError(f"y is {y!r:.80}; expected one entry a sequence.")
     if len(y) != n:
         raise ValueError(f"y has {len(y)} entries, but X has {n} sequences; expected one entry a sequence.")
     if isinstance(y, np.ndarray) and y.dtype != object and y.ndim == 1:
         return list(_labels(y)), False
-    entries = [_labels(entry) if np.ndim(entry) else entry for entry in y]
+    entries = [_labels(entry) for entry in y]
     if all(np.ndim(entry) == 0 for entry in entries):
-        return list(_labels(entries)), False
+        return list(_labels([entry[()] for entry in entries])), False
     if any(np.ndim(entry) == 0 for entry in entries):
         raise ValueError("y mixes sequences with one label and sequences with a label a step; use one form.")
     wrong = [i for i, entry in enumerate(entries) if len(entry) != len(given.X[i])]
@@ -212,7 +223,14 @@ def open_targets(y: Any, given: Given) -> tuple[list[Any], bool]:
 
 
 def _labels(given: Any) -> Array:
-    y: Array = np.asarray(given)
+    if np.ma.is_masked(given):
+        raise ValueError("y has masked entries; fill or drop the steps that lack a target.")
+    try:
+        y: Array = np.asarray(given)
+    except ValueError:
+        raise ValueError(
+            f"y has entries of different shapes: {given!r:.80}; expected one label or value each."
+        ) from None
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity; remove or fill those entries.")
     if y.dtype.kind == "O" and any(e is None or (isinstance(e, float) and not np.isfinite(e)) for e in y.flat):
@@ -224,4 +242,16 @@ def _labels(given: Any) -> Array:
 
 def flat(y: Sequence[Any], per_step: bool) -> Array:
     """All entries one after another."""
-    return np.asarray(np.concatenate(y) if per_step else y)
+    try:
+        return np.asarray(np.concatenate(y) if per_step else y)
+    except (TypeError, ValueError):
+        shapes = sorted({str(np.shape(entry)[1:] if per_step else np.shape(entry)) for entry in y})
+        raise ValueError(f"y has entries of shapes {', '.join(shapes)[:80]}; expected one shape and kind.") from None
+
+
+def check_finite(values: Array, what: str) -> None:
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"{what} are not finite: X holds numbers too large for this dtype, or units without bounds (relu, "
+            "identity) have run away. Scale X, use dtype='float64', or a smaller spectral_radius."
+        )

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from functools import cache, partial
-from threading import local
+from threading import Lock, local
 from typing import Any, TypeVar
 
 import numpy as np
@@ -50,21 +50,62 @@ def work_on_parts() -> None:
     np.seterr(over="ignore", invalid="ignore")
 
 
-# A forked child has no threads: it makes its own pool at first use.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
 @cache
 def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+class _BlasLimit:
+    """One limit for the process, though its threads overlap: the first one in sets it, the last one out lifts it."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside = Lock(), 0
+        self.limiter: Any = None
+
+    def enter(self) -> None:
+        with self.lock:
+            if self.inside == 0:
+                _take_control()
+                self.limiter = _blas().limit(limits=1, user_api="blas")
+            self.inside += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                _take_control()
+                self.limiter.restore_original_limits()
+                _take_control()
+
+
+def _take_control() -> None:
+    """From threadpoolctl 3.8 on only the thread that set a limit can lift it; here any of ours may, under a lock."""
+    for library in _blas().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+
+
+_limit = _BlasLimit()
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Each of our threads calls BLAS for itself; its own pools would only get in the way."""
-    with _blas().limit(limits=1, user_api="blas"):
+    _limit.enter()
+    try:
         yield
+    finally:
+        _limit.leave()
+
+
+def _after_fork() -> None:
+    """A forked child has no threads: it makes its own pool at first use, and nobody holds the lock."""
+    _pool.cache_clear()
+    _limit.lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextmanager

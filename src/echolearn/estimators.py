@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from echolearn import blocks, iterative, readout, softmax
+from echolearn.advice import outside, warn_of_labels
 from echolearn.checkpoints import Checkpoint
 from echolearn.door import flat
 from echolearn.engine import chosen
@@ -23,7 +24,7 @@ from echolearn.online import LMS, RLS
 from echolearn.progress import say
 from echolearn.refining import Refiner, refine
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Data, Pooling
+from echolearn.sequences import Data, Pooling, scaling
 from echolearn.streams import ClassifierStream, EstimatorStream
 from echolearn.training import History
 
@@ -45,7 +46,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
     """An echo state network for a label a step, or one a sequence, with all its weights learned.
 
     Everything is a keyword; the defaults learn W, W_rec and the leaks on mini-batches and end in a softmax
-    readout. `ESNClassifier.paper(hidden_units)` has the paper's own settings.
+    readout. `ESNClassifier.paper(hidden_units)` has the paper's own settings. With `bidirectional=True` half of the
+    hidden_units read every sequence from its end: for whole sequences, not for streams.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         spectral_radius: float | None = 0.9,
         connections: int = 10,
         topology: Any = "random",
+        bidirectional: bool = False,
         input_scaling: Any = 0.1,
         bias_scaling: float = 0.1,
         feedback: bool = False,
@@ -136,8 +139,9 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         """X: (steps, features), or a list of such arrays, or one with `lengths`; y: a label a step, or one a
         sequence. `validation=(X, y)` decides on stopping and strengths instead of held-back sequences.
         `callback(row)` is called after each epoch; return True to stop. `checkpoint`: a folder where the state
-        after each epoch is kept; the same fit, started again, goes on from there and ends in the same bits.
-        `engine`: "dask", a scheduler's address or a `distributed.Client` to work on a cluster (docs/scaling.md)."""
+        is kept after each epoch and, in long ones, every five minutes; the same fit, started again, goes on from there
+        and ends in the same bits. `engine`: "dask", a scheduler's address or a `distributed.Client`, to work on a
+        cluster (docs/scaling.md)."""
         with chosen(engine):
             return self._fit(X, y, lengths, validation, callback, checkpoint)
 
@@ -172,7 +176,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
             return 1  # nothing is learned but one readout of all units
         random = isinstance(self.topology, str) and self.topology == "random"  # any other is meant for all units
         count = max(1, round(self.hidden_units / blocks.UNITS)) if random else 1
-        return int(min(self.hidden_units, self.blocks or count))
+        most = self.hidden_units // 2 if self.bidirectional else self.hidden_units
+        return int(max(1, min(most, self.blocks or count)))
 
     def _fit_anew(self, *arguments: Any) -> bool:
         return super()._fit_anew(*arguments) if self._blocks == 1 else blocks.fit(self, self._blocks, *arguments)
@@ -199,7 +204,14 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                 raise ValueError(
                     f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
                 )
-        unknown = np.setdiff1d(labels, self.classes_)
+            if not hasattr(self, "_named_classes"):  # of partial_fit: other labels may come later
+                warn_of_labels(labels, stacklevel=1 + outside())
+        try:
+            unknown = np.setdiff1d(labels, self.classes_)
+        except TypeError:  # labels of another type than the classes, which cannot be ordered among them
+            unknown = np.array(
+                [e for e in labels.tolist() if e not in self.classes_.tolist()] or labels.tolist(), object
+            )
         if len(unknown):
             raise ValueError(f"y holds labels that were not there when fitting: {unknown[:5].tolist()}.")
         numbers = [np.searchsorted(self.classes_, e) for e in entries]
@@ -317,7 +329,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
 class ESNRegressor(RegressorMixin, EchoStateNetwork):
     """An echo state network for values a step, or for one (or one vector) a sequence, all weights learned.
 
-    Targets are standardised inside, so that step sizes and ridges mean the same for every scale.
+    Targets are standardised inside, so that step sizes and ridges mean the same for every scale. `bidirectional` as in
+    ESNClassifier.
     """
 
     def __init__(
@@ -327,6 +340,7 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         spectral_radius: float | None = 0.9,
         connections: int = 10,
         topology: Any = "random",
+        bidirectional: bool = False,
         input_scaling: Any = 0.5,
         bias_scaling: float = 0.1,
         feedback: bool = False,
@@ -403,16 +417,13 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         if values.dtype.kind not in "fiub":
             try:
                 values = values.astype(np.float64)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise ValueError(f"y holds {values.dtype} entries; expected numbers.") from None
         if values.ndim > 2:
             raise ValueError(f"y has shape {values.shape}; expected a value or a row of values each.")
         if fitting:
             self._one_value = values.ndim == 1
-            table = values.reshape(len(values), -1).astype(np.float64)
-            self.target_mean_ = table.mean(axis=0)
-            scale = table.std(axis=0)
-            self.target_scale_ = np.where(scale > 1e-12 * np.abs(self.target_mean_), scale, 1.0)
+            self.target_mean_, self.target_scale_ = scaling(values.reshape(len(values), -1), "y")
         wide = values.size // len(values)
         if wide != len(self.target_mean_):
             raise ValueError(f"y has {wide} values each; expected {len(self.target_mean_)}, as when fitting.")
@@ -441,7 +452,10 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         """R² over all steps (or sequences), averaged over outputs."""
         from sklearn.metrics import r2_score
 
-        return float(r2_score(*self._compared(X, y, lengths)))
+        true, predicted = self._compared(X, y, lengths)
+        if true.dtype.kind not in "fiub" or true.size != predicted.size:
+            raise ValueError(f"y holds {true.dtype} of shape {true.shape}; expected numbers, {predicted.shape}.")
+        return float(r2_score(true.reshape(predicted.shape), predicted))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")  # NaN in, NaN out

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import iterative, passes
+from echolearn.checkpoints import filed, under
 from echolearn.engine import each, threads
 from echolearn.iterative import Operator, dots, penalised, ratio
 from echolearn.reservoir import Reservoir
@@ -47,7 +48,8 @@ class Follower:
         self._renew(iterative.sample(reservoir, self.data, self.task, self.rng)[0])
 
     def _renew(self, H_c: Array) -> None:
-        self.inverse = iterative.sketch(H_c, self.n).inverse(self.mu)
+        self.sketch = iterative.sketch(H_c, self.n)
+        self.inverse = self.sketch.inverse(self.mu)
         self.recent: list[Array] = []
 
     def step(self, U: Array, piles: Sequence[tuple[Array, Array]], share: float) -> Array:
@@ -60,6 +62,22 @@ class Follower:
         if len(self.recent) >= RENEWAL * len(piles):
             self._renew(np.vstack(self.recent))
         return U
+
+    def state(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """What a checkpoint inside an epoch keeps: the sketch, and the rows put by for the next."""
+        arrays = {"V": self.sketch.V, "values": self.sketch.values, "mean": self.sketch.mean}
+        if self.recent:
+            arrays["recent"] = np.vstack(self.recent)
+        facts = {name: getattr(self.sketch, name) for name in ("tail", "n", "diagonal")}
+        return filed("sketch", arrays), {**facts, "recent": [len(H_c) for H_c in self.recent]}
+
+    def resume(self, tensors: dict[str, Array], facts: dict[str, Any]) -> None:
+        arrays = under("sketch", tensors)
+        rows, counts = arrays.pop("recent", None), facts["recent"]
+        tail, n, diagonal = (float(facts[name]) for name in ("tail", "n", "diagonal"))
+        self.sketch = iterative.Sketch(arrays["V"], arrays["values"], tail, arrays["mean"], n, diagonal)
+        self.inverse = self.sketch.inverse(self.mu)
+        self.recent = [] if rows is None else np.split(rows, np.cumsum(counts)[:-1])
 
 
 def follow(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from numbers import Integral
 from os import PathLike
 from typing import Any, Self
 
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn import iterative, readout
+from echolearn.checks import is_number
 from echolearn.door import Given, check_long_enough, open_sequences
 from echolearn.engine import one_blas_thread
 from echolearn.network import Callback, EchoStateNetwork, store
-from echolearn.sequences import pack
+from echolearn.sequences import pack, scaling
 from echolearn.states import closed_loop, run
 
 Array = NDArray[Any]
@@ -101,9 +102,9 @@ class ESNForecaster(EchoStateNetwork):
                 f"need at least {self.washout + 3}. Give longer series, or a smaller washout."
             )
         self._many = given.kind != "one"
-        self.target_mean_, self.target_scale_ = scaling(series)
+        self.target_mean_, self.target_scale_ = scaling(np.concatenate(series), "series")
         outside = open_exogenous(y, given.lengths, None, self._many)
-        self.exogenous_mean_, self.exogenous_scale_ = scaling(outside)
+        self.exogenous_mean_, self.exogenous_scale_ = scaling(np.concatenate(outside), "exogenous")
         Z, E = self._scaled(series, outside)
         rng = np.random.default_rng(self.random_state).spawn(5)[-1]
         heard = [z + self.noise * rng.standard_normal(z.shape) for z in Z] if self.noise else Z
@@ -111,6 +112,9 @@ class ESNForecaster(EchoStateNetwork):
         interrupted = super()._fit_anew(pairs, [z[1:] for z in Z], None, *rest)
         self._remember(Z, E)
         return interrupted
+
+    def _look_at(self, X: list[Array]) -> None:
+        """Series are standardised, and a constant one has a sound forecast."""
 
     def _scaled(self, series: list[Array], outside: list[Array]) -> tuple[list[Array], list[Array]]:
         return (
@@ -180,7 +184,7 @@ class ESNForecaster(EchoStateNetwork):
         `paths` closed loops run side by side; after each step every one adds a one-step residual of the training
         series, drawn anew, to what it hears; the bounds are quantiles over the paths.
         """
-        if not isinstance(coverage, Real) or not 0 < float(coverage) < 1:
+        if not is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r}; expected a number between 0 and 1, for example 0.9.")
         _at_least("paths", paths, 2)
         h, x, E, many = self._begin(steps, warm_up, exogenous)
@@ -276,20 +280,13 @@ def inputs(z: Array, e: Array) -> Array:
     return np.hstack([z[:-1], e[1:]])
 
 
-def scaling(series: list[Array]) -> tuple[Array, Array]:
-    """Mean and standard deviation of each column over all series; a constant column keeps its scale."""
-    table = np.concatenate(series)
-    mean, scale = table.mean(axis=0), table.std(axis=0)
-    return mean, np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)
-
-
 def open_series(series: Any, name: str, dims: int | None) -> tuple[Given, bool]:
     """One series (steps,) or (steps, dims) or a list of such, as float64; and whether values stand alone."""
-    many = isinstance(series, (list, tuple)) and len(series) > 0 and any(np.ndim(s) > 0 for s in series)
-    parts = list(series) if many else [series]
-    alone = all(np.ndim(p) == 1 for p in parts)
-    columns = [np.asarray(p)[:, None] if np.ndim(p) == 1 else p for p in parts]
     try:
+        many = isinstance(series, (list, tuple)) and len(series) > 0 and any(np.ndim(s) > 0 for s in series)
+        parts = list(series) if many else [series]
+        alone = all(np.ndim(p) == 1 for p in parts)
+        columns = [np.asarray(p)[:, None] if np.ndim(p) == 1 else p for p in parts]
         given = open_sequences(columns if many else columns[0], None, dims, "this forecaster")
     except (TypeError, ValueError) as problem:
         kind = TypeError if isinstance(problem, TypeError) else ValueError

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from echolearn import kernels, printed, readout, settings
-from echolearn.door import check_long_enough, open_sequences, open_values
+from echolearn import checks, kernels, printed, readout, settings
+from echolearn.door import check_finite, check_long_enough, open_sequences, open_values
 from echolearn.engine import one_blas_thread
 from echolearn.lanes import LANES
 from echolearn.reservoir import Reservoir
@@ -64,7 +64,13 @@ def error_wrt_states(R: Array, U_h: Array) -> Array:
 def through_time(
     reservoir: Reservoir, batch: Batch, states: States, dE_dH: Array, *, lookback: int | None, washout: int
 ) -> Gradients:
-    """The exact gradient for a given dE/dH (K, N), which is overwritten."""
+    """The exact gradient for a given dE/dH (K, N), overwritten by Z where it is contiguous and of X's precision.
+
+    Units that run backward do so in a time of their own, from which a look-back cuts its blocks: the first m steps from
+    the end of a sequence, and so on.
+    """
+    if states.directions:
+        return _both_ways(reservoir, states, dE_dH, lookback=lookback, washout=washout)
     dtype = batch.X.dtype
     cut = block_starts(len(batch.active), washout, lookback)
     Z = np.ascontiguousarray(dE_dH, dtype=dtype)
@@ -88,6 +94,28 @@ def through_time(
         bias=None if reservoir.bias is None else Z.sum(axis=0, dtype=np.float64),
         leak=dE_da,
     )
+
+
+def _both_ways(reservoir: Reservoir, states: States, dE_dH: Array, *, lookback: int | None, washout: int) -> Gradients:
+    """`through_time` of each direction on its own, put together."""
+    counts = np.diff(reservoir.W_rec.indptr)
+    N = reservoir.N
+    out = Gradients(
+        W=np.empty_like(reservoir.W),
+        W_rec=np.empty_like(reservoir.W_rec.data),
+        W_fb=None,
+        bias=None if reservoir.bias is None else np.empty(N),
+        leak=np.empty(N),
+    )
+    for d in states.directions:
+        before = washout if d.turn is None else 0
+        g = through_time(d.reservoir, d.batch, d.states, d.own(dE_dH), lookback=lookback, washout=before)
+        out.W[:, d.units] = g.W
+        out.W_rec[np.repeat(d.units, counts)] = g.W_rec
+        for mine, its in ((out.bias, g.bias), (out.leak, g.leak)):
+            if mine is not None:
+                mine[d.units] = its
+    return out
 
 
 def _backward_many(reservoir: Reservoir, dtype: Any) -> Any:
@@ -180,13 +208,15 @@ def loss_and_gradients(
     settings.check_each({"lookback": lookback, "targets": targets, "gradient": gradient, "washout": washout})
     if pooling is not None:
         settings.check_each({"pooling": pooling})
-    if not np.isfinite(ridge) or ridge < 0:
-        raise ValueError(f"ridge={ridge!r}; expected a number >= 0.")
+    if not checks.is_number(ridge) or ridge < 0:
+        raise ValueError(f"ridge={ridge!r:.80}; expected a number >= 0.")
+    checks.truth("direct", direct)
+    dtype = checks.floats("dtype", dtype)
     given = open_sequences(X, n_features=reservoir.n_in)
     check_long_enough(given, washout)
     values = open_values(T, given, per_step=pooling is None)
     n_out = values[0].shape[-1]
-    data = Data(given.X, as_classes(values), n_out, pooling is None, np.dtype(dtype))
+    data = Data(given.X, as_classes(values), n_out, pooling is None, dtype)
     parts, frames = list(groups(data.lengths, FRAMES)), int(data.lengths.sum())
 
     def seen(data: Data, which: Array) -> tuple[Batch, Selection, States, list[Array], Array]:
@@ -195,7 +225,7 @@ def loss_and_gradients(
         assert batch.T is not None
         select = Selection(batch, washout=washout, targets=targets, lookback=lookback, pooling=pooling)
         states = run(reservoir, batch)
-        columns = [select.take(states.H), *[select.take(batch.X)] * direct]
+        columns = [select.take(states.H, reservoir.backward), *[select.take(batch.X)] * direct]
         return batch, select, states, columns, select.take(batch.T) if pooling is None else batch.T
 
     def sums(data: Data, which: Array) -> readout.Sums:
@@ -209,16 +239,20 @@ def loss_and_gradients(
         Y = columns[0] @ U_h
         for X, U_of_X in zip(columns[1:], U_x, strict=True):
             Y += X @ U_of_X
-        dE_dH = select.put(error_wrt_states(readout.residual(Y, T), U_h))
+        dE_dH = select.put(error_wrt_states(readout.residual(Y, T), U_h), reservoir.backward)
         gradients: Gradients = select_gradient(gradient)(
             reservoir, batch, states, dE_dH, lookback=lookback, washout=washout
         )
         return gradients
 
-    with one_blas_thread():
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         s = data.total(sums, parts)
+        check_finite(s.G, "sums of states and targets")
+        check_finite(s.Q, "sums of states and targets")
         U = readout.solve(s, ridge, intercept=False)
         g = data.total(slope, parts)
+    for sort in (g.W, g.W_rec):
+        check_finite(sort, "gradients")
     pattern = (g.W_rec, reservoir.W_rec.indices, reservoir.W_rec.indptr)
     return LossAndGradients(
         loss=readout.loss(s, U, ridge, intercept=False),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Real
 from os import PathLike
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,13 +13,26 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from echolearn import costs, engine, iterative, passes, readout, settings, sources, training, updates
+from echolearn import (
+    __version__,
+    checks,
+    costs,
+    engine,
+    iterative,
+    passes,
+    readout,
+    settings,
+    sources,
+    training,
+    updates,
+)
+from echolearn.advice import outside, warn_of_scale
 from echolearn.checkpoints import Checkpoint, fingerprint, matrix_fingerprint
-from echolearn.door import Given, check_has_time, check_long_enough, flat, open_sequences, open_targets
+from echolearn.door import Given, check_finite, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import one_blas_thread
 from echolearn.plasticity import intrinsic_plasticity
 from echolearn.progress import Progress, say
-from echolearn.reservoir import Reservoir
+from echolearn.reservoir import Reservoir, both_ways
 from echolearn.sequences import Data, groups, parts_of
 from echolearn.states import free_run
 
@@ -39,6 +52,7 @@ class EchoStateNetwork(BaseEstimator):
     _sums: readout.Sums | None  # what the ridge readout was solved from
     # for estimators that have no such settings
     topology: Any = "random"
+    bidirectional: bool = False
     plasticity: float | None = None
 
     def _more_checks(self, per_step: bool) -> None:
@@ -88,6 +102,7 @@ class EchoStateNetwork(BaseEstimator):
         check_long_enough(given, self.washout)
         entries, per_step = open_targets(y, given)
         self._more_checks(per_step)
+        self._look_at(given.X)
         self.per_step_ = per_step
         encoded = self._encode(entries, fitting=True)
         data = engine.together(Data(engine.sent(given.X), encoded, self._classes, per_step, np.dtype(self.dtype)))
@@ -100,7 +115,7 @@ class EchoStateNetwork(BaseEstimator):
             costs.check(self._job(train, held_out), self.verbose)
         # Numbers that are not finite are met and told by the readout and the epochs; NumPy need not warn of them too.
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            kept = None if checkpoint is None else self._checkpoint(Path(checkpoint), data, held_out)
+            kept = None if checkpoint is None else self._checkpoint(checkpoint, data, held_out)
             interrupted = self._learn(train, held_out, callback, kept, rng_weights, rng_order)
             spare = held_out if validation is None else None
             s = self._fit_readout(train, spare, held_out, rng_readout)
@@ -108,7 +123,15 @@ class EchoStateNetwork(BaseEstimator):
                 interrupted = self._refine(train, held_out, s, kept, rng_readout)
             if spare is not None:
                 self._join(train.joined(spare), s, rng_readout)
+        if self._sums is not None and isinstance(self.ridge, Real):
+            readout.warn_if_drowned(self._sums, self.ridge_, stacklevel=1 + outside())
         return interrupted
+
+    def _look_at(self, X: list[Array]) -> None:
+        # one that does not fit is refused when the network is drawn
+        fits = np.ndim(self.input_scaling) == 0 or np.shape(self.input_scaling) == X[0].shape[1:]
+        if fits and isinstance(X[0], np.ndarray):  # those on a cluster are not fetched for this
+            warn_of_scale(X, self.input_scaling, self.activation, stacklevel=1 + outside())
 
     def _refine(
         self,
@@ -136,7 +159,7 @@ class EchoStateNetwork(BaseEstimator):
         return given
 
     def _held_out_given(self, validation: tuple[Any, Any]) -> Data:
-        X, y = sources.opened(*validation)
+        X, y = sources.opened(*checks.pair("validation", validation))
         return self._more_data(open_sequences(X, None, self.n_features_in_), y, "validation")
 
     def _more_data(self, given: Given, y: Any, name: str) -> Data:
@@ -182,7 +205,7 @@ class EchoStateNetwork(BaseEstimator):
         A.flat[: -1 : len(A) + 1] += self.ridge_
         return A
 
-    def _checkpoint(self, folder: Path, data: Data, held_out: Data | None) -> Checkpoint:
+    def _checkpoint(self, folder: str | PathLike[str], data: Data, held_out: Data | None) -> Checkpoint:
         """Settings that do not touch the result may differ between the fits that share a checkpoint."""
         if self.random_state is None:
             raise ValueError(
@@ -194,8 +217,11 @@ class EchoStateNetwork(BaseEstimator):
             about["initial_state"] = np.asarray(self.initial_state).tolist()
         if not isinstance(self.topology, str):
             about["topology"] = matrix_fingerprint(self.topology)
+        if self.hidden_units >= iterative.FROM:
+            about["threads"] = engine.threads()  # each takes some of U's columns, and a product's bits show how many
         about |= {"data": fingerprint(data), "held_out": None if held_out is None else fingerprint(held_out)}
-        return Checkpoint(folder, {"estimator": type(self).__name__, **about})
+        about = {"echolearn": __version__, "estimator": type(self).__name__, **about}
+        return Checkpoint(checks.place("checkpoint", folder), about)
 
     @property
     def _task(self) -> passes.Task:
@@ -213,7 +239,7 @@ class EchoStateNetwork(BaseEstimator):
         """This fit as the estimate of its cost sees it."""
         lengths = train.lengths
         return costs.Job(
-            N=self.hidden_units,
+            N=int(self.hidden_units),
             n_in=self.n_features_in_,
             n_out=train.n_out,
             connections=min(self.connections, self.hidden_units),
@@ -229,6 +255,7 @@ class EchoStateNetwork(BaseEstimator):
             itemsize=np.dtype(self.dtype).itemsize,
             threads=1 if engine.inside() else engine.threads(),
             blocks=getattr(self, "_of", 1),
+            both_ways=self.bidirectional,
         )
 
     def _plan(self, ridge: float, epochs: int) -> training.Plan:
@@ -255,26 +282,7 @@ class EchoStateNetwork(BaseEstimator):
         rng_order: np.random.Generator,
     ) -> bool:
         """Draws the reservoir and learns its weights; True if Ctrl-C ended that early."""
-        self.reservoir_ = Reservoir.random(
-            self.n_features_in_,
-            self.hidden_units,
-            spectral_radius=self.spectral_radius,
-            connections=self.connections,
-            topology=self.topology,
-            input_scaling=self.input_scaling,
-            bias_scaling=self.bias_scaling,
-            feedback_scaling=self.feedback_scaling,
-            n_feedback=train.n_out if self.feedback else 0,
-            activation=self.activation,
-            leak=self.leak,
-            initial_state=self.initial_state,
-            random_state=rng_weights,
-        )
-        if self.plasticity is not None:
-            say(self.verbose, "intrinsic plasticity: ten passes over the frames ...")
-            self.reservoir_ = intrinsic_plasticity(
-                self.reservoir_, list(map(np.asarray, train.X)), spread=self.plasticity
-            )
+        self.reservoir_ = self._drawn(train, rng_weights)
         self.history_ = training.History()
         epochs = self._epochs(len(train.X))
         if self.learn == "none" or epochs == 0:
@@ -307,6 +315,34 @@ class EchoStateNetwork(BaseEstimator):
                 sums=s,
             )
         return interrupted
+
+    def _drawn(self, train: Data, rng: np.random.Generator) -> Reservoir:
+        """The reservoir to begin with; with `bidirectional` the second half of its units runs backward."""
+
+        def drawn(units: int) -> Reservoir:
+            return Reservoir.random(
+                self.n_features_in_,
+                units,
+                spectral_radius=self.spectral_radius,
+                connections=self.connections,
+                topology=self.topology,
+                input_scaling=self.input_scaling,
+                bias_scaling=self.bias_scaling,
+                feedback_scaling=self.feedback_scaling,
+                n_feedback=train.n_out if self.feedback else 0,
+                activation=self.activation,
+                leak=self.leak,
+                random_state=rng,
+            )
+
+        N = self.hidden_units
+        reservoir = both_ways(drawn(N - N // 2), drawn(N // 2)) if self.bidirectional else drawn(N)
+        if self.initial_state is not None:
+            reservoir = replace(reservoir, initial_state=np.asarray(self.initial_state))
+        if self.plasticity is not None:
+            say(self.verbose, "intrinsic plasticity: ten passes over the frames ...")
+            reservoir = intrinsic_plasticity(reservoir, list(map(np.asarray, train.X)), spread=self.plasticity)
+        return reservoir
 
     def _ridge_path(self, diagonal: float) -> Any:
         return RIDGES * diagonal if isinstance(self.ridge, str) else self.ridge
@@ -381,8 +417,10 @@ class EchoStateNetwork(BaseEstimator):
         if not self.per_step_:
             check_long_enough(given, self.washout)
         data = Data(engine.sent(given.X), (), None, self.per_step_, np.dtype(self.dtype))
-        with one_blas_thread():
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             outputs = passes.outputs(self.reservoir_, data, self._task.readout_view(), self._U, self._fed_back)
+        for Y in outputs:
+            check_finite(Y, "outputs")
         return given, outputs
 
     def _answer(self, given: Given, parts: list[Array]) -> Any:
@@ -431,7 +469,7 @@ class EchoStateNetwork(BaseEstimator):
         from echolearn import storage
 
         check_is_fitted(self)
-        if sums:
+        if checks.truth("sums", sums):
             self._known_sums()
         storage.save(self, path, sums=sums)
 

@@ -15,6 +15,8 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import linalg
 
+from echolearn.checks import is_number
+
 Array = NDArray[Any]
 
 
@@ -39,10 +41,10 @@ class RLS:
     ridge: float | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.forgetting <= 1:
-            raise ValueError(f"forgetting={self.forgetting!r}; expected a number in (0, 1] (1: never forget).")
-        if self.ridge is not None and not 0 < self.ridge < np.inf:
-            raise ValueError(f"ridge={self.ridge!r}; expected a number > 0, or None to go on from the fit's sums.")
+        if not is_number(self.forgetting) or not 0 < self.forgetting <= 1:
+            raise ValueError(f"forgetting={self.forgetting!r:.80}; expected a number in (0, 1] (1: never forget).")
+        if self.ridge is not None and not (is_number(self.ridge) and self.ridge > 0):
+            raise ValueError(f"ridge={self.ridge!r:.80}; expected a number > 0, or None to go on from the fit's sums.")
 
     def start(self, M: int, A: Array | None) -> Array:
         """P = A^-1 (M, M)."""
@@ -78,8 +80,8 @@ class LMS:
     rate: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 < self.rate < 2:
-            raise ValueError(f"rate={self.rate!r}; expected a number in (0, 2): at 2 and above LMS diverges.")
+        if not is_number(self.rate) or not 0 < self.rate < 2:
+            raise ValueError(f"rate={self.rate!r:.80}; expected a number in (0, 2): at 2 and above LMS diverges.")
 
     def start(self, M: int, A: Array | None) -> Array:
         return np.empty(0)  # it has no memory but U

@@ -47,37 +47,51 @@ class Task:
         """The final readout is fitted on every frame after the washout."""
         return Task(self.washout, self.direct, self.pooling)
 
+    def rows(self, reservoir: Reservoir) -> int:
+        """M: those of U."""
+        return parts_of(self.pooling) * (reservoir.N + self.direct * reservoir.n_in) + 1
+
 
 def observed(reservoir: Reservoir, task: Task, batch: Batch) -> tuple[Array, Array, States, Selection]:
     """H_c and T at the frames that carry targets, with what the way back needs."""
     states = run(reservoir, batch)
     select = task.select(batch)
-    return *_selected(task, batch, states.H, select), states, select
+    return *_selected(reservoir, task, batch, states.H, select), states, select
 
 
-def _selected(task: Task, batch: Batch, H: Array, select: Selection) -> tuple[Array, Array]:
+def _selected(reservoir: Reservoir, task: Task, batch: Batch, H: Array, select: Selection) -> tuple[Array, Array]:
     assert batch.T is not None
-    H_c = readout.stack(select.take(H), select.take(batch.X), direct=task.direct, intercept=True)
+    H = select.take(H, reservoir.backward)
+    H_c = readout.stack(H, select.take(batch.X), direct=task.direct, intercept=True)
     return H_c, batch.T if task.pooling else select.take(batch.T)
+
+
+def in_one_piece(reservoir: Reservoir, task: Task) -> bool:
+    """Whether frames ask for others, outputs are fed back, or units begin at the end."""
+    asking = task.pooling is not None or task.targets == "last"
+    return asking or reservoir.W_fb is not None or reservoir.backward is not None
 
 
 def stretches(reservoir: Reservoir, task: Task, lengths: Array) -> list[slice]:
     """The steps of a group of sequences: all at once, or for a single long sequence piece by piece, where no frame
     asks for what is in another piece. Each piece starts in the state in which the one before ended."""
     frames = at_once(reservoir.N)
-    whole = task.pooling is not None or task.targets == "last" or reservoir.W_fb is not None
-    if whole or len(lengths) > 1:
+    if in_one_piece(reservoir, task) or len(lengths) > 1:
         return [slice(None)]
     return [slice(start, start + frames) for start in range(0, lengths[0], frames)]
 
 
 def streamed(reservoir: Reservoir, task: Task, batch: Batch) -> Iterator[tuple[Array, Array, Array]]:
     """H, X and T at the frames that carry targets, a stretch of time after another: of a large network's states
-    there are never more than `at_once`. All together where frames ask for others, or outputs are fed back."""
-    if task.pooling is not None or task.targets == "last" or reservoir.W_fb is not None:
+    there are never more than `at_once`. All together where time must not be cut."""
+    if in_one_piece(reservoir, task):
         H, select = run(reservoir, batch, keep_F=False).H, task.select(batch)
         assert batch.T is not None
-        yield select.take(H), select.take(batch.X), batch.T if task.pooling else select.take(batch.T)
+        yield (
+            select.take(H, reservoir.backward),
+            select.take(batch.X),
+            batch.T if task.pooling else select.take(batch.T),
+        )
         return
     steps = max(1, at_once(reservoir.N) // len(batch.lengths))
     begins = [0] * (task.washout > 0) + list(range(task.washout, len(batch.active), steps))
@@ -99,7 +113,7 @@ def _seen(reservoir: Reservoir, data: Data, task: Task, which: Array) -> Iterato
         batch = data.batch(which, steps)
         now = replace(task, washout=max(0, task.washout - (steps.start or 0)))
         H = run(reservoir, batch, h0, keep_F=False).H
-        yield _selected(now, batch, H, now.select(batch))
+        yield _selected(reservoir, now, batch, H, now.select(batch))
         h0 = H[-1:].copy()  # a view would keep all of H
 
 
@@ -183,7 +197,7 @@ def slope(
     H_c, T, states, select = seen
     U = U.astype(H_c.dtype)
     R = readout.residual(H_c @ U, T)
-    dE_dH = select.put(error_wrt_states(R, U[: select.parts * reservoir.N]))
+    dE_dH = select.put(error_wrt_states(R, U[: select.parts * reservoir.N]), reservoir.backward)
     back = select_gradient(gradient)
     gradients = back(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
     squared = float(np.vdot(R, R))
@@ -203,10 +217,11 @@ def outputs(reservoir: Reservoir, data: Data, task: Task, U: Array, fed_back: Ca
             batch = pack([data.X[i][steps] for i in which], data.dtype)
             if reservoir.W_fb is not None:
                 return unpack(batch, free_run(reservoir, batch, U, task.direct, fed_back))
-            H = run(reservoir, batch, h0).H
+            H = run(reservoir, batch, h0, keep_F=False).H
             if task.pooling:
                 select = task.select(batch)
-                H_c = readout.stack(select.take(H), select.take(batch.X), direct=task.direct, intercept=True)
+                H = select.take(H, reservoir.backward)
+                H_c = readout.stack(H, select.take(batch.X), direct=task.direct, intercept=True)
                 pooled = (H_c @ U)[np.argsort(batch.order)]
                 return list(pooled[:, None])
             Y.append(readout.stack(H, batch.X, direct=task.direct, intercept=True) @ U)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,26 @@ def intrinsic_plasticity(
         )
     if not (spread > 0 and rate > 0 and epochs >= 0):
         raise ValueError(f"spread={spread!r}, rate={rate!r}, epochs={epochs!r}; expected positive numbers.")
-    given = open_sequences(X, n_features=reservoir.n_in)
+    X = open_sequences(X, n_features=reservoir.n_in).X
+    if reservoir.backward is None:
+        gain, bias = _followed(reservoir, X, slope, spread, rate, epochs)
+    else:
+        gain, bias = np.ones(reservoir.N), np.zeros(reservoir.N)
+        for units, heard in ((~reservoir.backward, X), (reservoir.backward, [x[::-1] for x in X])):
+            gain[units], bias[units] = _followed(reservoir.part(units), heard, slope, spread, rate, epochs)
+    if not np.isfinite(gain).all():
+        raise FloatingPointError(f"intrinsic plasticity diverged; use a smaller rate than {rate:g}.")
+    W_rec = reservoir.W_rec.data * np.repeat(gain, np.diff(reservoir.W_rec.indptr))
+    return reservoir.with_weights(W=reservoir.W * gain, W_rec=W_rec, bias=bias)
+
+
+def _followed(
+    reservoir: Reservoir, X: Sequence[Array], slope: Any, spread: float, rate: float, epochs: int
+) -> tuple[Array, Array]:
+    """Gain and bias (N,) after so many passes over all frames."""
     gain = np.ones(reservoir.N)
     bias = np.zeros(reservoir.N) if reservoir.bias is None else reservoir.bias
-    drives = [x @ reservoir.W for x in given.X]
+    drives = [x @ reservoir.W for x in X]
     for _ in range(epochs):
         for drive in drives:
             h = first_state(reservoir, 1, np.float64)[0]
@@ -47,10 +64,7 @@ def intrinsic_plasticity(
                 d_bias = rate * slope(f, spread)
                 gain, bias = gain + rate / gain + d_bias * z, bias + d_bias
                 h = (1 - reservoir.leak) * h + reservoir.leak * f
-    if not np.isfinite(gain).all():
-        raise FloatingPointError(f"intrinsic plasticity diverged; use a smaller rate than {rate:g}.")
-    W_rec = reservoir.W_rec.data * np.repeat(gain, np.diff(reservoir.W_rec.indptr))
-    return reservoir.with_weights(W=reservoir.W * gain, W_rec=W_rec, bias=bias)
+    return gain, bias
 
 
 def activation(name: str, z: Array) -> Array:

@@ -22,7 +22,7 @@ WIDE = 2048  # columns from which all cores work on one G, rather than each on o
 
 
 class ReadoutWarning(UserWarning):
-    """The readout's equations are badly conditioned."""
+    """The readout's equations are badly conditioned, or most of its weights are held near zero."""
 
 
 @dataclass(eq=False)
@@ -58,7 +58,7 @@ class Sums:
 
 def stack(H: Array, X: Array, *, direct: bool, intercept: bool) -> Array:
     """H_c = [H X] (eq. 7), with a last column of ones for an intercept."""
-    parts = [H] + [X] * direct + [np.ones((len(H), 1), H.dtype)] * intercept
+    parts = [H, *([X] if direct else []), *([np.ones((len(H), 1), H.dtype)] if intercept else [])]
     return np.hstack(parts) if len(parts) > 1 else H
 
 
@@ -86,7 +86,7 @@ def _squares(T: Array) -> float:
 
 
 def add(s: Sums, H_c: Array, T: Array, product: Any = np.float64) -> None:
-    """s += sums(H_c, T, n_out, product) in place, on all cores; of G only tiles on and below the diagonal (`mirror` ends it).
+    """s += sums(H_c, T) in place, on all cores; of G only tiles on and below the diagonal (`mirror` ends it).
 
     Each task adds to a tile of its own, so there is a single G, the same however many threads work on it.
     """
@@ -204,6 +204,20 @@ def loss(s: Sums, U: Array, mu: float, *, intercept: bool) -> float:
 def squared_error(s: Sums, U: Array) -> float:
     """||H_c U - T||² = tt - 2 tr(U'Q) + tr(U'GU)."""
     return s.tt + float(np.vdot(U, s.G @ U - 2 * s.Q))
+
+
+def warn_if_drowned(s: Sums, mu: float, stacklevel: int) -> None:
+    """Warns of a mu larger than the sums of squares of most columns of H_c, about their means: U hardly uses those."""
+    squares = np.diagonal(s.G)[:-1] - s.G[-1, :-1] ** 2 / s.G[-1, -1]
+    drowned = squares < mu
+    if drowned.sum() > len(squares) / 2:
+        warnings.warn(
+            f"ridge={mu:g} is larger than the sums of squares of {drowned.sum()} of {len(squares)} columns of states "
+            f"and inputs (half of them are below {np.median(squares):.2g}), which hardly count beside it. Use a "
+            "smaller ridge, ridge='auto', or a larger input_scaling.",
+            ReadoutWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def choose_ridge(

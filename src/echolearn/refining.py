@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import passes, softmax, updates
-from echolearn.checkpoints import Checkpoint, under
+from echolearn.checkpoints import Checkpoint, Midway, filed, shapes_of, under
 from echolearn.gradients import Gradients, through_time
 from echolearn.iterative import Sketch
 from echolearn.passes import Task
 from echolearn.readout import Sums, residual
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Batch, Data, dealt, shuffled
+from echolearn.sequences import Batch, Data, dealt
 from echolearn.training import FALL, History, Plan, runs
 
 Array = NDArray[Any]
@@ -59,13 +59,13 @@ def share(reservoir: Reservoir, task: Task, V: Array, batch: Batch) -> Share:
     rows = np.arange(len(labels))
     loss = -float(np.log(np.maximum(P[rows, labels], 1e-30)).sum(dtype=np.float64))
     R = residual(P, labels)
-    dE_dH = select.put(R @ V[: select.parts * reservoir.N].T)
+    dE_dH = select.put(R @ V[: select.parts * reservoir.N].T, reservoir.backward)
     gradients = through_time(reservoir, batch, states, dE_dH, lookback=task.lookback, washout=task.washout)
     return Share(gradients, H_c.T @ R, loss, len(labels))
 
 
 class Refiner:
-    """The state of refining between epochs."""
+    """The state of refining. `pause` is called between mini-batches."""
 
     def __init__(
         self,
@@ -94,21 +94,29 @@ class Refiner:
         self.step_size = plan.step_size if plan.optimizer == "adam" else updates.default_step("adam", reservoir.N)
         self.penalty = softmax.penalty(len(V), strength, data.dtype)
         self.inverse = softmax.preconditioner(s, strength, data.dtype)
+        self.midway: Midway | None = None
+        self.pause: Callable[[], object] = lambda: None
+
+    @property
+    def _size(self) -> int:
+        return self.plan.batch_size or len(self.data.lengths)
 
     def epoch(self, number: int) -> float:
-        """One epoch; returns the mean cross entropy met on the way."""
+        """One epoch, or what is left of it; returns the mean cross entropy met on the way."""
         lengths = self.data.lengths
-        batches = shuffled(lengths, self.plan.batch_size or len(lengths), self.rng)
-        loss, n = 0.0, 0
-        for i, which in enumerate(batches):
-            fall = 1 - FALL * (number - 1 + i / len(batches)) / self.epochs
+        at = self.midway = self.midway or Midway.begun(lengths, self._size, self.rng)
+        for i, which in list(enumerate(at.batches))[at.done :]:
+            fall = 1 - FALL * (number - 1 + i / len(at.batches)) / self.epochs
             met = self._met(dealt(which, lengths, self.plan.piles))
             self._update(met, fall)
-            loss, n = loss + met.loss, n + met.n
+            at.add(met.loss, met.n)
+            if at.between:
+                self.pause()
+        self.midway = None
         if self.plan.renormalize and self.plan.learn == "both":
             self.reservoir = updates.renormalised(self.reservoir, self.plan.spectral_radius)
             self.weights["W_rec"] = self.reservoir.W_rec.data
-        return loss / n
+        return at.error / at.n
 
     def _met(self, piles: list[Array]) -> Share:
         """A mini-batch with the weights as they are."""
@@ -128,20 +136,22 @@ class Refiner:
 
     def state(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays and plain values from which `resume` goes on to the bit."""
-        number, kept = self.optimiser.state()
-        tensors = {f"weights/{name}": value for name, value in self.weights.items()}
-        for memory, values in kept.items():
-            tensors |= {f"{memory}/{name}": value for name, value in values.items()}
-        tensors |= {"V": self.V, "velocity": self.velocity}
-        return tensors, {"optimiser": number, "rng": self.rng.bit_generator.state}
+        number, memories = self.optimiser.state()
+        tensors = {**filed("weights", self.weights), "V": self.V, "velocity": self.velocity}
+        for memory, values in memories.items():
+            tensors |= filed(memory, values)
+        facts = {"optimiser": number, "rng": self.rng.bit_generator.state}
+        return tensors, facts if self.midway is None else {**facts, "midway": self.midway.facts()}
 
     def resume(self, tensors: dict[str, Array], facts: dict[str, Any]) -> None:
         self.weights = under("weights", tensors)
         self.reservoir = updates.with_learned(self.reservoir, self.weights)
         self.optimiser = updates.Adam().resumed(
-            facts["optimiser"], {"first": under("first", tensors), "second": under("second", tensors)}
+            float(facts["optimiser"]), {"first": under("first", tensors), "second": under("second", tensors)}
         )
         self.V, self.velocity = tensors["V"], tensors["velocity"]
+        if "midway" in facts:
+            self.midway = Midway.resumed(facts["midway"], self.data.lengths, self._size, self.rng)
         self.rng.bit_generator.state = facts["rng"]
 
 
@@ -154,19 +164,30 @@ def refine(
     """The weights and V with the smallest held-out score, those at the start included; one row an epoch; and whether
     Ctrl-C ended it early.
 
-    Without a score the newest ones count. With a checkpoint, refining goes on after the last epoch kept there.
+    Without a score the newest ones count. With a checkpoint, refining goes on from the state kept there.
     """
     start = refiner.reservoir, refiner.V
     best, best_score, history = start, np.inf, History()
-    kept = None if checkpoint is None else checkpoint.load()
-    if kept is not None:
+    shapes = shapes_of(refiner.reservoir, *refiner.V.shape)
+    kept = None if checkpoint is None else checkpoint.load(shapes)
+    if checkpoint is not None and kept is not None:
         tensors, facts = kept
-        best = refiner.reservoir.with_weights(**under("best", tensors)), tensors["best_V"]
-        best_score = facts["best_score"]
-        history.extend(facts["history"])
-        refiner.resume(tensors, facts)
+        with checkpoint.understood():
+            best = refiner.reservoir.with_weights(**under("best", tensors)), tensors["best_V"]
+            best_score = float(facts["best_score"])
+            history.extend(facts["history"])
+            refiner.resume(tensors, facts)
     elif score is not None:
         best_score = score(*best)
+
+    def keep() -> None:
+        assert checkpoint is not None
+        tensors, facts = refiner.state()
+        tensors |= {**filed("best", best[0].weights()), "best_V": best[1]}
+        checkpoint.save(tensors, facts | {"best_score": best_score, "history": list(history)})
+
+    if checkpoint is not None:
+        refiner.pause = lambda: keep() if checkpoint.due() else None
     interrupted = False
     try:
         for number in range(len(history) + 1, refiner.epochs + 1):
@@ -176,9 +197,7 @@ def refine(
                 best, best_score = (refiner.reservoir, refiner.V), held_out
             history.append(row if score is None else row | {"valid_cross_entropy": held_out})
             if checkpoint is not None:
-                tensors, facts = refiner.state()
-                tensors |= {f"best/{name}": value for name, value in best[0].weights().items()} | {"best_V": best[1]}
-                checkpoint.save(number, tensors, facts | {"best_score": best_score, "history": list(history)})
+                keep()
             on_epoch(history[-1])
     except FloatingPointError:
         pass  # the best so far stands

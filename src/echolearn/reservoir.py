@@ -12,12 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.linalg import ArpackError, eigs
 
+from echolearn import checks
 from echolearn.kernels import ACTIVATIONS
 
 Array = NDArray[Any]
 
 # Above this spectral radius a network with leak 1 cannot forget: 1 / (largest slope of f).
 ECHO_LIMIT = {"sigmoid": 4.0, "tanh": 1.0, "relu": 1.0, "identity": 1.0}
+
+# Leaks bring back some forgetting, but above this many times the limit too little of it: networks were seen to know
+# hardly more than their present input (reliability/stress.py).
+LEAKY = 4.0
 
 _DENSE = 64  # up to this size all eigenvalues at once are cheap, and never fail to converge
 
@@ -33,6 +38,9 @@ class Reservoir:
     W (n_in, N); W_rec (N, N), kept sparse; W_fb (N, n_out) or None; bias (N,) or None; leak a: a number or
     (N,), in (0, 1]; initial_state (N,) or None for zero. Only non-zero entries of W_rec
     (those that a sparse one stores) are connections.
+
+    backward (N,) or None: True for units that run from the last step of a sequence to its first (t + 1 in place of
+    t - 1 above). There is no connection between units of both kinds, and no W_fb beside backward ones.
     """
 
     W: Array
@@ -42,11 +50,12 @@ class Reservoir:
     bias: Array | None = None
     W_fb: Array | None = None
     initial_state: Array | None = None
+    backward: Array | None = None
 
     def __post_init__(self) -> None:
         W = _matrix("W", self.W)
         N = W.shape[1]
-        W_rec = sparse.csr_array(self.W_rec, dtype=np.float64, copy=True)
+        W_rec = _sparse(self.W_rec)
         if W_rec.shape != (N, N):
             raise ValueError(
                 f"W_rec has shape {W_rec.shape}, but W with shape {W.shape} (inputs, hidden units) asks for ({N}, {N})."
@@ -54,9 +63,9 @@ class Reservoir:
         W_rec.sum_duplicates()
         if not np.isfinite(W_rec.data).all():
             raise ValueError("W_rec holds NaN or infinity; give finite weights.")
-        if self.activation not in ACTIVATIONS:
+        if not isinstance(self.activation, str) or self.activation not in ACTIVATIONS:
             raise ValueError(f"activation={self.activation!r} is unknown; choose one of {sorted(ACTIVATIONS)}.")
-        leak = np.asarray(self.leak, dtype=np.float64)
+        leak = checks.finite("leak", self.leak)
         if leak.shape not in ((), (1,), (N,)):
             raise ValueError(f"leak has shape {leak.shape}; expected one number, or {N}, one a unit.")
         leak = np.broadcast_to(leak, (N,)).copy()
@@ -70,8 +79,8 @@ class Reservoir:
         for name in ("bias", "initial_state"):
             value = getattr(self, name)
             if value is not None:
-                value = np.array(value, dtype=np.float64)
-                if value.shape != (N,) or not np.isfinite(value).all():
+                value = checks.finite(name, value)
+                if value.shape != (N,):
                     raise ValueError(f"{name} has shape {value.shape}; expected {N} finite numbers, one a unit.")
                 object.__setattr__(self, name, value)
         if self.W_fb is not None:
@@ -79,6 +88,19 @@ class Reservoir:
             if W_fb.shape[0] != N:
                 raise ValueError(f"W_fb has shape {W_fb.shape}; expected ({N}, outputs), one row a hidden unit.")
             object.__setattr__(self, "W_fb", W_fb)
+        if self.backward is not None:
+            self._check_directions()
+
+    def _check_directions(self) -> None:
+        backward = np.array(self.backward)
+        if backward.shape != (self.N,) or backward.dtype != bool:
+            raise ValueError(f"backward has shape {backward.shape}; expected {self.N} times True or False, one a unit.")
+        if self.W_fb is not None:
+            raise ValueError("feedback comes from the step before; backward units come from the step after. Drop W_fb.")
+        listening = np.repeat(backward, np.diff(self.W_rec.indptr))
+        if (listening != backward[self.W_rec.indices]).any():
+            raise ValueError("W_rec connects forward and backward units; give it only connections within each kind.")
+        object.__setattr__(self, "backward", backward if backward.any() else None)
 
     @property
     def N(self) -> int:
@@ -113,13 +135,17 @@ class Reservoir:
         length. input_scaling: a number, or one a feature. `leak=(low, high)` spreads the leaks evenly in logarithm,
         over units or, where there are groups of them, from the first group (high) to the last (low).
         """
-        from echolearn import topologies
+        from echolearn import settings, topologies
 
-        rng = np.random.default_rng(random_state)
+        checks.whole("n_in", n_in, 1)
+        checks.whole("n_feedback", n_feedback, 0)
+        words = {name: value for name, value in locals().items() if name in settings.RULES}
+        settings.check_each(words if isinstance(leak, (float, int, tuple)) else words | {"leak": 1.0})
+        rng = checks.generator(random_state)
         # One stream a purpose: asking for feedback or a leak does not change W or W_rec.
         rng_W, rng_rec, rng_bias, rng_leak, rng_fb = rng.spawn(5)
-        N = hidden_units
-        W_rec = topologies.recurrent(topology, rng_rec, N, connections, spectral_radius)
+        N = int(hidden_units)
+        W_rec = topologies.recurrent(topology, rng_rec, N, int(connections), spectral_radius)
         group = topologies.group_of_units(N) if topologies.has_groups(topology) else None
         a: Any = leak
         if isinstance(leak, tuple):
@@ -156,6 +182,25 @@ class Reservoir:
             weights["W_rec"] = sparse.csr_array((data, self.W_rec.indices, self.W_rec.indptr), shape=self.W_rec.shape)
         return replace(self, **weights)
 
+    def part(self, units: Array) -> Reservoir:
+        """The units where `units` (N,) is True, all of one direction and hearing no others, in their own time."""
+
+        def of(value: Array | None) -> Array | None:
+            return None if value is None else value[units]
+
+        rows = self.W_rec[units]
+        number = np.cumsum(units) - 1
+        W_rec = sparse.csr_array((rows.data, number[rows.indices], rows.indptr), shape=2 * (int(units.sum()),))
+        return Reservoir(
+            W=self.W[:, units],
+            W_rec=W_rec,
+            activation=self.activation,
+            leak=self.leak[units],
+            bias=of(self.bias),
+            W_fb=of(self.W_fb),
+            initial_state=of(self.initial_state),
+        )
+
 
 def side_by_side(reservoirs: Sequence[Reservoir]) -> Reservoir:
     """One reservoir whose units are those of all, without connections between them."""
@@ -172,14 +217,30 @@ def side_by_side(reservoirs: Sequence[Reservoir]) -> Reservoir:
         bias=together("bias"),
         W_fb=together("W_fb"),
         initial_state=together("initial_state"),
+        backward=together("backward"),
     )
 
 
+def both_ways(forward: Reservoir, backward: Reservoir) -> Reservoir:
+    """One reservoir: first the units of `forward`, then those of `backward`, which run from the end to the start."""
+    together = side_by_side([forward, backward])
+    return replace(together, backward=np.arange(together.N) >= forward.N)
+
+
 def _matrix(name: str, value: ArrayLike) -> Array:
-    matrix = np.array(value, dtype=np.float64)
-    if matrix.ndim != 2 or 0 in matrix.shape or not np.isfinite(matrix).all():
+    matrix = checks.finite(name, value)
+    if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(f"{name} has shape {matrix.shape}; expected a matrix of finite numbers.")
     return matrix
+
+
+def _sparse(W_rec: Any) -> Any:
+    """A copy in float64, or an error that says what it should have been."""
+    if sparse.issparse(W_rec) and W_rec.ndim == 2 and W_rec.dtype.kind in "fiub":
+        return sparse.csr_array(W_rec, dtype=np.float64, copy=True)
+    if sparse.issparse(W_rec):
+        raise ValueError(f"W_rec is sparse, {W_rec.dtype} of shape {W_rec.shape}; expected a matrix of numbers.")
+    return sparse.csr_array(_matrix("W_rec", W_rec))
 
 
 def input_scales(input_scaling: float | ArrayLike, n_in: int) -> Any:
@@ -247,12 +308,17 @@ def _is_nilpotent_pattern(W_rec: Any) -> bool:
 
 def warn_without_echo(reservoir: Reservoir, spectral_radius: float) -> None:
     """Warn where the echo state property cannot hold."""
-    limit = ECHO_LIMIT[reservoir.activation]
-    if spectral_radius > limit and (reservoir.leak == 1).all():
+    leaks = bool((reservoir.leak < 1).any())
+    limit = ECHO_LIMIT[reservoir.activation] * (LEAKY if leaks else 1.0)
+    if spectral_radius > limit:
+        why, or_else = (
+            ("leaks no longer let the network forget its start", "")
+            if leaks
+            else ("the network has no echo states (it never forgets its start)", ", or a leak below 1")
+        )
         warnings.warn(
-            f"spectral_radius={spectral_radius:g} with activation={reservoir.activation!r}: above {limit:g} the "
-            "network has no echo states (it never forgets its start). Use a smaller spectral_radius, or a leak "
-            "below 1.",
+            f"spectral_radius={spectral_radius:g} with activation={reservoir.activation!r}: above {limit:g} {why}. Use "
+            f"a smaller spectral_radius{or_else}.",
             EchoStateWarning,
             stacklevel=3,
         )

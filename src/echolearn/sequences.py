@@ -20,6 +20,23 @@ from echolearn.engine import HERE
 Array = NDArray[Any]
 Pooling = str | int  # "mean", "last", or the number of parts of time that are averaged each on its own
 
+LARGEST = 1e290  # of the numbers that are standardised: forecasts and sums of them stay finite
+
+
+def scaling(table: Array, name: str) -> tuple[Array, Array]:
+    """Mean and standard deviation of each column; a constant column keeps its scale.
+
+    Squares of 1e200 are infinite and those of 1e-200 zero, so numbers are brought near 1 by a power of two first.
+    """
+    table = table.astype(np.float64)
+    peak = np.abs(table).max(axis=0)
+    if (peak > LARGEST).any():
+        raise ValueError(f"{name} holds {peak.max():.3g}, so large that float64 has no room for sums; scale it first.")
+    power = np.frexp(peak)[1]
+    near_one = np.ldexp(table, -power)
+    mean, scale = near_one.mean(axis=0), near_one.std(axis=0)
+    return np.ldexp(mean, power), np.where(scale > 1e-12 * np.abs(mean), np.ldexp(scale, power), 1.0)
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -44,6 +61,13 @@ class Batch:
     def rows(self, s: int) -> Array:
         """The rows of the packed matrices that hold sequence s (in packed order), in time order."""
         return np.asarray(self.offsets[: self.lengths[s]] + s)
+
+    def turned(self) -> Array:
+        """For each row, the one of the same sequence as far from its end as this one is from its start: M[turned()] is
+        M with every sequence turned around in time, and turning twice changes nothing."""
+        steps = np.repeat(np.arange(len(self.active)), self.active)
+        sequence = np.arange(self.frames) - self.offsets[steps]
+        return np.asarray(self.offsets[self.lengths[sequence] - 1 - steps] + sequence)
 
     def stretch(self, begin: int, end: int) -> Batch:
         """The steps begin ... end as a batch of their own, its X and T (a row a step) views."""
@@ -99,13 +123,14 @@ class Selection:
     """Which frames carry a target: all, some of them, or one pooled row a sequence.
 
     `take` maps packed rows (K, .) to rows with targets; `put` is its transpose. Pooling over `parts` parts of time
-    sets their means side by side: (K, M) becomes (B, parts M).
+    sets their means side by side: (K, M) becomes (B, parts M). The last state of `backward` columns is at step 0.
     """
 
     def __init__(self, batch: Batch, *, washout: int, targets: str, lookback: int | None, pooling: Pooling | None):
         self._P: Any = None
         self._rows: Array | None = None
         self.parts = parts_of(pooling)
+        self._last = pooling == "last"
         if pooling == "mean" or isinstance(pooling, Integral):
             spans = [(s, *span) for s, n in enumerate(batch.lengths) for span in spans_of(n, washout, self.parts)]
             columns = np.concatenate([batch.rows(s)[start:stop] for s, start, stop in spans])
@@ -124,18 +149,26 @@ class Selection:
             self._rows = np.flatnonzero(steps >= washout)
         self._frames = batch.frames
 
-    def take(self, M: Array) -> Array:
+    def take(self, M: Array, backward: Array | None = None) -> Array:
         if self._P is not None:
             return np.asarray(self._P @ M).reshape(-1, self.parts * M.shape[1])
-        return M if self._rows is None else M[self._rows]
+        if self._rows is None:
+            return M
+        taken = M[self._rows]
+        if self._last and backward is not None:
+            taken[:, backward] = M[: len(taken), backward]
+        return np.asarray(taken)
 
-    def put(self, D: Array) -> Array:
+    def put(self, D: Array, backward: Array | None = None) -> Array:
         if self._P is not None:
             return np.asarray(self._P.T @ D.reshape(self._P.shape[0], -1))
         if self._rows is None:
             return D
         out = np.zeros((self._frames, D.shape[1]), D.dtype)
         out[self._rows] = D
+        if self._last and backward is not None:
+            out[:, backward] = 0
+            out[: len(D), backward] = D[:, backward]
         return out
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from echolearn.checks import is_number
 from echolearn.kernels import ACTIVATIONS
 from echolearn.topologies import TOPOLOGIES
 
+MOST = 2**31  # no count comes near it, and beyond it array indices overflow
 Rule = tuple[Callable[[Any], bool], str]
 
 
@@ -23,15 +24,15 @@ def _one_of(*words: Any) -> Rule:
     return known, "one of " + ", ".join(map(repr, words))
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _whole(least: int) -> Rule:
     def allowed(value: Any) -> bool:
-        return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+        return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) < MOST
 
     return allowed, f"a whole number >= {least}"
+
+
+def _seed(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
 
 
 def _or_none(rule: Rule, meaning: str) -> Rule:
@@ -43,12 +44,13 @@ def _truth(value: Any) -> bool:
 
 
 def _path(value: Any) -> bool:
-    return isinstance(value, (list, tuple, np.ndarray)) and len(value) > 0 and all(_number(v) and v > 0 for v in value)
+    listed = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1)
+    return listed and len(value) > 0 and all(is_number(v) and v > 0 for v in value)
 
 
 def _scales(value: Any) -> bool:
     listed = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1)
-    return listed and len(value) > 0 and all(_number(v) and v >= 0 for v in value) and any(v > 0 for v in value)
+    return listed and len(value) > 0 and all(is_number(v) and v >= 0 for v in value) and any(v > 0 for v in value)
 
 
 def _square(value: Any) -> bool:
@@ -64,12 +66,12 @@ def _square(value: Any) -> bool:
 
 def _leak(value: Any) -> bool:
     if isinstance(value, tuple):
-        return len(value) == 2 and all(map(_number, value)) and 0 < value[0] <= value[1] <= 1
-    return _number(value) and 0 < value <= 1
+        return len(value) == 2 and all(map(is_number, value)) and 0 < value[0] <= value[1] <= 1
+    return is_number(value) and 0 < value <= 1
 
 
-_POSITIVE: Rule = (lambda v: _number(v) and v > 0), "a number > 0"
-_NOT_NEGATIVE: Rule = (lambda v: _number(v) and v >= 0), "a number >= 0"
+_POSITIVE: Rule = (lambda v: is_number(v) and v > 0), "a number > 0"
+_NOT_NEGATIVE: Rule = (lambda v: is_number(v) and v >= 0), "a number >= 0"
 _TRUTH: Rule = _truth, "True or False"
 
 RULES: dict[str, Rule] = {
@@ -82,9 +84,10 @@ RULES: dict[str, Rule] = {
         f"one of {', '.join(map(repr, TOPOLOGIES))}, or a square matrix of finite numbers",
     ),
     "input_scaling": (
-        lambda v: (_number(v) and v > 0) or _scales(v),
+        lambda v: (is_number(v) and v > 0) or _scales(v),
         "a number > 0, or a list of numbers >= 0 (not all 0), one a feature",
     ),
+    "bidirectional": _TRUTH,
     "bias_scaling": _NOT_NEGATIVE,
     "feedback_scaling": _POSITIVE,
     "activation": _one_of(*ACTIVATIONS),
@@ -100,7 +103,7 @@ RULES: dict[str, Rule] = {
     ),
     "noise": _NOT_NEGATIVE,
     "ridge": (
-        lambda v: (isinstance(v, str) and v == "auto") or (_number(v) and v >= 0) or _path(v),
+        lambda v: (isinstance(v, str) and v == "auto") or (is_number(v) and v >= 0) or _path(v),
         "a number >= 0, a list of numbers > 0 to choose from, or 'auto'",
     ),
     "readout": _one_of("ridge", "softmax"),
@@ -113,18 +116,20 @@ RULES: dict[str, Rule] = {
     "momentum": _one_of("fista", "printed"),
     "step_size": _or_none(_POSITIVE, "chosen from the number of hidden units"),
     "refine_epochs": _whole(0),
+    "joint_epochs": _whole(0),
+    "sees": _one_of("output", "output+input", "output+hidden"),
     "epochs": _or_none(_whole(0), "as many as the data need"),
     "batch_size": _or_none(_whole(1), "all sequences at once"),
     "clip": _or_none(_POSITIVE, "no clipping"),
     "renormalize": _TRUTH,
-    "validation_fraction": ((lambda v: _number(v) and 0 <= v < 1), "a number in [0, 1); 0 holds nothing back"),
+    "validation_fraction": ((lambda v: is_number(v) and 0 <= v < 1), "a number in [0, 1); 0 holds nothing back"),
     "patience": (
         lambda v: (isinstance(v, str) and v == "auto") or _or_none(_whole(1), "")[0](v),
         "a whole number >= 1, 'auto' (a quarter of the epochs), or None (no early stopping)",
     ),
     "dtype": _one_of("float32", "float64"),
     "random_state": (
-        lambda v: v is None or isinstance(v, np.random.Generator) or _whole(0)[0](v),
+        lambda v: v is None or isinstance(v, np.random.Generator) or _seed(v),
         "a whole number >= 0, a numpy.random.Generator, or None (another network every time)",
     ),
     "verbose": (
@@ -141,7 +146,7 @@ def check_each(settings: Mapping[str, Any]) -> None:
             allowed, words = RULES[name]
             if not allowed(value):
                 matrix = sparse.issparse(value) or (isinstance(value, np.ndarray) and value.ndim > 1)
-                shown = f"an array of shape {value.shape}" if matrix else repr(value)
+                shown = f"an array of shape {value.shape}" if matrix else f"{value!r:.80}"
                 raise ValueError(f"{name}={shown}; expected {words}.")
 
 
@@ -149,12 +154,29 @@ def check(settings: Mapping[str, Any]) -> None:
     """Every setting of an estimator, and whether they go together."""
     check_each(settings)
     _check_topology(settings)
+    if settings.get("bidirectional"):
+        _check_directions(settings)
     unknown_to_paper = settings.get("feedback") or settings.get("leak") != 1 or settings.get("learn_leak")
     if settings.get("gradient") == "printed" and settings.get("learn") != "none" and unknown_to_paper:
         raise ValueError(
             "gradient='printed': the paper's formulas know neither leak nor feedback. Set leak=1, "
             "learn_leak=False and feedback=False, or gradient='exact'."
         )
+
+
+def _check_directions(settings: Mapping[str, Any]) -> None:
+    """What units that begin at the end of a sequence ask of other settings."""
+    for cannot, why in (
+        (settings["hidden_units"] < 2, "hidden_units=1: there must be a unit for each direction. Give 2 or more"),
+        (settings["feedback"], "feedback=True: what is fed back is not there yet at the end of a sequence. Set one"),
+        (settings["gradient"] == "printed", "gradient='printed': the paper's formulas run one way. Use 'exact'"),
+        (
+            not isinstance(settings["topology"], str),
+            "topology is a matrix of all units, but each direction has a network of its own. Name a topology",
+        ),
+    ):
+        if cannot:
+            raise ValueError(f"bidirectional=True with {why}, or bidirectional=False.")
 
 
 def _check_topology(settings: Mapping[str, Any]) -> None:

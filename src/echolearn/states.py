@@ -10,14 +10,14 @@ are float64 states: they take twice as long to meet in tiles twice as wide, whic
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn import engine, kernels
-from echolearn.door import open_sequences, open_values
+from echolearn import checks, engine, kernels
+from echolearn.door import check_finite, open_sequences, open_values
 from echolearn.lanes import LANES
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Batch, groups, one_hot, pack, unpack
@@ -42,13 +42,40 @@ _DENSE = 1000  # units up to which a dense W_rec is the faster one in NumPy's st
 @dataclass(frozen=True, eq=False)
 class States:
     """H (K, N), and F = f(z) (K, N), which the gradient needs; h0 (B, N); X_fb (K, n_out): fed-back targets;
-    pieces: the length of those that one sequence was cut into, or 0."""
+    pieces: the length of those that one sequence was cut into, or 0; directions: of a reservoir with backward units,
+    those that run forward and those that run backward (it is they that keep F, h0 and pieces)."""
 
     H: Array
     F: Array
     h0: Array
     X_fb: Array | None
     pieces: int = 0
+    directions: tuple[Direction, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Direction:
+    """The units (N,) that run one way, as a reservoir of their own with their batch and states, all in their own time;
+    turn: the rows of a packed matrix in that time, or None for forward."""
+
+    units: Array
+    turn: Array | None
+    reservoir: Reservoir
+    batch: Batch
+    states: States
+
+    def own(self, M: Array) -> Array:
+        """Columns of these units, and rows in their time, of M (K, N)."""
+        columns = M[:, self.units]
+        return columns if self.turn is None else columns[self.turn]
+
+    def write(self, H: Array) -> None:
+        """Their states into H (K, N). Units side by side go in one slice: eight times as fast as by a mask."""
+        states = self.states.H if self.turn is None else self.states.H[self.turn]
+        done = 0
+        for first, end in np.flatnonzero(np.diff(self.units, prepend=False, append=False)).reshape(-1, 2):
+            H[:, first:end] = states[:, done : done + end - first]
+            done += end - first
 
 
 def run(reservoir: Reservoir, batch: Batch, h0: Array | None = None, *, keep_F: bool = True) -> States:
@@ -59,6 +86,8 @@ def run(reservoir: Reservoir, batch: Batch, h0: Array | None = None, *, keep_F: 
     acts like W' and is learned by the same formula. (The paper runs its washout with W_fb = 0; here the
     teacher speaks from the first step on, so that the states after the washout know the past targets.)
     """
+    if reservoir.backward is not None:
+        return _run_both_ways(reservoir, reservoir.backward, batch, h0, keep_F=keep_F)
     dtype = batch.X.dtype
     X_fb = None
     if reservoir.W_fb is not None:
@@ -80,6 +109,24 @@ def run(reservoir: Reservoir, batch: Batch, h0: Array | None = None, *, keep_F: 
         if not pieces:
             kernels.forward_few(*padded(reservoir.W_rec, dtype), *rest, h0, F, H)
     return States(H, F, h0, X_fb, pieces)
+
+
+def _run_both_ways(reservoir: Reservoir, backward: Array, batch: Batch, h0: Array | None, *, keep_F: bool) -> States:
+    """Two networks that do not hear each other; the backward one reads every sequence from its end."""
+    H = np.empty((batch.frames, reservoir.N), batch.X.dtype)
+    turn = batch.turned()
+    directions = []
+    for units, rows in ((~backward, None), (backward, turn)):
+        if not units.any():
+            continue
+        part = reservoir.part(units)
+        heard = batch if rows is None else replace(batch, X=batch.X[rows], T=None)
+        states = run(part, heard, None if h0 is None else h0[:, units], keep_F=keep_F)
+        directions.append(Direction(units, rows, part, heard, states))
+        directions[-1].write(H)
+    if h0 is None:
+        h0 = first_state(reservoir, len(batch.lengths), H.dtype)
+    return States(H, H, h0, None, directions=tuple(directions))
 
 
 def drive(reservoir: Reservoir, X: Array, X_fb: Array | None) -> Array:
@@ -173,7 +220,7 @@ def slots(W_rec: Any) -> tuple[Array, Array]:
 
 def harvest(reservoir: Reservoir, X: Any, T: Any = None, *, dtype: Any = np.float64) -> Any:
     """States of one sequence (steps, n_in) -> (steps, N), or of a list -> a list."""
-    given = open_sequences(X, n_features=reservoir.n_in)
+    dtype, given = checks.floats("dtype", dtype), open_sequences(X, n_features=reservoir.n_in)
     targets = None if T is None else open_values(T, given, per_step=True)
     out: list[Any] = [None] * len(given.X)
 
@@ -181,9 +228,10 @@ def harvest(reservoir: Reservoir, X: Any, T: Any = None, *, dtype: Any = np.floa
         batch = pack([given.X[i] for i in which], dtype, None if targets is None else [targets[i] for i in which])
         return which, unpack(batch, run(reservoir, batch, keep_F=False).H)
 
-    with engine.one_blas_thread():
+    with engine.one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         for which, states in engine.each(part, groups(np.array([len(x) for x in given.X]), FRAMES)):
             for i, H in zip(which, states, strict=True):
+                check_finite(H, "states")
                 out[i] = H
     return given.answer(out)
 

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from echolearn import checks
 from echolearn.kernels import _OPTIONS, ACTIVATIONS, _activate
 from echolearn.online import LMS, RLS
 from echolearn.reservoir import Reservoir
@@ -113,9 +114,18 @@ class Stream:
         online: RLS | LMS | None = None,
         A: Array | None = None,
     ):
-        if pooling not in (None, "mean", "last"):
-            raise ValueError(f"pooling={pooling!r} needs the end of a sequence; a stream knows 'mean' and 'last'.")
-        self._U = np.array(U, dtype=np.float64)
+        if reservoir.backward is not None:
+            raise ValueError(
+                "bidirectional=True: half of the units begin at the end of a sequence, which a stream has not seen. "
+                "Fit a network with bidirectional=False to stream, or predict whole sequences."
+            )
+        if pooling is not None and not (isinstance(pooling, str) and pooling in ("mean", "last")):
+            raise ValueError(f"pooling={pooling!r:.80} needs the end of a sequence; a stream knows 'mean' and 'last'.")
+        checks.truth("direct", direct)
+        checks.truth("softmax", softmax)
+        checks.whole("washout", washout, 0)
+        checks.floats("dtype", dtype)
+        self._U = checks.finite("U", U)
         M = reservoir.N + direct * reservoir.n_in + 1
         if self._U.ndim != 2 or len(self._U) != M:
             raise ValueError(
@@ -162,8 +172,8 @@ class Stream:
         r = self.reservoir
         if state is None:
             state = np.zeros(r.N) if r.initial_state is None else r.initial_state
-        h = np.array(state, dtype=self._dtype)
-        if h.shape != (r.N,) or not np.isfinite(h).all():
+        h = checks.finite("state", state).astype(self._dtype)
+        if h.shape != (r.N,):
             raise ValueError(f"state has shape {h.shape}; expected {r.N} finite numbers, one a unit.")
         n_out = self._U.shape[1]
         self._h, self._y = h, np.zeros(n_out, self._dtype)
@@ -231,16 +241,21 @@ class Stream:
 
     def _frames(self, X: ArrayLike) -> tuple[Array, bool]:
         """The frames (steps, n_in), ready for the compiled loop, and whether it is a single one."""
-        x = X if isinstance(X, np.ndarray) else np.asarray(X)
         n_in = self._x.shape[1]
+        try:
+            x = X if isinstance(X, np.ndarray) else np.asarray(X)
+        except ValueError:
+            raise ValueError(f"a frame holds {n_in} numbers here; given {X!r:.80}.") from None
         if x.dtype.kind not in "fiub":
             raise ValueError(f"a frame holds {n_in} numbers here; given {x.dtype} entries.")
         if x.shape == (n_in,):
-            self._x[0] = x
+            with np.errstate(over="ignore"):  # what is too large for this dtype is infinite, and refused
+                self._x[0] = x
             return self._x, True
         if x.ndim != 2 or x.shape[1] != n_in:
             raise ValueError(f"a frame has shape ({n_in},) here, a chunk (steps, {n_in}); given {x.shape}.")
-        return np.array(x, dtype=self._dtype, order="C"), False
+        with np.errstate(over="ignore"):
+            return np.array(x, dtype=self._dtype, order="C"), False
 
     def _run(self, X: Array) -> Array:
         Y = np.empty((len(X), len(self._y)), self._dtype)
@@ -248,6 +263,11 @@ class Stream:
         if bad >= 0:
             raise _not_finite(bad, len(X))
         self.steps += len(X)
+        if not np.isfinite(Y).all():
+            raise FloatingPointError(
+                "the outputs are not finite: a frame holds numbers too large for this dtype, or units without bounds "
+                "(relu, identity) have run away. reset() the stream; scale its frames."
+            )
         return Y
 
     def _pooled(self, Y: Array) -> Array:
@@ -269,10 +289,10 @@ class Stream:
 
     def _targets(self, y: Any) -> Array:
         """y as rows of n_out numbers."""
-        T = np.asarray(y, dtype=np.float64)
+        T = checks.finite("y", y)
         T = T[:, None] if T.ndim == 1 else T
         n_out = self._U.shape[1]
-        if T.ndim != 2 or T.shape[1] != n_out or not np.isfinite(T).all():
+        if T.ndim != 2 or T.shape[1] != n_out:
             raise ValueError(f"y has shape {np.shape(y)}; expected {n_out} finite numbers a frame.")
         return T
 
@@ -321,9 +341,12 @@ class ClassifierStream(EstimatorStream):
         return P[0] if one else P
 
     def _targets(self, y: Any) -> Array:
-        labels = np.asarray(y).ravel().tolist()
         known = {label: k for k, label in enumerate(self._esn.classes_.tolist())}
-        unknown = [label for label in labels if label not in known]
+        try:
+            labels = np.asarray(y).ravel().tolist()
+            unknown = [label for label in labels if label not in known]
+        except (TypeError, ValueError):  # not hashable, or of several shapes
+            labels, unknown = [], [y]
         if unknown:
-            raise ValueError(f"y holds labels that were not there when fitting: {unknown[:5]}.")
+            raise ValueError(f"y holds labels that were not there when fitting: {unknown[:5]!r:.200}.")
         return one_hot(np.array([known[label] for label in labels], int), len(known), np.float64)

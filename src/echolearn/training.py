@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn import iterative, passes, readout, updates
-from echolearn.checkpoints import Checkpoint, under
+from echolearn import iterative, keeping, passes, readout, updates
+from echolearn.checkpoints import Checkpoint, Midway
 from echolearn.following import Follower
 from echolearn.gradients import Gradients
 from echolearn.passes import Slope, Task
 from echolearn.readout import Sums
 from echolearn.reservoir import Reservoir, spectral_radius_of
-from echolearn.sequences import Batch, Data, dealt, groups, shuffled
+from echolearn.sequences import Batch, Data, dealt, groups
 from echolearn.states import run
 
 Array = NDArray[Any]
@@ -69,6 +69,12 @@ class History(list[dict[str, float]]):
         return "\n".join("  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)) for line in lines)
 
 
+def fresh_readout(reservoir: Reservoir, data: Data, task: Task, plan: Plan) -> tuple[Array, float]:
+    """U of these weights, and the number of targets: one pass."""
+    s = passes.collect(reservoir, data, task, plan.ridge)
+    return readout.solve(s, plan.ridge, intercept=True), s.n
+
+
 def full_batch(
     reservoir: Reservoir, data: Data, task: Task, plan: Plan, U: Array | None, n: float = 0.0
 ) -> tuple[Slope, Array, float]:
@@ -79,8 +85,7 @@ def full_batch(
     """
     held = plan.case == 1
     if U is None:
-        s = passes.collect(reservoir, data, task, plan.ridge)
-        U, n = readout.solve(s, plan.ridge, intercept=True), s.n
+        U, n = fresh_readout(reservoir, data, task, plan)
     U_now = U
 
     def part(data: Data, which: Array) -> Slope:
@@ -103,26 +108,32 @@ def running(sums: Sums, batch: Sums, share: float) -> Sums:
 
 
 class Learner:
-    """The state of learning between epochs."""
+    """The state of learning. `pause` is called inside epochs, wherever that state is whole."""
 
     def __init__(self, reservoir: Reservoir, data: Data, task: Task, plan: Plan, rng: np.random.Generator):
         self.data, self.task, self.plan, self.rng = data, task, plan, rng
         self.step_size = plan.step_size
+        self.pause: Callable[[], object] = lambda: None
         self.restart(reservoir)
 
     def restart(self, reservoir: Reservoir) -> None:
         """From these weights, with an optimiser that remembers nothing."""
-        self.reservoir = reservoir
+        self.reservoir = self.began = reservoir  # now, and when the epoch began
         self.weights = updates.learned_weights(reservoir, self.plan.learn, self.plan.learn_leak)
         self.optimiser: Any = updates.Adam() if self.plan.optimizer == "adam" else updates.Fista(self.plan.momentum)
         self.U: Array | None = None
+        self.held: Array | None = None
         self.sums: Sums | None = None
-        self.solved: tuple[Array | None, float] = (None, 0.0)
+        self.solved: tuple[Array | None, float] = (None, 0.0)  # U of the next full-batch gradient, and its targets
+        self.midway: Midway | None = None
+        self.pending: dict[str, float] | None = None  # facts of an epoch that is done but not yet scored
         large = reservoir.N >= iterative.FROM
         self.follower = Follower(self.data, self.task, self.plan.ridge, TURNOVER, self.rng) if large else None
 
     def epoch(self, number: int) -> dict[str, float]:
-        """One epoch; returns the training error (per target) and gradient norms."""
+        """One epoch, or what is left of it; returns the training error (per target) and gradient norms."""
+        if self.midway is None:
+            self.began = self.reservoir
         if self.plan.batch_size is None:
             facts = self._full_epoch()
         else:
@@ -145,6 +156,10 @@ class Learner:
         if self.follower is not None:
             return self._large_full_epoch(self.follower)
         U, n = (self.U, 0.0) if self.plan.case == 1 else self.solved
+        if U is None:
+            U, n = fresh_readout(self.reservoir, self.data, self.task, self.plan)
+            self.U, self.solved = U, (U, n)
+            self.pause()
         self.solved = None, 0.0
         result, self.U, n = full_batch(self.reservoir, self.data, self.task, self.plan, U, n)
         norms = self._update(result.gradients, self.step_size)
@@ -152,22 +167,29 @@ class Learner:
 
     def _mini_epoch(self, number: int, size: int) -> dict[str, float]:
         lengths = self.data.lengths
+        if self.midway is None:
+            self._begin_mini_epoch()
+            self.midway = Midway.begun(lengths, size, self.rng)
+        at, norms = self.midway, {}
+        for i, which in list(enumerate(at.batches))[at.done :]:
+            done = (number - 1 + i / len(at.batches)) / self.plan.epochs
+            result, count = self._mini_gradient(
+                dealt(which, lengths, self.plan.piles), lengths[which].sum() / lengths.sum()
+            )
+            norms = self._update(result.gradients, self.step_size * (1 - FALL * done))
+            at.add(result.squared, count)
+            if at.between:
+                self.pause()
+        self.midway = None
+        return {"error": at.error / at.n, **_named(norms)}
+
+    def _begin_mini_epoch(self) -> None:
         if self.follower is not None:
             self._begin_following(self.follower)
         elif self.sums is None:
             self.sums = passes.collect(self.reservoir, self.data, self.task, self.plan.ridge)
         if self.plan.case == 1 and self.sums is not None:
             self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
-        batches = shuffled(lengths, size, self.rng)
-        squared, n, norms = 0.0, 0.0, {}
-        for i, which in enumerate(batches):
-            done = (number - 1 + i / len(batches)) / self.plan.epochs
-            result, count = self._mini_gradient(
-                dealt(which, lengths, self.plan.piles), lengths[which].sum() / lengths.sum()
-            )
-            norms = self._update(result.gradients, self.step_size * (1 - FALL * done))
-            squared, n = squared + result.squared, n + count
-        return {"error": squared / n, **_named(norms)}
 
     def _mini_gradient(self, piles: list[Array], share: float) -> tuple[Slope, float]:
         """States of a mini-batch, then U from the running sums with it, then the gradient at that U."""
@@ -208,41 +230,21 @@ class Learner:
         seen = list(where.each_held(lambda x: x[1][:2], looked))
         assert self.U is not None
         self.U = follower.step(self.U, seen, share)
-        U = self.held if self.plan.case == 1 else self.U
+        U = self.U if self.plan.case == 2 or self.held is None else self.held
         result = where.total_held(lambda x: passes.slope(reservoir, task, gradient, U, x[0], x[1]), looked)
         return result, float(sum(len(T) for _, T in seen))
 
     def _large_full_epoch(self, follower: Follower) -> dict[str, float]:
         """As `_full_epoch`, for large networks: U by conjugate gradients from the last one."""
-        held, self.U = self.U, follower.fitted(self.reservoir, self.task, self.U)
-        U = held if self.plan.case == 1 and held is not None else self.U
+        if self.solved[0] is None:
+            held, self.U = self.U, follower.fitted(self.reservoir, self.task, self.U)
+            self.solved = held if self.plan.case == 1 and held is not None else self.U, follower.n
+            self.pause()
+        U, _ = self.solved
+        self.solved = None, 0.0
         result, _, _ = full_batch(self.reservoir, self.data, self.task, replace(self.plan, case=2), U)
         norms = self._update(result.gradients, self.step_size)
         return {"error": result.squared / follower.n, **_named(norms)}
-
-    def state(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Arrays and plain values from which `resume` goes on to the bit."""
-        number, kept = self.optimiser.state()
-        tensors = {f"weights/{name}": value for name, value in self.weights.items()}
-        for memory, values in kept.items():
-            tensors |= {f"{memory}/{name}": value for name, value in values.items()}
-        facts = {"optimiser": number, "step_size": self.step_size, "rng": self.rng.bit_generator.state}
-        if self.sums is not None:
-            tensors |= {"G": self.sums.G, "Q": self.sums.Q}
-            facts |= {"tt": self.sums.tt, "n": self.sums.n}
-        if self.U is not None:
-            tensors["U"] = self.U
-        return tensors, facts
-
-    def resume(self, tensors: dict[str, Array], facts: dict[str, Any]) -> None:
-        self.restart(updates.with_learned(self.reservoir, under("weights", tensors)))
-        self.weights = under("weights", tensors)  # not by way of the reservoir: a logit would be rounded
-        kept = {memory: under(memory, tensors) for memory in ("before", "first", "second")}
-        self.optimiser = self.optimiser.resumed(facts["optimiser"], {k: v for k, v in kept.items() if v})
-        self.step_size = facts["step_size"]
-        self.rng.bit_generator.state = facts["rng"]
-        self.sums = Sums(tensors["G"], tensors["Q"], facts["tt"], facts["n"]) if "G" in tensors else None
-        self.U = tensors.get("U")
 
     def readout(self) -> Array:
         """The U that goes with the newest weights: from the running sums, or from passes over the data."""
@@ -300,18 +302,25 @@ def learn(
     """All epochs. `score(reservoir, U)` gives the held-out error, the smallest of which decides.
 
     Returns the best reservoir, one row of history an epoch, and whether it was interrupted (Ctrl-C). With a
-    checkpoint, learning goes on after the last epoch kept there. sums: those of `reservoir`, if they are known already.
+    checkpoint, learning goes on from the state kept there. sums: those of `reservoir`, if they are known already.
     """
     learner = Learner(reservoir, data, task, plan, rng)
     if plan.batch_size is not None:
         learner.sums = sums
     record = Record(reservoir, reservoir)
-    if checkpoint is not None:
-        _resume(learner, record, checkpoint)
+    resumed = checkpoint is not None and keeping.resume(learner, record, checkpoint)
     started = time.perf_counter() - record.seconds
+
+    def keep() -> None:
+        assert checkpoint is not None
+        record.seconds = time.perf_counter() - started
+        checkpoint.save(*keeping.state(learner, record))
+
+    if checkpoint is not None:
+        learner.pause = lambda: keep() if checkpoint.due() else None
     stop: object = None
     try:
-        if score is not None and record.epoch == 0:
+        if score is not None and not resumed:
             record.best_error = _score_as_drawn(learner, score)  # learning must beat that
         while record.epoch < plan.epochs and stop is not True:
             if plan.patience is not None and record.epoch - record.best_epoch >= plan.patience:
@@ -322,7 +331,7 @@ def learn(
             record.seconds = row["seconds"] = time.perf_counter() - started
             record.note(row, learner.reservoir)
             if checkpoint is not None:
-                _keep(learner, record, checkpoint)
+                keep()
             stop = on_epoch(dict(row)) if on_epoch is not None else None
     except KeyboardInterrupt:
         return record.best, record.history, True
@@ -354,15 +363,19 @@ def _try_epoch(
 ) -> dict[str, float] | None:
     """One epoch's row of history; an epoch that diverges is tried again with smaller steps, then given up."""
     while True:
-        before, number = learner.reservoir, record.epoch + 1
+        number = record.epoch + 1
         try:
-            facts = learner.epoch(number)
+            if learner.pending is None:
+                learner.pending = learner.epoch(number)
+                if score is not None:
+                    learner.pause()
+            facts = dict(learner.pending)
             row: dict[str, float] = {"epoch": number, "error": facts.pop("error")}
             if score is not None:
                 row["valid_error"] = score(learner.reservoir, learner.readout())
             if number % max(1, learner.plan.epochs // 50) == 0:  # fifty points draw the curve; more would cost
                 row["spectral_radius"] = spectral_radius_of(learner.reservoir.W_rec, tol=1e-4)
-            record.safe = before
+            record.safe, learner.pending = learner.began, None
             return {**row, **facts, "step_size": learner.step_size}
         except (FloatingPointError, np.linalg.LinAlgError) as problem:
             record.backoffs += 1
@@ -375,31 +388,6 @@ def _try_epoch(
             learner.step_size *= 0.3
             _say(f"epoch {number} diverged ({problem}); tried again with step_size={learner.step_size:.3g}.")
             learner.restart(record.safe)
-
-
-def _keep(learner: Learner, record: Record, checkpoint: Checkpoint) -> None:
-    tensors, facts = learner.state()
-    tensors |= {f"best/{name}": value for name, value in record.best.weights().items()}
-    facts |= {
-        "best_error": record.best_error,
-        "best_epoch": record.best_epoch,
-        "backoffs": record.backoffs,
-        "seconds": record.seconds,
-        "history": list(record.history),
-    }
-    checkpoint.save(record.epoch, tensors, facts)
-
-
-def _resume(learner: Learner, record: Record, checkpoint: Checkpoint) -> None:
-    kept = checkpoint.load()
-    if kept is None:
-        return
-    tensors, facts = kept
-    record.best = learner.reservoir.with_weights(**under("best", tensors))
-    record.best_error, record.best_epoch = facts["best_error"], facts["best_epoch"]
-    record.backoffs, record.seconds = facts["backoffs"], facts["seconds"]
-    record.history.extend(facts["history"])
-    learner.resume(tensors, facts)
 
 
 def _say(text: str) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from echolearn import checks
 from echolearn.checkpoints import fingerprint
 from echolearn.configuration import check_name
 from echolearn.door import Given, open_sequences, open_targets
@@ -109,6 +110,7 @@ def tune(
     storage: a file where every finished trial is kept; the same search, started again, goes on from there.
     """
     optuna = _optuna()
+    _check(estimator, trials, validation, folds, scoring, random_state)
     space = checked_space(estimator, space)
     splits = _splits(estimator, X, y, validation, folds, random_state)
     study = _study(optuna, storage, random_state, _about(estimator, X, y, validation, folds, scoring, space))
@@ -136,6 +138,20 @@ def tune(
     return Tuning(found.trials, found.space, best)
 
 
+def _check(
+    estimator: Any, trials: int, validation: Any, folds: int, scoring: Scoring | None, random_state: int
+) -> None:
+    if not hasattr(estimator, "get_params") or isinstance(estimator, type):
+        raise TypeError(f"estimator={estimator!r:.80}; expected a network, or a Pipeline that ends in one.")
+    checks.whole("trials", trials, 1)
+    checks.whole("folds", folds, 0)
+    checks.whole("random_state", random_state, 0)
+    if validation is not None:
+        checks.pair("validation", validation)
+    if scoring is not None and not callable(scoring):
+        raise TypeError(f"scoring={scoring!r:.80}; expected a function of (estimator, X, y), or None.")
+
+
 def _optuna() -> Any:
     try:
         import optuna
@@ -155,6 +171,8 @@ def checked_space(estimator: Any, space: Space | None) -> Space:
     known, prefix = estimator.get_params(), _prefix(estimator)
     if space is None:
         space = FIXED if known[f"{prefix}learn"] == "none" or known[f"{prefix}epochs"] == 0 else LEARNED
+    if not isinstance(space, Mapping):
+        raise TypeError(f"space={space!r:.80}; expected ranges and choices by the names of settings.")
     full: dict[str, Any] = {}
     for name, options in space.items():
         own = name if name in known else prefix + name
@@ -245,7 +263,7 @@ def _study(optuna: Any, storage: str | Path | None, random_state: int, about: di
     if storage is None:
         study = optuna.create_study(direction="maximize")
     else:
-        path = Path(storage)
+        path = checks.place("storage", storage)
         if not path.absolute().parent.is_dir():
             raise ValueError(f"storage={storage}: its folder does not exist.")
         study = optuna.create_study(

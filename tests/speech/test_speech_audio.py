@@ -101,3 +101,34 @@ def test_without_soundfile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(builtins, "__import__", without)
     assert "pip install 'echolearn[speech]'" in what(path)
+
+
+def test_a_format_chunk_that_is_cut_short(tmp_path: Path) -> None:
+    path = write_riff(tmp_path / "a.wav", tones(0.1))
+    path.write_bytes(path.read_bytes()[:30])
+    assert "not audio that can be read" in what(path)
+
+
+def test_samples_that_overflow_on_the_16_bit_scale(tmp_path: Path) -> None:
+    soundfile = pytest.importorskip("soundfile")
+    samples = tones(0.1).astype(np.float32)
+    soundfile.write(tmp_path / "loud.wav", samples, 16_000, subtype="FLOAT")  # forgot to scale: loud, but speech
+    assert np.isfinite(read_audio(tmp_path / "loud.wav")).all()
+    soundfile.write(tmp_path / "huge.wav", samples * np.float32(1e32), 16_000, subtype="FLOAT")
+    assert "larger than 65536 times full scale" in what(tmp_path / "huge.wav")
+
+
+def test_a_header_that_promises_more_samples_than_memory_has(tmp_path: Path) -> None:
+    """The total of a FLAC header, 36 bits, is believed by nobody."""
+    soundfile = pytest.importorskip("soundfile")
+    path = tmp_path / "a.flac"
+    soundfile.write(path, tones(0.1), 16_000)
+    content = bytearray(path.read_bytes())
+    content[21] |= 0x0F
+    content[22:26] = b"\xff\xff\xff\xff"
+    path.write_bytes(content)
+    try:
+        found = len(read_audio(path))
+    except CorpusError:
+        found = 0
+    assert found <= 1600

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -193,8 +195,20 @@ def test_a_cache_that_cannot_be_written_and_one_that_was_damaged(folder: Path, p
     assert "cannot be written" in found[0]
     wav(folder)
     (made,) = (folder.parent / "cache").glob("prepared-*")
-    (made / "features.f32").write_bytes(b"")
-    assert "is damaged" in problems_of(lambda: wav(folder))[0]
+    content = {file.name: file.read_bytes() for file in made.iterdir()}
+    for name, damaged in (
+        ("features.f32", b""),
+        ("features.f32", content["features.f32"] + b"1234"),
+        ("labels.npy", content["labels.npy"][:-2]),
+        ("labels.npy", content["labels.npy"][:-2] + b"\xff\x7f"),
+        ("corpus.json", b"[" * 100_000),
+        ("corpus.json", b"3"),
+        ("corpus.json", b'{"lengths": [1e300], "phones": []}'),
+    ):
+        (made / name).write_bytes(damaged)
+        assert "is damaged" in problems_of(lambda: wav(folder))[0]
+        (made / name).write_bytes(content[name])
+    wav(folder)
 
 
 def test_a_full_disk_while_features_are_written(folder: Path) -> None:
@@ -303,3 +317,24 @@ def test_feature_files_that_are_none(tmp_path: Path, problems_of: Problems) -> N
         ("c.npz", "no such"),
     ):
         assert says in problems_of(lambda name=name: open_corpus(f"features:{tmp_path / name}"))[0]
+
+
+def test_feature_files_that_promise_more_than_there_is(tmp_path: Path, problems_of: Problems) -> None:
+    """Forged headers, and an archive that would unpack to more than memory holds."""
+    features(tmp_path)
+    whole = (tmp_path / "f.npz").read_bytes()
+    (tmp_path / "f.npz").write_bytes(whole.replace(b"'shape': (60, ", b"'shape': (90, "))
+    assert "not a feature file" in problems_of(lambda: open_corpus(f"features:{tmp_path / 'f.npz'}"))[0]
+    with zipfile.ZipFile(tmp_path / "bomb.npz", "w") as archive:
+        head = io.BytesIO()
+        np.lib.format.write_array_header_1_0(head, {"descr": "<f4", "fortran_order": False, "shape": (10**12, 13)})
+        archive.writestr("features.npy", head.getvalue())
+    assert "promises float32" in problems_of(lambda: open_corpus(f"features:{tmp_path / 'bomb.npz'}"))[0]
+
+
+def test_numbers_that_wrap_or_overflow_in_a_feature_file(tmp_path: Path, problems_of: Problems) -> None:
+    huge = feature_arrays()["features"].astype(np.float64)
+    huge[3, 1] = 1e300
+    assert "hold NaN or infinity" in problems_of(lambda: features(tmp_path, features=huge))[0]
+    wrapped = np.array([2**63 - 1, 2**63 - 1, 62])
+    assert "lengths sum to" in problems_of(lambda: features(tmp_path, lengths=wrapped))[0]

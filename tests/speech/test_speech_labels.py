@@ -235,3 +235,23 @@ def test_espeak_phones_fold_to_the_list() -> None:
         "",
         None,
     ]
+
+
+@pytest.mark.parametrize("time", ["²", "٣", "9" * 19, "9" * 5000, "-1", "1.5"])
+def test_times_that_are_no_counts_of_samples(tmp_path: Path, time: str) -> None:
+    path = tmp_path / "a.phn"
+    path.write_text(f"0 {time} aa\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"line 1 is .*; expected start end phone, times in samples"):
+        read_phn(path)
+    with pytest.raises(CorpusError, match=r"line 1 is .*; expected start end name, times in units of 100 ns"):
+        read_lab(path)
+
+
+@pytest.mark.parametrize(
+    "tier", ["", '"phones"', '"phones" 0 1 1000000000', '"phones" 0 1 1 0 1e999 "aa"', '"phones" 0 1']
+)
+def test_a_tier_that_promises_more_than_there_is(tmp_path: Path, tier: str) -> None:
+    path = tmp_path / "a.TextGrid"
+    path.write_text(f'"IntervalTier" {tier}', encoding="utf-8")
+    with pytest.raises(CorpusError, match="is cut short or damaged; export it from Praat again"):
+        read_textgrid(path)

@@ -2,5 +2,6 @@
 
 from echolearn.datasets.chaos import henon, kuramoto_sivashinsky, lorenz, mackey_glass, rossler
 from echolearn.datasets.memory import mso, narma
+from echolearn.datasets.observed import sunspots
 
-__all__ = ["henon", "kuramoto_sivashinsky", "lorenz", "mackey_glass", "mso", "narma", "rossler"]
+__all__ = ["henon", "kuramoto_sivashinsky", "lorenz", "mackey_glass", "mso", "narma", "rossler", "sunspots"]

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from echolearn.datasets import checks
+from echolearn import checks
 
 Array = NDArray[np.float64]
 Point = tuple[float, float, float]
 
+MOST = 10**8  # substeps of one series
 FAR = 1e6  # none of these systems comes back from there
 
 
@@ -41,12 +42,18 @@ def mackey_glass(
     per_unit = checks.whole("substeps", substeps, 1)
     dt = 1.0 / per_unit
     delay = round(checks.positive("tau", tau) * per_unit)
+    if (steps + discard) * per_unit + delay > MOST:
+        raise ValueError(f"tau={tau!r} and {steps + discard} steps take more than {MOST:,} substeps; use fewer.")
     if delay < 1:
         raise ValueError(f"tau={tau!r} is less than half a step of {dt:g}; use a larger tau or more substeps.")
-    x = float(checks.start([start], 1)[0])
+    x = start = checks.number("start", start)
+    beta, gamma, power = (checks.number(n, v) for n, v in (("beta", beta), ("gamma", gamma), ("power", power)))
 
     def slope(now: float, delayed: float) -> float:
-        return beta * delayed / (1.0 + math.pow(abs(delayed), power)) - gamma * now
+        try:
+            return beta * delayed / (1.0 + math.pow(abs(delayed), power)) - gamma * now
+        except (OverflowError, ValueError, ZeroDivisionError):  # x^power is infinite, or 0^-1
+            return math.nan
 
     values = [x] * (delay + 1)  # values[n + delay] is now,
     slopes: list[float] = []  # slopes[n] its slope; before t = 0 there is none
@@ -82,6 +89,8 @@ def lorenz(
     Lorenz, Deterministic nonperiodic flow, Journal of the Atmospheric Sciences 20 (1963).
     """
 
+    sigma, rho, beta = (checks.number(n, v) for n, v in (("sigma", sigma), ("rho", rho), ("beta", beta)))
+
     def slope(x: float, y: float, z: float) -> Point:
         return sigma * (y - x), x * (rho - z) - y, x * y - beta * z
 
@@ -105,6 +114,8 @@ def rossler(
 
     Rössler, An equation for continuous chaos, Physics Letters A 57 (1976).
     """
+
+    a, b, c = (checks.number(n, v) for n, v in (("a", a), ("b", b), ("c", c)))
 
     def slope(x: float, y: float, z: float) -> Point:
         return -y - z, x + a * y, b + z * (x - c)
@@ -148,6 +159,7 @@ def henon(steps: int, *, a: float = 1.4, b: float = 0.3, start: ArrayLike = (0.0
     Hénon, A two-dimensional mapping with a strange attractor, Communications in Mathematical Physics 50 (1976).
     """
     steps, discard = checks.whole("steps", steps, 1), checks.whole("discard", discard, 0)
+    a, b = checks.number("a", a), checks.number("b", b)
     x, y = checks.start(start, 2).tolist()
     series = np.full((discard + steps, 2), np.nan)
     for t in range(len(series)):
@@ -194,7 +206,7 @@ def kuramoto_sivashinsky(
         """-u u_x = -(u²)_x / 2."""
         return np.asarray(-0.5j * k * np.fft.rfft(np.fft.irfft(v, points) ** 2))
 
-    noise = np.random.default_rng(random_state).normal(0.0, 0.1, points)
+    noise = checks.generator(random_state).normal(0.0, 0.1, points)
     v = np.fft.rfft(noise - noise.mean())
     series = np.empty((discard + steps, points))
     with np.errstate(over="ignore", invalid="ignore"):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn.datasets import checks
+from echolearn import checks
 
 Array = NDArray[np.float64]
 
@@ -30,10 +32,10 @@ def narma(
     Atiya and Parlos, New results on recurrent network training, IEEE Trans. Neural Networks 11 (2000).
     """
     steps, discard = checks.whole("steps", steps, 1), checks.whole("discard", discard, 0)
-    if order not in _NARMA:
+    if not isinstance(order, Integral) or order not in _NARMA:
         raise ValueError(f"order={order!r}; expected one of {sorted(_NARMA)}, the systems of the literature.")
     alpha, beta, gamma, delta = _NARMA[order]
-    rng = np.random.default_rng(random_state)
+    rng = checks.generator(random_state)
     for _ in range(_TRIES):
         u = rng.uniform(0.0, 0.5, discard + steps + order - 1)
         y = np.zeros(len(u) + 1)  # y[t + 1] belongs to u[t]

@@ -80,6 +80,10 @@ def fingerprint_with(estimator: ESNClassifier, corpus: str) -> str:
     return hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
+def _checksum(result: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()
+
+
 class Shelf:
     """The folder with one JSON and one model file a cell, and a checkpoint folder for the one being fitted."""
 
@@ -94,10 +98,14 @@ class Shelf:
             return None
         try:
             kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if "cell" in kept:  # those of earlier versions have no checksum
+                told, kept = kept["sha256"], kept["cell"]
+                if told != _checksum(kept):
+                    raise ValueError("its checksum does not match")
             if kept["fingerprint"] == fingerprint and self.model_path(name).is_file():
                 return kept
             why = "was made with other settings or another corpus"
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             why = "is damaged"
         self.say(f"{path} {why}; it is computed again")
         return None
@@ -107,7 +115,8 @@ class Shelf:
 
     def put(self, name: str, result: dict[str, Any], model: ESNClassifier) -> None:
         model.save(self.model_path(name))
-        write_atomically(self.folder / f"{name}.json", json.dumps(result, indent=1).encode())
+        content = {"sha256": _checksum(result), "cell": result}
+        write_atomically(self.folder / f"{name}.json", json.dumps(content, indent=1).encode())
         for old in self.folder.glob(f"{name}-*.checkpoint"):
             shutil.rmtree(old)
 

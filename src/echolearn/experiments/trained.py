@@ -45,7 +45,7 @@ def check_place(model: Path, estimator: ESNClassifier) -> None:
 
 
 def train(corpus: Corpus, estimator: ESNClassifier, model: Path, console: Console) -> dict[str, Any]:
-    """Fits and saves; between epochs all is kept beside the model's name, so that Ctrl-C costs an epoch."""
+    """Fits and saves; a checkpoint beside the model's name goes with it, and goes when the model is there."""
     parts = Parts.of(corpus)
     checkpoint = model.with_name(f"{model.name}-{fingerprint_with(estimator, parts.fingerprint)}.checkpoint")
     for note in (*corpus.notes, *parts.notes):

@@ -16,6 +16,8 @@ RATE = 16_000
 # The 16-bit scale that MFCC energies are usually quoted in.
 FULL_SCALE = 32_768.0
 _LOWEST_RATE, _HIGHEST_RATE = 8_000, 192_000
+_LOUDEST = 65_536.0  # times full scale: samples of 16 bits that were written as floats without scaling are as loud
+_PIECE = 2**20  # samples to decode at a time: a header may promise more than there are, and than memory has room for
 
 
 def read_audio(path: str | Path) -> NDArray[np.float32]:
@@ -28,10 +30,7 @@ def read_audio(path: str | Path) -> NDArray[np.float32]:
     if not path.is_file():
         raise CorpusError.one(path, "no such audio file; check the path, or that the corpus is complete")
     promised = _promised_samples(path)
-    samples, rate = _decode(path)
-    if samples.shape[1] != 1:
-        raise CorpusError.one(path, f"has {samples.shape[1]} channels, expected 1; write one channel to its own file")
-    mono = samples[:, 0]
+    mono, rate = _decode(path)
     if mono.size == 0:
         raise CorpusError.one(path, "holds no samples; record it again or remove it together with its labels")
     if promised is not None and mono.size < promised:
@@ -39,8 +38,10 @@ def read_audio(path: str | Path) -> NDArray[np.float32]:
             path,
             f"is truncated: the header promises {promised} samples, {mono.size} are there; copy it again",
         )
-    if not np.isfinite(mono).all():
-        raise CorpusError.one(path, "holds samples that are not numbers (NaN or infinity); convert it again")
+    loudest = float(np.abs(mono).max())  # NaN if any is
+    if not loudest <= _LOUDEST:
+        what = f"holds samples that are not numbers (NaN or infinity) or larger than {_LOUDEST:g} times full scale"
+        raise CorpusError.one(path, f"{what}; convert it again")
     if float(np.ptp(mono)) == 0.0:
         raise CorpusError.one(path, f"is silent: all {mono.size} samples are equal; expected speech")
     return resample(mono * np.float32(FULL_SCALE), rate, path)
@@ -68,12 +69,17 @@ def _decode(path: Path) -> tuple[NDArray[np.float32], int]:
             path, f"needs soundfile ({error}); install it with: pip install 'echolearn[speech]'"
         ) from error
     try:
-        samples, rate = soundfile.read(str(path), dtype="float32", always_2d=True)
-    except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
+        with soundfile.SoundFile(str(path)) as file:
+            rate, channels, pieces = file.samplerate, file.channels, [np.empty(0, np.float32)]
+            while channels == 1 and len(piece := file.read(_PIECE, dtype="float32")):
+                pieces.append(piece)
+    except (OSError, RuntimeError, ValueError, TypeError) as error:
         size = path.stat().st_size
         reason = "is an empty file" if size == 0 else f"is not audio that can be read ({size} bytes: {error})"
         raise CorpusError.one(path, f"{reason}; expected RIFF or NIST SPHERE, 16 kHz, one channel") from error
-    return samples, int(rate)
+    if channels != 1:
+        raise CorpusError.one(path, f"has {channels} channels, expected 1; write one channel to its own file")
+    return np.concatenate(pieces), int(rate)
 
 
 def _promised_samples(path: Path) -> int | None:
@@ -102,7 +108,9 @@ def _riff_samples(path: Path) -> int | None:
         while len(head := file.read(8)) == 8:
             kind, size = head[:4], struct.unpack("<I", head[4:])[0]
             if kind == b"fmt ":
-                block = struct.unpack("<H", file.read(size)[12:14])[0] if size >= 14 else 0
+                about = file.read(min(size, 14))
+                block = int.from_bytes(about[12:14], "little")
+                file.seek(size - len(about), 1)
             elif kind == b"data":
                 # 0 and 0xFFFFFFFF are what streaming writers leave when they never learnt the size.
                 return size // block if block and size not in (0, 0xFFFFFFFF) else None

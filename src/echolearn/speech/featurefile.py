@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from echolearn import costs
 from echolearn.speech.features import CEPSTRA, COLUMNS, CONTEXT, normalised, with_differences
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.problems import CorpusError, Problem, raise_any
@@ -43,14 +46,34 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise CorpusError.one(path, "no such feature file; expected an .npz file")
     try:
-        file = np.load(path, allow_pickle=False)
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            raise ValueError("a single array")
-        with file:
-            return {name: file[name] for name in ARRAYS if name in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        with zipfile.ZipFile(path) as archive:
+            there = set(archive.namelist())
+            return {name: _array(archive, f"{name}.npy") for name in ARRAYS if f"{name}.npy" in there}
+    except (OSError, ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         what = f"is not a feature file that can be read ({error}); expected .npz without Python objects"
         raise CorpusError.one(path, what) from error
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """One array; what its header promises is compared with the archive and with memory before any of it is made."""
+    info = archive.getinfo(name)
+    with archive.open(info) as file:
+        version = np.lib.format.read_magic(file)
+        if version > (2, 0):
+            raise ValueError(f"{name} is of format {version}")
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, by_columns, dtype = read(file)
+        if dtype.hasobject:
+            raise ValueError(f"{name} holds Python objects")
+        size, have = math.prod(shape) * dtype.itemsize, costs.available()
+        if min(shape, default=0) < 0 or size != info.file_size - file.tell():
+            raise ValueError(f"{name} promises {dtype} {shape}, and {info.file_size} bytes are there")
+        if have is not None and size > have:
+            raise ValueError(f"{name} takes {size / 1e9:.1f} GB, and {have / 1e9:.1f} GB of memory are free")
+        content = file.read()  # to the end, where the archive's checksum is compared
+    if len(content) != size:
+        raise ValueError(f"{name} is cut short")
+    return np.frombuffer(content, dtype).reshape(shape, order="F" if by_columns else "C")
 
 
 def _problems(arrays: dict[str, NDArray[Any]], file: str) -> list[Problem]:
@@ -78,8 +101,9 @@ def _shape_problems(arrays: dict[str, NDArray[Any]]) -> list[str]:
         return found
     if len(labels) != len(features):
         found.append(f"labels has {len(labels)} rows, features {len(features)}; expected one label a frame")
-    if int(lengths.sum()) != len(features) or (lengths < 1).any():
-        found.append(f"lengths sum to {int(lengths.sum())}, features has {len(features)} rows; all must be used")
+    total = sum(lengths.tolist())
+    if total != len(features) or (lengths < 1).any():
+        found.append(f"lengths sum to {total}, features has {len(features)} rows; all must be used")
     for name in ("utterances", "speakers", "split"):
         if len(arrays[name]) != len(lengths):
             found.append(f"{name} has {len(arrays[name])} entries, lengths {len(lengths)}; expected one each")
@@ -89,10 +113,13 @@ def _shape_problems(arrays: dict[str, NDArray[Any]]) -> list[str]:
 def _value_problems(arrays: dict[str, NDArray[Any]]) -> list[str]:
     found = []
     features, labels, names = arrays["features"], arrays["labels"], arrays["state_names"]
-    rows = np.flatnonzero(~np.isfinite(features).all(axis=1))
+    with np.errstate(over="ignore"):
+        rows = np.flatnonzero(~np.isfinite(features.astype(np.float32)).all(axis=1))
     if len(rows):
         which = arrays["utterances"][np.searchsorted(np.cumsum(arrays["lengths"]), rows[0], side="right")]
         found.append(f"{len(rows)} frames hold NaN or infinity, the first is row {rows[0]} (utterance {which})")
+    if len(names) > np.iinfo(np.int16).max:
+        found.append(f"state_names has {len(names)} names; expected at most {np.iinfo(np.int16).max}")
     if labels.min() < 0 or labels.max() >= len(names):
         found.append(f"labels run from {labels.min()} to {labels.max()}, state_names has {len(names)} names")
     split = set(arrays["split"].tolist())

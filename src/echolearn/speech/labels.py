@@ -7,6 +7,7 @@ and back, because rounding to their grid undoes a double's last-digit error.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -46,7 +47,7 @@ def read_phn(path: str | Path, rate: int = RATE) -> list[Segment]:
     segments = []
     for number, line in _lines(path):
         fields = line.split()
-        if len(fields) != 3 or not (fields[0].isdigit() and fields[1].isdigit()):
+        if len(fields) != 3 or not (_is_time(fields[0]) and _is_time(fields[1])):
             raise _bad_line(path, number, line, "start end phone, times in samples")
         segments.append(Segment(int(fields[0]) / rate, int(fields[1]) / rate, fields[2]))
     return _some(path, segments)
@@ -120,16 +121,19 @@ def read_textgrid(path: str | Path, tier: str = "phones") -> list[Segment]:
         if tokens[at][0] != "IntervalTier":
             at += 1
             continue
-        name = tokens[at + 1][0]
+        name = tokens[at + 1][0] if at + 1 < len(tokens) else ""
         try:
             count = int(tokens[at + 4][1])
+            if 3 * count > len(tokens):
+                raise IndexError(f"{count} intervals")
             rows = [tokens[at + 5 + 3 * k : at + 8 + 3 * k] for k in range(count)]
             tiers[name] = [
-                Segment(float(row[0][1]), float(row[1][1]), row[2][0].replace('""', '"').strip() or "sil")
+                Segment(_seconds(row[0][1]), _seconds(row[1][1]), row[2][0].replace('""', '"').strip() or "sil")
                 for row in rows
             ]
         except (ValueError, IndexError) as error:
-            raise CorpusError.one(path, f"tier {name!r} is cut short or damaged; export it from Praat again") from error
+            what = f"tier {name[:60]!r} is cut short or damaged; export it from Praat again"
+            raise CorpusError.one(path, what) from error
         at += 5 + 3 * count
     wanted = [name for name in tiers if name.lower() in (tier, tier.rstrip("s"))]
     if not wanted and len(tiers) == 1:
@@ -209,11 +213,23 @@ def _check_ends(segments: Sequence[Segment], seconds: float, file: str | Path) -
     return problems
 
 
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not math.isfinite(seconds):
+        raise ValueError(f"{text:.20} seconds")
+    return seconds
+
+
 def _htk_segment(path: str | Path, number: int, line: str) -> Segment:
     fields = line.split()
-    if len(fields) < 3 or not (fields[0].isdigit() and fields[1].isdigit()):
+    if len(fields) < 3 or not (_is_time(fields[0]) and _is_time(fields[1])):
         raise _bad_line(path, number, line, "start end name, times in units of 100 ns")
     return Segment(int(fields[0]) / HTK_UNITS, int(fields[1]) / HTK_UNITS, fields[2])
+
+
+def _is_time(field: str) -> bool:
+    """Digits, and no more of them than the longest recording has use for."""
+    return field.isascii() and field.isdigit() and len(field) <= 18
 
 
 def _htk_row(segment: Segment) -> str:

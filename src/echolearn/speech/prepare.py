@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from echolearn.speech.audio import RATE, read_audio
 from echolearn.speech.features import COLUMNS, SHIFT, WINDOW, frame_count, mfcc, normalised, with_differences
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.labels import Segment, checked, read_labels
-from echolearn.speech.phones import STATES_PER_PHONE, split_state
+from echolearn.speech.phones import STATES_PER_PHONE, split_state, state_names
 from echolearn.speech.problems import CorpusError, Problem, raise_any
 from echolearn.speech.storage import built_beside
 from echolearn.speech.utterances import Utterance
@@ -256,11 +255,30 @@ def _mapped(folder: Path, utterances: Sequence[Utterance], lengths: Sequence[int
 
 def _open(folder: Path, utterances: Sequence[Utterance], normalise: str) -> Prepared:
     try:
-        about: dict[str, Any] = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
-        labels = np.load(folder / "labels.npy", allow_pickle=False)
-        features = _mapped(folder, utterances, about["lengths"], normalise)
-    except (OSError, ValueError, KeyError) as error:
+        lengths, phones = _about(folder, len(utterances))
+        labels = np.load(folder / "labels.npy", mmap_mode="r", allow_pickle=False)
+        states = len(state_names(phones))
+        if (
+            labels.dtype != np.int16
+            or labels.shape != (sum(lengths),)
+            or not 0 <= labels.min() <= labels.max() < states
+        ):
+            raise ValueError(f"labels of {labels.dtype} {labels.shape} for {sum(lengths)} frames and {states} states")
+        if (folder / "features.f32").stat().st_size != sum(lengths) * COLUMNS * 4:
+            raise ValueError("features of another size")
+        features = _mapped(folder, utterances, lengths, normalise)
+    except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError) as error:
         what = f"is damaged ({error}); remove the folder, it will be made again"
         raise CorpusError.one(folder, what) from error
-    edges = np.cumsum(about["lengths"])[:-1]
-    return Prepared(features, np.split(labels, edges), tuple(about["phones"]))
+    return Prepared(features, np.split(np.array(labels), np.cumsum(lengths)[:-1]), phones)
+
+
+def _about(folder: Path, utterances: int) -> tuple[list[int], tuple[str, ...]]:
+    """Frames of each utterance, and the phones."""
+    about = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
+    lengths, phones = about["lengths"], about["phones"]
+    if len(lengths) != utterances or not all(type(n) is int and n > 0 for n in lengths):
+        raise ValueError(f"lengths of {len(lengths)} utterances for {utterances}")
+    if not phones or not all(isinstance(phone, str) for phone in phones):
+        raise ValueError("its phones are not words")
+    return lengths, tuple(phones)

@@ -77,7 +77,9 @@ def marker(tree: Path) -> dict[str, Any]:
     """What the tree's marker says: settings, parts (speaker -> part), frames, files, bytes, sha256."""
     try:
         content: dict[str, Any] = json.loads((tree / MARKER).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        if not isinstance(content, dict) or not isinstance(content.get("parts"), dict):
+            raise ValueError("it names no parts")
+    except (OSError, ValueError, RecursionError) as error:
         what = f"has no readable {MARKER} ({error}); it is not complete: remove the folder and run again"
         raise CorpusError.one(tree, what) from error
     return content

@@ -1,0 +1,368 @@
+"""The public entry points, each with a way to draw odd arguments for it.
+
+An entry draws from hypothesis and returns the call to make and what to show of its arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, Reservoir, datasets, diagnostics
+from echolearn.gradients import loss_and_gradients
+from echolearn.online import LMS, RLS
+from echolearn.states import harvest
+from echolearn.streams import Stream
+from reliability import odd
+
+Call = tuple[Callable[[], Any], Any]
+
+
+class Declined(Exception):
+    """The command line said no, in words, with exit code 2."""
+
+
+SMALL: dict[str, Any] = {"hidden_units": 4, "connections": 2, "epochs": 1}
+RNG = np.random.default_rng(0)
+X = [RNG.standard_normal((n, 2)) for n in (9, 12, 9, 10, 11, 9)]
+LABELS = [np.where(x[:, 0] > 0, "a", "b") for x in X]
+SERIES = np.sin(np.arange(60) / 3)[:, None]
+
+
+def stop(row: dict[str, float]) -> bool:
+    return bool(row["epoch"] >= 2)  # epochs=10**12 is odd, not wrong
+
+
+@cache
+def fitted(kind: str) -> Any:
+    if kind == "labels":
+        return ESNClassifier(**SMALL).fit(X, LABELS)
+    if kind == "one label":
+        return ESNClassifier(**SMALL, readout="ridge", pooling=2).fit(X, ["a", "b"] * 3)
+    if kind == "values":
+        return ESNRegressor(**SMALL, learn="none").fit(X, X)
+    if kind == "exogenous":
+        return ESNForecaster(**SMALL, washout=2).fit(SERIES, exogenous=SERIES * 2)
+    return ESNForecaster(**SMALL, washout=2).fit(SERIES[:, 0])
+
+
+def fit(data: Any, folder: Path, estimator: Any, kind: str) -> Call:
+    given = data.draw(odd.sequences())
+    y = data.draw(odd.targets(given, kind))
+    more = {"lengths": data.draw(odd.values)} if data.draw(st.integers(0, 9)) == 0 else {}
+    changes = data.draw(
+        st.sampled_from([{}, {"dtype": "float64"}, {"washout": 1}, {"learn": "none"}, {"direct": False}])
+    )
+
+    def call() -> Any:
+        esn = estimator(**{**SMALL, **changes}).fit(given, y, **more)
+        answers = [esn.predict(given, **more), esn.score(given, y, **more), esn._U]
+        return answers if estimator is ESNRegressor else [*answers, esn.predict_proba(given, **more)]
+
+    return call, (given, y, more, changes)
+
+
+def fit_settings(data: Any, folder: Path, estimator: Any, y: Any) -> Call:
+    names = sorted(set(estimator().get_params()) - {"verbose"})
+    chosen = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+    changes = {name: data.draw(odd.setting(name)) for name in chosen}
+    if isinstance(changes.get("refine_epochs"), int):
+        changes["refine_epochs"] = min(changes["refine_epochs"], 3)  # as many as asked for, however many
+    if isinstance(changes.get("hidden_units"), int) and 4 < changes["hidden_units"] < 10**6:
+        changes["hidden_units"] = 4
+
+    def call() -> Any:
+        esn = estimator(**{**SMALL, **changes})
+        if estimator is ESNForecaster:
+            return esn.fit(SERIES, callback=stop).predict(2)
+        return esn.fit(X, y, callback=stop).predict(X)
+
+    return call, changes
+
+
+def stacks(data: Any, folder: Path) -> Call:
+    from echolearn.stacked import StackedClassifier, StackedRegressor
+
+    kind, y = data.draw(st.sampled_from([(StackedClassifier, LABELS), (StackedRegressor, X)]))
+    names = sorted(set(kind([2, 2]).get_params(deep=False)) - {"verbose", "layers"})
+    chosen = data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
+    changes = {name: data.draw(odd.setting(name)) for name in chosen}
+    if isinstance(changes.get("joint_epochs"), int):
+        changes["joint_epochs"] = min(changes["joint_epochs"], 2)
+    layer = st.one_of(st.just(3), st.sampled_from([ESNClassifier(**SMALL), ESNRegressor(**SMALL)]), odd.values)
+    layers = data.draw(st.one_of(st.just([3, 2]), st.lists(layer, max_size=3), odd.values))
+    if isinstance(layers, list):
+        layers = [3 if type(n) is int and n > 3 else n for n in layers]
+    given = data.draw(st.one_of(st.just(X), odd.sequences()))
+    y = y if given is X else data.draw(odd.targets(given, "labels" if kind is StackedClassifier else "values"))
+    held = data.draw(st.one_of(st.none(), st.none(), odd.values))
+
+    def call() -> Any:
+        stack = kind(layers, **changes).fit(given, y, callback=stop, validation=held)
+        return [stack.predict(given), stack.score(given, y)]
+
+    return call, (kind, layers, changes, given, y, held)
+
+
+def predict(data: Any, folder: Path) -> Call:
+    esn = fitted(data.draw(st.sampled_from(["labels", "one label", "values"])))
+    names = ["predict", "score", "predict_proba", "decision_function"]
+    name = data.draw(st.sampled_from(names if isinstance(esn, ESNClassifier) else names[:2]))
+    given = data.draw(odd.sequences())
+    arguments = [given, data.draw(odd.targets(given, "labels"))] if name == "score" else [given]
+    more = {"lengths": data.draw(odd.values)} if data.draw(st.integers(0, 4)) == 0 else {}
+    return lambda: getattr(esn, name)(*arguments, **more), (name, arguments, more)
+
+
+def validation(data: Any, folder: Path) -> Call:
+    given = data.draw(odd.sequences())
+    held = data.draw(
+        st.one_of(st.tuples(st.just(given), odd.targets(given, "labels")), st.just((X, LABELS)), odd.values)
+    )
+    place = data.draw(st.sampled_from([None, folder / "kept", folder / "none" / "there", "\0", 3]))
+    return lambda: ESNClassifier(**SMALL).fit(X, LABELS, validation=held, checkpoint=place)._U, (held, place)
+
+
+def partial_fit(data: Any, folder: Path) -> Call:
+    kind, y0 = data.draw(st.sampled_from([(ESNClassifier, LABELS), (ESNRegressor, X)]))
+    given = data.draw(odd.sequences())
+    y = data.draw(odd.targets(given, "labels" if kind is ESNClassifier else "values"))
+    first = data.draw(st.booleans())
+    more = {"classes": data.draw(odd.values)} if kind is ESNClassifier and data.draw(st.integers(0, 3)) == 0 else {}
+
+    def call() -> Any:
+        how = {"readout": "ridge"} if kind is ESNClassifier else {}
+        esn = kind(**SMALL, **how)
+        if not first:
+            esn.fit(X, y0)
+        return esn.partial_fit(given, y, **more)._U
+
+    return call, (kind, first, given, y, more)
+
+
+def streams(data: Any, folder: Path) -> Call:
+    esn = fitted(data.draw(st.sampled_from(["labels", "values"])))
+    online = data.draw(st.sampled_from([None, "LMS", "RLS"]))
+    number = data.draw(st.one_of(st.just(0.5), st.sampled_from([*odd.NUMBERS, None, "a"])))
+    frames = st.one_of(odd.matrices((2,)), odd.matrices((3, 2)))
+    given = data.draw(st.one_of(frames, frames, odd.values, odd.sequences()))
+    right = st.sampled_from(["a", ["a", "b", "a"], X[0][:3], X[0][0]])
+    y = data.draw(st.one_of(right, right, odd.values))
+    state = data.draw(st.one_of(st.none(), odd.values, odd.matrices((4,))))
+    way = data.draw(st.sampled_from(["predict", "predict_proba", "learn", "reset"]))
+
+    def call() -> Any:
+        how = {None: None, "LMS": lambda: LMS(number), "RLS": lambda: RLS(ridge=number)}[online]
+        stream = esn.stream(online=how and how())
+        if way == "reset":
+            return stream.reset(state).predict(given)
+        if way == "learn":
+            answer = stream.learn(given, y)
+            return [answer, stream.readout_weights]
+        return getattr(stream, way if esn is fitted("labels") else "predict")(given)
+
+    return call, (way, online, number, given, y, state)
+
+
+def bare_stream(data: Any, folder: Path) -> Call:
+    r = Reservoir.random(2, 4, connections=2, random_state=0)
+    U = data.draw(st.one_of(odd.matrices((7, 1)), odd.matrices((7, 2)), odd.matrices((5, 2)), odd.values))
+    how = {
+        name: data.draw(odd.values)
+        for name in data.draw(
+            st.lists(st.sampled_from(["direct", "washout", "pooling", "softmax", "dtype"]), max_size=1)
+        )
+    }
+    return lambda: Stream(r, U, **how).predict(X[0]), (U, how)
+
+
+def forecaster_fit(data: Any, folder: Path) -> Call:
+    series = data.draw(st.one_of(odd.matrices((60,)), odd.matrices((60, 2)), odd.sequences(), odd.values))
+    outside = data.draw(st.one_of(st.none(), st.none(), odd.values, odd.matrices((60, 1))))
+
+    def call() -> Any:
+        esn = ESNForecaster(**SMALL, washout=2).fit(series, exogenous=outside)
+        return esn.predict(3) if outside is None else esn._U
+
+    return call, (series, outside)
+
+
+def forecaster_use(data: Any, folder: Path) -> Call:
+    esn = fitted(data.draw(st.sampled_from(["exogenous", "plain"])))
+    steps = data.draw(st.one_of(st.integers(1, 4), st.integers(1, 4), st.sampled_from([0, -1, 2.5, None, "3", True])))
+    warm = data.draw(st.one_of(st.none(), st.none(), odd.matrices((9,)), odd.matrices((9, 1)), odd.values))
+    fitting = odd.matrices(((steps if type(steps) is int and steps > 0 else 3) + (0 if warm is None else 9), 1))
+    outside = data.draw(st.one_of(st.none(), fitting, fitting, odd.values))
+    way = data.draw(st.sampled_from(["predict", "forecast_interval", "score"]))
+    more = (
+        {"coverage": data.draw(st.sampled_from([0.9, *odd.NUMBERS, "a", None]))} if way == "forecast_interval" else {}
+    )
+    more |= {"paths": data.draw(st.sampled_from([10, 0, 2.5, None, "a"]))} if more else {}
+
+    def call() -> Any:
+        if way == "score":
+            return esn.score(warm, exogenous=outside, horizon=steps)
+        return getattr(esn, way)(steps, warm_up=warm, exogenous=outside, **more)
+
+    return call, (way, steps, warm, outside, more)
+
+
+def reservoirs(data: Any, folder: Path) -> Call:
+    if data.draw(st.booleans()):
+        names = [n for n in inspect.signature(Reservoir.random).parameters if n not in ("n_in", "hidden_units")]
+        how = {
+            name: data.draw(odd.values) for name in data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
+        }
+        sizes = data.draw(st.sampled_from([(2, 4)] * 6 + [(0, 4), (2, 0), (-1, 3), (2.5, 4), ("a", 3), (1, None)]))
+        return lambda: harvest(Reservoir.random(*sizes, **{"connections": 2, **how}), np.ones((5, 2))), (sizes, how)
+    how = {
+        "W": data.draw(st.one_of(odd.matrices((2, 4)), odd.values)),
+        "W_rec": data.draw(st.one_of(odd.matrices((4, 4)), st.just(np.eye(4)), odd.values)),
+    }
+    names = ["activation", "leak", "bias", "W_fb", "initial_state"]
+    how |= {
+        name: data.draw(odd.values) for name in data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
+    }
+    return lambda: Reservoir(**how).W, how
+
+
+def topologies(data: Any, folder: Path) -> Call:
+    from echolearn.topologies import TOPOLOGIES
+
+    how = {
+        "topology": data.draw(st.one_of(st.sampled_from(TOPOLOGIES), odd.matrices((4, 4)), odd.setting("topology"))),
+        "spectral_radius": data.draw(
+            st.one_of(st.floats(0.01, 10), st.floats(0.01, 10), odd.setting("spectral_radius"))
+        ),
+        "connections": data.draw(st.one_of(st.integers(1, 9), st.integers(1, 9), odd.setting("connections"))),
+    }
+    N = data.draw(st.sampled_from([1, 2, 3, 4, 4, 9]))
+    return lambda: Reservoir.random(1, N, **how, random_state=0).W_rec.data, (N, how)
+
+
+def gradients(data: Any, folder: Path) -> Call:
+    r = Reservoir.random(2, 4, connections=2, random_state=0)
+    given = data.draw(odd.sequences())
+    T = data.draw(odd.targets(given, "values"))
+    names = ["ridge", "lookback", "targets", "gradient", "direct", "washout"]
+    how = {
+        name: data.draw(odd.setting(name))
+        for name in data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
+    }
+
+    def call() -> Any:
+        found = loss_and_gradients(r, given, T, **{"ridge": 1.0, **how})
+        return [found.loss, found.dE_dW]
+
+    return call, (given, T, how)
+
+
+def states(data: Any, folder: Path) -> Call:
+    r = Reservoir.random(2, 4, connections=2, random_state=0)
+    given = data.draw(odd.sequences())
+    dtype = data.draw(st.sampled_from([np.float64, "float32", "float16", "int64", "object", None, 3, "a"]))
+    return lambda: harvest(r, given, dtype=dtype), (given, dtype)
+
+
+def generators(data: Any, folder: Path) -> Call:
+    names = ["mackey_glass", "lorenz", "roessler", "henon", "kuramoto_sivashinsky", "narma", "mso"]
+    make = getattr(datasets, data.draw(st.sampled_from([n for n in names if hasattr(datasets, n)])))
+    known = inspect.signature(make).parameters
+    how: dict[str, Any] = {"discard": 3} if "discard" in known else {}
+    drawn = data.draw(st.lists(st.sampled_from(sorted(known)), max_size=2, unique=True))
+    counts = ("steps", "discard", "points", "substeps", "oscillators")
+    for name in drawn:
+        value = data.draw(odd.values)
+        # as many steps as asked for, however many
+        how[name] = 7 if name in counts and isinstance(value, (int, np.integer)) and value > 50 else value
+    if isinstance(how.get("tau"), (int, float)) and 100 < how["tau"] < np.inf:
+        how["tau"] = 100.0
+    return lambda: make(**{"steps": 9, **how}), (make.__name__, how)
+
+
+def diagnose(data: Any, folder: Path) -> Call:
+    r = Reservoir.random(1, 4, connections=2, random_state=0)
+    name = data.draw(st.sampled_from(["linearised", "lyapunov", "echo", "memory_capacity", "ranks"]))
+    known = [n for n in inspect.signature(getattr(diagnostics, name)).parameters if n not in ("reservoir", "X")]
+    drawn = data.draw(st.lists(st.sampled_from(known), max_size=2, unique=True)) if known else []
+    how = {n: data.draw(odd.values) for n in drawn}
+    for n in ("steps", "delays"):
+        if isinstance(how.get(n), (int, np.integer)) and how[n] > 5000:
+            how[n] = 100
+    given = (
+        [data.draw(st.one_of(odd.matrices((30, 1)), odd.sequences(1)))]
+        if name in ("lyapunov", "echo", "linearised")
+        else []
+    )
+    attribute = {"linearised": "radius", "echo": "distances", "memory_capacity": "total", "ranks": "kernel"}
+
+    def call() -> Any:
+        found = getattr(diagnostics, name)(r, *given, **how)
+        return getattr(found, attribute.get(name, "washout"))
+
+    return call, (name, given, how)
+
+
+def framewise(data: Any, folder: Path) -> Call:
+    from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+    transformer = data.draw(st.sampled_from([StandardScaler(), MinMaxScaler(), None, "a", 3]))
+    given, later = data.draw(odd.sequences()), data.draw(odd.sequences())
+    name = data.draw(st.sampled_from(["accuracy", "r2", "neg_nrmse", "nothing", 3, None]))
+
+    def call() -> Any:
+        if transformer is None:
+            from echolearn.framewise import scorer
+
+            return scorer(name)(fitted("labels"), given, LABELS)
+        return FrameWise(transformer).fit(given).transform(later)
+
+    return call, (transformer, given, later, name)
+
+
+def tuning(data: Any, folder: Path) -> Call:
+    from echolearn.tuning import tune
+
+    how: dict[str, Any] = {"trials": 1, "folds": 2, "refit": False}
+    names = ["space", "trials", "validation", "folds", "storage", "random_state", "scoring", "X", "y", "estimator"]
+    for name in data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True)):
+        how[name] = data.draw(odd.values)
+        if isinstance(how[name], (int, np.integer)) and how[name] > 3 and name == "trials":
+            how[name] = 2  # as many as asked for
+        if name == "scoring" and callable(how[name]):
+            how[name] = None  # its errors are its own
+    if how.get("storage") is not None and isinstance(how["storage"], str):
+        how["storage"] = str(folder / how["storage"].replace("/", "_")[:50])
+    given, y, esn = how.pop("X", X), how.pop("y", LABELS), how.pop("estimator", ESNClassifier(**SMALL, learn="none"))
+    return lambda: [t.score for t in tune(esn, given, y, **how).trials if t.score is not None], (given, y, esn, how)
+
+
+ENTRIES: dict[str, tuple[Callable[[Any, Path], Call], int]] = {
+    "ESNClassifier.fit": (lambda d, f: fit(d, f, ESNClassifier, "labels"), 10),
+    "ESNRegressor.fit": (lambda d, f: fit(d, f, ESNRegressor, "values"), 10),
+    "classifier settings": (lambda d, f: fit_settings(d, f, ESNClassifier, LABELS), 10),
+    "regressor settings": (lambda d, f: fit_settings(d, f, ESNRegressor, X), 5),
+    "forecaster settings": (lambda d, f: fit_settings(d, f, ESNForecaster, None), 5),
+    "stacks": (stacks, 5),
+    "predict, score": (predict, 8),
+    "validation, checkpoint": (validation, 3),
+    "partial_fit": (partial_fit, 5),
+    "streams": (streams, 8),
+    "Stream": (bare_stream, 3),
+    "ESNForecaster.fit": (forecaster_fit, 5),
+    "ESNForecaster.predict": (forecaster_use, 6),
+    "Reservoir": (reservoirs, 6),
+    "topologies": (topologies, 4),
+    "loss_and_gradients": (gradients, 5),
+    "harvest": (states, 3),
+    "datasets": (generators, 5),
+    "diagnostics": (diagnose, 4),
+    "FrameWise, scorer": (framewise, 5),
+    "tune": (tuning, 2),
+}

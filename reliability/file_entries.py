@@ -1,0 +1,241 @@
+"""Entry points that read or write files, each with a way to draw odd ones for it; and sound files to begin from."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import wave
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import echolearn
+from echolearn import ESNClassifier
+from reliability import odd
+from reliability.entries import LABELS, SMALL, Call, Declined, X, fitted, stop
+
+
+def _written(folder: Path, name: str, content: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+@cache
+def label_seeds() -> dict[str, list[bytes]]:
+    from echolearn.speech.labels import Segment, write_lab, write_mlf, write_phn, write_textgrid
+
+    segments = [Segment(0.0, 0.1, "h#"), Segment(0.1, 0.25, "aa"), Segment(0.25, 0.4, "sil")]
+    found: dict[str, list[bytes]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x"
+        for name, write in ((".phn", write_phn), (".lab", write_lab), (".TextGrid", write_textgrid)):
+            write(path, segments)
+            found[name] = [path.read_bytes()]
+        write_mlf(path, {"a": segments, "b": segments})
+        found[".mlf"] = [path.read_bytes(), b'#!MLF!#\n"*/a.lab"\n0 100 s2 -3.5 aa\n100 200 s3 -3\n.\n']
+    found[".lab"].append(b"aa\nb\nsil\n")
+    found[".TextGrid"].append(
+        b'File type = "ooTextFile"\nObject class = "TextGrid"\n\nxmin = 0\nxmax = 1\ntiers? <exists>\nsize = 1\n'
+        b"item []:\n"
+        b'    item [1]:\n        class = "IntervalTier"\n        name = "phones"\n        xmin = 0\n        xmax = 1\n'
+        b"        intervals: size = 1\n        intervals [1]:\n            xmin = 0\n            xmax = 1\n"
+        b'            text = "aa"\n'
+    )
+    return found
+
+
+def labels(data: Any, folder: Path) -> Call:
+    from echolearn.speech.labels import read_labels, read_mlf
+
+    ending = data.draw(st.sampled_from([*label_seeds(), ".phn", "", ".txt"]))
+    seeds = label_seeds().get(ending, [b"0 100 aa\n"])
+    content = data.draw(st.one_of(odd.mutated(seeds), odd.label_texts(), st.binary(max_size=60)))
+    path = _written(folder, f"labels{ending}", content)
+    return lambda: [tuple(s) for s in _segments(read_mlf(path) if ending == ".mlf" else read_labels(path))], content
+
+
+def _segments(found: Any) -> Any:
+    return [s for group in found.values() for s in group] if isinstance(found, dict) else found
+
+
+@cache
+def audio_seeds() -> list[bytes]:
+    import soundfile
+
+    t = np.arange(2000) / 16000
+    tone = (0.3 * np.sin(2 * np.pi * (200 + 300 * t) * t)).astype(np.float32)
+    found = []
+    for kind, sub in (
+        ("WAV", "PCM_16"),
+        ("WAV", "FLOAT"),
+        ("WAV", "ULAW"),
+        ("FLAC", "PCM_16"),
+        ("NIST", "PCM_16"),
+        ("AIFF", "PCM_16"),
+    ):
+        buffer = io.BytesIO()
+        soundfile.write(buffer, tone, 16000, subtype=sub, format=kind)
+        found.append(buffer.getvalue())
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes((tone * 20000).astype("<i2").tobytes())
+    return [*found, buffer.getvalue()]
+
+
+def audio(data: Any, folder: Path) -> Call:
+    from echolearn.speech.audio import read_audio
+
+    content = data.draw(st.one_of(odd.mutated(audio_seeds()), st.binary(max_size=100)))
+    path = _written(folder, "sound.wav", content)
+    return lambda: read_audio(path), content
+
+
+@cache
+def feature_seeds() -> list[bytes]:
+    rng = np.random.default_rng(0)
+    found = []
+    for save, wide in ((np.savez, 5), (np.savez_compressed, 13)):
+        buffer = io.BytesIO()
+        arrays: dict[str, Any] = {
+            "features": rng.standard_normal((30, wide)).astype(np.float32),
+            "labels": np.arange(30, dtype=np.int16) % 3,
+            "lengths": np.array([10, 10, 10]),
+            "utterances": np.array(["u", "v", "w"]),
+            "speakers": np.array(["s", "s", "t"]),
+            "split": np.array(["train", "valid", "test"]),
+            "state_names": np.array(["aa_s2", "aa_s3", "aa_s4"]),
+        }
+        save(buffer, **arrays)
+        found.append(buffer.getvalue())
+    return found
+
+
+def feature_files(data: Any, folder: Path) -> Call:
+    from echolearn.speech.featurefile import read_feature_file
+
+    if data.draw(st.booleans()):
+        content = data.draw(odd.mutated(feature_seeds()))
+    else:
+        arrays = dict(np.load(io.BytesIO(feature_seeds()[0])))
+        name = data.draw(st.sampled_from(sorted(arrays)))
+        shape = tuple(data.draw(st.lists(st.sampled_from([0, 1, 3, 30]), max_size=3)))
+        value = data.draw(st.one_of(odd.matrices(shape), odd.matrices(arrays[name].shape), odd.values))
+        buffer = io.BytesIO()
+        try:
+            np.savez(buffer, **{**arrays, name: value})
+        except Exception:  # what NumPy cannot write nobody can read
+            return lambda: None, None
+        content = buffer.getvalue()
+    path = _written(folder, "features.npz", content)
+
+    def call() -> Any:
+        frames, _, _ = read_feature_file(path)
+        return [frames[k] for k in range(len(frames))]
+
+    return call, content
+
+
+def toml(data: Any, folder: Path) -> Call:
+    from echolearn import configuration
+
+    seeds = [b'units = 4\nepochs = 1\n[estimator]\nleak = [0.1, 0.9]\nreadout = "ridge"\nridge = "auto"\n']
+    content = data.draw(st.one_of(odd.mutated(seeds), st.binary(max_size=60), st.text(max_size=60).map(_encoded)))
+    path = _written(folder, "settings.toml", content)
+
+    def call() -> Any:
+        _, tables = configuration.divided(configuration.read(path), ["units", "epochs"], ["estimator"], "file")
+        known = ESNClassifier().get_params(deep=False)
+        changes = configuration.estimator_settings(tables.get("estimator", {}), known, "[estimator]")
+        return ESNClassifier(**{**SMALL, **changes, "verbose": 0}).fit(X, LABELS, callback=stop)._U
+
+    return call, content
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def command(data: Any, folder: Path) -> Call:
+    """The command line: any words for any option, on a small features file."""
+    from click.testing import CliRunner
+
+    from echolearn.cli import main
+
+    corpus = _written(folder, "corpus.npz", feature_seeds()[0])
+    fitted("labels").save(folder / "model")
+    name = data.draw(st.sampled_from(["train", "evaluate", "predict", "info", "align", "tune", "table1", "nothing"]))
+    known = [
+        p for p in getattr(main.commands.get(name), "params", []) if p.name not in ("corpus", "cache", "out", "full")
+    ]
+    words = st.one_of(st.sampled_from([str(n) for n in odd.NUMBERS if not isinstance(n, float) or abs(n) < 10]),
+                      st.sampled_from([w for w in odd.WORDS if "\0" not in w]), st.text(max_size=5))  # fmt: skip
+    arguments = [
+        name,
+        "--corpus",
+        data.draw(st.sampled_from([f"features:{corpus}"] * 4 + ["features:", "wav:", "timit:/x", ""])),
+    ]
+    if name in ("train", "evaluate", "predict", "info") and data.draw(st.integers(0, 5)):
+        target = folder / ("model" if name != "train" else "new")
+        arguments.append(str(data.draw(st.sampled_from([target, target, folder, corpus, folder / "no" / "such"]))))
+    for parameter in data.draw(st.lists(st.sampled_from(known), max_size=2)) if known else []:
+        if parameter.opts[0].startswith("-"):
+            value = [] if getattr(parameter, "is_flag", False) else [data.draw(words)]
+            arguments += [parameter.opts[0], *value]
+    if name in ("tune", "table1", "align", "predict"):
+        arguments += ["--out", str(folder / data.draw(st.sampled_from(["out.mlf", "out.npz", "out"])))]
+    if name in ("train", "tune"):
+        arguments += ["--units", "4", "--epochs", "1", "--set", f"washout={data.draw(words)}"]
+    if name == "tune":
+        arguments += ["--trials", "1"]
+    if name == "table1":
+        arguments += ["--units", "4", "--epochs", "1", "--columns", data.draw(st.sampled_from(["esn", "no"]))]
+
+    def call() -> Any:
+        done = CliRunner().invoke(main, [a.encode("utf-8", "replace").decode() for a in arguments])
+        if done.exit_code not in (0, 2):
+            raise done.exception if done.exception is not None else RuntimeError(done.output)
+        if done.exit_code == 2:
+            raise Declined(done.output) if len(done.output) > 15 else RuntimeError("exit code 2 without words")
+
+    return call, arguments
+
+
+@cache
+def model_seeds() -> list[bytes]:
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("labels", "values", "plain"):
+            fitted(kind).save(Path(folder) / "m")
+            found.append((Path(folder) / "m").read_bytes())
+    return found
+
+
+def models(data: Any, folder: Path) -> Call:
+    content = data.draw(odd.mutated(model_seeds()))
+    path = data.draw(st.sampled_from([_written(folder, "model", content)] * 8 + [folder, "\0", "", 3, None]))
+    return lambda: echolearn.load(path)._U, content
+
+
+def saving(data: Any, folder: Path) -> Call:
+    esn = fitted(data.draw(st.sampled_from(["labels", "values", "plain"])))
+    path = data.draw(st.one_of(odd.values, st.sampled_from([folder, folder / "no" / "m", folder / "m", "\0"])))
+    if isinstance(path, str):
+        path = folder / path
+    sums = data.draw(st.one_of(st.booleans(), odd.values))
+    return lambda: esn.save(path, sums=sums), (path, sums)
+
+
+ENTRIES = {
+    "PHN, LAB, MLF, TextGrid": (labels, 12),
+    "WAV, FLAC, SPHERE": (audio, 8),
+    "NPZ": (feature_files, 6),
+    "TOML": (toml, 4),
+    "command line": (command, 4),
+    "load": (models, 6),
+    "save": (saving, 3),
+}

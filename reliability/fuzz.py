@@ -1,0 +1,163 @@
+"""A coverage-guided search, by atheris, for bytes that make a file reader do anything but read or refuse.
+
+    python -m reliability.fuzz [--seconds 60]        # for each reader
+
+A reader may return or raise its own error. Anything else, more than 20 seconds or more than 2 GB is a finding, whose
+bytes are kept in runs/fuzz. "model, mended" puts a right checksum on every try, so that the search gets past it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+INSTRUMENTED = [
+    "echolearn.tensorfile",
+    "echolearn.storage",
+    "echolearn.configuration",
+    "echolearn.speech.labels",
+    "echolearn.speech.audio",
+    "echolearn.speech.featurefile",
+    "tomllib",
+]
+READERS = ("model", "model, mended", "checkpoint", "phn", "lab", "mlf", "textgrid", "audio", "features", "toml")
+FOUND = Path("runs/fuzz")
+
+
+def mended(content: bytes, kind: str) -> bytes:
+    """The same file under a checksum that is right for it, if it has a header at all."""
+    from reliability import forging
+
+    try:
+        length = struct.unpack("<Q", content[:8])[0]
+        header, data = json.loads(content[8 : 8 + length]), content[8 + length :]
+        text = header["__metadata__"][kind]
+        arrays = {name: about for name, about in header.items() if name != "__metadata__"}
+        header["__metadata__"]["sha256"] = forging.checksum(arrays, data, text)
+        return forging.assembled(header, data)
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return content
+
+
+def reader(name: str, path: Path) -> Callable[[bytes], None]:
+    """Writes the bytes to `path` and reads them back, as the reader of that name does."""
+    from echolearn import configuration, storage, tensorfile
+    from echolearn.speech import audio, featurefile, labels
+    from echolearn.speech.problems import CorpusError
+
+    read: dict[str, Callable[[], Any]] = {
+        "model": lambda: storage.load(path),
+        "model, mended": lambda: storage.load(path),
+        "checkpoint": lambda: tensorfile.read_tensors(path, "echolearn-checkpoint"),
+        "phn": lambda: labels.read_phn(path),
+        "lab": lambda: labels.read_lab(path),
+        "mlf": lambda: labels.read_mlf(path),
+        "textgrid": lambda: labels.read_textgrid(path),
+        "audio": lambda: audio.read_audio(path),
+        "features": lambda: featurefile.read_feature_file(path),
+        "toml": lambda: configuration.read(path),
+    }
+    own = {"toml": ValueError}.get(name, tensorfile.ModelFileError if name in READERS[:3] else CorpusError)
+
+    def one(content: bytes) -> None:
+        path.write_bytes(mended(content, "echolearn-model") if name == "model, mended" else content)
+        with contextlib.suppress(own):
+            read[name]()
+
+    return one
+
+
+@cache
+def sound_files() -> list[tuple[str, bytes]]:
+    from reliability import model_files
+
+    with tempfile.TemporaryDirectory() as folder:
+        return list(model_files.sound_files(Path(folder)).values())
+
+
+def seeds(name: str) -> list[bytes]:
+    from reliability import file_entries
+
+    if name in READERS[:3]:
+        kind = "echolearn-checkpoint" if name == "checkpoint" else "echolearn-model"
+        return [content for of, content in sound_files() if of == kind]
+    if name == "audio":
+        return [content[:2000] for content in file_entries.audio_seeds()]
+    if name == "features":
+        return file_entries.feature_seeds()
+    if name == "toml":
+        return [b'units = 4\n[estimator]\nleak = [0.1, 0.9]\nreadout = "ridge"\n']
+    return file_entries.label_seeds()[".TextGrid" if name == "textgrid" else f".{name}"]
+
+
+def child(name: str, flags: list[str]) -> None:
+    import atheris
+
+    with atheris.instrument_imports(include=INSTRUMENTED):
+        folder = tempfile.TemporaryDirectory()
+        one = reader(name, Path(folder.name) / "file")
+    atheris.Setup([sys.argv[0], *flags], one)
+    atheris.Fuzz()
+
+
+def search(name: str, seconds: int) -> dict[str, Any]:
+    """What libFuzzer says at its end: tries, edges covered, and whether anything was found."""
+    FOUND.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as corpus:
+        for content in seeds(name):
+            (Path(corpus) / hashlib.sha256(content).hexdigest()).write_bytes(content)
+        prefix = FOUND / f"{re.sub(r'[^a-z]+', '-', name)}-"
+        flags = [corpus, f"-max_total_time={seconds}", "-timeout=20", "-rss_limit_mb=2048", "-max_len=8192",
+                 f"-artifact_prefix={prefix}", "-print_final_stats=1"]  # fmt: skip
+        command = [sys.executable, "-m", "reliability.fuzz", "--reader", name, "--", *flags]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    said = done.stderr
+    covered = re.findall(r"cov: (\d+)", said)
+    tries = re.findall(r"stat::number_of_executed_units:\s*(\d+)", said)
+    figures: dict[str, Any] = {
+        "tries": int(tries[-1]) if tries else 0,
+        "edges at first": int(covered[0]) if covered else 0,
+        "edges": int(covered[-1]) if covered else 0,
+        "findings": int(done.returncode != 0),
+    }
+    if done.returncode:
+        figures["said"] = said[-1500:]
+        print(said[-3000:], file=sys.stderr)
+    return figures
+
+
+def main() -> int:
+    ask = argparse.ArgumentParser()
+    ask.add_argument("--seconds", type=int, default=60)
+    ask.add_argument("--only", choices=READERS)
+    ask.add_argument("--reader", choices=READERS)
+    ask.add_argument("flags", nargs="*")
+    given = ask.parse_args()
+    if given.reader:
+        child(given.reader, given.flags)
+        return 0
+    from reliability import results
+
+    rows = {}
+    for name in READERS if given.only is None else (given.only,):
+        rows[name] = search(name, given.seconds)
+        print(f"{name}: {rows[name]}", file=sys.stderr, flush=True)
+    results.show(f"atheris, {given.seconds} s a reader", ("tries", "edges at first", "edges", "findings"), rows)
+    if given.only is None:
+        results.keep("fuzz", {"seconds a reader": given.seconds, "readers": rows})
+    return int(any(row["findings"] for row in rows.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

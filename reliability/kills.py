@@ -1,0 +1,390 @@
+"""What survives SIGKILL at random moments and a full disk: fits with a checkpoint, model files, checkpoints.
+
+    python -m reliability.kills [--kills 100] [--minutes 60]
+
+fits: each is killed at random moments and started again in a fresh interpreter until it ends; its model must have the
+bits of a fit that nobody disturbed. States are kept after every mini-batch here, not after five minutes.
+saves: a process that does nothing but save is killed; what is there then must load, and be the last file whose writing
+was told, or the one after it.
+full disk: files may not grow beyond a limit (RLIMIT_FSIZE), or a system call of a write fails; nothing kept before may
+be lost, the command must fail and name the file, and with room again it must end in the same bits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import echolearn
+from echolearn import checkpoints, following, iterative
+from echolearn.checkpoints import Checkpoint
+from reliability import results
+
+ROOT = Path(__file__).resolve().parents[1]
+SMALL: dict[str, Any] = {"connections": 4, "batch_size": 2, "epochs": 6, "patience": None}
+# What is fitted: the estimator, its settings, and whether it goes the way of large networks.
+KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
+    "mini-batches, softmax, refined": ("ESNClassifier", {**SMALL, "hidden_units": 30}, False),
+    "two blocks, a thread each": ("ESNClassifier", {**SMALL, "hidden_units": 40, "blocks": 2}, False),
+    "full batch, FISTA": (
+        "ESNClassifier",
+        {**SMALL, "hidden_units": 30, "epochs": 30, "batch_size": None, "optimizer": "fista", "step_size": 0.01},
+        False,
+    ),
+    "values, ridge readout": ("ESNRegressor", {**SMALL, "hidden_units": 30, "epochs": 10}, False),
+    "large, following": ("ESNClassifier", {**SMALL, "hidden_units": 40, "epochs": 4, "blocks": 1}, True),
+}
+
+
+def task(values: bool = False) -> tuple[list[Any], list[Any]]:
+    rng = np.random.default_rng(5)
+    X = [rng.normal(size=(n, 3)) for n in rng.integers(30, 60, 16)]
+    late = [np.concatenate([[0.0], x[:-1, 0] * x[1:, 1]]) for x in X]
+    return X, late if values else [y > 0 for y in late]
+
+
+def network(kind: str) -> Any:
+    name, settings, large = KINDS[kind]
+    checkpoints.SECONDS = 0.0
+    if large:
+        iterative.FROM, iterative.SAMPLE, following.RENEWAL = 0, 100, 3
+    return getattr(echolearn, name)(**settings)
+
+
+# ---------------------------------------------------------------- what is killed
+
+
+def fit(kind: str, folder: str, model: str) -> None:
+    esn = network(kind)
+    X, y = task(values=KINDS[kind][0] == "ESNRegressor")
+    print("begun", flush=True)
+    esn.fit(X, y, checkpoint=folder or None).save(model)
+
+
+def saver(what: str, path: Path) -> Callable[[int], object]:
+    """Saves the model or state with a number under the same name, or in the same folder, as those before."""
+    if what == "checkpoints":
+        kept = Checkpoint(path, {})
+        return lambda number: kept.save({"G": np.full((300, 300), float(number))}, {"number": number, "history": []})
+    esn = echolearn.ESNRegressor(200, learn="none").fit(*task(values=True))
+
+    def save(number: int) -> None:
+        esn._U = np.full_like(esn._U, number)
+        esn.save(path, sums=True)
+
+    return save
+
+
+@contextmanager
+def child(*words: object) -> Iterator[subprocess.Popen[str]]:
+    """This file in a fresh interpreter."""
+    command = [sys.executable, "-m", "reliability.kills", "--child", *map(str, words)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+# ---------------------------------------------------------------- fits
+
+
+def killed_fits(kind: str, kills: int, place: Path, rng: np.random.Generator, until: float) -> dict[str, Any]:
+    """Fits killed `kills` times in all: how many ended, how many of them in the bits of the undisturbed one."""
+    straight, model, folder = place / "straight.safetensors", place / "model.safetensors", place / "kept"
+    usual = _undisturbed(kind, "", straight)
+    found: dict[str, Any] = {"kills": 0, "fits": 0, "same bits": 0, "states lost": 0}
+    while found["kills"] < kills and time.monotonic() < until:
+        states = _whole_states(folder)
+        if not _killed_after(rng.uniform(0, usual), kind, folder, model):
+            found["fits"] += 1
+            found["same bits"] += not differences(model, straight)
+            shutil.rmtree(folder)
+            continue
+        found["kills"] += 1
+        found["states lost"] += _whole_states(folder) < states
+    _undisturbed(kind, folder, model)
+    found["fits"] += 1
+    found["same bits"] += not differences(model, straight)
+    return found
+
+
+def _undisturbed(kind: str, folder: object, model: Path) -> float:
+    """Seconds that a fit takes from its begin."""
+    with child(kind, folder, model) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        begun = time.monotonic()
+        _, errors = process.communicate()
+        if process.returncode != 0:
+            raise RuntimeError(f"{kind}: the fit failed:\n{errors}")
+    return time.monotonic() - begun
+
+
+def _killed_after(seconds: float, kind: str, folder: Path, model: Path) -> bool:
+    """False if the fit ended before."""
+    with child(kind, folder, model) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            _, errors = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return True
+        if process.returncode != 0:
+            raise RuntimeError(f"{kind}: a fit that went on failed:\n{errors}")
+    return False
+
+
+def _whole_states(folder: Path) -> int:
+    """Stages and blocks of a fit from which it can go on."""
+    whole = set()
+    for path in folder.rglob("state-*.safetensors"):
+        try:
+            checkpoints.read_tensors(path, checkpoints.FORMAT)
+            whole.add(path.parent)
+        except ValueError:
+            pass
+    return len(whole)
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """Names of what differs between two model files, the seconds of the history left out."""
+    a, b = (_content(echolearn.load(path)) for path in (one, other))
+    return [name for name in {**a, **b} if not _equal(a.get(name), b.get(name))]
+
+
+def _content(esn: Any) -> dict[str, Any]:
+    facts = {name: getattr(esn, name, None) for name in ("ridge_", "strength_", "target_mean_", "target_scale_")}
+    history = [{**row, "seconds": 0.0} for row in esn.history_]
+    return {
+        **esn.reservoir_.weights(),
+        **facts,
+        "U": esn._U,
+        "pattern": esn.reservoir_.W_rec.indices,
+        "history": history,
+    }
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b)
+    return bool(a == b)
+
+
+# ---------------------------------------------------------------- saves
+
+
+def killed_saves(what: str, kills: int, place: Path, rng: np.random.Generator, until: float) -> dict[str, Any]:
+    """what: "model files" or "checkpoints". A fork of this process saves and tells each number, until it is killed."""
+    path = place / ("kept" if what == "checkpoints" else "model.safetensors")
+    save = saver(what, path)
+    found: dict[str, Any] = {"kills": 0, "old or new file loads": 0, "in the middle of writing": 0, "saves": 0}
+    while found["kills"] < kills and time.monotonic() < until:
+        save(0)
+        told = _killed_while(save, rng.uniform(0, 0.3))
+        found["kills"] += 1
+        found["saves"] += told
+        found["in the middle of writing"] += bool(list(place.rglob(".*.part")))
+        found["old or new file loads"] += _number(path) in (told, told + 1)
+        for half in place.rglob(".*.part"):
+            half.unlink()
+    return found
+
+
+def _killed_while(save: Callable[[int], object], seconds: float) -> int:
+    """The last number that was told."""
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: the child uses none
+        process = os.fork()
+    if process == 0:
+        try:
+            for number in itertools.count(1):
+                save(number)
+                os.write(writing, f"{number}\n".encode())
+        finally:
+            os._exit(1)
+    os.close(writing)
+    time.sleep(seconds)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    with os.fdopen(reading) as told:
+        return int(f"0 {told.read()}".split()[-1])
+
+
+def _number(path: Path) -> float:
+    """Of the model or state there; -1 if it is not one and the same everywhere, or does not load."""
+    try:
+        if path.is_dir():
+            kept = Checkpoint(path, {}).load({"G": (300, 300)})
+            values, number = (kept[0]["G"], kept[1]["number"]) if kept else (np.ones(1), -1)
+        else:
+            values = echolearn.load(path)._U
+            number = values[0, 0]
+        return float(number) if (values == number).all() else -1.0
+    except ValueError:
+        return -1.0
+
+
+# ---------------------------------------------------------------- full disks
+
+
+def limited(limit: int | None) -> None:
+    """No file of this process may be longer than `limit` bytes; None: as before."""
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most if limit is None else limit, most))
+
+
+def full_disk_command(corpus: Path, place: Path, factor: float = 1.4) -> dict[str, Any]:
+    """`echolearn train` again and again, its files limited to 0, 1000, 1000 factor, ... bytes, until it ends well."""
+    straight, model, limit = place / "straight.safetensors", place / "model.safetensors", 0
+    if (result := _train(corpus, straight, None)).returncode != 0:
+        raise RuntimeError(f"the undisturbed run failed:\n{result.stderr}")
+    found: dict[str, Any] = {"limits": 0, "failed": 0, "file named": 0, "nothing lost": 0, "same bits": 0}
+    before = _kept_files(place)
+    while (result := _train(corpus, model, limit)).returncode != 0:
+        if limit > 1e9:
+            raise RuntimeError(f"it fails with room for a gigabyte:\n{result.stderr}")
+        after, half = _kept_files(place), list(place.rglob(".*.part"))
+        found["limits"] += 1
+        found["failed"] += result.returncode == 2 and "Traceback" not in result.stderr
+        found["file named"] += "cannot write" in result.stderr and ".safetensors" in result.stderr
+        found["nothing lost"] += _none_lost(before, after) and not half and not model.exists()
+        before, limit = after, int(max(1000, factor * limit))
+    found["same bits"] = int(not differences(model, straight))
+    return found
+
+
+def _train(corpus: Path, model: Path, limit: int | None) -> subprocess.CompletedProcess[str]:
+    words = ["--units", "20", "--epochs", "3", "--set", "connections=4"]
+    command = [sys.executable, "-m", "echolearn.cli", "train", str(model), "--corpus", f"features:{corpus}", *words]
+    return subprocess.run(command, capture_output=True, text=True, preexec_fn=lambda: limited(limit))
+
+
+def _kept_files(place: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in place.rglob("state-*.safetensors")}
+
+
+def _none_lost(before: dict[Path, bytes], after: dict[Path, bytes]) -> bool:
+    """In every folder the newest state is still there, or a newer one is."""
+    for folder in {path.parent for path in before}:
+        newest = max(path for path in before if path.parent == folder)
+        now = max((path for path in after if path.parent == folder), default=Path())
+        if now < newest or (now == newest and after[now] != before[newest]):
+            return False
+    return all(content for content in after.values())
+
+
+CALLS = 4  # of a write: open, fsync of the file, replace, fsync of the folder
+
+
+def full_disk_calls(kind: str, place: Path) -> dict[str, Any]:
+    """Every call of every write of a fit fails once, as on a full disk; the fit is started again each time."""
+    X, y = task(values=KINDS[kind][0] == "ESNRegressor")
+    straight = network(kind).fit(X, y)
+    straight.save(place / "straight.safetensors")
+    found: dict[str, Any] = {"calls": 0, "file named": 0, "nothing lost": 0, "same bits": 0}
+    while True:
+        before, esn = _kept_files(place), network(kind)
+        try:
+            with _failing(1 + found["calls"] % CALLS):
+                esn.fit(X, y, checkpoint=place / "kept")
+            break
+        except OSError as problem:
+            found["calls"] += 1
+            found["file named"] += str(place / "kept") in str(problem) and ".safetensors" in str(problem)
+            found["nothing lost"] += _none_lost(before, _kept_files(place)) and not list(place.rglob(".*.part"))
+    esn.fit(X, y, checkpoint=place / "kept").save(place / "model.safetensors")
+    found["same bits"] = int(not differences(place / "model.safetensors", place / "straight.safetensors"))
+    return found
+
+
+@contextmanager
+def _failing(number: int) -> Iterator[None]:
+    """The call with this number, of those a write makes, fails."""
+    count = itertools.count(1)
+
+    def guarded(call: Any) -> Any:
+        def run(*arguments: Any, **more: Any) -> Any:
+            if next(count) == number:
+                raise OSError(28, "No space left on device")
+            return call(*arguments, **more)
+
+        return run
+
+    calls = {"echolearn.tensorfile.open": open, "os.fsync": os.fsync, "os.replace": os.replace}
+    with ExitStack() as stack:
+        for name, call in calls.items():
+            stack.enter_context(mock.patch(name, guarded(call), create=True))
+        yield
+
+
+# ---------------------------------------------------------------- all of it
+
+
+def campaign(kills: int, minutes: float) -> dict[str, dict[str, Any]]:
+    rng, until = np.random.default_rng(), time.monotonic() + 60 * minutes
+    rows: dict[str, dict[str, Any]] = {}
+
+    def note(name: str, row: dict[str, Any]) -> None:
+        rows[name] = row
+        print(f"{name}: " + ", ".join(f"{value} {key}" for key, value in row.items()), flush=True)
+
+    def place() -> Any:
+        return tempfile.TemporaryDirectory(prefix="echolearn-kills-")
+
+    shares = np.diff(np.linspace(0, kills, len(KINDS) + 1).astype(int))
+    for kind, share in zip(KINDS, shares, strict=True):
+        with place() as folder:
+            note(f"fit: {kind}", killed_fits(kind, int(share), Path(folder), rng, until))
+    for what in ("model files", "checkpoints"):
+        with place() as folder:
+            note(f"save: {what}", killed_saves(what, kills, Path(folder), rng, until))
+    with place() as folder:
+        corpus = Path(folder) / "corpus.npz"
+        sys.path.append(str(ROOT / "tests"))
+        import smallcorpus
+
+        smallcorpus.write(corpus)
+        note("full disk: echolearn train", full_disk_command(corpus, Path(folder)))
+    for kind in ("mini-batches, softmax, refined", "values, ridge readout"):
+        with place() as folder:
+            note(f"full disk: {kind}", full_disk_calls(kind, Path(folder)))
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=100, help="of fits in all, and of each kind of file")
+    parser.add_argument("--minutes", type=float, default=60, help="no new kill after so long")
+    given = parser.parse_args()
+    rows = campaign(given.kills, given.minutes)
+    for title, begin in (("SIGKILL in a fit", "fit"), ("SIGKILL in a save", "save"), ("full disk", "full disk")):
+        part = {name.split(": ")[1]: row for name, row in rows.items() if name.startswith(begin)}
+        results.show(title, tuple(dict.fromkeys(key for row in part.values() for key in row)), part)
+    results.keep("kills", {"rows": rows})
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        fit(*sys.argv[2:])
+    else:
+        main()

@@ -1,0 +1,75 @@
+"""The licences of everything that `make test` installs, from the packages' own metadata, as docs/licences.md.
+
+python -m reliability.licences > docs/licences.md
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+TOOLS = ("hatchling", "editables")  # that build the package
+# What is packed into wheels without being named in their metadata's licence field.
+INSIDE = """\
+Some wheels bring libraries of their own: NumPy and SciPy OpenBLAS (BSD-3-Clause) and the run-time of GNU Fortran
+(GPL-3.0 with the exception that lets any program use it), soundfile libsndfile (LGPL-2.1), llvmlite LLVM (Apache-2.0
+with exception), espeakng-loader espeak-ng (GPL-3.0; only the extra `speech` asks for it, and it is loaded only to make
+synthetic speech). None of them is part of echolearn's own files."""
+
+
+def licence(name: str) -> str:
+    """The expression where there is one, or else the classifiers, or else the first line of the licence field."""
+    about = metadata.metadata(name)
+    if expression := about.get("License-Expression"):
+        return str(expression)
+    named = [c.split(" :: ")[-1] for c in about.get_all("Classifier", []) if c.startswith("License ::")]
+    named = [n for n in named if n != "OSI Approved"]
+    first = str(about.get("License") or "").strip().splitlines()
+    return ", ".join(named) or (first[0][:60] if first else "not named")
+
+
+def closure(names: list[str]) -> set[str]:
+    """These packages and all that they need here, by canonical name."""
+    found: set[str] = set()
+    waiting = [canonicalize_name(name) for name in names]
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        try:
+            needs = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:
+            continue  # of another system or Python
+        found.add(name)
+        required = [Requirement(need) for need in needs]
+        waiting += [canonicalize_name(r.name) for r in required if r.marker is None or r.marker.evaluate({"extra": ""})]
+    return found
+
+
+def main() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    groups = {"the library": project["dependencies"], **project["optional-dependencies"], "the build": list(TOOLS)}
+    used: dict[str, list[str]] = {}
+    for group, lines in groups.items():
+        for name in closure([Requirement(line).name for line in lines]):
+            used.setdefault(name, []).append(group)
+    print("# Licences of what echolearn installs\n")
+    print("echolearn itself is BSD-3-Clause. `python -m reliability.licences` prints this table from the metadata of")
+    print("the packages that `make test` installs (`requirements.lock`). `for` says what needs a package: the library")
+    print("itself, or only some of its extras.\n")
+    print("| package | version | licence | for |\n|---|---|---|---|")
+    for name in sorted(used, key=lambda name: ("the library" not in used[name], name)):
+        needed = "the library" if "the library" in used[name] else ", ".join(used[name])
+        words = re.sub(r"\s+", " ", licence(name))
+        print(f"| {name} | {metadata.version(name)} | {words} | {needed} |")
+    print(f"\n{INSIDE}")
+
+
+if __name__ == "__main__":
+    main()

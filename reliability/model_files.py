@@ -1,0 +1,302 @@
+"""100,000 damaged and forged model and checkpoint files.
+
+    python -m reliability.model_files [--files 100000]
+
+A damaged file (cut short, bits turned over, stretches moved, another header) must be refused with ModelFileError, or
+carry exactly what the sound one does. A forged file has a checksum that is right for what it says: it must be refused,
+or be a sound network, which answers with finite numbers and can be saved again. Nothing may crash, run longer than
+LIMIT seconds, or take more memory than the file and 100 MB: every file is read in a process whose address space is
+limited to that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reliability import forging, results
+
+LIMIT = 5  # seconds a file
+ROOM = 100 * 2**20  # bytes of memory besides the file
+WAYS = ("truncated", "flipped", "rearranged", "random header", "forged", "version 1 damaged")
+# of the files that are not truncations, which are as many as there are bytes
+SHARES = {"flipped": 0.3, "rearranged": 0.15, "random header": 0.15, "forged": 0.3, "version 1 damaged": 0.1}
+COLUMNS = ("files", "refused", "equal", "sound", "wrong")
+
+
+def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
+    """Small models of every kind, and the checkpoints of a fit: kind of file and content, by name."""
+    from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
+    from echolearn.stacked import StackedRegressor
+
+    rng = np.random.default_rng(0)
+    X = [rng.standard_normal((n, 2)) for n in (30, 25, 20, 30, 25, 20)]
+    labels = [np.where(x[:, 0] > 0, "low", "high") for x in X]
+    small: dict[str, Any] = {"connections": 2, "epochs": 2, "batch_size": 3, "step_size": 0.01}
+    ring = np.roll(np.eye(4), 1, axis=1)
+    models = {
+        "classifier": ESNClassifier(4, **small).fit(X, labels),
+        "numbers, sums": ESNClassifier(4, **small, readout="ridge").fit(X, [(y == "low") * 3 for y in labels]),
+        "regressor": ESNRegressor(4, **small, topology=ring, initial_state=np.full(4, 0.1)).fit(X, X),
+        "pooled": ESNClassifier(4, **small, pooling=2).fit(X, ["a", "b"] * 3),
+        "both directions": ESNClassifier(4, **small, bidirectional=True).fit(X, labels),
+        "stack": StackedRegressor([ESNRegressor(4, **small), ESNRegressor(4, **small)], joint_epochs=1).fit(X, X),
+        "forecaster": ESNForecaster(4, **small, washout=3).fit(X[0], exogenous=X[0][:, :1]),
+    }
+    found = {}
+    for name, model in models.items():
+        model.save(folder / "m", **({"sums": True} if name.endswith("sums") else {}))
+        found[name] = "echolearn-model", (folder / "m").read_bytes()
+    ESNClassifier(4, **small, refine_epochs=2).fit(X, labels, checkpoint=folder / "kept")
+    for name in ("kept", "kept/refining"):
+        newest = sorted((folder / name).glob("*.safetensors"))[-1]
+        found[f"checkpoint {name}"] = "echolearn-checkpoint", newest.read_bytes()
+    return found
+
+
+def spoiled(way: str, kind: str, content: bytes, rng: np.random.Generator, count: int) -> Iterator[bytes]:
+    if way == "truncated":
+        yield from forging.truncations(content)
+    elif way == "flipped":
+        yield from forging.flips(content, rng, count)
+    elif way == "rearranged":
+        yield from forging.rearranged(content, rng, count)
+    elif way == "random header":
+        yield from forging.random_headers(content, rng, count)
+    elif way == "forged":
+        yield from forging.forged(forging.taken_apart(content, kind), kind, rng, count)
+    else:
+        parts = forging.as_version_1(forging.taken_apart(content, kind))
+        old = forging.written(parts, kind, version=1)
+        yield from forging.flips(old, rng, count // 2)
+        yield from forging.rearranged(old, rng, count - count // 2)
+
+
+def content_of(path: Path, kind: str) -> Any:
+    """The network, if it is one, and all that the file carries, as plain values that can be compared."""
+    from echolearn import load
+    from echolearn.tensorfile import read_tensors, rows_of
+
+    if kind == "echolearn-checkpoint":
+        return None, _taken_up(path)
+    model = load(path)
+    tensors, facts = read_tensors(path, kind)
+    rows = facts.pop("history") if facts["format_version"] == 1 else rows_of(tensors, facts.pop("history_columns"))
+    return model, _plain(tensors, {**facts, "format_version": 2}, rows)
+
+
+def _taken_up(path: Path) -> Any:
+    """What a fit would go on from; CheckpointError, or None, where it would not."""
+    from echolearn import Reservoir
+    from echolearn.checkpoints import Checkpoint, CheckpointWarning, shapes_of
+
+    folder = path.parent / "taken"
+    folder.mkdir(exist_ok=True)
+    (folder / "state-000000002.safetensors").write_bytes(path.read_bytes())
+    allowed = shapes_of(Reservoir.random(2, 4, connections=2, bias_scaling=0.1, random_state=0), 7, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CheckpointWarning)  # says that a file was passed over: it is refused
+        kept = Checkpoint(folder, json.loads((path.parent / "about.json").read_text())).load(allowed)
+    return None if kept is None else _plain(*kept, kept[1].pop("history"))
+
+
+def _plain(tensors: dict[str, Any], facts: dict[str, Any], rows: Any) -> Any:
+    arrays = {n: (v.dtype.str, v.shape, v.tobytes()) for n, v in tensors.items() if not n.startswith("history")}
+    return repr(sorted(arrays.items())), json.dumps(facts, sort_keys=True, default=repr), repr(rows)
+
+
+def is_sound(model: Any, path: Path) -> bool:
+    """Whether the network answers with finite numbers, or says why not, and can be saved."""
+    from echolearn import ESNForecaster
+
+    X = np.random.default_rng(1).standard_normal((200, 2))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            if isinstance(model, ESNForecaster):
+                answer = model.predict(3, exogenous=np.ones((3, 1)) if len(model.exogenous_mean_) else None)
+            else:
+                answer = model.predict(X) if model.per_step_ else model.predict([X])
+        except ValueError as problem:
+            return "not finite" in str(problem)
+    model.save(path)
+    return answer.dtype.kind != "f" or bool(np.isfinite(answer).all()) or bool(said)
+
+
+def large_model(folder: Path) -> dict[str, int]:
+    """A sound model of some 130 MB, read in a process that has room for its size and 100 MB."""
+    code = """
+        import resource, sys
+        from pathlib import Path
+        from echolearn import load
+        from reliability import model_files
+        import echolearn.estimators, echolearn.forecaster, echolearn.stacked
+        path = Path(sys.argv[1])
+        model_files._limit_memory(path.stat().st_size + model_files.ROOM)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        assert load(path)._sums is not None
+        print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+    """
+    from echolearn import ESNRegressor
+
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    path = folder / "large"
+    ESNRegressor(4000, learn="none", ridge=1.0).fit(X, X).save(path, sums=True)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), str(path)], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return {"bytes": path.stat().st_size, "resident memory grew by": int(done.stdout)}
+
+
+def judged(path: Path, kind: str, true: Any, way: str) -> str:
+    from echolearn.checkpoints import CheckpointError
+    from echolearn.tensorfile import ModelFileError
+
+    try:
+        model, carried = content_of(path, kind)
+    except (ModelFileError, CheckpointError):
+        return "refused"
+    if carried is None:
+        return "refused"  # a checkpoint that is passed over
+    if carried == true:
+        return "equal"
+    if way == "forged" and (model is None or is_sound(model, path.with_suffix(".again"))):
+        return "sound"
+    return "wrong"
+
+
+def true_content(path: Path, kind: str, content: bytes) -> Any:
+    """Writes the sound file, and beside it what a checkpoint is about; returns what it carries."""
+    path.write_bytes(content)
+    (path.parent / "about.json").write_text(json.dumps(forging.taken_apart(content, kind)[1].get("about")))
+    return content_of(path, kind)[1]
+
+
+def child(job: dict[str, Any], folder: Path) -> None:
+    """Every way to spoil one file, over and over, in a process with little memory; a line of JSON at the end."""
+
+    def too_long(*_: Any) -> None:
+        raise TimeoutError(f"more than {LIMIT} seconds")
+
+    signal.signal(signal.SIGPROF, too_long)
+    path = folder / "file"
+    content = Path(job["content"]).read_bytes()
+    true = true_content(path, job["kind"], content)
+    if job["kind"] == "echolearn-model":
+        is_sound(content_of(path, job["kind"])[0], path.with_suffix(".again"))  # compiles what it needs
+    answers = {way: judge_all(way, share, job, path, content, true) for way, share in job["ways"].items()}
+    print(json.dumps(answers))
+
+
+def judge_all(way: str, count: int, job: dict[str, Any], path: Path, content: bytes, true: Any) -> dict[str, Any]:
+    """`count` files spoiled in one way: verdicts, and what was the slowest and the most memory."""
+    rng = np.random.default_rng([job["seed"], WAYS.index(way)])
+    counts: Counter[str] = Counter()
+    slowest, largest, failures = 0.0, 0, []
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for number, made in enumerate(spoiled(way, job["kind"], content, rng, count)):
+        path.write_bytes(made)
+        largest = max(largest, len(made))
+        _limit_memory(len(made) + ROOM)
+        signal.setitimer(signal.ITIMER_PROF, LIMIT)
+        started = time.process_time()
+        try:
+            verdict = judged(path, job["kind"], true, way)
+        except BaseException as problem:
+            verdict = f"wrong: {type(problem).__name__}: {problem}"[:200]
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        slowest = max(slowest, time.process_time() - started)
+        counts["files"] += 1
+        counts[verdict.split(":")[0]] += 1
+        if verdict.startswith("wrong") and len(failures) < 20:
+            failures.append([number, verdict])
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    return {"counts": counts, "slowest": slowest, "largest": largest, "grown": grown, "failures": failures}
+
+
+def _limit_memory(more: int) -> None:
+    """The address space may grow by so much from here on."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + more, resource.RLIM_INFINITY))
+
+
+def run_child(job: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The child's answer; a crash, or a hang that no alarm ends, is an answer too."""
+    command = [sys.executable, "-m", "reliability.model_files", "--job", json.dumps(job), "--folder", str(folder)]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=7200)
+        what = f"exit code {done.returncode}"
+        if done.returncode == 0:
+            return dict(json.loads(done.stdout.splitlines()[-1]))
+    except subprocess.TimeoutExpired:
+        what = "a hang"
+    return {way: {"counts": {"files": 1, "wrong": 1}, "failures": [[-1, f"wrong: {what}"]]} for way in WAYS}
+
+
+def campaign(total: int, folder: Path) -> dict[str, Any]:
+    files = sound_files(folder)
+    rest = max(0, total - sum(len(content) for _, content in files.values()))
+    rows: dict[str, Counter[str]] = {way: Counter() for way in WAYS}
+    slowest, grown, largest, failures = 0.0, 0, 0, []
+    for k, (name, (kind, content)) in enumerate(files.items()):
+        place = folder / f"sound-{k}"
+        place.write_bytes(content)
+        ways = {"truncated": len(content)} | {w: -(-int(rest * share) // len(files)) for w, share in SHARES.items()}
+        answers = run_child({"content": str(place), "kind": kind, "seed": k, "ways": ways}, folder)
+        for way, answer in answers.items():
+            rows[way].update(answer["counts"])
+            slowest, grown = max(slowest, answer.get("slowest", 0.0)), max(grown, answer.get("grown", 0))
+            largest = max(largest, answer.get("largest", 0))
+            failures += [f"{name}, {way}, file {number}: {what}" for number, what in answer["failures"]]
+        print(f"{name}: {sum(a['counts']['files'] for a in answers.values())} files", file=sys.stderr, flush=True)
+    table = {way: dict(row) for way, row in rows.items()}
+    table["all"] = dict(sum(rows.values(), Counter()))
+    return {
+        "files": table,
+        "sound files": {name: len(content) for name, (_, content) in files.items()},
+        "slowest seconds": round(slowest, 3),
+        "largest file": largest,
+        "resident memory grew by at most": grown,
+        "large model": large_model(folder),
+        "failures": failures,
+    }
+
+
+def main() -> int:
+    ask = argparse.ArgumentParser()
+    ask.add_argument("--files", type=int, default=100_000)
+    ask.add_argument("--job", type=json.loads)
+    ask.add_argument("--folder", type=Path)
+    given = ask.parse_args()
+    if given.job is not None:
+        child(given.job, given.folder)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        figures = campaign(given.files, Path(folder))
+    results.show("damaged and forged files", COLUMNS, figures["files"])
+    print(f"slowest: {figures['slowest seconds']} s of processor time; limit {LIMIT} s a file")
+    grown = figures["resident memory grew by at most"]
+    print(f"largest file: {figures['largest file']:,} bytes; resident memory grew by at most {grown:,} bytes")
+    print(f"a sound model of {figures['large model']['bytes']:,} bytes: {figures['large model']}")
+    for failure in figures["failures"]:
+        print("FAILED", failure)
+    results.keep("model_files", figures)
+    return 1 if figures["files"]["all"].get("wrong") else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

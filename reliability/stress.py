@@ -1,0 +1,285 @@
+"""Numbers under stress: every estimator on settings and data far from what anyone would choose.
+
+A task that an untroubled network learns well is made hard in one way at a time (or, drawn by chance, in several), and a
+fresh sample of the same kind is predicted. What may come out:
+
+    good       all numbers finite, and the answers as good as can be expected (`enough`)
+    warned     worse than that, and one of echolearn's own warnings says why
+    refused    an error of echolearn's own, with a message
+    FAILED     a NaN or infinity, a poor result without a word, a warning or an error of some other library
+
+    python -m reliability.stress [--random 1000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
+from echolearn.advice import InputWarning
+from echolearn.forecaster import ForecastWarning
+from echolearn.readout import ReadoutWarning
+from echolearn.reservoir import EchoStateWarning
+from echolearn.training import TrainingWarning
+from reliability import results
+
+OWN = (InputWarning, ForecastWarning, ReadoutWarning, EchoStateWarning, TrainingWarning)
+REFUSALS = (ValueError, TypeError, FloatingPointError, MemoryError)
+POOR = 0.01  # of what a perfect answer gains over always giving the same one
+HARDER = {"classes", "rare", "still"}  # tasks, of which less can be learned
+SCARCE = {"sequences", "steps"}  # data, from which perhaps nothing can
+
+SEVERAL = "several at once"
+
+Case = dict[str, Any]  # settings of the estimator, and of the data (below)
+DATA: Case = {
+    "sequences": 30,
+    "steps": 40,
+    "classes": 2,
+    "rare": None,  # the share of the frames of the first class
+    "scale": 1.0,  # of the inputs
+    "offset": 0.0,
+    "target_scale": 1.0,
+    "copies": 1,  # of every feature
+    "constant": 0,  # features more that never change
+    "still": False,  # all features are constant
+}
+ESTIMATORS: dict[str, tuple[type, Case]] = {
+    "classifier, ridge": (ESNClassifier, {"readout": "ridge", "learn": "none"}),
+    "classifier, softmax": (ESNClassifier, {"readout": "softmax", "learn": "none"}),
+    "classifier, ridge, learned": (ESNClassifier, {"readout": "ridge", "epochs": 3, "blocks": 1}),
+    "classifier, softmax, learned": (ESNClassifier, {"readout": "softmax", "epochs": 3, "refine_epochs": 1}),
+    "classifier, as in the paper": (ESNClassifier, {"_paper": True, "epochs": 3}),
+    "regressor": (ESNRegressor, {"learn": "none"}),
+    "regressor, learned": (ESNRegressor, {"epochs": 3}),
+    "forecaster": (ESNForecaster, {"learn": "none", "washout": 5}),
+    "forecaster, learned": (ESNForecaster, {"epochs": 3, "washout": 5}),
+}
+SCALES = [10.0**e for e in (-300, -100, -30, -20, -12, -8, -6, -4, -3, -2, -1, 1, 2, 3, 4, 6, 8, 12, 20, 30, 100, 300)]
+
+
+def one_at_a_time() -> Iterator[tuple[str, Case]]:
+    """What is stressed, and how."""
+    yield "untroubled", {}
+    for radius in (0.1, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0):
+        yield "spectral radius", {"spectral_radius": radius}
+        yield "spectral radius, no leak", {"spectral_radius": radius, "leak": 1.0}
+    for ridge in (0.0, 1e-300, 1e-12, 1e-8, 1e-4, 1.0, 1e2, 1e4, 1e6):
+        yield "ridge", {"ridge": ridge}
+        yield "ridge, copied features", {"ridge": ridge, "copies": 2}
+        yield "ridge, constant feature", {"ridge": ridge, "constant": 1}
+    for scale in SCALES:
+        yield "scale of inputs", {"scale": scale}
+        yield "scale of targets", {"target_scale": scale}
+        yield "offset of inputs", {"offset": scale}
+    for still in (0.0, 1.0, 1e30):
+        yield "constant inputs", {"still": True, "offset": still}
+    for copies in (2, 50):
+        yield "copied features", {"copies": copies}
+    for steps in (1, 2, 3, 8, 1000):
+        yield "steps", {"steps": steps, "washout": 0}
+    for sequences in (1, 2, 4, 5, 300):
+        yield "sequences", {"sequences": sequences}
+    for classes in (1, 2, 10, 100, 1000):
+        yield "classes", {"classes": classes}
+    for rare in (0.1, 0.01, 0.001):
+        yield "unbalanced classes", {"rare": rare}
+    for activation in ("relu", "identity", "sigmoid"):
+        for radius in (0.9, 2.0, 100.0):
+            yield "activation", {"activation": activation, "spectral_radius": radius}
+
+
+def large() -> Iterator[tuple[str, Case]]:
+    yield "10^6 steps", {"steps": 1_000_000, "sequences": 1}
+    yield "10^5 sequences", {"steps": 6, "sequences": 100_000, "washout": 0}
+    yield "10^5 sequences", {"steps": 6, "sequences": 100_000, "rare": 1e-5, "washout": 0}
+
+
+def by_chance(count: int, rng: np.random.Generator) -> Iterator[tuple[str, Case]]:
+    """Several troubles at once."""
+    choices: dict[str, list[Any]] = {
+        "spectral_radius": [0.1, 0.9, 3.0, 100.0],
+        "leak": [0.1, 1.0],
+        "ridge": [0.0, 1e-12, 1e-4, 1e6, "auto"],
+        "scale": [1e-30, 1e-6, 1e-2, 1e2, 1e6, 1e30],
+        "offset": [0.0, 1.0, 1e4, 1e30],
+        "target_scale": [1e-30, 1e30],
+        "copies": [1, 3],
+        "constant": [0, 2],
+        "steps": [2, 7, 100],
+        "sequences": [1, 3, 6, 20],
+        "classes": [2, 3, 10],
+        "rare": [None, 0.01],
+        "activation": ["tanh", "sigmoid", "relu", "identity"],
+        "direct": [True, False],
+        "washout": [0, 3],
+        "batch_size": [1, None],
+        "optimizer": ["adam", "fista"],
+        "clip": [None, 1.0],
+        "renormalize": [True, False],
+        "input_scaling": [1e-3, 0.1, 10.0],
+        "validation_fraction": [0.0, 0.1, 0.5],
+    }
+    for _ in range(count):
+        names = rng.permutation(list(choices))[: rng.integers(2, 6)].tolist()
+        yield SEVERAL, {name: choices[name][rng.integers(len(choices[name]))] for name in names}
+
+
+def sample(case: Case, seed: int, kind: type) -> tuple[list[Any], list[Any]]:
+    """Noise, and what it was a step ago: as classes of equal size (or one of them rare), or as values; for a
+    forecaster, waves with noise."""
+    rng = np.random.default_rng([case["sequences"], case["steps"], seed])
+    n, steps = case["sequences"], case["steps"]
+    if kind is ESNForecaster:
+        t = np.arange(steps + 4)[:, None] / 3
+        waves = [np.sin(t + rng.uniform(0, 6)) + 0.02 * rng.standard_normal(t.shape) for _ in range(n)]
+        return [_troubled(w, case) * case["target_scale"] for w in waves], []
+    noise = [rng.standard_normal((steps + 1, 2)) for _ in range(n)]
+    late = [x[:-1, 0].copy() for x in noise]
+    for x, before in zip(noise, late, strict=True):  # a little of what is asked for is there now
+        x[1:, 0] += 0.5 * before
+    X = [_troubled(x[1:], case) for x in noise]
+    if kind is ESNRegressor:
+        return X, [case["target_scale"] * (0.5 + before) for before in late]
+    share, rest = case["rare"] or 1 / case["classes"], case["classes"] - 1
+    if not rest:
+        return X, [np.zeros(steps, int)] * n
+    uniform = [norm.cdf(before) for before in late]
+    return X, [np.where(u < share, 0, 1 + ((u - share) / (1 - share) * rest).astype(int)) for u in uniform]
+
+
+def _troubled(x: np.ndarray, case: Case) -> np.ndarray:
+    x = np.repeat(case["offset"] + case["scale"] * (x * (not case["still"])), case["copies"], axis=1)
+    return np.hstack([x, np.full((len(x), case["constant"]), 7.0)])
+
+
+def gain(esn: Any, X: list[Any], y: list[Any]) -> float:
+    """1: perfect; 0: no better than the mean or the most frequent class. Every number that comes out is looked at."""
+    if isinstance(esn, ESNForecaster):
+        _finite(*esn.predict(3))
+        score = esn.score(X)
+        _finite(score)
+        return 1 - score**2
+    predicted = esn.predict(X)
+    if isinstance(esn, ESNRegressor):
+        _finite(*predicted)
+        scale = max(np.abs(y).max(), 1e-300)  # squares of 1e300 are infinite
+        truth, answer = np.concatenate(y) / scale, np.concatenate(predicted) / scale
+        return float(1 - ((truth - answer) ** 2).mean() / truth.var())
+    P = esn.predict_proba(X)
+    _finite(*P, *esn.decision_function(X))
+    assert all(np.allclose(p.sum(axis=1), 1) for p in P)
+    truth = np.concatenate(y)
+    wrong = (np.concatenate(predicted) != truth).mean()
+    always = 1 - max(Counter(truth.tolist()).values()) / len(truth)
+    return float(1 - wrong / always) if always else 1.0
+
+
+def _finite(*arrays: Any) -> None:
+    if not all(np.isfinite(a).all() for a in arrays):
+        raise ArithmeticError("NaN or infinity came out")
+
+
+def _our_own(problem: Exception) -> bool:
+    """Whether echolearn raised it, not a library below."""
+    last = list(traceback.walk_tb(problem.__traceback__))[-1][0]
+    return str(last.f_globals["__name__"]).startswith("echolearn.")
+
+
+@cache
+def untroubled(name: str, dtype: str) -> float:
+    return attempt(name, dtype, {})
+
+
+def enough(name: str, dtype: str, case: Case, several: bool) -> float:
+    """The gain that is not poor: half of the untroubled one; a little; or, with scarce data, any finite answer."""
+    if not SCARCE.isdisjoint(case):
+        return -np.inf
+    return POOR if several or not HARDER.isdisjoint(case) else 0.5 * untroubled(name, dtype)
+
+
+def attempt(name: str, dtype: str, case: Case) -> float:
+    """One fit and one prediction -> the gain."""
+    kind, settings = ESTIMATORS[name]
+    data = {**DATA, **{key: value for key, value in case.items() if key in DATA}}
+    settings = {"hidden_units": 25, "dtype": dtype, **settings, **{k: v for k, v in case.items() if k not in DATA}}
+    make: Callable[..., Any] = kind.paper if settings.pop("_paper", False) else kind  # type: ignore[attr-defined]
+    X, y = sample(data, 0, kind)
+    esn = make(**settings).fit(X) if kind is ESNForecaster else make(**settings).fit(X, y)
+    better = gain(esn, *sample(data, 1, kind))
+    _finite(esn.readout_weights_, esn.intercept_, esn.input_weights_, esn.recurrent_weights_.data)
+    return better
+
+
+def outcome(name: str, dtype: str, case: Case, several: bool = False) -> tuple[str, str]:
+    """good, warned, refused or FAILED, and why."""
+    least = enough(name, dtype, case, several)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            better = attempt(name, dtype, case)
+        except REFUSALS as problem:
+            return ("refused" if _our_own(problem) else "FAILED"), f"{type(problem).__name__}: {problem}"
+        except Exception as problem:
+            return "FAILED", f"{type(problem).__name__}: {problem}"
+    foreign = [w for w in told if not issubclass(w.category, OWN)]
+    if foreign:
+        return "FAILED", f"{foreign[0].category.__name__}: {foreign[0].message}"
+    if better >= least:
+        return "good", f"gain {better:.3g}"
+    if told:
+        return "warned", f"gain {better:.3g}, {told[0].category.__name__}: {told[0].message}"
+    return "FAILED", f"gain {better:.3g} of {least:.3g} without a word"
+
+
+def campaign(
+    cases: Iterator[tuple[str, Case]], names: list[str], dtypes: tuple[str, ...]
+) -> tuple[dict[str, Counter[str]], list[str]]:
+    """Outcomes counted for each trouble; and the failures."""
+    counts: dict[str, Counter[str]] = {}
+    failures = []
+    for trouble, case in cases:
+        for name in names:
+            for dtype in dtypes:
+                result, why = outcome(name, dtype, case, trouble == SEVERAL)
+                counts.setdefault(trouble, Counter())[result] += 1
+                if result == "FAILED":
+                    failures.append(f"{name}, {dtype}, {case}: {why}")
+                    print(failures[-1], flush=True)
+    return counts, failures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--random", type=int, default=1000, help="draws of several troubles at once")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    names, both = list(ESTIMATORS), ("float32", "float64")
+    counts, failures = campaign(one_at_a_time(), names, both)
+    several = list(by_chance(args.random, np.random.default_rng(args.seed)))
+    for k, name in enumerate(names):  # each draw meets one kind of fit
+        more, failed = campaign(iter(several[k :: len(names)]), [name], both[k % 2 :][:1])
+        counts[SEVERAL] = counts.get(SEVERAL, Counter()) + more.get(SEVERAL, Counter())
+        failures += failed
+    big, failed = campaign(large(), names, both[:1])
+    counts |= big
+    failures += failed
+    kinds = ("good", "warned", "refused", "FAILED")
+    rows = {trouble: {kind: count[kind] for kind in kinds} for trouble, count in counts.items()}
+    rows["all"] = {kind: sum(row[kind] for row in rows.values()) for kind in kinds}
+    results.show("Numbers under stress: fits and predictions", kinds, rows)
+    results.keep("stress", {"outcomes": rows, "failures": failures})
+    raise SystemExit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
