@@ -325,7 +325,7 @@ def test_a_file_with_other_parts_is_refused(tmp_path):
         storage.write_tensors(path, tensors, {**facts, "layers": odd}, storage.FORMAT)
         with pytest.raises(ModelFileError, match=r"are not layers|is not one"):
             load(path)
-    facts["settings"]["sees"] = "output"
+    facts["settings"]["sees"] = "output+hidden"
     storage.write_tensors(path, tensors, facts, storage.FORMAT)
-    with pytest.raises(ModelFileError, match="a layer takes 10 inputs; expected 2"):
+    with pytest.raises(ModelFileError, match="a layer takes 2 inputs; expected 10"):
         load(path)
