@@ -180,7 +180,7 @@ def ridge_bytes(job: Job) -> float:
 def softmax_bytes(job: Job) -> float:
     """G, the inverse of G in the making, and batches of states."""
     K = min((job.threads + 1) * 4 * softmax.FRAMES, job.frames)
-    return 6 * job.M**2 * 8 + K * 2 * (job.N + job.M) * job.itemsize
+    return 6 * job.M**2 * 8 + K * 3 * (job.N + job.M) * job.itemsize  # in parts, joined, and at work
 
 
 def learning_bytes(job: Job) -> float:
