@@ -14,14 +14,21 @@ import results
 from an4 import load_or_synthetic
 from measure import in_own_process
 
-# name -> (units of the layers, settings); about as many weights within a group
+# name -> (one layer to compare with, units of the layers, their settings, settings of the stack); as many weights
 MODELS = {
-    "one layer": ([326], {"blocks": 1}),
-    "one layer, 2 blocks": ([326], {"blocks": 2}),
-    "output": ([145, 145], {"sees": "output"}),
-    "output+input": ([94, 94], {"sees": "output+input"}),
-    "output+hidden": ([100, 100], {"sees": "output+hidden"}),
-    "output+hidden, one by one": ([100, 100], {"sees": "output+hidden", "joint_epochs": 0}),
+    "ridge, one layer": (None, [326], {"blocks": 1, "readout": "ridge"}, {}),
+    "ridge, output": ("ridge, one layer", [145, 145], {"readout": "ridge"}, {"sees": "output"}),
+    "ridge, output+input": ("ridge, one layer", [94, 94], {"readout": "ridge"}, {"sees": "output+input"}),
+    "ridge, output+hidden": ("ridge, one layer", [100, 100], {"readout": "ridge"}, {"sees": "output+hidden"}),
+    "ridge, one by one": ("ridge, one layer", [145, 145], {"readout": "ridge"}, {"sees": "output", "joint_epochs": 0}),
+    "one layer": (None, [326], {"blocks": 1}, {}),
+    "output": ("one layer", [145, 145], {}, {"sees": "output"}),
+    "output+input": ("one layer", [94, 94], {}, {"sees": "output+input"}),
+    "output+hidden": ("one layer", [100, 100], {}, {"sees": "output+hidden"}),
+    "one by one": ("one layer", [145, 145], {}, {"sees": "output", "joint_epochs": 0}),
+    "large, one layer": (None, [500], {"blocks": 1}, {}),
+    "large, default": ("large, one layer", [500], {}, {}),
+    "large, output": ("large, one layer", [233, 233], {}, {"sees": "output"}),
 }
 
 
@@ -29,11 +36,9 @@ def measure(path, name, seed):
     from echolearn import ESNClassifier, StackedClassifier
 
     data, _ = load_or_synthetic(path)
-    units, settings = MODELS[name]
-    if len(units) == 1:
-        model = ESNClassifier(units[0], random_state=seed, **settings)
-    else:
-        model = StackedClassifier(units, random_state=seed, **settings)
+    _, units, of_layers, of_stack = MODELS[name]
+    layers = [ESNClassifier(n, random_state=seed, **of_layers) for n in units]
+    model = layers[0] if len(layers) == 1 else StackedClassifier(layers, random_state=seed, **of_stack)
     start = time.perf_counter()
     model.fit(*data["train"], validation=data["valid"])
     seconds = time.perf_counter() - start
@@ -56,32 +61,36 @@ def weights(layer):
 
 
 def rows_of(records):
-    """A row a model: its mean test error beside that of one layer."""
+    """A row a model: its mean test error beside that of one layer, over the seeds that both have."""
     rows = []
-    for name in MODELS:
+    for name, (peer_name, units, *_) in MODELS.items():
         mine = [r for r in records if r["model"] == name]
-        seeds = {r["seed"] for r in mine}
-        peer = [r for r in records if r["model"] == "one layer" and r["seed"] in seeds]
         if not mine:
             continue
-        test, valid = (sum(r[key] for r in mine) / len(mine) for key in ("test_error", "valid_error"))
-        other = sum(r["test_error"] for r in peer) / len(peer) if len(peer) == len(mine) else None
+        peer = [r for r in records if r["model"] == peer_name]
+        common = {r["seed"] for r in mine} & {r["seed"] for r in peer}
+        ours = mean("test_error", [r for r in mine if r["seed"] in common] if common else mine)
+        theirs = mean("test_error", [r for r in peer if r["seed"] in common]) if common else None
         rows.append(
             {
                 "figure": "stacks",
-                "work": f"{name}: {'+'.join(map(str, mine[0]['units']))} units, {mine[0]['weights']} weights, "
-                f"{len(mine)} seeds, valid {valid:.2f}",
-                "ours": test,
-                "peer": other,
-                "peer_name": "one layer",
+                "work": f"{name}: {'+'.join(map(str, units))} units, {mine[0]['weights']} weights, seeds {len(mine)}, "
+                f"valid {mean('valid_error', mine):.2f}",
+                "ours": ours,
+                "peer": theirs,
+                "peer_name": peer_name or "-",
                 "unit": "%",
-                "ratio": None if other is None else other / test,
-                "asked": "two beat one" if len(mine[0]["units"]) > 1 else None,
-                "reached": test < other if other is not None and len(mine[0]["units"]) > 1 else None,
+                "ratio": None if theirs is None else theirs / ours,
+                "asked": "two beat one" if len(units) > 1 else None,
+                "reached": ours < theirs if theirs is not None and len(units) > 1 else None,
                 "records": mine,
             }
         )
     return rows
+
+
+def mean(key, records):
+    return sum(r[key] for r in records) / len(records)
 
 
 def main():

@@ -65,7 +65,7 @@ def one_run(client, running, more, settings, data, kills, seconds, rng):
     alive = [process for process in running if process.poll() is None]
     for _ in range(WORKERS - len(alive)):
         more()
-    client.wait_for_workers(WORKERS, timeout=120)
+    client.wait_for_workers(WORKERS, timeout=600)
     alive = [process for process in running if process.poll() is None]
     victims = [alive[i] for i in rng.permutation(len(alive))[:kills]]
     killer = Killer(client, victims, rng.uniform(0.1, 0.8, kills) * seconds)

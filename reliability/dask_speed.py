@@ -46,11 +46,9 @@ def corpus(frames):
     return X, [np.argmax(x[:, :CLASSES] @ np.eye(INPUTS, CLASSES), axis=1) for x in X]
 
 
-def moved():
-    """On a worker: bytes got from other workers, and the largest memory so far."""
-    from distributed import get_worker
-
-    return get_worker().transfer_incoming_bytes_total, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def moved(dask_worker):
+    """On a worker: bytes given to other workers and to the client, and the largest memory so far."""
+    return dask_worker.transfer_outgoing_bytes_total, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 class Counted:
@@ -117,7 +115,7 @@ def main():
             row["here CPU s"], row["Dask CPU s"] = min(h[1] for h in here), min(t[1] for t in there)
             row["CPU ratio"] = row["Dask CPU s"] / row["here CPU s"]
             row["out MB"], row["back MB"] = (b / 1e6 / asked.repeats for b in (counted.out, counted.back))
-            row["between MB"] = sum(end[w][0] - start[w][0] for w in end) / 1e6 / asked.repeats
+            row["between MB"] = sum(end[w][0] - start[w][0] for w in end) / 1e6 / asked.repeats - row["back MB"]
             row["worker MB"] = max(m for _, m in end.values()) / 1e6
             print(f"{name}: {row['here s']:.2f} s here, {row['Dask s']:.2f} s on two workers", flush=True)
     threads = engine.threads()

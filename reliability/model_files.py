@@ -140,16 +140,16 @@ def is_sound(model: Any, path: Path) -> bool:
 def large_model(folder: Path) -> dict[str, int]:
     """A sound model of some 130 MB, read in a process that has room for its size and 100 MB."""
     code = """
-        import resource, sys
+        import sys
         from pathlib import Path
         from echolearn import load
         from reliability import model_files
         import echolearn.estimators, echolearn.forecaster, echolearn.stacked
         path = Path(sys.argv[1])
         model_files._limit_memory(path.stat().st_size + model_files.ROOM)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = model_files._resident("VmRSS")
         assert load(path)._sums is not None
-        print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+        print(model_files._resident("VmHWM") - before)
     """
     from echolearn import ESNRegressor
 
@@ -207,7 +207,8 @@ def judge_all(way: str, count: int, job: dict[str, Any], path: Path, content: by
     rng = np.random.default_rng([job["seed"], WAYS.index(way)])
     counts: Counter[str] = Counter()
     slowest, largest, failures = 0.0, 0, []
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Path("/proc/self/clear_refs").write_text("5")  # the highest resident size so far is forgotten
+    before = _resident("VmRSS")
     for number, made in enumerate(spoiled(way, job["kind"], content, rng, count)):
         path.write_bytes(made)
         largest = max(largest, len(made))
@@ -224,8 +225,14 @@ def judge_all(way: str, count: int, job: dict[str, Any], path: Path, content: by
         counts[verdict.split(":")[0]] += 1
         if verdict.startswith("wrong") and len(failures) < 20:
             failures.append([number, verdict])
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    grown = _resident("VmHWM") - before
     return {"counts": counts, "slowest": slowest, "largest": largest, "grown": grown, "failures": failures}
+
+
+def _resident(word: str) -> int:
+    """Bytes: VmRSS now, VmHWM at the highest. (What getrusage tells begins with the parent's.)"""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(word))
 
 
 def _limit_memory(more: int) -> None:

@@ -170,7 +170,22 @@ def test_arrays_that_this_fit_does_not_have_are_refused(name, tmp_path):
         ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
 
 
-@pytest.mark.parametrize("changes", [{"rng": 3}, {"best_error": "small"}, {"optimiser": None}, {"step_size": [1]}])
+MIDWAY = {"before": np.random.default_rng(0).bit_generator.state, "done": 99, "error": 0.0, "n": 1.0}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rng": 3},
+        {"best_error": "small"},
+        {"optimiser": None},
+        {"step_size": [1]},
+        {"pending": [1]},
+        {"pending": {"error": "small"}},
+        {"midway": {"before": 3}},
+        {"midway": MIDWAY},
+    ],
+)
 def test_a_state_that_makes_no_sense_is_refused(changes, tmp_path):
     for file in kept_at_3(tmp_path):
         tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)

@@ -180,6 +180,8 @@ class Midway:
         rng.bit_generator.state = facts["before"]
         midway = cls.begun(lengths, size, rng)
         midway.done, midway.error, midway.n = int(facts["done"]), float(facts["error"]), float(facts["n"])
+        if not midway.between:
+            raise ValueError(f"{midway.done} of {len(midway.batches)} mini-batches are done")
         return midway
 
     def add(self, error: float, n: float) -> None:

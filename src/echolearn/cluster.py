@@ -47,7 +47,7 @@ class ClusterError(ConnectionError):
 class Far:
     """A sequence, or its targets, on a cluster: entry `index` of a part, from row `start` on."""
 
-    where: Cluster
+    cluster: Cluster
     part: Any  # the future of a list of arrays
     index: int
     shape: tuple[int, ...]
@@ -59,11 +59,11 @@ class Far:
     def __getitem__(self, rows: slice) -> Far:
         assert self.start is not None
         start, stop, _ = rows.indices(len(self))
-        return Far(self.where, self.part, self.index, (stop - start, *self.shape[1:]), self.start + start)
+        return Far(self.cluster, self.part, self.index, (stop - start, *self.shape[1:]), self.start + start)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """Brought here, for what is done in this process."""
-        whole = self.where.result(self.part)[self.index]
+        whole = self.cluster.result(self.part)[self.index]
         rows = whole if self.start is None else whole[self.start : self.start + len(self)]
         return np.asarray(rows, dtype)
 

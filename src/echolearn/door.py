@@ -51,7 +51,7 @@ def open_sequences(X: Any, lengths: Any = None, n_features: int | None = None, o
     """A 2-D array (steps, features), a list of them, a 3-D array, or a 2-D array with `lengths`."""
     if sparse.issparse(X) or (isinstance(X, (list, tuple)) and any(sparse.issparse(x) for x in X)):
         raise TypeError("X is sparse; sequences must be dense arrays: pass X.toarray().")
-    if isinstance(X, list) and len(X) and hasattr(X[0], "where"):
+    if isinstance(X, list) and len(X) and hasattr(X[0], "cluster"):
         given = Given(X, "list")  # on a cluster, and checked there
     elif _is_many(X):
         if lengths is not None:

@@ -73,9 +73,13 @@ class Follower:
 
     def resume(self, tensors: dict[str, Array], facts: dict[str, Any]) -> None:
         arrays = under("sketch", tensors)
-        rows, counts = arrays.pop("recent", None), facts["recent"]
-        tail, n, diagonal = (float(facts[name]) for name in ("tail", "n", "diagonal"))
-        self.sketch = iterative.Sketch(arrays["V"], arrays["values"], tail, arrays["mean"], n, diagonal)
+        V, values, mean = (arrays[name] for name in ("V", "values", "mean"))
+        rows, counts = arrays.get("recent"), facts["recent"]
+        if V.shape[1] != len(values) or sum(counts) != (0 if rows is None else len(rows)):
+            raise ValueError(f"a sketch of {V.shape[1]} directions, {len(values)} values and rows {counts}")
+        self.sketch = iterative.Sketch(
+            V, values, float(facts["tail"]), mean, float(facts["n"]), float(facts["diagonal"])
+        )
         self.inverse = self.sketch.inverse(self.mu)
         self.recent = [] if rows is None else np.split(rows, np.cumsum(counts)[:-1])
 

@@ -46,7 +46,7 @@ from echolearn.gradients import Gradients, error_wrt_states, through_time
 from echolearn.passes import Task
 from echolearn.readout import Sums
 from echolearn.reservoir import Reservoir
-from echolearn.sequences import Batch, Selection
+from echolearn.sequences import Batch, Data, Selection
 from echolearn.states import States, run
 
 Array = NDArray[Any]
@@ -114,6 +114,22 @@ def targets_of(batch: Batch, per_step: bool) -> tuple[Array, Array]:
     """Those of the layers below, which have one a step in any case, and those of the top layer."""
     assert batch.T is not None
     return batch.T if per_step else np.concatenate([batch.T[:live] for live in batch.active]), batch.T
+
+
+def a_step(data: Data) -> list[Array]:
+    """Targets with one a step: a sequence's own is repeated."""
+    if data.per_step:
+        return list(data.y)
+    return [np.repeat(np.asarray(y)[None], len(x), axis=0) for x, y in zip(data.X, data.y, strict=True)]
+
+
+def scaled_to_one(X: list[Array], columns: int) -> Array:
+    """The first columns scaled, in place, to a standard deviation of 1 over all sequences -> the factors."""
+    spread = np.concatenate([x[:, :columns] for x in X]).std(axis=0, dtype=np.float64)
+    factors = 1 / np.where(spread > 0, spread, 1.0)
+    for x in X:
+        x[:, :columns] *= factors
+    return factors
 
 
 def slopes(

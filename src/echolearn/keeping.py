@@ -31,7 +31,8 @@ def state(learner: Learner, record: Record) -> State:
         facts |= {"tt": learner.sums.tt, "n": learner.sums.n}
     solved, facts["solved_n"] = learner.solved
     tensors |= {k: U for k, U in (("U", learner.U), ("held", learner.held), ("solved", solved)) if U is not None}
-    facts["pending"] = learner.pending
+    if learner.pending is not None:
+        facts["pending"] = learner.pending
     if learner.midway is not None:
         facts["midway"] = learner.midway.facts()
     if learner.midway is not None and learner.follower is not None:
@@ -73,12 +74,12 @@ def _taken_up(learner: Learner, record: Record, tensors: dict[str, Array], facts
     if "G" in tensors:
         learner.sums = Sums(tensors["G"], tensors["Q"], float(facts["tt"]), float(facts["n"]))
     learner.U, learner.held = tensors.get("U"), tensors.get("held")
-    learner.solved, learner.pending = (tensors.get("solved"), float(facts["solved_n"])), facts["pending"]
+    learner.solved = tensors.get("solved"), float(facts["solved_n"])
+    if "pending" in facts:
+        learner.pending = {name: float(facts["pending"][name]) for name in ("error", *facts["pending"])}
     if "midway" in facts:
-        size = learner.plan.batch_size
-        assert size is not None
+        size = learner.plan.batch_size or len(learner.data.lengths)
         learner.midway = Midway.resumed(facts["midway"], learner.data.lengths, size, learner.rng)
-    if "following" in facts:
-        assert learner.follower is not None
+    if "following" in facts and learner.follower is not None:
         learner.follower.resume(tensors, facts["following"])
     learner.rng.bit_generator.state = facts["rng"]

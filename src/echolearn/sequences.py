@@ -240,7 +240,7 @@ class Data:
     @property
     def where(self) -> Any:
         """Who makes passes over these data: this process, or the cluster that holds them."""
-        return getattr(self.X[0], "where", HERE)
+        return getattr(self.X[0], "cluster", HERE)
 
     def each(self, function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
         """function(data, which) for every item, in order. It gets the data as an argument and must not hold them."""

@@ -141,9 +141,11 @@ class Stack(BaseEstimator):
                 return None if callback is None else callback({"layer": number, **row})
 
             folder = None if checkpoint is None else Path(checkpoint) / f"layer-{number}"
-            validation = None if held is None or X_held is None else (X_held, held.y if top else a_step(held))
+            validation = None if held is None or X_held is None else (X_held, held.y if top else joint.a_step(held))
             try:
-                layer.fit(X, train.y if top else a_step(train), validation=validation, callback=told, checkpoint=folder)
+                layer.fit(
+                    X, train.y if top else joint.a_step(train), validation=validation, callback=told, checkpoint=folder
+                )
             except KeyboardInterrupt:
                 if not top:
                     raise
@@ -153,7 +155,7 @@ class Stack(BaseEstimator):
             if not top:
                 self._scales.append(np.ones(layer._U.shape[1]))
                 X = self._up(number - 1, X, train.X)
-                self._scales[-1] = _scaled_to_one(X, layer._U.shape[1])
+                self._scales[-1] = joint.scaled_to_one(X, layer._U.shape[1])
                 X_held = None if held is None or X_held is None else self._up(number - 1, X_held, held.X)
         return False
 
@@ -185,7 +187,7 @@ class Stack(BaseEstimator):
         """A layer's data, its targets in the units of the top layer."""
         top = self.layers_[-1]
         data = Data(X, top._encode(y.y, fitting=False), top._classes, self.per_step_, y.dtype)
-        return data if number == len(self.layers_) - 1 else replace(data, y=a_step(data), per_step=True)
+        return data if number == len(self.layers_) - 1 else replace(data, y=joint.a_step(data), per_step=True)
 
     def _collected(self, train: Data) -> list[readout.Sums]:
         """Of every layer, for its weights as they are."""
@@ -297,7 +299,7 @@ class StackedClassifier(ClassifierMixin, Stack):
         self,
         layers: Any = (150, 150),
         *,
-        sees: str = "output+hidden",
+        sees: str = "output",
         joint_epochs: int = 6,
         step_size: float | None = None,
         validation_fraction: float = 0.1,
@@ -356,7 +358,7 @@ class StackedRegressor(RegressorMixin, Stack):
         self,
         layers: Any = (150, 150),
         *,
-        sees: str = "output+hidden",
+        sees: str = "output",
         joint_epochs: int = 6,
         step_size: float | None = None,
         validation_fraction: float = 0.1,
@@ -379,22 +381,6 @@ class StackedRegressor(RegressorMixin, Stack):
     def score(self, X: Any, y: Any, *, lengths: Any = None) -> float:
         """R² over all steps (or sequences), averaged over outputs."""
         return self._scored(X, y, lengths)
-
-
-def a_step(data: Data) -> list[Array]:
-    """Targets with one a step: a sequence's own is repeated."""
-    if data.per_step:
-        return list(data.y)
-    return [np.repeat(np.asarray(y)[None], len(x), axis=0) for x, y in zip(data.X, data.y, strict=True)]
-
-
-def _scaled_to_one(X: list[Array], columns: int) -> Array:
-    """The first columns scaled, in place, to a standard deviation of 1 over all sequences -> the factors."""
-    spread = np.concatenate([x[:, :columns] for x in X]).std(axis=0, dtype=np.float64)
-    factors = 1 / np.where(spread > 0, spread, 1.0)
-    for x in X:
-        x[:, :columns] *= factors
-    return factors
 
 
 def _check_layer(layer: Any, number: int) -> None:
