@@ -1,6 +1,6 @@
 """Workers of a Dask cluster are killed in the middle of fits: the bits must be those of a fit that nobody disturbed.
 
-python reliability/dask_kills.py --runs 50        # real processes on the loopback, one, two and three killed in turn
+python -m reliability.dask_kills --runs 50        # real processes on the loopback, one, two and three killed in turn
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-import results
-
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import clusters
 from echolearn import ESNClassifier
+from reliability import results
 
 WORKERS = 4
 SETTINGS = {
@@ -82,6 +81,7 @@ def main():
     parser.add_argument("--units", type=int, default=150)
     parser.add_argument("--minutes", type=float, default=60, help="no new run after these")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the workers end, too
     data, rng, started = corpus(), np.random.default_rng(1), time.monotonic()
     rows, late = {}, 0
     with tempfile.TemporaryDirectory() as folder, clusters.cluster(folder, WORKERS) as (client, running, more):

@@ -1,12 +1,13 @@
 """The same fits in this process on two threads, and on two Dask workers of one thread each: seconds, bytes, memory.
 
-python reliability/dask_speed.py        # fits take turns; the fastest of each counts
+python -m reliability.dask_speed        # fits take turns; the fastest of each counts
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import signal
 import sys
 import tempfile
 import time
@@ -15,17 +16,15 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-import results
-
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import clusters
 from echolearn import ESNClassifier, engine
 from echolearn.cluster import Cluster
+from reliability import results
 
 INPUTS, CLASSES = 39, 40
 SETTINGS = {
     "sums and ridge, 1000": {"hidden_units": 1000, "learn": "none", "readout": "ridge", "ridge": 1.0},
-    "sums and ridge, 2000": {"hidden_units": 2000, "learn": "none", "readout": "ridge", "ridge": 1.0},
     "full batch, 3 epochs, 500": {
         "hidden_units": 500,
         "readout": "ridge",
@@ -89,10 +88,11 @@ def timed(fit, others=()):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--frames", type=int, default=200_000)
+    parser.add_argument("--frames", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=list(SETTINGS), help="names of fits, or their beginnings")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the workers end, too
     data = corpus(asked.frames)
     chosen = {n: s for n, s in SETTINGS.items() if any(n.startswith(o) for o in asked.only)}
     rows = {}

@@ -34,7 +34,7 @@ Places = list[tuple[int, int, int, int | None]]  # of each sequence: part, index
 
 CONNECT = 20  # seconds that a scheduler, and its first worker, are waited for
 ALONE = 60  # seconds without any worker after which the work is given up
-FRAMES = 4096  # of a part of the data at least: a task each, so not too few,
+FRAMES = 16384  # of a part of the data at least: a task each, so not too few,
 PARTS = 4096  # and so many parts at most: the scheduler knows each by name
 TASKS = 3  # of a pass for each thread of the cluster, at least where there are parts enough
 
