@@ -65,6 +65,8 @@ reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd in
 	$(BIN)/python -m reliability.stress
 	$(BIN)/python -m reliability.load
 	$(BIN)/python -m reliability.kills
+	$(BIN)/python -m reliability.dask_kills
+	$(BIN)/python -m reliability.dask_speed
 
 .venv-fuzz/ready: reliability/requirements-fuzz.txt pyproject.toml
 	$(PYTHON) -m venv .venv-fuzz
