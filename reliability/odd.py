@@ -91,10 +91,10 @@ _ways = st.one_of(
 @st.composite
 def _made(draw: Any, shape: tuple[int, ...], dtype: str, spoiled: str, layout: str) -> Any:
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    raw = rng.standard_normal(shape) * 2
+    raw = np.asarray(rng.standard_normal(shape) * 2)
     with np.errstate(all="ignore"):
         x = raw.astype("i8").astype(dtype) if dtype[-1] in "OU5D]" else raw.astype(dtype)
-    return laid_out(spoil(x, spoiled), layout)
+    return laid_out(np.asarray(spoil(x, spoiled)), layout)
 
 
 @st.composite

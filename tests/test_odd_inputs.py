@@ -58,6 +58,15 @@ ODD = {
     "a count too large": (lambda: regressor(lookback=2**63).fit(X, VALUES), "lookback=.*expected a whole number"),
     "a large number": (lambda: regressor(ridge=10**400).fit(X, VALUES), "ridge=.*expected a number >= 0"),
     "ridges in rows": (lambda: regressor(ridge=np.eye(2)).fit(X, VALUES), "ridge=an array"),
+    "scales of other features": (
+        lambda: regressor(input_scaling=[1.0] * 3).fit(X, VALUES),
+        "input_scaling has 3 numbers",
+    ),
+    "a ragged state": (lambda: regressor(initial_state=RAGGED).fit(X, VALUES), "initial_state=.*one a unit"),
+    "a short state": (
+        lambda: classifier(initial_state=[0.1]).fit(X, LABELS),
+        r"initial_state has shape \(1,\); expected 4",
+    ),
     "a seed": (lambda: Reservoir.random(2, 4, random_state="a"), "random_state='a'; expected a whole number"),
     "inputs": (lambda: Reservoir.random(2.5, 4), "n_in=2.5; expected a whole number"),
     "words as W": (lambda: Reservoir(W=[["a"]], W_rec=[[1.0]]), "W is .*; expected finite numbers"),

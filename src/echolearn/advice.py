@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from echolearn.reservoir import input_scales
 from echolearn.sequences import LARGEST, scaling
 
 Array = NDArray[Any]
@@ -36,7 +37,9 @@ def outside() -> int:
 def warn_of_scale(X: Sequence[Array], input_scaling: Any, activation: str, stacklevel: int) -> None:
     """Warns of inputs that hardly move the units, or hold them at their limits."""
     mean, spread = _scale_of_some(X)
-    weight = np.asarray(input_scaling) / np.sqrt(3)  # the standard deviation of a uniform weight
+    weight = np.ravel(input_scales(input_scaling, X[0].shape[1])) / np.sqrt(
+        3
+    )  # the standard deviation of a uniform weight
     with np.errstate(over="ignore"):
         loudness = np.abs(weight) * np.hypot(mean, spread)
         drive, moved = float(np.linalg.norm(loudness)), float(np.linalg.norm(weight * spread))

@@ -53,6 +53,11 @@ def _scales(value: Any) -> bool:
     return listed and len(value) > 0 and all(is_number(v) and v >= 0 for v in value) and any(v > 0 for v in value)
 
 
+def _state(value: Any) -> bool:
+    listed = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1)
+    return value is None or (listed and all(is_number(v) for v in value))
+
+
 def _square(value: Any) -> bool:
     if sparse.issparse(value):
         entries = value.data
@@ -95,6 +100,7 @@ RULES: dict[str, Rule] = {
     "learn_leak": _TRUTH,
     "plasticity": _or_none(_POSITIVE, "no intrinsic plasticity"),
     "feedback": _TRUTH,
+    "initial_state": (_state, "None (zero), or finite numbers, one a unit"),
     "washout": _whole(0),
     "direct": _TRUTH,
     "pooling": (
@@ -154,6 +160,9 @@ def check(settings: Mapping[str, Any]) -> None:
     """Every setting of an estimator, and whether they go together."""
     check_each(settings)
     _check_topology(settings)
+    state, units = settings.get("initial_state"), settings.get("hidden_units")
+    if state is not None and len(state) != units:
+        raise ValueError(f"initial_state has shape ({len(state)},); expected {units} finite numbers, one a unit.")
     if settings.get("bidirectional"):
         _check_directions(settings)
     unknown_to_paper = settings.get("feedback") or settings.get("leak") != 1 or settings.get("learn_leak")
