@@ -144,7 +144,7 @@ def large_model(folder: Path) -> dict[str, int]:
         from pathlib import Path
         from echolearn import load
         from reliability import model_files
-        import echolearn.estimators, echolearn.forecaster, echolearn.stacked
+        import echolearn.classifier, echolearn.forecaster, echolearn.regressor, echolearn.stacked
         path = Path(sys.argv[1])
         model_files._limit_memory(path.stat().st_size + model_files.ROOM)
         before = model_files._resident("VmRSS")

@@ -5,7 +5,7 @@ import pytest
 
 import toys
 from echolearn import ESNClassifier, blocks, load
-from echolearn.estimators import ESNClassifier as Kind
+from echolearn.classifier import ESNClassifier as Kind
 
 X, LABELS = toys.labels(sequences=8)
 HOW = {**toys.FAST, "hidden_units": 21, "blocks": 3, "refine_epochs": 1}

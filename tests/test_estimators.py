@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import reference as ref
 import toys
 from echolearn import ESNClassifier, ESNRegressor, Reservoir, passes, states
-from echolearn.estimators import nearest_distribution
+from echolearn.classifier import nearest_distribution
 from echolearn.gradients import loss_and_gradients
-from echolearn.network import split
+from echolearn.holding_out import split
 from echolearn.reservoir import EchoStateWarning
 from echolearn.sequences import Data
 from echolearn.training import TrainingWarning

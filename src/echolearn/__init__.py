@@ -4,9 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from echolearn.estimators import ESNClassifier, ESNRegressor
+    from echolearn.classifier import ESNClassifier
     from echolearn.forecaster import ESNForecaster
     from echolearn.framewise import FrameWise
+    from echolearn.regressor import ESNRegressor
     from echolearn.reservoir import Reservoir
     from echolearn.stacked import StackedClassifier, StackedRegressor
     from echolearn.storage import load
@@ -26,9 +27,9 @@ __all__ = [
 
 # Imported at first use: the command line answers --help long before NumPy, scikit-learn and numba are there.
 _HOMES = {
-    "ESNClassifier": "estimators",
+    "ESNClassifier": "classifier",
     "ESNForecaster": "forecaster",
-    "ESNRegressor": "estimators",
+    "ESNRegressor": "regressor",
     "FrameWise": "framewise",
     "Reservoir": "reservoir",
     "StackedClassifier": "stacked",

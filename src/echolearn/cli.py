@@ -3,178 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
 
 from echolearn import __version__, configuration
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from echolearn.speech.corpus import Corpus
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-# Tables of estimator settings a command's configuration file may have.
-TABLES = {"train": ("estimator",), "tune": ("estimator",), "table1": ("paper", "ours")}
-CONTINUE = "continue_with"
-
-
-class Refused(click.ClickException):
-    """Something about the input: one message, no traceback."""
-
-    exit_code = 2
-
-    def show(self, file: Any = None) -> None:
-        click.echo(f"{click.style('error:', fg='red', bold=True)} {self.format_message()}", err=True)
-
-
-class Friendly(click.Group):
-    """Expected errors become one message and exit code 2, Ctrl-C one line and exit code 130."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
-            raise
-        except (KeyboardInterrupt, click.Abort):
-            click.echo("\n" + ctx.meta.get(CONTINUE, "stopped."), err=True)
-            ctx.exit(130)
-        except MemoryError as problem:
-            raise Refused(f"not enough memory ({problem}); use fewer hidden units or frames.") from problem
-        except Exception as problem:
-            if _expected(problem):
-                raise Refused(_words(problem)) from problem
-            raise
-
-
-def _expected(problem: Exception) -> bool:
-    from echolearn.speech.espeak import EspeakError
-    from echolearn.speech.problems import CorpusError
-
-    return isinstance(problem, (ValueError, OSError, CorpusError, EspeakError))
-
-
-def _words(problem: Exception) -> str:
-    if isinstance(problem, OSError) and problem.strerror and not problem.filename:
-        return problem.strerror
-    return str(problem)
-
-
-def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
-    if path is None:
-        return
-    options = [
-        p.name for p in ctx.command.params if isinstance(p, click.Option) and p.name not in (None, "config", "settings")
-    ]
-    tables = TABLES.get(ctx.command.name or "", ())
-    plain, nested = configuration.divided(configuration.read(path), options, tables, str(path))
-    ctx.default_map = {**(ctx.default_map or {}), **plain}
-    ctx.meta["tables"] = nested
-
-
-def _whole_numbers(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    try:
-        numbers = tuple(int(n.replace("_", "")) for n in str(text).split(","))
-    except ValueError:
-        numbers = ()
-    if not numbers or min(numbers) < 1:
-        raise click.BadParameter(f"{text!r}; expected whole numbers with commas between, such as 100,500")
-    return numbers
-
-
-def _words_list(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(w.strip() for w in text.split(",") if w.strip())
-
-
-config_option = click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    is_eager=True,
-    expose_value=False,
-    callback=_read_config,
-    help="A TOML file with any of these options.",
+from echolearn.options import (
+    CONTINUE,
+    TABLES,
+    Friendly,
+    Refused,
+    corpus_options,
+    opened_corpus,
+    scheduler_option,
+    stderr,
+    whole_numbers,
+    words,
 )
-
-
-def corpus_options(command: Command) -> Command:
-    for option in reversed(
-        (
-            click.option(
-                "--corpus",
-                default="synthetic",
-                show_default=True,
-                help="synthetic, timit:PATH, features:FILE.npz or wav:DIR.",
-            ),
-            click.option("--frames", type=click.IntRange(min=1000), help="Training frames of the synthetic corpus."),
-            click.option(
-                "--corpus-seed",
-                type=click.IntRange(min=0),
-                default=0,
-                show_default=True,
-                help="Of the synthetic corpus.",
-            ),
-            click.option(
-                "--cache",
-                type=click.Path(file_okay=False, path_type=Path),
-                help="Where speech, features and alignments are kept.",
-            ),
-            click.option(
-                "--labels",
-                type=click.Path(dir_okay=False, path_type=Path),
-                help="An HTK master label file instead of the corpus's own labels.",
-            ),
-            click.option(
-                "--normalise",
-                type=click.Choice(["utterance", "corpus"]),
-                default="utterance",
-                show_default=True,
-                help="Mean and variance over each utterance, or over the training part.",
-            ),
-            config_option,
-        )
-    ):
-        command = option(command)
-    return command
-
-
-scheduler_option = click.option(
-    "--scheduler", metavar="ADDRESS", help="Work on the Dask cluster of this scheduler, such as tcp://host:8786."
-)
-
-
-def _stderr() -> Console:
-    from rich.console import Console
-
-    return Console(stderr=True)
-
-
-def _open_corpus(
-    corpus: str,
-    frames: int | None,
-    corpus_seed: int,
-    cache: Path | None,
-    labels: Path | None,
-    normalise: str,
-) -> Corpus:
-    from echolearn import display
-    from echolearn.speech.corpus import open_corpus
-
-    with display.stages(_stderr()) as progress:
-        return open_corpus(
-            corpus,
-            frames=frames,
-            seed=corpus_seed,
-            cache=cache,
-            labels=labels,
-            normalise=normalise,
-            progress=progress,
-        )
 
 
 @click.group(cls=Friendly, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -185,14 +31,14 @@ def main() -> None:
 
 @main.command()
 @corpus_options
-@click.option("--units", callback=_whole_numbers, help="Hidden units, one row each.  [default: 100,500]")
+@click.option("--units", callback=whole_numbers, help="Hidden units, one row each.  [default: 100,500]")
 @click.option("--epochs", type=click.IntRange(min=1), help="Epochs of the paper's columns.  [default: 20]")
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Seeds to average over.")
 @click.option("--targets", type=click.Choice(["all", "last"]), default="all", show_default=True,
               help="last: only each block's last frame teaches, as the paper has it.")  # fmt: skip
 @click.option("--gradient", type=click.Choice(["exact", "printed"]), default="exact", show_default=True,
               help="printed: the paper's formulas to the letter.")  # fmt: skip
-@click.option("--columns", callback=_words_list, help="Only these, such as esn,W_Wrec_m3,ours.  [default: all]")
+@click.option("--columns", callback=words, help="Only these, such as esn,W_Wrec_m3,ours.  [default: all]")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("runs/table1"),
               show_default=True, help="Where tables, report and finished cells go.")  # fmt: skip
 @click.option("--full", is_flag=True, help="The paper's scale: 1.12 million frames, up to 30,000 units, 40 epochs.")
@@ -218,11 +64,11 @@ def table1(
 
     Without options on a small synthetic corpus, in a few minutes. Stopped and started again, it continues.
     """
-    console = _stderr()
+    console = stderr()
     console.print("echolearn table1", highlight=False)
     from echolearn import display, report
+    from echolearn.classifier import ESNClassifier
     from echolearn.engine import chosen
-    from echolearn.estimators import ESNClassifier
     from echolearn.experiments import table1 as experiment
 
     if corpus_words["corpus"] == "synthetic" and corpus_words["frames"] is None:
@@ -243,7 +89,7 @@ def table1(
     plan.check()
     ctx.meta[CONTINUE] = f"stopped; run the same command again to continue: finished work is kept in {out}."
     with chosen(scheduler):
-        corpus = _open_corpus(**corpus_words)
+        corpus = opened_corpus(**corpus_words)
         with display.watch(console, report.TITLES) as watch:
             table = experiment.run(corpus, plan, out, watch, force=force)
     click.echo(report.plain(table))
@@ -276,24 +122,24 @@ def train(
 
     Stopped and started again with the same settings, it goes on where it was, five minutes of work earlier at most.
     """
+    from echolearn.classifier import ESNClassifier
     from echolearn.engine import chosen
-    from echolearn.estimators import ESNClassifier
     from echolearn.experiments import trained
 
     changes = _changes(ctx, epochs, settings, seed)
     estimator = (ESNClassifier.paper if paper else ESNClassifier)(units, **changes)
     trained.check_place(model, estimator)
     with chosen(scheduler):
-        corpus = _open_corpus(**corpus_words)
+        corpus = opened_corpus(**corpus_words)
         ctx.meta[CONTINUE] = "stopped; run the same command again to continue: its last state is kept beside the model."
-        result = trained.train(corpus, estimator, model, _stderr())
+        result = trained.train(corpus, estimator, model, stderr())
     click.echo(trained.sentence(result, "test", corpus))
     click.echo(f"written: {model}")
 
 
 def _changes(ctx: click.Context, epochs: int | None, settings: tuple[str, ...], seed: int) -> dict[str, Any]:
     """Settings other than the defaults: from options, then the configuration file, then --set."""
-    from echolearn.estimators import ESNClassifier
+    from echolearn.classifier import ESNClassifier
 
     known = ESNClassifier().get_params(deep=False)
     changes: dict[str, Any] = {"random_state": seed, **({} if epochs is None else {"epochs": epochs})}
@@ -328,12 +174,12 @@ def tune(
 
     Stopped and started again with the same settings, it continues; with more --trials it searches on.
     """
-    from echolearn.estimators import ESNClassifier
+    from echolearn.classifier import ESNClassifier
     from echolearn.experiments import tuned
 
     changes = _changes(ctx, epochs, settings, seed)
     estimator = ESNClassifier(units, **changes)
-    corpus = _open_corpus(**corpus_words)
+    corpus = opened_corpus(**corpus_words)
     ctx.meta[CONTINUE] = f"stopped; run the same command again to continue: finished trials are kept in {out}."
     try:
         found = tuned.search(corpus, estimator, out, trials, changes)
@@ -355,7 +201,7 @@ def evaluate(model: Path, part: str, as_json: bool, **corpus_words: Any) -> None
     from echolearn.experiments import trained
 
     network = trained.opened(model)
-    corpus = _open_corpus(**corpus_words)
+    corpus = opened_corpus(**corpus_words)
     result = trained.evaluate(network, corpus, part)
     click.echo(json.dumps(result, indent=1) if as_json else trained.words(result, part, corpus))
 
@@ -377,7 +223,7 @@ def predict(model: Path, audio: tuple[Path, ...], part: str, out: Path, **corpus
     if audio:
         names, X = trained.heard_files(audio)
     else:
-        corpus = _open_corpus(**corpus_words)
+        corpus = opened_corpus(**corpus_words)
         names, X = trained.part_of(corpus, part)
     trained.write_predictions(network, names, X, out)
     click.echo(f"written: {out} ({len(names)} utterances, {sum(map(len, X)):,} frames)")
@@ -393,7 +239,7 @@ def align(out: Path, **corpus_words: Any) -> None:
     """
     from echolearn.experiments import trained
 
-    corpus = _open_corpus(**corpus_words)
+    corpus = opened_corpus(**corpus_words)
     trained.write_alignment(corpus, out)
     click.echo(f"written: {out} ({len(corpus.utterances)} utterances, {sum(corpus.frames.values()):,} frames)")
 
@@ -409,7 +255,7 @@ def info(ctx: click.Context, /, model: Path | None, **corpus_words: Any) -> None
     if model is not None:
         click.echo(trained.about_model(trained.opened(model), model))
     elif ctx.get_parameter_source("corpus") is not click.core.ParameterSource.DEFAULT:
-        click.echo(trained.about_corpus(_open_corpus(**corpus_words)))
+        click.echo(trained.about_corpus(opened_corpus(**corpus_words)))
     else:
         click.echo(trained.about_here())
 

@@ -21,6 +21,7 @@ from echolearn import (
     iterative,
     passes,
     readout,
+    ridges,
     settings,
     sources,
     training,
@@ -30,6 +31,7 @@ from echolearn.advice import outside, warn_of_scale
 from echolearn.checkpoints import Checkpoint, fingerprint, matrix_fingerprint
 from echolearn.door import Given, check_finite, check_has_time, check_long_enough, flat, open_sequences, open_targets
 from echolearn.engine import one_blas_thread
+from echolearn.holding_out import split
 from echolearn.plasticity import intrinsic_plasticity
 from echolearn.progress import Progress, say
 from echolearn.reservoir import Reservoir, both_ways
@@ -39,11 +41,8 @@ from echolearn.states import free_run
 Array = NDArray[Any]
 Callback = Callable[[dict[str, float]], object]
 
-RIDGES = 10.0 ** np.arange(-8, 2)  # of "auto", in units of the mean diagonal of the Gram matrix
-HELD_OUT_FROM = 5  # sequences; with fewer, the last steps of each are held out instead
 UPDATES = 400  # where `epochs` is None there are so many epochs that W is updated this often,
 LEAST_EPOCHS = 8  # and never fewer than these
-TAIL_FROM = 50  # steps; a shorter sequence is not cut
 
 
 class EchoStateNetwork(BaseEstimator):
@@ -181,11 +180,8 @@ class EchoStateNetwork(BaseEstimator):
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             s = passes.collect(self.reservoir_, data, self._task.readout_view())
             s += before
-            ridge = self.ridge
-            if not isinstance(ridge, Real):
-                path = self._ridge_path(float(np.trace(s.G)) / len(s.G))
-                ridge, _ = readout.choose_ridge(s, path, intercept=True)
-            self._U, self._sums, self.ridge_ = readout.solve(s, float(ridge), intercept=True), s, float(ridge)
+            self.ridge_ = ridges.of_sums(s, self._ridge)
+            self._U, self._sums = readout.solve(s, self.ridge_, intercept=True), s
         return self
 
     def _known_sums(self) -> readout.Sums:
@@ -288,13 +284,7 @@ class EchoStateNetwork(BaseEstimator):
         if self.learn == "none" or epochs == 0:
             return False
         task = self._task
-        ridge, s = self.ridge, None
-        if not isinstance(ridge, Real) and self.hidden_units >= iterative.FROM:
-            seen = iterative.sample(self.reservoir_, train, task, rng_order.spawn(1)[0])
-            ridge = self._ridge_of_sample(seen, None, train, task)
-        elif not isinstance(ridge, Real):
-            s = passes.collect(self.reservoir_, train, task)
-            ridge, _ = readout.choose_ridge(s, self._ridge_path(float(np.trace(s.G)) / len(s.G)), intercept=True)
+        ridge, s = ridges.to_learn_with(self.reservoir_, train, task, self._ridge, rng_order)
         score = None
         if held_out is not None:
             view = task.readout_view()
@@ -307,7 +297,7 @@ class EchoStateNetwork(BaseEstimator):
                 self.reservoir_,
                 train,
                 task,
-                self._plan(float(ridge), epochs),
+                self._plan(ridge, epochs),
                 rng=rng_order,
                 score=score,
                 on_epoch=progress.epoch,
@@ -344,52 +334,23 @@ class EchoStateNetwork(BaseEstimator):
             reservoir = intrinsic_plasticity(reservoir, list(map(np.asarray, train.X)), spread=self.plasticity)
         return reservoir
 
-    def _ridge_path(self, diagonal: float) -> Any:
-        return RIDGES * diagonal if isinstance(self.ridge, str) else self.ridge
+    @property
+    def _ridge(self) -> ridges.Ridge:
+        return float(self.ridge) if isinstance(self.ridge, Real) else self._ridge_path
 
-    def _ridge_of_sample(self, seen: Any, held_out: Any, train: Data, task: passes.Task) -> float:
-        diagonal = iterative.rows(train, task).sum() * float(np.square(seen[0]).mean(dtype=np.float64))
-        return iterative.choose_ridge(seen, self._ridge_path(diagonal), train.n_out, held_out)
+    def _ridge_path(self, diagonal: float) -> Any:
+        return ridges.RIDGES * diagonal if isinstance(self.ridge, str) else self.ridge
 
     def _fit_readout(
         self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
     ) -> readout.Sums | iterative.Sketch:
         """U from all the data; its ridge chosen on what was held out (or by generalised cross-validation)."""
-        if self.hidden_units >= iterative.FROM:
-            return self._fit_large_readout(train, spare, held_out, rng)
-        task = self._task.readout_view()
-        if isinstance(self.ridge, Real):
-            self.ridge_ = float(self.ridge)
-            s = passes.collect(self.reservoir_, train if spare is None else train.joined(spare), task, self.ridge_)
-        else:
-            s = passes.collect(self.reservoir_, train, task)
-            held = None if held_out is None else passes.collect(self.reservoir_, held_out, task)
-            path = self._ridge_path(float(np.trace(s.G)) / len(s.G))
-            self.ridge_, _ = readout.choose_ridge(s, path, intercept=True, held_out=held)
-            if spare is not None and held is not None:
-                s += held
-        self._U = readout.solve(s, self.ridge_, intercept=True)
-        self._sums = s
-        return s
-
-    def _fit_large_readout(
-        self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
-    ) -> iterative.Sketch:
-        """As `_fit_readout`, by conjugate gradients; the ridge chosen on a sample of the frames."""
-        task = self._task.readout_view()
-        seen = iterative.sample(self.reservoir_, train, task, rng)
-        if isinstance(self.ridge, Real):
-            self.ridge_ = float(self.ridge)
-        else:
-            held = None if held_out is None else iterative.sample(self.reservoir_, held_out, task, rng)
-            self.ridge_ = self._ridge_of_sample(seen, held, train, task)
-        both = train if spare is None else train.joined(spare)
-        about = iterative.sketch(seen[0], float(iterative.rows(both, task).sum()))
-        self._U = iterative.fit(
-            self.reservoir_, both, task, self.ridge_, about, say=lambda text: say(self.verbose, text)
+        task, parts = self._task.readout_view(), (train, spare, held_out)
+        self._U, self.ridge_, s = ridges.fitted(
+            self.reservoir_, task, self._ridge, *parts, rng, lambda text: say(self.verbose, text)
         )
-        self._sums = None
-        return about
+        self._sums = s if isinstance(s, readout.Sums) else None
+        return s
 
     def _error(self, reservoir: Reservoir, U: Array, data: Data, task: passes.Task) -> float:
         """Held-out error of predictions made as `predict` makes them."""
@@ -475,35 +436,6 @@ class EchoStateNetwork(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_U")
-
-
-def split(data: Data, fraction: float, washout: int, rng: np.random.Generator) -> tuple[Data, Data | None]:
-    """Training and held-out sequences; where sequences are few, the last steps of each are held out."""
-    n = len(data.X)
-    if fraction == 0:
-        return data, None
-    if n >= HELD_OUT_FROM:
-        order = rng.permutation(n)
-        count = min(max(1, round(fraction * n)), n - 1)
-        return data.subset(np.sort(order[count:])), data.subset(np.sort(order[:count]))
-    if not data.per_step or min(data.lengths) < max(TAIL_FROM, 4 * washout):
-        return data, None
-    cuts = [int(len(x) * (1 - fraction)) for x in data.X]
-    if min(min(c, len(x) - c) for x, c in zip(data.X, cuts, strict=True)) <= washout:
-        return data, None
-    head = (
-        [x[:c] for x, c in zip(data.X, cuts, strict=True)],
-        [y[:c] for y, c in zip(data.y, cuts, strict=True)],
-    )
-    # the washout of a tail may lie in its head: those steps carry no target, they only bring the state in tune
-    tail = (
-        [x[c - washout :] for x, c in zip(data.X, cuts, strict=True)],
-        [y[c - washout :] for y, c in zip(data.y, cuts, strict=True)],
-    )
-    return (
-        Data(*head, data.classes, data.per_step, data.dtype),
-        Data(*tail, data.classes, data.per_step, data.dtype),
-    )
 
 
 def store(estimator: BaseEstimator, values: dict[str, Any]) -> None:

@@ -16,12 +16,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn import checks, iterative, joint, passes, readout, settings, together, updates
+from echolearn.classifier import ESNClassifier
 from echolearn.door import check_has_time, check_long_enough, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
-from echolearn.estimators import ESNClassifier, ESNRegressor
+from echolearn.holding_out import split
 from echolearn.joint import Layer
-from echolearn.network import Callback, split, store
+from echolearn.network import Callback, store
 from echolearn.progress import Progress, say
+from echolearn.regressor import ESNRegressor
 from echolearn.sequences import Data, groups, pack, unpack
 from echolearn.states import run
 from echolearn.together import Plan, State, Together

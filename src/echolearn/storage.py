@@ -283,8 +283,9 @@ def _square(tensors: dict[str, Array], name: str, N: int) -> Any:
 def _rebuild(tensors: dict[str, Array], facts: Facts) -> Any:
     if "layers" in facts:
         return stackfile.rebuild(tensors, facts, _rebuild)
-    from echolearn.estimators import ESNClassifier, ESNRegressor
+    from echolearn.classifier import ESNClassifier
     from echolearn.forecaster import ESNForecaster
+    from echolearn.regressor import ESNRegressor
     from echolearn.training import History
 
     kinds = {kind.__name__: kind for kind in (ESNClassifier, ESNForecaster, ESNRegressor)}

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import __version__
-from echolearn.estimators import ESNClassifier
+from echolearn.classifier import ESNClassifier
 from echolearn.reservoir import spectral_radius_of
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.phones import split_state

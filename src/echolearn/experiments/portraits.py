@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import plots, report
-from echolearn.estimators import ESNClassifier
+from echolearn.classifier import ESNClassifier
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.phones import split_state
 from echolearn.states import harvest

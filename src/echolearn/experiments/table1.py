@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from echolearn import __version__, report, settings
-from echolearn.estimators import ESNClassifier
+from echolearn.classifier import ESNClassifier
 from echolearn.experiments.cells import Parts, Shelf, fingerprint_with, fit, planned_epochs
 from echolearn.speech.corpus import Corpus
 from echolearn.storage import write_atomically

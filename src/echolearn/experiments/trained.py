@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from echolearn import __version__, display, settings
+from echolearn.classifier import ESNClassifier
 from echolearn.engine import threads
-from echolearn.estimators import ESNClassifier
 from echolearn.experiments.cells import Parts, confusion, fingerprint_with, fit, planned_epochs
 from echolearn.progress import clock
 from echolearn.reservoir import spectral_radius_of

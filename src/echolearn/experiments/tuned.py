@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from echolearn import __version__, report, settings
-from echolearn.estimators import ESNClassifier
+from echolearn.classifier import ESNClassifier
 from echolearn.experiments.cells import Parts, heard
 from echolearn.progress import clock, say
 from echolearn.speech.corpus import Corpus
