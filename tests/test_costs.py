@@ -48,7 +48,7 @@ print(mark("VmHWM:") - before, asked[-1])
 )
 def test_bytes_are_close_to_the_peak_of_a_fit(kind, given):
     words = ", ".join(f"{k}={v!r}" for k, v in given.items())
-    sequences = 60 if given["hidden_units"] < 2000 else 150  # enough batches for all threads at any time
+    sequences = 60 if given["hidden_units"] < 2000 else 300  # enough batches for all threads at any time
     script = MEASURE.format(kind=kind, settings=words, sequences=sequences)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     used, asked = map(float, done.stdout.split())

@@ -69,7 +69,7 @@ def test_many_fits_leave_no_memory_behind():
 
 @LINUX
 def test_more_frames_than_fit_in_memory():
-    """All states would take 128 MB, and the child may take 100."""
-    found = load.much(320_000, 100, margin_mb=100)
+    """All states would take 256 MB, and the child may take 200."""
+    found = load.much(640_000, 100, margin_mb=200)
     assert found["mapped_mb"] <= found["ceiling_mb"]
     assert found["all_states_mb"] > 100

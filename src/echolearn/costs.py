@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from echolearn import engine, following, iterative, passes, readout, softmax
+from echolearn.lanes import LANES
 from echolearn.progress import clock, say
 
 ANNOUNCE = 60.0  # seconds: longer work is announced
@@ -154,9 +155,15 @@ def _flop(job: Job, r: Rates) -> float:
     return r.flop if job.itemsize == 4 else r.flop64
 
 
+def _together(job: Job) -> int:
+    """Frames of a group: whole tiles of sequences (see `sequences.groups`), were all as long as the longest."""
+    K, tile = passes.at_once(job.N), LANES * max(1, job.longest)
+    return K if tile > K else K - K % tile
+
+
 def sums_bytes(job: Job) -> float:
     """A pass for G: what a batch holds on each thread, waits for and turns to float64, and the Grams."""
-    K = min(passes.at_once(job.N), job.frames)
+    K = min(_together(job), job.frames)
     if job.both_ways:
         K = max(K, job.longest)  # a sequence is not cut
     at_work = min(job.threads * K, job.frames)
@@ -185,7 +192,7 @@ def softmax_bytes(job: Job) -> float:
 
 def learning_bytes(job: Job) -> float:
     """States, f(z), H_c and the error of a batch (never less than the longest sequence), and the Grams."""
-    most = min(passes.at_once(job.N), job.frames) * job.threads if job.batch is None else job.batch
+    most = min(_together(job), job.frames) * job.threads if job.batch is None else job.batch
     K = max(most, job.longest)
     states = (3 if job.both_ways else 2) * job.N
     batch = K * (job.itemsize * (states + job.M) + 8 * max(job.N, job.M))

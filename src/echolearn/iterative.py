@@ -29,9 +29,10 @@ Operator = Callable[[Array], Array]
 FROM = 8000  # hidden units from which the readout is found this way
 SAMPLE = 3000  # frames that a sketch is made of
 RANK = 750  # of its directions that are kept
-TAIL = 0.3  # what lies beyond them, in units of the weakest one kept
-ITERATIONS = 10  # of conjugate gradients at most, and
+TAIL = 0.6  # what lies beyond them, in units of the weakest one kept
+ITERATIONS = 8  # of conjugate gradients at most, and
 TOLERANCE = 3e-3  # none after one that has lowered E by less than this share
+SPANNED = 1e-5  # of their strongest direction: what directions of descent span beyond float32's rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,25 +119,39 @@ def conjugate_gradients(
 ) -> tuple[Array, float, int]:
     """A better U (M, n_out), E = ||H_c U - T||² + mu ||U||² there, and how many products it took.
 
-    product: D -> H_c'(H_c D). R is -1/2 dE/dU at the given U, E the error there. Each column goes its own way,
-    only the products are shared. A step alpha D lowers E by alpha R'Z (Z = inverse(R)), so E is known on the way.
+    product: D -> H_c'(H_c D). R is -1/2 dE/dU at the given U, E the error there. The columns share their directions
+    (O'Leary's block conjugate gradients, 1980): the step is the best there is among D's columns, D S^-1 D'R with
+    S = D'(G + mu I)D, and lowers E by tr(R'D S^-1 D'R), so E is known on the way.
     """
     U, R = U.copy(), R.copy()
-    D = Z = inverse(R)
-    power = dots(R, Z)
+    D = inverse(R)
     for count in range(1, iterations + 1):
+        D = _of_like_length(D)
         A = product(D) + penalised(D, mu)
-        alpha = ratio(power, dots(D, A))
-        U += alpha * D
-        R -= alpha * A
-        gain = float((alpha * power).sum())
+        S = _inverse_of(D.T @ A)
+        slope = D.T @ R
+        step = S @ slope
+        U += D @ step
+        R -= A @ step
+        gain = float(np.vdot(step, slope))
         E -= gain
         if not gain > tolerance * E:
             return U, E, count
         Z = inverse(R)
-        before, power = power, dots(R, Z)
-        D = Z + ratio(power, before) * D
+        D = Z - D @ (S @ (A.T @ Z))
     return U, E, iterations
+
+
+def _of_like_length(D: Array) -> Array:
+    """Columns scaled to length 1; one that has come to its end stays 0."""
+    return D * ratio(np.ones(D.shape[1]), np.sqrt(dots(D, D)))
+
+
+def _inverse_of(S: Array) -> Array:
+    """S^-1 (n_out, n_out), without the directions that its columns hardly span: they are rounding errors."""
+    scale = np.sqrt(np.diag(S).clip(0))
+    scale = ratio(np.ones_like(scale), scale)
+    return np.asarray(scale[:, None] * linalg.pinvh((S + S.T) / 2 * scale[:, None] * scale, rtol=SPANNED) * scale)
 
 
 def penalised(U: Array, mu: float) -> Array:

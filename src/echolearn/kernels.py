@@ -148,8 +148,9 @@ def forward_many(
     h0: Any,
     F: Any,
     H: Any,
+    keep_F: bool,
 ) -> None:
-    """As `forward_few`; indptr, indices, data: W_rec."""
+    """As `forward_few`; indptr, indices, data: W_rec. Without `keep_F` there is no f(z) in F, and F may be H."""
     N = H.shape[1]
     h = np.empty((N, LANES), H.dtype)
     z = np.empty((N, LANES), H.dtype)
@@ -165,7 +166,8 @@ def forward_many(
             add_product(indptr, indices, data, h, z)
             _activate(code, flat_z)
             _leak(flat_a, flat_z, flat_h)
-            store(z, F, r, stride, live)
+            if keep_F:
+                store(z, F, r, stride, live)
             store(h, H, r, stride, live)
 
 

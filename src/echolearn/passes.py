@@ -19,7 +19,7 @@ from echolearn.states import States, free_run, run
 
 Array = NDArray[Any]
 
-FRAMES = 4096  # frames worked on at once in a pass over the data,
+FRAMES = 8192  # frames worked on at once in a pass over the data,
 NUMBERS = 2**25  # fewer in large networks: at most so many numbers in the states of one batch
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from echolearn.engine import HERE
+from echolearn.lanes import LANES
 
 Array = NDArray[Any]
 Pooling = str | int  # "mean", "last", or the number of parts of time that are averaged each on its own
@@ -202,13 +203,15 @@ def block_starts(steps: int, washout: int, lookback: int | None) -> NDArray[np.b
 def groups(lengths: Array, frames: int, order: Array | None = None) -> Iterator[Array]:
     """Indices of sequences in groups of at most `frames` frames (at least one sequence), for one pass.
 
-    Sorted by length unless an order is given, so that sequences of a group end together.
+    Sorted by length unless an order is given, so that sequences of a group end together. Where more than LANES fit,
+    their number is a multiple of it: that many run side by side, and a few left over would take as long as all.
     """
     order = np.argsort(-lengths, kind="stable") if order is None else order
     start = 0
     while start < len(order):
         total = np.cumsum(lengths[order[start:]])
-        stop = start + max(1, int(np.searchsorted(total, frames, side="right")))
+        fit = max(1, int(np.searchsorted(total, frames, side="right")))
+        stop = start + (fit if fit < LANES else fit - fit % LANES)
         yield order[start:stop]
         start = stop
 

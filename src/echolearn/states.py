@@ -26,7 +26,7 @@ Array = NDArray[Any]
 
 SHORTEST = 64  # steps of a piece (chosen, not measured)
 CHECK = 64  # steps of the second run between two looks whether it has met the first
-FRAMES = 4096  # frames of many sequences run at once (never less than one sequence)
+FRAMES = 8192  # frames of many sequences run at once (never less than one sequence)
 
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "sigmoid": lambda z: 0.5 + 0.5 * np.tanh(0.5 * z),
@@ -102,7 +102,7 @@ def run(reservoir: Reservoir, batch: Batch, h0: Array | None = None, *, keep_F: 
     rest = (reservoir.leak.astype(dtype), kernels.ACTIVATIONS[reservoir.activation], batch.active, batch.offsets)
     pieces = 0
     if len(batch.lengths) >= kernels.MANY[dtype.itemsize]:
-        kernels.forward_many(*compressed(reservoir.W_rec, dtype), *rest, 1, h0, F, H)
+        kernels.forward_many(*compressed(reservoir.W_rec, dtype), *rest, 1, h0, F, H, keep_F)
     else:
         if len(batch.lengths) == 1:
             pieces = _run_in_pieces(reservoir, batch.X, X_fb, h0, F, H)
@@ -162,13 +162,13 @@ def _run_in_pieces(reservoir: Reservoir, X: Array, X_fb: Array | None, h0: Array
     start = np.zeros((LANES, N), dtype)
     start[:1] = h0
     if left:
-        kernels.forward_many(*rest, code, np.ones(left, np.int64), np.arange(left), 1, h0, F, H)
+        kernels.forward_many(*rest, code, np.ones(left, np.int64), np.arange(left), 1, h0, F, H, F is not H)
         start[0] = H[left - 1]
     X_cut, F_cut, H_cut = (M[left:].reshape(LANES, L, -1) for M in (X, F, H))
 
     def forward(begin: int, end: int, start: Array) -> Array:
         active = np.full(end - begin, LANES)
-        kernels.forward_many(*rest, code, active, np.arange(begin, end), L, start, F[left:], H[left:])
+        kernels.forward_many(*rest, code, active, np.arange(begin, end), L, start, F[left:], H[left:], F is not H)
         return H_cut[:, end - 1].copy()
 
     start[1:] = forward(0, L, start)[:-1]
