@@ -19,7 +19,7 @@ Array = NDArray[Any]
 LOUD, FAINT = 60.0, 3e-4  # drives W'x: above, units only know the sign of their input; below, inputs drown in rounding
 MAJORITY = 0.97  # of the labels: more, and the answer was always the same
 MANY, FEW = 20, 10  # classes, and labels for each, that are too few
-LOOKED_AT = 1000, 4e6  # sequences, and numbers in them, that their scale is told from
+LOOKED_AT = 1000, 4e5  # sequences, and numbers in them, that their scale is told from
 
 
 class InputWarning(UserWarning):

@@ -197,7 +197,7 @@ def fit(
         result = Pull(np.zeros((M, data.n_out)), 0.0)
         for H, X, T in passes.streamed(reservoir, task, data.batch(which)):
             X = X[:, : X.shape[1] * task.direct]
-            Y = np.zeros((len(T), data.n_out), H.dtype) if U is None else outputs(H, X, U.astype(H.dtype))
+            Y = np.zeros((len(T), data.n_out), H.dtype) if U is None else readout.outputs(H, X, U.astype(H.dtype))
             R = readout.residual(Y, T)
             result += Pull(-pulled(H, X, R), float(np.vdot(R, R)))
         return result
@@ -210,7 +210,7 @@ def fit(
             result = np.zeros((M, data.n_out))
             for H, X, _ in passes.streamed(reservoir, task, data.batch(which)):
                 X = X[:, : X.shape[1] * task.direct]
-                result += pulled(H, X, outputs(H, X, D))
+                result += pulled(H, X, readout.outputs(H, X, D))
             return result
 
         return np.asarray(data.total(part, groups(data.lengths, passes.FRAMES)))
@@ -226,14 +226,6 @@ def fit(
     U, E, count = conjugate_gradients(product, U, start.R - penalised(U, mu), E, about.inverse(mu), mu)
     say(f"ridge readout: error {E_before / n:.4f} -> {E / n:.4f} in {count} conjugate gradients")
     return U
-
-
-def outputs(H: Array, X: Array, D: Array) -> Array:
-    """H_c D = [H X 1] D, without putting H_c together."""
-    Y = H @ D[: H.shape[1]]
-    Y += X @ D[H.shape[1] : -1]
-    Y += D[-1]
-    return np.asarray(Y)
 
 
 def pulled(H: Array, X: Array, Y: Array) -> Array:

@@ -217,14 +217,13 @@ def outputs(reservoir: Reservoir, data: Data, task: Task, U: Array, fed_back: Ca
             batch = pack([data.X[i][steps] for i in which], data.dtype)
             if reservoir.W_fb is not None:
                 return unpack(batch, free_run(reservoir, batch, U, task.direct, fed_back))
-            H = run(reservoir, batch, h0, keep_F=False).H
+            H, X = run(reservoir, batch, h0, keep_F=False).H, batch.X
             if task.pooling:
                 select = task.select(batch)
-                H = select.take(H, reservoir.backward)
-                H_c = readout.stack(H, select.take(batch.X), direct=task.direct, intercept=True)
-                pooled = (H_c @ U)[np.argsort(batch.order)]
-                return list(pooled[:, None])
-            Y.append(readout.stack(H, batch.X, direct=task.direct, intercept=True) @ U)
+                H, X = select.take(H, reservoir.backward), select.take(X)
+            Y.append(readout.outputs(H, X if task.direct else X[:, :0], U))
+            if task.pooling:
+                return list(Y[0][np.argsort(batch.order)][:, None])
             h0 = H[-1:].copy()
         return unpack(batch, Y[0]) if len(which) > 1 else [np.concatenate(Y)]
 

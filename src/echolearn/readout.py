@@ -62,6 +62,15 @@ def stack(H: Array, X: Array, *, direct: bool, intercept: bool) -> Array:
     return np.hstack(parts) if len(parts) > 1 else H
 
 
+def outputs(H: Array, X: Array, U: Array) -> Array:
+    """H_c U = [H X 1] U, without putting H_c together; X has no columns where the readout does not see it."""
+    Y = H @ U[: H.shape[1]]
+    if X.shape[1]:
+        Y += X @ U[H.shape[1] : -1]
+    Y += U[-1]
+    return np.asarray(Y)
+
+
 def sums(H_c: Array, T: Array, n_out: int, product: Any = np.float64) -> Sums:
     """H_c (K, M); T (K, n_out), or class numbers (K,) that stand for rows with a single 1.
 
