@@ -12,7 +12,7 @@ from echolearn.kernels import ACTIVATIONS, _activate
 from echolearn.lanes import LANES, STEPS
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import pack, unpack
-from echolearn.states import compressed, run
+from echolearn.states import compressed, harvest, run
 
 units = st.integers(1, 70)
 dtypes = st.sampled_from(["float32", "float64"])
@@ -93,6 +93,27 @@ def test_any_number_of_sequences_agrees_with_loops(seed, N, activation, lengths,
             close = 1e3 * np.finfo(dtype).eps * max(np.abs(b).max(initial=0), np.sqrt(sum(lengths)))
             np.testing.assert_allclose(a, b, rtol=0, atol=close)
             np.testing.assert_array_equal(a, getattr(again, name))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=seeds,
+    N=units,
+    activation=st.sampled_from(list(ACTIVATIONS)),
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=2 * LANES + 3),
+    dtype=dtypes,
+)
+def test_states_of_a_list_agree_with_loops(seed, N, activation, lengths, dtype):
+    """Packed by steps, or one sequence after another where their lengths are alike."""
+    rng = np.random.default_rng(seed)
+    w = ref.network(rng, N=N, bias=bool(seed % 2))
+    w["W_rec"] *= 0.9 / max(0.9, np.linalg.norm(w["W_rec"], 2))
+    h0 = rng.normal(size=N) if seed % 3 == 0 else None
+    X = [rng.normal(size=(n, len(w["W"]))) for n in lengths]
+    reservoir = Reservoir(**w, activation=activation, initial_state=h0)
+    for x, H in zip(X, harvest(reservoir, X, dtype=dtype), strict=True):
+        slow = ref.states(w, x, activation, None, h0).T
+        np.testing.assert_allclose(H, slow, rtol=0, atol=100 * np.finfo(dtype).eps * max(1, np.abs(slow).max()))
 
 
 def test_tanh_in_float64():

@@ -129,9 +129,9 @@ def _run_both_ways(reservoir: Reservoir, backward: Array, batch: Batch, h0: Arra
     return States(H, H, h0, None, directions=tuple(directions))
 
 
-def drive(reservoir: Reservoir, X: Array, X_fb: Array | None) -> Array:
+def drive(reservoir: Reservoir, X: Array, X_fb: Array | None, out: Array | None = None) -> Array:
     """W'x + W_fb y + bias; frames are rows."""
-    F = X @ reservoir.W.astype(X.dtype)
+    F = np.matmul(X, reservoir.W.astype(X.dtype), out)
     if X_fb is not None:
         assert reservoir.W_fb is not None
         F += X_fb @ reservoir.W_fb.T.astype(X.dtype)
@@ -223,17 +223,49 @@ def harvest(reservoir: Reservoir, X: Any, T: Any = None, *, dtype: Any = np.floa
     dtype, given = checks.floats("dtype", dtype), open_sequences(X, n_features=reservoir.n_in)
     targets = None if T is None else open_values(T, given, per_step=True)
     out: list[Any] = [None] * len(given.X)
+    lengths = np.array([len(x) for x in given.X])
 
     def part(which: Array) -> tuple[Array, list[Array]]:
-        batch = pack([given.X[i] for i in which], dtype, None if targets is None else [targets[i] for i in which])
-        return which, unpack(batch, run(reservoir, batch, keep_F=False).H)
+        X = [given.X[i] for i in which]
+        if targets is None and side_by_side(reservoir, lengths[which], dtype):
+            states = run_in_place(reservoir, X, dtype)
+        else:
+            batch = pack(X, dtype, None if targets is None else [targets[i] for i in which])
+            states = unpack(batch, run(reservoir, batch, keep_F=False).H)
+        for H in states:
+            check_finite(H, "states")
+        return which, states
 
     with engine.one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        for which, states in engine.each(part, groups(np.array([len(x) for x in given.X]), FRAMES)):
+        for which, states in engine.each(part, groups(lengths, FRAMES)):
             for i, H in zip(which, states, strict=True):
-                check_finite(H, "states")
                 out[i] = H
     return given.answer(out)
+
+
+def side_by_side(reservoir: Reservoir, lengths: Array, dtype: np.dtype[Any]) -> bool:
+    """Whether sequences are many, and of lengths so alike, that they may as well lie one after another, with gaps."""
+    one_way = reservoir.backward is None and reservoir.W_fb is None
+    return (
+        one_way and len(lengths) >= kernels.MANY[dtype.itemsize] and len(lengths) * lengths.max() < 1.5 * lengths.sum()
+    )
+
+
+def run_in_place(reservoir: Reservoir, X: list[Array], dtype: Any) -> list[Array]:
+    """States of sequences, longest first. Not packed by steps: what the loops write is what is handed out."""
+    L, N = len(X[0]), reservoir.N
+    F = np.empty((len(X) * L, N), dtype)
+    out = [F[b * L : b * L + len(x)] for b, x in enumerate(X)]
+    for x, part in zip(X, out, strict=True):
+        drive(reservoir, x.astype(dtype, copy=False), None, part)
+    active = np.searchsorted(-np.array([len(x) for x in X]), -np.arange(L), side="left")
+    a, code, h0 = (
+        reservoir.leak.astype(dtype),
+        kernels.ACTIVATIONS[reservoir.activation],
+        first_state(reservoir, len(X), dtype),
+    )
+    kernels.forward_many(*compressed(reservoir.W_rec, dtype), a, code, active, np.arange(L), L, h0, F, F, False)
+    return out
 
 
 def free_run(reservoir: Reservoir, batch: Batch, U: Array, direct: bool, fed_back: Any) -> Array:
