@@ -61,33 +61,21 @@ def fitted(
 ) -> tuple[Array, float, readout.Sums | iterative.Sketch]:
     """U of `train` and `spare` together, its ridge, chosen on `held_out`, and the sums or the sketch behind it."""
     if reservoir.N >= iterative.FROM:
-        return _fitted_large(reservoir, task, ridge, train, spare, held_out, rng, say)
-    if not callable(ridge):
-        mu = ridge
-        s = passes.collect(reservoir, train if spare is None else train.joined(spare), task, mu)
-    else:
+        seen = iterative.sample(reservoir, train, task, rng)
+        held_rows = (
+            iterative.sample(reservoir, held_out, task, rng) if callable(ridge) and held_out is not None else None
+        )
+        mu = of_sample(seen, ridge, train, task, held_rows)
+        both = train if spare is None else train.joined(spare)
+        about = iterative.sketch(seen[0], float(iterative.rows(both, task).sum()))
+        return iterative.fit(reservoir, both, task, mu, about, say=say), mu, about
+    if callable(ridge):
         s = passes.collect(reservoir, train, task)
         held = None if held_out is None else passes.collect(reservoir, held_out, task)
         mu = of_sums(s, ridge, held)
         if spare is not None and held is not None:
             s += held
+    else:
+        mu = ridge
+        s = passes.collect(reservoir, train if spare is None else train.joined(spare), task, mu)
     return readout.solve(s, mu, intercept=True), mu, s
-
-
-def _fitted_large(
-    reservoir: Reservoir,
-    task: passes.Task,
-    ridge: Ridge,
-    train: Data,
-    spare: Data | None,
-    held_out: Data | None,
-    rng: np.random.Generator,
-    say: Callable[[str], object],
-) -> tuple[Array, float, iterative.Sketch]:
-    """As `fitted`, by conjugate gradients."""
-    seen = iterative.sample(reservoir, train, task, rng)
-    held = iterative.sample(reservoir, held_out, task, rng) if callable(ridge) and held_out is not None else None
-    mu = of_sample(seen, ridge, train, task, held)
-    both = train if spare is None else train.joined(spare)
-    about = iterative.sketch(seen[0], float(iterative.rows(both, task).sum()))
-    return iterative.fit(reservoir, both, task, mu, about, say=say), mu, about
