@@ -1,5 +1,7 @@
 """Stacks: their gradients against complex steps through slow layers, and what the estimators promise."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,17 @@ from sklearn.base import clone
 
 import reference as ref
 import toys
-from echolearn import ESNClassifier, ESNRegressor, StackedClassifier, StackedRegressor, joint, load, storage, together
+from echolearn import (
+    ESNClassifier,
+    ESNRegressor,
+    StackedClassifier,
+    StackedRegressor,
+    checkpoints,
+    joint,
+    load,
+    storage,
+    together,
+)
 from echolearn.joint import SEES, Layer, slopes
 from echolearn.passes import Task
 from echolearn.readout import Sums
@@ -253,12 +265,51 @@ def test_a_fit_that_fails_leaves_the_stack_as_it_was():
     np.testing.assert_array_equal(stack.predict(X[0]), before)
 
 
-def test_a_checkpoint_keeps_each_layer(tmp_path):
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("kind", ["softmax", "ridge", "values"])
+@pytest.mark.parametrize("seconds", [0.0, 300.0], ids=["kept inside epochs", "kept after epochs"])
+def test_a_fit_goes_on_from_its_checkpoint(kind, seconds, tmp_path, monkeypatch):
+    """Killed again and again while all layers learn together: the bits of a fit that was left alone."""
+    how = {**HOW, "batch_size": 2}
+    X, y = VALUED if kind == "values" else LABELLED
+    if kind == "values":
+        make = partial(regressor, how=how, joint_epochs=3)
+    else:
+        make = partial(classifier, how={**how, "readout": kind}, joint_epochs=3)
+    straight = make().fit(X, y)
+    monkeypatch.setattr(checkpoints, "SECONDS", seconds)
+    update, done, kills = together.Together._update, [], 0
+
+    def deadly(self, *arguments):
+        done.append(1)
+        if len(done) % (3 if seconds == 0 else 6) == 0:
+            raise Killed
+        update(self, *arguments)
+
+    monkeypatch.setattr(together.Together, "_update", deadly)
+    again = make()
+    while not hasattr(again, "history_"):
+        try:
+            again.fit(X, y, checkpoint=tmp_path)
+        except Killed:
+            kills += 1
+    assert kills > 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["layer-1", "layer-2", "together"]
+    assert list(again.history_) == list(straight.history_)
+    for one, other in zip(again.layers_, straight.layers_, strict=True):
+        np.testing.assert_array_equal(one._U, other._U)
+        np.testing.assert_array_equal(one.input_weights_, other.input_weights_)
+        np.testing.assert_array_equal(one.recurrent_weights_.data, other.recurrent_weights_.data)
+
+
+def test_a_checkpoint_of_another_stack_is_refused(tmp_path):
     X, y = LABELLED
-    straight = classifier().fit(X, y, checkpoint=tmp_path)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["layer-1", "layer-2"]
-    again = classifier().fit(X, y, checkpoint=tmp_path)
-    np.testing.assert_array_equal(again.decision_function(X[0]), straight.decision_function(X[0]))
+    classifier().fit(X, y, checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="step_size: None then, 0.5 now"):
+        classifier(step_size=0.5).fit(X, y, checkpoint=tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn import checks, iterative, joint, passes, readout, settings, together, updates
+from echolearn import __version__, checks, iterative, joint, passes, readout, settings, together, updates
+from echolearn.checkpoints import Checkpoint, fingerprint
 from echolearn.classifier import ESNClassifier
 from echolearn.door import check_has_time, check_long_enough, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
@@ -50,7 +51,8 @@ class Stack(BaseEstimator):
         checkpoint: str | PathLike[str] | None = None,
     ) -> Self:
         """X, y and `validation` as for a single layer. `callback(row)` is called after each epoch, with the number of
-        the layer while it learns by itself; `checkpoint`: a folder where each layer keeps its epochs."""
+        the layer while it learns by itself; `checkpoint`: a folder where the epochs of each layer, and those together,
+        are kept: the same fit, started again, goes on from there and ends in the same bits."""
         before = self.__dict__.copy()
         try:
             interrupted = self._fit(X, y, lengths, validation, callback, checkpoint)
@@ -92,7 +94,7 @@ class Stack(BaseEstimator):
         self.history_ = History()
         if self.joint_epochs and not interrupted:
             with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-                interrupted = self._together(train, held, callback, rng_order)
+                interrupted = self._together(train, held, callback, checkpoint, rng_order)
         self._finish(train, held, spare, rng_readout)
         return interrupted
 
@@ -199,7 +201,22 @@ class Stack(BaseEstimator):
             for layer, (number, X) in each_of
         ]
 
-    def _together(self, train: Data, held: Data | None, callback: Callback | None, rng: np.random.Generator) -> bool:
+    def _checkpoint(self, folder: str | PathLike[str], train: Data, held: Data | None) -> Checkpoint:
+        """Of the epochs together. The layers' own settings stand in their own."""
+        about = {k: v for k, v in self.get_params(deep=False).items() if k not in ("verbose", "layers")}
+        about |= {"data": fingerprint(train), "held_out": None if held is None else fingerprint(held)}
+        return Checkpoint(
+            Path(folder) / "together", {"echolearn": __version__, "estimator": type(self).__name__, **about}
+        )
+
+    def _together(
+        self,
+        train: Data,
+        held: Data | None,
+        callback: Callback | None,
+        checkpoint: str | PathLike[str] | None,
+        rng: np.random.Generator,
+    ) -> bool:
         """All layers at once; True if Ctrl-C ended it early."""
         top = self.layers_[-1]
         data, held_out = (None if d is None else self._data(len(self.layers_) - 1, d.X, d) for d in (train, held))
@@ -226,7 +243,8 @@ class Stack(BaseEstimator):
         )
         say(self.verbose, f"all {len(self.layers_)} layers together")
         with Progress(self.verbose, self.joint_epochs, callback) as progress:
-            state, self.history_, interrupted = together.learn(learner, score, progress.epoch)
+            kept = None if checkpoint is None else self._checkpoint(checkpoint, data, held_out)
+            state, self.history_, interrupted = together.learn(learner, score, progress.epoch, kept)
         for layer, now, U in zip(self.layers_, state.layers, state.readouts, strict=True):
             layer.reservoir_, layer._U, layer._sums = now.reservoir, U, None
         return interrupted

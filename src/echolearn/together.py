@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import joint, passes, softmax, updates
+from echolearn.checkpoints import Checkpoint, Midway, Shape, filed, under
+from echolearn.checkpoints import State as Kept
 from echolearn.engine import each
 from echolearn.joint import Layer, Slopes
 from echolearn.readout import Sums
 from echolearn.refining import RATE
-from echolearn.sequences import Data, dealt, groups, shuffled
+from echolearn.sequences import Data, dealt, groups
 from echolearn.training import FALL, TURNOVER, History, TrainingWarning
 
 Array = NDArray[Any]
@@ -65,8 +67,8 @@ class Descent:
 
 
 class Together:
-    """The state of learning between epochs. sums: of each layer's states as it begins; strengths: of the
-    penalties on V, for the cross entropy."""
+    """The state of learning. sums: of each layer's states as it begins; strengths: of the penalties on V, for the
+    cross entropy. `pause` is called between mini-batches."""
 
     def __init__(
         self,
@@ -87,6 +89,8 @@ class Together:
         # running sums and P, by layer, each with the share of all frames that it has seen
         self.kept: dict[str, tuple[Any, float]] = {f"{i}.sums": (s, 1.0) for i, s in enumerate(sums)}
         self.optimiser = updates.Adam()
+        self.midway: Midway | None = None
+        self.pause: Callable[[], object] = lambda: None
         self.weights = {
             f"{i}.{name}": value
             for i, layer in enumerate(self.layers)
@@ -98,17 +102,23 @@ class Together:
     def state(self) -> State:
         return State(list(self.layers), list(self.readouts))
 
+    @property
+    def _size(self) -> int:
+        return self.plan.batch_size or len(self.data.lengths)
+
     def epoch(self, number: int) -> float:
-        """One epoch; returns the mean error a target that was met on the way."""
+        """One epoch, or what is left of it; returns the mean error a target that was met on the way."""
         lengths = self.data.lengths
-        batches = shuffled(lengths, self.plan.batch_size or len(lengths), self.rng)
-        loss, n = 0.0, 0
-        for i, which in enumerate(batches):
-            fall = 1 - FALL * (number - 1 + i / len(batches)) / self.plan.epochs
+        at = self.midway = self.midway or Midway.begun(lengths, self._size, self.rng)
+        for i, which in list(enumerate(at.batches))[at.done :]:
+            fall = 1 - FALL * (number - 1 + i / len(at.batches)) / self.plan.epochs
             found = self._slopes(which, float(lengths[which].sum() / lengths.sum()))
             self._update(found, fall)
-            loss, n = loss + found.loss, n + found.n
-        return loss / n
+            at.add(found.loss, found.n)
+            if at.between:
+                self.pause()
+        self.midway = None
+        return at.error / at.n
 
     def _slopes(self, which: Array, share: float) -> Slopes:
         def remember(number: int, found: Any) -> Any:
@@ -135,12 +145,58 @@ class Together:
             g |= {f"{i}.{name}": value for name, value in own.items()}
         if not np.isfinite([found.loss, *updates.norms(g).values()]).all():
             raise FloatingPointError("the gradient is not finite")
-        self.weights, self.optimiser = self.optimiser.step(self.weights, g, self.plan.step_size * fall)
-        for i, layer in enumerate(self.layers):
-            self.layers[i] = replace(layer, reservoir=updates.with_learned(layer.reservoir, _of(i, self.weights)))
+        self._take(*self.optimiser.step(self.weights, g, self.plan.step_size * fall))
         for descent, dE_dV in zip(self.descents, found.dE_dV, strict=False):
             descent.step(dE_dV / found.n, fall)
         self.readouts = [d.V.astype(np.float64) for d in self.descents] or found.readouts
+
+    def _take(self, weights: updates.Weights, optimiser: updates.Adam) -> None:
+        self.weights, self.optimiser = weights, optimiser
+        for i, layer in enumerate(self.layers):
+            self.layers[i] = replace(layer, reservoir=updates.with_learned(layer.reservoir, _of(i, weights)))
+
+    def memory(self) -> Kept:
+        """Arrays and plain values from which `recall` goes on to the bit."""
+        number, memories = self.optimiser.state()
+        tensors = filed("weights", self.weights)
+        for name, values in memories.items():
+            tensors |= filed(name, values)
+        facts: dict[str, Any] = {"optimiser": number, "rng": self.rng.bit_generator.state, "seen": {}}
+        for name, (value, seen) in self.kept.items():
+            facts["seen"][name] = seen
+            if isinstance(value, Sums):
+                tensors |= {f"{name}/G": value.G, f"{name}/Q": value.Q}
+                facts[name] = [value.tt, value.n]
+            else:
+                tensors[name] = value
+        tensors |= {f"{i}.U": U for i, U in enumerate(self.readouts)}
+        for i, descent in enumerate(self.descents):
+            tensors |= {f"{i}.V": descent.V, f"{i}.velocity": descent.velocity}
+        return tensors, facts if self.midway is None else {**facts, "midway": self.midway.facts()}
+
+    def recall(self, tensors: dict[str, Array], facts: dict[str, Any]) -> None:
+        memories = {name: under(name, tensors) for name in ("first", "second")}
+        self._take(under("weights", tensors), updates.Adam().resumed(float(facts["optimiser"]), memories))
+        for name, seen in facts["seen"].items():
+            sums = f"{name}/G" in tensors
+            value = Sums(tensors[f"{name}/G"], tensors[f"{name}/Q"], *facts[name]) if sums else tensors[name]
+            self.kept[name] = value, float(seen)
+        self.readouts = [tensors[f"{i}.U"] for i in range(len(self.layers))]
+        for i, descent in enumerate(self.descents):
+            descent.V, descent.velocity = tensors[f"{i}.V"], tensors[f"{i}.velocity"]
+        if "midway" in facts:
+            self.midway = Midway.resumed(facts["midway"], self.data.lengths, self._size, self.rng)
+        self.rng.bit_generator.state = facts["rng"]
+
+    def shapes(self) -> dict[str, Shape]:
+        """The arrays that a checkpoint may hold, and their shapes."""
+        folders = ("weights", "first", "second")
+        out: dict[str, Shape] = {f"{f}/{name}": w.shape for f in folders for name, w in self.weights.items()}
+        for i, (layer, U) in enumerate(zip(self.layers, self.readouts, strict=True)):
+            out |= dict.fromkeys((f"{i}.{name}" for name in ("sums/Q", "P", "U", "V", "velocity")), U.shape)
+            out |= {f"{i}.sums/G": (len(U), len(U)), f"best.{i}/U": U.shape}
+            out |= {f"best.{i}/{name}": w.shape for name, w in layer.reservoir.weights().items()}
+        return out
 
 
 def _of(number: int, weights: dict[str, Array]) -> dict[str, Array]:
@@ -180,14 +236,34 @@ def learn(
     learner: Together,
     score: Callable[[State], float] | None,
     on_epoch: Callable[[dict[str, float]], object],
+    checkpoint: Checkpoint | None,
 ) -> tuple[State, History, bool]:
     """The state with the smallest held-out score, the one at the start included; one row an epoch; whether Ctrl-C ended
-    it. Without a score the newest one counts.
+    it. Without a score the newest one counts. With a checkpoint, learning goes on from the state kept there.
     """
-    best, history = learner.state, History()
-    best_score = np.inf if score is None else score(best)
+    best, best_score, history = learner.state, np.inf, History()
+    kept = None if checkpoint is None else checkpoint.load(learner.shapes())
+    if checkpoint is not None and kept is not None:
+        tensors, facts = kept
+        with checkpoint.understood():
+            best, best_score = _best(learner.state, tensors), float(facts["best_score"])
+            history.extend(facts["history"])
+            learner.recall(tensors, facts)
+    elif score is not None:
+        best_score = score(best)
+
+    def keep() -> None:
+        assert checkpoint is not None
+        tensors, facts = learner.memory()
+        for i, (layer, U) in enumerate(zip(best.layers, best.readouts, strict=True)):
+            tensors |= filed(f"best.{i}", {**layer.reservoir.weights(), "U": U})
+        checkpoint.save(tensors, facts | {"best_score": best_score, "history": list(history)})
+
+    if checkpoint is not None:
+        learner.pause = lambda: keep() if checkpoint.due() else None
+    number = len(history)
     try:
-        for number in range(1, learner.plan.epochs + 1):
+        for number in range(len(history) + 1, learner.plan.epochs + 1):
             row: dict[str, float] = {"epoch": number, "error": learner.epoch(number)}
             if score is None:
                 best = learner.state
@@ -196,6 +272,8 @@ def learn(
                 if row["valid_error"] < best_score:
                     best, best_score = learner.state, row["valid_error"]
             history.append(row)
+            if checkpoint is not None:
+                keep()
             if on_epoch(dict(row)) is True:
                 break
     except (FloatingPointError, np.linalg.LinAlgError) as problem:
@@ -204,3 +282,11 @@ def learn(
     except KeyboardInterrupt:
         return best, history, True
     return best, history, False
+
+
+def _best(start: State, tensors: dict[str, Array]) -> State:
+    """Layers like those at the start, with the weights kept."""
+    kept = [under(f"best.{i}", tensors) for i in range(len(start.layers))]
+    readouts = [weights.pop("U") for weights in kept]
+    layers = zip(start.layers, kept, strict=True)
+    return State([replace(one, reservoir=one.reservoir.with_weights(**weights)) for one, weights in layers], readouts)
