@@ -308,7 +308,7 @@ def test_a_fit_goes_on_from_its_checkpoint(kind, seconds, tmp_path, monkeypatch)
 def test_a_checkpoint_of_another_stack_is_refused(tmp_path):
     X, y = LABELLED
     classifier().fit(X, y, checkpoint=tmp_path)
-    with pytest.raises(ValueError, match="step_size: None then, 0.5 now"):
+    with pytest.raises(ValueError, match=r"step_size: None then, 0\.5 now"):
         classifier(step_size=0.5).fit(X, y, checkpoint=tmp_path)
 
 
