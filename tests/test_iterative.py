@@ -1,12 +1,15 @@
 """The iterative readout against the direct one, and its sketch against G itself."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor, iterative, readout
+from echolearn import ESNClassifier, ESNRegressor, checkpoints, iterative, readout
 from echolearn.passes import Task, collect, observed
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data
@@ -31,7 +34,9 @@ def problem(seed, frames, width, n_out):
 def to_the_end(H_c, T, mu, U, inverse, **how):
     R = H_c.T @ (T - H_c @ U) - iterative.penalised(U, mu)
     E = ((H_c @ U - T) ** 2).sum() + mu * (U[:-1] ** 2).sum()
-    return iterative.conjugate_gradients(lambda D: H_c.T @ (H_c @ D), U, R, E, inverse, mu, **how)
+    start = iterative.Way(U, R, inverse(R), E)
+    at = iterative.conjugate_gradients(lambda D: H_c.T @ (H_c @ D), start, inverse, mu, **how)
+    return at.U, at.E, at.count
 
 
 PROBLEMS = {
@@ -92,7 +97,9 @@ def test_steps_stop_when_they_no_longer_pay():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_streamed_readout_is_the_direct_one(task, dtype, monkeypatch):
     monkeypatch.setattr(iterative, "ITERATIONS", 100)
-    monkeypatch.setattr(iterative.conjugate_gradients, "__kwdefaults__", {"iterations": 100, "tolerance": 1e-13})
+    usual = iterative.conjugate_gradients.__kwdefaults__
+    to_the_last = {**usual, "iterations": 100, "tolerance": 1e-13}
+    monkeypatch.setattr(iterative.conjugate_gradients, "__kwdefaults__", to_the_last)
     data = Data(X, VALUES, None, True, np.dtype(dtype))
     expected = readout.solve(collect(RESERVOIR, data, task), 0.1, intercept=True)
     cold = iterative.solve(RESERVOIR, data, task, 0.1, rng())
@@ -100,6 +107,45 @@ def test_the_streamed_readout_is_the_direct_one(task, dtype, monkeypatch):
     near = 1e-2 if dtype == "float32" else 1e-5
     np.testing.assert_allclose(cold, expected, atol=near * np.abs(expected).max())
     np.testing.assert_allclose(warm, expected, atol=near * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("learn", ["none", "both"])
+def test_a_readout_goes_on_from_its_checkpoint(learn, tmp_path, monkeypatch):
+    """Stopped after every second pass: the bits of a fit that was left alone."""
+    monkeypatch.setattr(iterative, "FROM", 20)
+    five = {**iterative.conjugate_gradients.__kwdefaults__, "iterations": 5, "tolerance": -1.0}
+    monkeypatch.setattr(iterative.conjugate_gradients, "__kwdefaults__", five)
+    esn = ESNRegressor(20, connections=4, learn=learn, epochs=2, ridge=0.1, random_state=0)
+    straight = esn.fit(X, VALUES)._U
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    keep, stops = iterative._keep, []
+
+    def keep_and_stop(checkpoint, whose, at):
+        keep(checkpoint, whose, at)
+        if at.count % 2 == 0:
+            stops.append(at.count)
+            raise RuntimeError
+
+    monkeypatch.setattr(iterative, "_keep", keep_and_stop)
+    again = clone(esn)
+    while not hasattr(again, "_U"):
+        with suppress(RuntimeError):
+            again.fit(X, VALUES, checkpoint=tmp_path)
+    assert stops == [2, 4]
+    np.testing.assert_array_equal(again._U, straight)
+
+
+def test_the_way_of_other_weights_is_not_gone_on_from(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    about = iterative.sketch(iterative.sample(RESERVOIR, DATA, Task(), rng())[0], DATA.lengths.sum())
+    other = RESERVOIR.with_weights(W=2 * RESERVOIR.W)
+
+    def fitted(reservoir, checkpoint):
+        return iterative.fit(reservoir, DATA, Task(), 0.1, about, checkpoint=checkpoint)
+
+    fitted(other, checkpoints.Checkpoint(tmp_path, {}))
+    U = fitted(RESERVOIR, checkpoints.Checkpoint(tmp_path, {}))
+    np.testing.assert_array_equal(U, fitted(RESERVOIR, None))
 
 
 @pytest.mark.parametrize(

@@ -234,3 +234,11 @@ def matrix_fingerprint(matrix: Any) -> str:
         digest.update(part.astype(np.int64).data)
     digest.update(entries.data.data)
     return digest.hexdigest()
+
+
+def weights_fingerprint(reservoir: Reservoir, more: Any) -> str:
+    """A hash of all weights, and of how else they are used."""
+    digest = hashlib.blake2b(repr(more).encode(), digest_size=16)
+    for name, value in sorted(reservoir.weights().items()):
+        digest.update(name.encode() + np.ascontiguousarray(value).tobytes())
+    return digest.hexdigest()

@@ -226,11 +226,16 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         return softmax.probabilities if self.readout == "softmax" else np.asarray
 
     def _fit_readout(
-        self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
+        self,
+        train: Data,
+        spare: Data | None,
+        held_out: Data | None,
+        rng: np.random.Generator,
+        checkpoint: Checkpoint | None = None,
     ) -> readout.Sums | iterative.Sketch:
         # A large network's U starts the softmax readout, whose penalty is chosen on what U must not have seen.
         unseen = self.readout == "softmax" and self.hidden_units >= iterative.FROM
-        s = super()._fit_readout(train, None if unseen else spare, held_out, rng)
+        s = super()._fit_readout(train, None if unseen else spare, held_out, rng, checkpoint)
         self.refinement_ = History()
         if self.readout == "softmax":
             task = self._task.readout_view()

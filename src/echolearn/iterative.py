@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from echolearn import passes, readout
+from echolearn.checkpoints import Checkpoint, weights_fingerprint
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data, ends, groups
 
@@ -106,40 +107,47 @@ def choose_ridge(
     return readout.choose_ridge(turned(seen), path, intercept=True, held_out=held)[0]
 
 
+@dataclass(frozen=True, eq=False)
+class Way:
+    """How far conjugate gradients have come, in `count` iterations: U (M, n_out), R = -1/2 dE/dU, the directions D to
+    go on in, and E = ||H_c U - T||² + mu ||U||²."""
+
+    U: Array
+    R: Array
+    D: Array
+    E: float
+    count: int = 0
+
+
 def conjugate_gradients(
     product: Operator,
-    U: Array,
-    R: Array,
-    E: float,
+    at: Way,
     inverse: Operator,
     mu: float,
     *,
     iterations: int = ITERATIONS,
     tolerance: float = TOLERANCE,
-) -> tuple[Array, float, int]:
-    """A better U (M, n_out), E = ||H_c U - T||² + mu ||U||² there, and how many products it took.
+    pause: Callable[[Way], object] = lambda at: None,
+) -> Way:
+    """On to a better U. product: D -> H_c'(H_c D).
 
-    product: D -> H_c'(H_c D). R is -1/2 dE/dU at the given U, E the error there. The columns share their directions
-    (O'Leary's block conjugate gradients, 1980): the step is the best there is among D's columns, D S^-1 D'R with
-    S = D'(G + mu I)D, and lowers E by tr(R'D S^-1 D'R), so E is known on the way.
+    The columns share their directions (O'Leary's block conjugate gradients, 1980): the step is the best there is among
+    D's columns, D S^-1 D'R with S = D'(G + mu I)D, and lowers E by tr(R'D S^-1 D'R), so E is known on the way.
     """
-    U, R = U.copy(), R.copy()
-    D = inverse(R)
-    for count in range(1, iterations + 1):
-        D = _of_like_length(D)
+    while at.count < iterations:
+        D = _of_like_length(at.D)
         A = product(D) + penalised(D, mu)
         S = _inverse_of(D.T @ A)
-        slope = D.T @ R
+        slope = D.T @ at.R
         step = S @ slope
-        U += D @ step
-        R -= A @ step
         gain = float(np.vdot(step, slope))
-        E -= gain
-        if not gain > tolerance * E:
-            return U, E, count
+        U, R, E = at.U + D @ step, at.R - A @ step, at.E - gain
         Z = inverse(R)
-        D = Z - D @ (S @ (A.T @ Z))
-    return U, E, iterations
+        at = Way(U, R, Z - D @ (S @ (A.T @ Z)), E, at.count + 1)
+        if not gain > tolerance * E:
+            break
+        pause(at)
+    return at
 
 
 def _of_like_length(D: Array) -> Array:
@@ -190,8 +198,10 @@ def fit(
     about: Sketch,
     U: Array | None = None,
     say: Callable[[str], object] = lambda text: None,
+    checkpoint: Checkpoint | None = None,
 ) -> Array:
-    """As `solve`, with a sketch at hand: a pass over the data for R, and one for every iteration."""
+    """As `solve`, with a sketch at hand: a pass over the data for R, and one for every iteration. With a checkpoint the
+    way so far is kept between passes, and gone on from."""
 
     def pull(data: Data, which: Array) -> Pull:
         result = Pull(np.zeros((M, data.n_out)), 0.0)
@@ -215,17 +225,38 @@ def fit(
 
         return np.asarray(data.total(part, groups(data.lengths, passes.FRAMES)))
 
-    M = len(about.mean) + 1
-    start: Pull = data.total(pull, groups(data.lengths, passes.FRAMES))
-    readout.refuse_infinite(start.R)
-    if U is None:
-        U = np.zeros_like(start.R)
-    U = U.astype(np.float64)
-    E = start.squared + float(np.vdot(U, penalised(U, mu)))
-    E_before, n = E, about.n
-    U, E, count = conjugate_gradients(product, U, start.R - penalised(U, mu), E, about.inverse(mu), mu)
-    say(f"ridge readout: error {E_before / n:.4f} -> {E / n:.4f} in {count} conjugate gradients")
-    return U
+    def begun() -> Way:
+        start: Pull = data.total(pull, groups(data.lengths, passes.FRAMES))
+        readout.refuse_infinite(start.R)
+        U_0 = np.zeros_like(start.R) if U is None else U.astype(np.float64)
+        R = start.R - penalised(U_0, mu)
+        return Way(U_0, R, inverse(R), start.squared + float(np.vdot(U_0, penalised(U_0, mu))))
+
+    M, inverse = len(about.mean) + 1, about.inverse(mu)
+    if checkpoint is None:
+        at = conjugate_gradients(product, begun(), inverse, mu)
+    else:
+        whose = weights_fingerprint(reservoir, (task, mu))
+        at = _kept(checkpoint, whose, (M, data.n_out)) or begun()
+        at = conjugate_gradients(product, at, inverse, mu, pause=lambda at: _keep(checkpoint, whose, at))
+    say(f"ridge readout: error {at.E / about.n:.4f} after {at.count} conjugate gradients")
+    return at.U
+
+
+def _keep(checkpoint: Checkpoint, whose: str, at: Way) -> None:
+    if checkpoint.due():
+        facts = {"whose": whose, "E": at.E, "count": at.count, "history": []}
+        checkpoint.save({"U": at.U, "R": at.R, "D": at.D}, facts)
+
+
+def _kept(checkpoint: Checkpoint, whose: str, shape: tuple[int, int]) -> Way | None:
+    """None, too, if it is the way of other weights, as after learning was stopped and went on."""
+    state = checkpoint.load(dict.fromkeys("URD", shape))
+    if state is None or state[1].get("whose") != whose:
+        return None
+    with checkpoint.understood():
+        tensors, facts = state
+        return Way(tensors["U"], tensors["R"], tensors["D"], float(facts["E"]), int(facts["count"]))
 
 
 def pulled(H: Array, X: Array, Y: Array) -> Array:

@@ -117,7 +117,7 @@ class EchoStateNetwork(BaseEstimator):
             kept = None if checkpoint is None else self._checkpoint(checkpoint, data, held_out)
             interrupted = self._learn(train, held_out, callback, kept, rng_weights, rng_order)
             spare = held_out if validation is None else None
-            s = self._fit_readout(train, spare, held_out, rng_readout)
+            s = self._fit_readout(train, spare, held_out, rng_readout, kept)
             if not interrupted:
                 interrupted = self._refine(train, held_out, s, kept, rng_readout)
             if spare is not None:
@@ -342,12 +342,24 @@ class EchoStateNetwork(BaseEstimator):
         return ridges.RIDGES * diagonal if isinstance(self.ridge, str) else self.ridge
 
     def _fit_readout(
-        self, train: Data, spare: Data | None, held_out: Data | None, rng: np.random.Generator
+        self,
+        train: Data,
+        spare: Data | None,
+        held_out: Data | None,
+        rng: np.random.Generator,
+        checkpoint: Checkpoint | None = None,
     ) -> readout.Sums | iterative.Sketch:
         """U from all the data; its ridge chosen on what was held out (or by generalised cross-validation)."""
-        task, parts = self._task.readout_view(), (train, spare, held_out)
         self._U, self.ridge_, s = ridges.fitted(
-            self.reservoir_, task, self._ridge, *parts, rng, lambda text: say(self.verbose, text)
+            self.reservoir_,
+            self._task.readout_view(),
+            self._ridge,
+            train,
+            spare,
+            held_out,
+            rng,
+            lambda text: say(self.verbose, text),
+            checkpoint,
         )
         self._sums = s if isinstance(s, readout.Sums) else None
         return s

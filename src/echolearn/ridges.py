@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import iterative, passes, readout
+from echolearn.checkpoints import Checkpoint
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data
 
@@ -58,6 +59,7 @@ def fitted(
     held_out: Data | None,
     rng: np.random.Generator,
     say: Callable[[str], object],
+    checkpoint: Checkpoint | None = None,
 ) -> tuple[Array, float, readout.Sums | iterative.Sketch]:
     """U of `train` and `spare` together, its ridge, chosen on `held_out`, and the sums or the sketch behind it."""
     if reservoir.N >= iterative.FROM:
@@ -68,7 +70,8 @@ def fitted(
         mu = of_sample(seen, ridge, train, task, held_rows)
         both = train if spare is None else train.joined(spare)
         about = iterative.sketch(seen[0], float(iterative.rows(both, task).sum()))
-        return iterative.fit(reservoir, both, task, mu, about, say=say), mu, about
+        kept = None if checkpoint is None else checkpoint.inside("readout")
+        return iterative.fit(reservoir, both, task, mu, about, say=say, checkpoint=kept), mu, about
     if callable(ridge):
         s = passes.collect(reservoir, train, task)
         held = None if held_out is None else passes.collect(reservoir, held_out, task)
