@@ -81,6 +81,7 @@ class Rates:
 
 TYPICAL = Rates()
 CACHED = 2500  # units from which the way back waits for memory as long as it works
+NARROW = 1.5  # a flop of a product with as few columns as there are outputs, in those of a wide one
 
 
 def states(job: Job, K: float, r: Rates) -> float:
@@ -120,7 +121,8 @@ def ridge_readout(job: Job, r: Rates) -> float:
     """One pass over the data, the choice of mu and U; without a Gram matrix, a pass for each iteration."""
     K = job.frames + job.held_out
     if job.iterative:
-        return iterative.ITERATIONS * (states(job, K, r) + K * 4 * job.M * job.n_out * _flop(job, r) / job.threads)
+        products = NARROW * K * 4 * job.M * job.n_out * _flop(job, r) / job.threads
+        return (iterative.ITERATIONS + 1) * (states(job, K, r) + products)
     return states(job, K, r) + gram(job, K, r) + choose(job, r) + solve(job, r)
 
 
@@ -139,7 +141,7 @@ def epoch(job: Job, r: Rates) -> float:
     solutions = 1 if job.batch is None else max(1, K // job.batch)
     passes_over = 2 if job.batch is None else 1
     if job.iterative:
-        follow = following.ITERATIONS * 4 * job.M * job.n_out * _flop(job, r) * K / job.threads
+        follow = NARROW * following.ITERATIONS * 4 * job.M * job.n_out * _flop(job, r) * K / job.threads
         return passes_over * states(job, K, r) + follow + gradient(job, K, r) + states(job, job.held_out, r)
     scored = states(job, job.held_out, r) + 2 * job.held_out * job.M * job.n_out * _flop(job, r)
     return passes_over * states(job, K, r) + gram(job, K, r) + solutions * solve(job, r) + gradient(job, K, r) + scored
