@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import resource
 import signal
 import subprocess
@@ -128,7 +129,9 @@ def is_sound(model: Any, path: Path) -> bool:
         warnings.simplefilter("always")
         try:
             if isinstance(model, ESNForecaster):
-                answer = model.predict(3, exogenous=np.ones((3, 1)) if len(model.exogenous_mean_) else None)
+                outside = np.ones((3, len(model.exogenous_mean_)))
+                given = [outside] * len(model.last_value_) if model._many else outside
+                answer = np.concatenate(list(model.predict(3, exogenous=given if outside.size else None)), axis=None)
             else:
                 answer = model.predict(X) if model.per_step_ else model.predict([X])
         except ValueError as problem:
@@ -262,7 +265,7 @@ def campaign(total: int, folder: Path) -> dict[str, Any]:
     for k, (name, (kind, content)) in enumerate(files.items()):
         place = folder / f"sound-{k}"
         place.write_bytes(content)
-        ways = {"truncated": len(content)} | {w: -(-int(rest * share) // len(files)) for w, share in SHARES.items()}
+        ways = {"truncated": len(content)} | {w: math.ceil(rest * share / len(files)) for w, share in SHARES.items()}
         answers = run_child({"content": str(place), "kind": kind, "seed": k, "ways": ways}, folder)
         for way, answer in answers.items():
             rows[way].update(answer["counts"])

@@ -276,7 +276,7 @@ DRIVEN = ESNForecaster(**SMALL, learn="none").fit(WAVES, exogenous=PUSH)
             lambda: ESNForecaster(**SMALL).fit(WAVES, exogenous=PUSH[:7]),
             "exogenous of series 0 has 7 rows; expected 300",
         ),
-        (lambda: ESNForecaster(**SMALL).fit([WAVES], exogenous=PUSH), "in the form of the series"),
+        (lambda: ESNForecaster(**SMALL).fit([WAVES], exogenous=PUSH), "exogenous is one array; expected a list of 1"),
         (lambda: ESNForecaster().predict(5), "not fitted"),
         (lambda: FITTED.predict(0), "steps=0; expected a whole number >= 1"),
         (lambda: FITTED.predict(2.5), "steps=2.5"),

@@ -265,6 +265,14 @@ def test_a_fit_that_fails_leaves_the_stack_as_it_was():
     np.testing.assert_array_equal(stack.predict(X[0]), before)
 
 
+def test_a_layer_that_runs_away_is_named():
+    X, y = LABELLED
+    stack = classifier().fit(X, y)
+    stack.layers_[0]._U = stack.layers_[0]._U * 1e300
+    with pytest.raises(ValueError, match="outputs of layer 1 are not finite"):
+        stack.predict(X)
+
+
 class Killed(Exception):
     pass
 

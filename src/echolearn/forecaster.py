@@ -304,7 +304,9 @@ def open_exogenous(exogenous: Any, lengths: Array, width: int | None, many: bool
         raise ValueError("exogenous is given, but this forecaster was fitted without. Leave it out, or fit with it.")
     given, _ = open_series(exogenous, "exogenous", width)
     if (given.kind != "one") != many or len(given.X) != len(lengths):
-        raise ValueError(f"exogenous holds {len(given.X)} series; expected {len(lengths)}, in the form of the series.")
+        found = "one array" if given.kind == "one" else f"a list of {len(given.X)}"
+        wanted = f"a list of {len(lengths)}" if many else "one array"
+        raise ValueError(f"exogenous is {found}; expected {wanted}, as the series were when fitting.")
     for i, (e, n) in enumerate(zip(given.X, lengths, strict=True)):
         if len(e) != n:
             raise ValueError(f"exogenous of series {i} has {len(e)} rows; expected {n}, one a step.")

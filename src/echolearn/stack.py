@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn import __version__, checks, iterative, joint, passes, readout, settings, together, updates
 from echolearn.checkpoints import Checkpoint, fingerprint
-from echolearn.door import check_has_time, check_long_enough, open_sequences, open_targets
+from echolearn.door import check_finite, check_has_time, check_long_enough, open_sequences, open_targets
 from echolearn.engine import each, one_blas_thread
 from echolearn.holding_out import split
 from echolearn.joint import Layer
@@ -164,17 +164,18 @@ class Stack(BaseEstimator):
     def _up(self, number: int, X: Sequence[Array], source: Sequence[Array]) -> list[Array]:
         """What a layer passes on for its inputs X and those of the whole stack, one array a sequence."""
         layer, scale, dtype = self.layers_[number], self._scales[number], np.dtype(self.layers_[number].dtype)
-        U, out = layer._U.astype(dtype), [X[0]] * len(X)
+        out = [X[0]] * len(X)
 
         def part(which: Array) -> tuple[Array, list[Array]]:
             batch, first = (pack([M[i] for i in which], dtype) for M in (X, source))
             H = run(layer.reservoir_, batch, keep_F=False).H
-            Y = readout.stack(H, batch.X, direct=layer.direct, intercept=True) @ U
+            Y = readout.stack(H, batch.X, direct=layer.direct, intercept=True) @ layer._U.astype(dtype)
             return which, unpack(batch, joint.passed_on(H, Y, first.X, scale, self.sees, self._entropy))
 
-        with one_blas_thread():
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             for which, parts in each(part, groups(np.array([len(x) for x in X]), passes.at_once(layer.hidden_units))):
                 for i, passed in zip(which, parts, strict=True):
+                    check_finite(passed, f"outputs of layer {number + 1}")
                     out[i] = passed
         return out
 
