@@ -67,6 +67,11 @@ ODD = {
         lambda: classifier(initial_state=[0.1]).fit(X, LABELS),
         r"initial_state has shape \(1,\); expected 4",
     ),
+    "values far from those fitted": (
+        lambda: regressor().fit(X, VALUES).partial_fit(X, [v * 1e300 for v in VALUES]),
+        "y holds values .* standard deviations from those fitted",
+    ),
+    "a series of a huge whole number": (lambda: ESNForecaster(5).fit(10**400), "is not an array of shape"),
     "a seed": (lambda: Reservoir.random(2, 4, random_state="a"), "random_state='a'; expected a whole number"),
     "inputs": (lambda: Reservoir.random(2.5, 4), "n_in=2.5; expected a whole number"),
     "words as W": (lambda: Reservoir(W=[["a"]], W_rec=[[1.0]]), "W is .*; expected finite numbers"),

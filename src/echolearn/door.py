@@ -120,7 +120,7 @@ def checked_sequence(x: Any, name: str) -> Array:
         raise ValueError(f"Found array with 0 sample(s): {name} has no steps; drop empty sequences.")
     try:
         checked: Array = check_array(x, dtype=[np.float64, np.float32], input_name=name)
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, OverflowError) as problem:
         kind = TypeError if isinstance(problem, TypeError) else ValueError
         raise kind(
             f"{name} is not an array of shape (steps, features) with finite numbers"

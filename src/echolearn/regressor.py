@@ -123,7 +123,16 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         if wide != len(self.target_mean_):
             raise ValueError(f"y has {wide} values each; expected {len(self.target_mean_)}, as when fitting.")
         shape = (-1, wide)
-        scaled = [(np.reshape(e, shape).astype(np.float64) - self.target_mean_) / self.target_scale_ for e in entries]
+        with np.errstate(over="ignore"):
+            scaled = [
+                (np.reshape(e, shape).astype(np.float64) - self.target_mean_) / self.target_scale_ for e in entries
+            ]
+        farthest = max(float(np.abs(e).max()) for e in scaled)
+        if not farthest < float(np.finfo(self.dtype).max) ** 0.5:
+            raise ValueError(
+                f"y holds values {farthest:.3g} standard deviations from those fitted; {self.dtype} has no room for "
+                "their squares. Look for errors in y, or fit anew."
+            )
         return scaled if self.per_step_ else [e[0] for e in scaled]
 
     def _decided(self, Y: Array) -> Array:

@@ -145,7 +145,8 @@ def _check(
         raise TypeError(f"estimator={estimator!r:.80}; expected a network, or a Pipeline that ends in one.")
     checks.whole("trials", trials, 1)
     checks.whole("folds", folds, 0)
-    checks.whole("random_state", random_state, 0)
+    if checks.whole("random_state", random_state, 0) >= 2**32:
+        raise ValueError(f"random_state={random_state!r:.80}; expected a whole number below 2**32.")
     if validation is not None:
         checks.pair("validation", validation)
     if scoring is not None and not callable(scoring):
@@ -281,7 +282,7 @@ def _study(optuna: Any, storage: str | Path | None, random_state: int, about: di
     if not any(t.state.name in (*FINISHED, "WAITING") for t in study.trials):
         study.enqueue_trial(about["own"])
     # Seeded by how far it has come: a search that goes on must not propose its first trials again.
-    study.sampler = optuna.samplers.TPESampler(seed=random_state + len(study.trials))
+    study.sampler = optuna.samplers.TPESampler(seed=(random_state + len(study.trials)) % 2**32)
     study.pruner = optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=2)
     return study
 
