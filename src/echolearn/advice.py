@@ -37,9 +37,8 @@ def outside() -> int:
 def warn_of_scale(X: Sequence[Array], input_scaling: Any, activation: str, stacklevel: int) -> None:
     """Warns of inputs that hardly move the units, or hold them at their limits."""
     mean, spread = _scale_of_some(X)
-    weight = np.ravel(input_scales(input_scaling, X[0].shape[1])) / np.sqrt(
-        3
-    )  # the standard deviation of a uniform weight
+    widest = np.ravel(input_scales(input_scaling, X[0].shape[1]))
+    weight = widest / np.sqrt(3)  # the standard deviation of a uniform weight
     with np.errstate(over="ignore"):
         loudness = np.abs(weight) * np.hypot(mean, spread)
         drive, moved = float(np.linalg.norm(loudness)), float(np.linalg.norm(weight * spread))

@@ -120,7 +120,7 @@ def _seen(reservoir: Reservoir, data: Data, task: Task, which: Array) -> Iterato
 def collect(reservoir: Reservoir, data: Data, task: Task, mu: float = 0.0) -> Sums:
     """G and Q over all the data, one pass, one batch of states at a time. mu: the ridge, where it is known: a large one
     allows for products in the states' own precision."""
-    M = parts_of(task.pooling) * (reservoir.N + task.direct * reservoir.n_in) + 1
+    M = task.rows(reservoir)
     lengths, frames = data.lengths, at_once(reservoir.N)
     n = int(lengths.sum())
 

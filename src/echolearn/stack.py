@@ -169,7 +169,7 @@ class Stack(BaseEstimator):
         def part(which: Array) -> tuple[Array, list[Array]]:
             batch, first = (pack([M[i] for i in which], dtype) for M in (X, source))
             H = run(layer.reservoir_, batch, keep_F=False).H
-            Y = readout.stack(H, batch.X, direct=layer.direct, intercept=True) @ layer._U.astype(dtype)
+            Y = readout.outputs(H, batch.X if layer.direct else batch.X[:, :0], layer._U.astype(dtype))
             return which, unpack(batch, joint.passed_on(H, Y, first.X, scale, self.sees, self._entropy))
 
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):

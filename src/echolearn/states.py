@@ -259,11 +259,8 @@ def run_in_place(reservoir: Reservoir, X: list[Array], dtype: Any) -> list[Array
     for x, part in zip(X, out, strict=True):
         drive(reservoir, x.astype(dtype, copy=False), None, part)
     active = np.searchsorted(-np.array([len(x) for x in X]), -np.arange(L), side="left")
-    a, code, h0 = (
-        reservoir.leak.astype(dtype),
-        kernels.ACTIVATIONS[reservoir.activation],
-        first_state(reservoir, len(X), dtype),
-    )
+    a, code = reservoir.leak.astype(dtype), kernels.ACTIVATIONS[reservoir.activation]
+    h0 = first_state(reservoir, len(X), dtype)
     kernels.forward_many(*compressed(reservoir.W_rec, dtype), a, code, active, np.arange(L), L, h0, F, F, False)
     return out
 
