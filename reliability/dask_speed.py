@@ -1,6 +1,8 @@
 """The same fits in this process on two threads, and on two Dask workers of one thread each: seconds, bytes, memory.
 
 python -m reliability.dask_speed        # fits take turns; the fastest of each counts
+
+The data are arrays of this process; where a row says "from files", the workers read them from files instead.
 """
 
 from __future__ import annotations
@@ -23,18 +25,16 @@ from echolearn.cluster import Cluster
 from reliability import results
 
 INPUTS, CLASSES = 39, 40
+FIXED = {"hidden_units": 1000, "learn": "none", "readout": "ridge"}
+LEARNED = {"hidden_units": 500, "readout": "ridge", "epochs": 1}
 SETTINGS = {
-    "sums and ridge, 1000": {"hidden_units": 1000, "learn": "none", "readout": "ridge", "ridge": 1.0},
-    "full batch, 3 epochs, 500": {
-        "hidden_units": 500,
-        "readout": "ridge",
-        "ridge": 1.0,
-        "batch_size": None,
-        "epochs": 3,
-    },
-    "an epoch by 64, 500": {"hidden_units": 500, "readout": "ridge", "ridge": 1.0, "batch_size": 64, "epochs": 1},
-    "an epoch by 8, 300": {"hidden_units": 300, "readout": "ridge", "ridge": 1.0, "batch_size": 8, "epochs": 1},
-    "softmax readout, 500": {"hidden_units": 500, "learn": "none", "readout": "softmax", "ridge": 1.0},
+    "sums and ridge, 1000": FIXED,
+    "sums and ridge, 1000, from files": FIXED,
+    "full batch, 3 epochs, 500": LEARNED | {"batch_size": None, "epochs": 3},
+    "an epoch by 512, 500": LEARNED | {"batch_size": 512},
+    "an epoch by 64, 500": LEARNED | {"batch_size": 64},
+    "an epoch by 8, 300": LEARNED | {"batch_size": 8, "hidden_units": 300},
+    "softmax readout, 500": {"hidden_units": 500, "learn": "none", "readout": "softmax"},
 }
 
 
@@ -43,6 +43,14 @@ def corpus(frames):
     lengths = rng.integers(100, 500, max(1, frames // 300))
     X = [rng.standard_normal((n, INPUTS)).astype(np.float32) for n in lengths]
     return X, [np.argmax(x[:, :CLASSES] @ np.eye(INPUTS, CLASSES), axis=1) for x in X]
+
+
+def written(X, y, folder):
+    """The corpus as files of a sequence each, as `fit` takes them."""
+    files = [str(Path(folder, f"{i}.npz")) for i in range(len(X))]
+    for file, x, labels in zip(files, X, y, strict=True):
+        np.savez(file, X=x, y=labels)
+    return files, None
 
 
 def moved(dask_worker):
@@ -88,8 +96,8 @@ def timed(fit, others=()):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--frames", type=int, default=100_000)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--frames", type=int, default=1_000_000)
+    parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=list(SETTINGS), help="names of fits, or their beginnings")
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the workers end, too
@@ -100,15 +108,17 @@ def main():
         scheduler = client.run_on_scheduler(lambda: __import__("os").getpid())
         others = [psutil.Process(pid) for pid in (scheduler, *(p.pid for p in running))]
         counted = Counted()
+        files = written(*data, folder)
         for name, settings in chosen.items():
-            esn = ESNClassifier(blocks=1, validation_fraction=0.0, refine_epochs=0, **settings)
-            small = data[0][:40], data[1][:40]
-            esn.fit(*small).fit(*small, engine=client)  # compiled and imported everywhere
+            esn = ESNClassifier(blocks=1, validation_fraction=0.0, refine_epochs=0, ridge=1.0, **settings)
+            given = files if name.endswith("from files") else data
+            small = [None if part is None else part[:40] for part in given]
+            esn.fit(data[0][:40], data[1][:40]).fit(*small, engine=client)  # compiled and imported everywhere
             here, there, start = [], [], client.run(moved)
             counted.out = counted.back = 0
             for _ in range(asked.repeats):
                 here.append(timed(lambda esn=esn: esn.fit(*data)))
-                there.append(timed(lambda esn=esn: esn.fit(*data, engine=client), others))
+                there.append(timed(lambda esn=esn, given=given: esn.fit(*given, engine=client), others))
             end = client.run(moved)
             row = rows[name] = {"here s": min(h[0] for h in here), "Dask s": min(t[0] for t in there)}
             row["ratio"] = row["Dask s"] / row["here s"]
