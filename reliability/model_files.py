@@ -1,6 +1,6 @@
 """100,000 damaged and forged model and checkpoint files.
 
-    python -m reliability.model_files [--files 100000]
+    python -m reliability.model_files [--files 100000] [--seed 0]
 
 A damaged file (cut short, bits turned over, stretches moved, another header) must be refused with ModelFileError, or
 carry exactly what the sound one does. A forged file has a checksum that is right for what it says: it must be refused,
@@ -207,7 +207,7 @@ def child(job: dict[str, Any], folder: Path) -> None:
 
 def judge_all(way: str, count: int, job: dict[str, Any], path: Path, content: bytes, true: Any) -> dict[str, Any]:
     """`count` files spoiled in one way: verdicts, and what was the slowest and the most memory."""
-    rng = np.random.default_rng([job["seed"], WAYS.index(way)])
+    rng = np.random.default_rng([*job["seed"], WAYS.index(way)])
     counts: Counter[str] = Counter()
     slowest, largest, failures = 0.0, 0, []
     Path("/proc/self/clear_refs").write_text("5")  # the highest resident size so far is forgotten
@@ -257,7 +257,7 @@ def run_child(job: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {way: {"counts": {"files": 1, "wrong": 1}, "failures": [[-1, f"wrong: {what}"]]} for way in WAYS}
 
 
-def campaign(total: int, folder: Path) -> dict[str, Any]:
+def campaign(total: int, folder: Path, seed: int = 0) -> dict[str, Any]:
     files = sound_files(folder)
     rest = max(0, total - sum(len(content) for _, content in files.values()))
     rows: dict[str, Counter[str]] = {way: Counter() for way in WAYS}
@@ -266,7 +266,7 @@ def campaign(total: int, folder: Path) -> dict[str, Any]:
         place = folder / f"sound-{k}"
         place.write_bytes(content)
         ways = {"truncated": len(content)} | {w: math.ceil(rest * share / len(files)) for w, share in SHARES.items()}
-        answers = run_child({"content": str(place), "kind": kind, "seed": k, "ways": ways}, folder)
+        answers = run_child({"content": str(place), "kind": kind, "seed": [seed, k], "ways": ways}, folder)
         for way, answer in answers.items():
             rows[way].update(answer["counts"])
             slowest, grown = max(slowest, answer.get("slowest", 0.0)), max(grown, answer.get("grown", 0))
@@ -289,6 +289,7 @@ def campaign(total: int, folder: Path) -> dict[str, Any]:
 def main() -> int:
     ask = argparse.ArgumentParser()
     ask.add_argument("--files", type=int, default=100_000)
+    ask.add_argument("--seed", type=int, default=0)
     ask.add_argument("--job", type=json.loads)
     ask.add_argument("--folder", type=Path)
     given = ask.parse_args()
@@ -296,7 +297,7 @@ def main() -> int:
         child(given.job, given.folder)
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        figures = campaign(given.files, Path(folder))
+        figures = campaign(given.files, Path(folder), given.seed)
     results.show("damaged and forged files", COLUMNS, figures["files"])
     print(f"slowest: {figures['slowest seconds']} s of processor time; limit {LIMIT} s a file")
     grown = figures["resident memory grew by at most"]

@@ -45,7 +45,7 @@ def test_the_judge_can_tell(sound, tmp_path):
 @pytest.mark.parametrize("name", inputs.ENTRIES)
 def test_odd_inputs_are_answered_or_refused(name):
     entry, share = inputs.ENTRIES[name]
-    counts, wrong = inputs.run(name, entry, 3 if name in ("tune", "command line") else 3 + share)
+    counts, wrong = inputs.run(entry, 3 if name in ("tune", "command line") else 3 + share)
     assert wrong == {}
     assert counts["answered"] + counts["refused"] == counts["inputs"] > 0
 
