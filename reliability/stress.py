@@ -163,7 +163,8 @@ def _troubled(x: np.ndarray, case: Case) -> np.ndarray:
 
 
 def gain(esn: Any, X: list[Any], y: list[Any]) -> float:
-    """1: perfect; 0: no better than the mean or the most frequent class. Every number that comes out is looked at."""
+    """1: perfect; 0: no better than the mean or the most frequent class. Every number that comes out is looked at;
+    those within the washout, which no fit was asked for, are not judged."""
     if isinstance(esn, ESNForecaster):
         _finite(*esn.predict(3))
         score = esn.score(X)
@@ -173,13 +174,13 @@ def gain(esn: Any, X: list[Any], y: list[Any]) -> float:
     if isinstance(esn, ESNRegressor):
         _finite(*predicted)
         scale = max(np.abs(y).max(), 1e-300)  # squares of 1e300 are infinite
-        truth, answer = np.concatenate(y) / scale, np.concatenate(predicted) / scale
+        truth, answer = (np.concatenate([v[esn.washout :] for v in part]) / scale for part in (y, predicted))
         return float(1 - ((truth - answer) ** 2).mean() / truth.var())
     P = esn.predict_proba(X)
     _finite(*P, *esn.decision_function(X))
     assert all(np.allclose(p.sum(axis=1), 1) for p in P)
-    truth = np.concatenate(y)
-    wrong = (np.concatenate(predicted) != truth).mean()
+    truth, answer = (np.concatenate([v[esn.washout :] for v in part]) for part in (y, predicted))
+    wrong = (answer != truth).mean()
     always = 1 - max(Counter(truth.tolist()).values()) / len(truth)
     return float(1 - wrong / always) if always else 1.0
 

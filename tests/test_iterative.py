@@ -68,7 +68,7 @@ def test_a_sketch_of_every_frame_and_direction_is_the_gram_matrix(seed, frames, 
     s = readout.sums(H_c, T, n_out)
     whole = iterative.sketch(H_c, frames, rank=width)
     np.testing.assert_allclose(whole.V.T @ whole.V, np.eye(len(whole.values)), atol=1e-8)
-    np.testing.assert_allclose(whole.diagonal * width, np.trace(s.G[:-1, :-1]), rtol=1e-10)
+    np.testing.assert_allclose(whole.square * width, readout.squares(s).sum(), rtol=1e-10)
     if len(whole.values) == width:  # none was too weak to be told from rounding
         U = whole.inverse(mu)(s.Q)
         expected = readout.solve(s, mu, intercept=True)

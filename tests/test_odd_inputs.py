@@ -104,6 +104,8 @@ ODD = {
     "scoring": (lambda: tune(classifier(), X, LABELS, scoring=3), "scoring=3; expected a function"),
     "storage": (lambda: tune(classifier(), X, LABELS, storage=3), "storage=3; expected the path"),
     "a path to load": (lambda: load(3), "path=3; expected the path"),
+    "a path of no letters": (lambda: load("a\ud800"), r"path='a\\ud800'; expected the path"),
+    "a ridge of nothing": (lambda: RLS(ridge=5e-324), "ridge=5e-324; expected a number > 1e-300"),
     "a path to save": (lambda: regressor().fit(X, VALUES).save(None), "path=None; expected the path"),
     "sums": (lambda: regressor().fit(X, VALUES).save("x", sums="a"), "sums='a'; expected True or False"),
 }
@@ -126,6 +128,8 @@ def test_small_whole_numbers_do_not_wrap():
     """hidden_units * connections is more than a byte holds."""
     plain, odd = (Reservoir.random(2, n(40), connections=n(10), random_state=0) for n in (int, np.uint8))
     np.testing.assert_array_equal(plain.W_rec.data, odd.W_rec.data)
+    plain, odd = (diagnostics.memory_capacity(RESERVOIR, delays=2, amplitude=n(2)) for n in (int, np.uint8))
+    np.testing.assert_array_equal(plain.by_delay, odd.by_delay)
 
 
 def test_a_matrix_is_an_array():

@@ -100,3 +100,23 @@ def test_refit_leaves_the_sums_alone():
     softmax.refit(RESERVOIR, DATA, TASK, s, held_out=None, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(s.G, G)
     np.testing.assert_array_equal(s.Q, Q)
+
+
+@pytest.mark.parametrize(("unit", "zero"), [(1e-4, 0.0), (1e4, 0.0), (1.0, 300.0)])
+def test_neither_units_nor_zeros_of_the_features_matter(unit, zero):
+    """Linear units without a bias: H_c of other units is the same but for its scale and, once forgotten, its mean."""
+    words = {"spectral_radius": 0.3, "bias_scaling": 0.0, "activation": "identity", "leak": 1.0}
+    linear = Reservoir.random(2, 10, connections=4, **words, random_state=0)
+    task = Task(washout=25)
+
+    def found(data):
+        s = collect(linear, data, task)
+        V, strength = softmax.refit(linear, data, task, s, held_out=data, rng=np.random.default_rng(0))
+        H_c = observed(linear, task, data.batch(range(len(data.X))))[0]
+        return softmax.probabilities(H_c @ V), strength / readout.squares(s).mean()
+
+    (plain, strength), (other, other_strength) = (
+        found(Data(moved, CLASSES, 3, True, np.dtype("float64"))) for moved in (X, [zero + unit * x for x in X])
+    )
+    assert other_strength == pytest.approx(strength, rel=1e-4)
+    np.testing.assert_allclose(other, plain, atol=1e-3)

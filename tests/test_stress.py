@@ -86,6 +86,7 @@ def test_scaling_is_the_mean_and_the_standard_deviation():
         (1e-9 * np.random.default_rng(0).normal(size=(50, 2)), "drown"),
         (np.random.default_rng(0).normal(0, [1, 1e5], (50, 2)), "feature 1.*forget the past.*StandardScaler"),
         (np.random.default_rng(0).normal([1e6, 0], 1, (50, 2)), "feature 0: mean 1e"),
+        (np.random.default_rng(0).normal([100, 0], 1, (50, 2)), "feature 0: mean 1e.*StandardScaler"),
     ],
 )
 def test_inputs_of_no_use_are_told_of(X, words):
@@ -99,7 +100,7 @@ def test_inputs_of_use_are_not():
     rng = np.random.default_rng(0)
     pulses = np.zeros((300_000, 20))  # most steps are never looked at
     pulses[5::7001] = 1
-    for X in (pulses, *(scale * rng.normal(size=(50, 2)) for scale in (1e-3, 1, 30))):
+    for X in (pulses, *(scale * rng.normal(size=(50, 2)) for scale in (1e-3, 1, 30)), rng.normal(5, 1, (50, 2))):
         warn_of_scale([X], 0.5, "tanh", 2)
     warn_of_scale([1e9 * rng.normal(size=(50, 2))], 0.5, "identity", 2)  # which does not bend
 
@@ -127,6 +128,9 @@ def test_many_classes_with_few_labels_are_told_of():
     y = [np.arange(len(x)) for x in X]
     with pytest.warns(InputWarning, match="24 classes and 164 labels, 6.8 for each"):
         ESNClassifier(15, learn="none").fit(X, y)
+    with pytest.warns(InputWarning) as told:  # and scikit-learn says nothing of its own
+        ESNClassifier(15, learn="none").fit(X[:2], [np.arange(len(x)) for x in X[:2]])
+    assert {w.category for w in told} == {InputWarning}
 
 
 def test_leaks_help_only_so_far():

@@ -17,8 +17,10 @@ Array = NDArray[Any]
 
 # Where reliability/stress.py saw results turn poor.
 LOUD, FAINT = 60.0, 3e-4  # drives W'x: above, units only know the sign of their input; below, inputs drown in rounding
+ASIDE = 4.0  # drive of the features' means: units sit where they hardly bend,
+APART = {"tanh": 8.0, "sigmoid": 8.0, "relu": 1e3, "identity": 1e3}  # if it is so many times that of their spread
 MAJORITY = 0.97  # of the labels: more, and the answer was always the same
-MANY, FEW = 20, 10  # classes, and labels for each, that are too few
+MANY, FEW = 20, 15  # classes, and labels for each, that are too few
 LOOKED_AT = 1000, 4e5  # sequences, and numbers in them, that their scale is told from
 
 
@@ -42,21 +44,28 @@ def warn_of_scale(X: Sequence[Array], input_scaling: Any, activation: str, stack
     with np.errstate(over="ignore"):
         loudness = np.abs(weight) * np.hypot(mean, spread)
         drive, moved = float(np.linalg.norm(loudness)), float(np.linalg.norm(weight * spread))
-    cure = "Scale the features to about 1, for example with FrameWise(StandardScaler()) in a Pipeline."
+        aside = float(np.linalg.norm(weight * mean))
+    cure = "Centre the features and scale them to about 1, for example with FrameWise(StandardScaler()) in a Pipeline."
+    j = int(np.argmax(loudness))
+    about = f"(feature {j}: mean {mean[j]:.2g}, standard deviation {spread[j]:.2g})"
     if not spread.any():
         if not all((x == X[0][0]).all() for x in X):  # what varies so rarely that no sample shows it may yet be of use
             return
         text = "all features are constant: the network can only tell how many steps have passed. Look at X."
     elif drive > LOUD and activation in ("tanh", "sigmoid"):
-        j = int(np.argmax(loudness))
         text = (
-            f"inputs drive the units by about {drive:.2g} (feature {j}: mean {mean[j]:.2g}, standard deviation "
-            f"{spread[j]:.2g}), far beyond where they bend (about 1), so that they forget the past. {cure}"
+            f"inputs drive the units by about {drive:.2g} {about}, far beyond where they bend (about 1), so that they "
+            f"forget the past. {cure}"
         )
     elif moved < FAINT:
         text = (
             f"inputs move the units by about {moved:.2g} only (largest standard deviation of a feature: "
             f"{spread.max():.2g}): they drown beside bias, ridge and rounding errors. {cure}"
+        )
+    elif aside > max(ASIDE, APART[activation] * moved):
+        text = (
+            f"the means of the features push the units aside by about {aside:.2g}, while their changes move them by "
+            f"{moved:.2g} only {about}. {cure}"
         )
     else:
         return

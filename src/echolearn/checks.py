@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
@@ -37,9 +38,16 @@ def pair(name: str, value: Any) -> tuple[Any, Any]:
 
 
 def place(name: str, value: Any) -> Path:
-    if not isinstance(value, (str, PathLike)) or "\0" in str(value) or not str(value):
+    if not isinstance(value, (str, PathLike)) or not _can_be_named(str(value)):
         raise ValueError(f"{name}={value!r:.80}; expected the path of a file or folder.")
     return Path(value)
+
+
+def _can_be_named(path: str) -> bool:
+    try:
+        return path != "" and b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
 
 
 def floats(name: str, value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from os import PathLike
 from typing import Any, Self
@@ -195,7 +196,8 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
             if labels.ndim > 1:
                 raise ValueError(f"y has shape {labels.shape}; expected one label each, not a row of them.")
             try:
-                check_classification_targets(labels)
+                with warnings.catch_warnings(action="ignore", category=UserWarning):  # of many classes: told below
+                    check_classification_targets(labels)
                 self.classes_ = getattr(self, "_named_classes", np.unique(labels))
             except TypeError:
                 kinds = sorted({type(label).__name__ for label in labels})

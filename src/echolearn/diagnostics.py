@@ -185,7 +185,7 @@ def memory_capacity(
     N = reservoir.N
     delays = 2 * N if delays is None else checks.whole("delays", delays, 0)
     steps = max(4000, 20 * N) if steps is None else checks.whole("steps", steps, 4)
-    checks.positive("amplitude", amplitude)
+    amplitude = checks.positive("amplitude", amplitude)
     if steps < 4 * delays + 4:
         raise ValueError(f"steps={steps} is too short for delays={delays}; give at least {4 * delays + 4} steps.")
     u = checks.generator(random_state).uniform(-amplitude, amplitude, delays + steps)
@@ -239,8 +239,8 @@ def ranks(
 ) -> Ranks:
     """Kernel and generalisation rank (Legenstein and Maass, Neural Networks 20, 2007): of the last states of 2 N noise
     sequences, uniform in ±amplitude, and of as many whose last `common` steps are the same."""
-    checks.positive("amplitude", amplitude)
-    checks.positive("tolerance", tolerance)
+    amplitude = checks.positive("amplitude", amplitude)
+    tolerance = checks.positive("tolerance", tolerance)
     if not checks.whole("common", common, 0) < checks.whole("steps", steps, 1) or common == 0:
         raise ValueError(f"common={common} of steps={steps}; expected fewer than all steps, and at least one.")
     rng = checks.generator(random_state)

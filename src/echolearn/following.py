@@ -68,7 +68,7 @@ class Follower:
         arrays = {"V": self.sketch.V, "values": self.sketch.values, "mean": self.sketch.mean}
         if self.recent:
             arrays["recent"] = np.vstack(self.recent)
-        facts = {name: getattr(self.sketch, name) for name in ("tail", "n", "diagonal")}
+        facts = {name: getattr(self.sketch, name) for name in ("tail", "n", "square")}
         return filed("sketch", arrays), {**facts, "recent": [len(H_c) for H_c in self.recent]}
 
     def resume(self, tensors: dict[str, Array], facts: dict[str, Any]) -> None:
@@ -77,9 +77,7 @@ class Follower:
         rows, counts = arrays.get("recent"), facts["recent"]
         if V.shape[1] != len(values) or sum(counts) != (0 if rows is None else len(rows)):
             raise ValueError(f"a sketch of {V.shape[1]} directions, {len(values)} values and rows {counts}")
-        self.sketch = iterative.Sketch(
-            V, values, float(facts["tail"]), mean, float(facts["n"]), float(facts["diagonal"])
-        )
+        self.sketch = iterative.Sketch(V, values, float(facts["tail"]), mean, float(facts["n"]), float(facts["square"]))
         self.inverse = self.sketch.inverse(self.mu)
         self.recent = [] if rows is None else np.split(rows, np.cumsum(counts)[:-1])
 

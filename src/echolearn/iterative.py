@@ -39,14 +39,15 @@ SPANNED = 1e-5  # of their strongest direction: what directions of descent span 
 @dataclass(frozen=True, eq=False)
 class Sketch:
     """G of n frames, roughly: [H X] has the mean `mean` (M - 1,) and about it the Gram matrix
-    V diag(values) V' + tail (I - VV'),  V (M - 1, r) orthonormal, values (r,) falling. diagonal: G's mean one."""
+    V diag(values) V' + tail (I - VV'),  V (M - 1, r) orthonormal, values (r,) falling. square: the mean of
+    its diagonal, as far as the rows tell."""
 
     V: Array
     values: Array
     tail: float
     mean: Array
     n: float
-    diagonal: float
+    square: float
 
     def inverse(self, mu: float) -> Operator:
         """R (M, n_out) -> (G + mu I)^-1 R, the intercept not penalised.
@@ -83,9 +84,9 @@ def sketch(H_c: Array, n: float, rank: int = RANK) -> Sketch:
     values, E = values[keep][::-1], E[:, keep][:, ::-1]
     V = H.T @ (E / np.sqrt(values)).astype(H.dtype) if k < M else np.ascontiguousarray(E, H.dtype)
     scale = n / k
-    diagonal = scale * float(np.trace(small)) / M + n * float(mean @ mean) / M
+    square = scale * float(np.trace(small)) / M
     tail = TAIL * scale * float(values[-1]) if len(values) else 0.0
-    return Sketch(V, scale * values, tail, mean, n, diagonal)
+    return Sketch(V, scale * values, tail, mean, n, square)
 
 
 def choose_ridge(

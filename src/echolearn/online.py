@@ -28,6 +28,9 @@ def _downdate(P: Any, half: Any, scale: float) -> None:
             P[i, j] = (P[i, j] - half[i] * half[j]) * scale
 
 
+TINIEST = 1e-300  # 1 / ridge is finite
+
+
 @dataclass(frozen=True)
 class RLS:
     """U minimises, at every step t,  Σ_s forgetting^(t-s) ||U'phi_s - t_s||² + forgetting^t ||U - U_0||²_A.
@@ -43,8 +46,10 @@ class RLS:
     def __post_init__(self) -> None:
         if not is_number(self.forgetting) or not 0 < self.forgetting <= 1:
             raise ValueError(f"forgetting={self.forgetting!r:.80}; expected a number in (0, 1] (1: never forget).")
-        if self.ridge is not None and not (is_number(self.ridge) and self.ridge > 0):
-            raise ValueError(f"ridge={self.ridge!r:.80}; expected a number > 0, or None to go on from the fit's sums.")
+        if self.ridge is not None and not (is_number(self.ridge) and self.ridge > TINIEST):
+            raise ValueError(
+                f"ridge={self.ridge!r:.80}; expected a number > {TINIEST:g}, or None to go on from the fit's sums."
+            )
 
     def start(self, M: int, A: Array | None) -> Array:
         """P = A^-1 (M, M)."""

@@ -215,14 +215,21 @@ def squared_error(s: Sums, U: Array) -> float:
     return s.tt + float(np.vdot(U, s.G @ U - 2 * s.Q))
 
 
+def squares(s: Sums) -> Array:
+    """Of H_c's columns but the intercept, about their means, summed."""
+    raw, mean = np.diagonal(s.G)[:-1], s.G[-1, :-1] / s.G[-1, -1]
+    # what cancels leaves rounding errors of this size
+    return np.asarray(np.maximum(raw - mean * s.G[-1, :-1], 1e-14 * raw))
+
+
 def warn_if_drowned(s: Sums, mu: float, stacklevel: int) -> None:
     """Warns of a mu larger than the sums of squares of most columns of H_c, about their means: U hardly uses those."""
-    squares = np.diagonal(s.G)[:-1] - s.G[-1, :-1] ** 2 / s.G[-1, -1]
-    drowned = squares < mu
-    if drowned.sum() > len(squares) / 2:
+    each = squares(s)
+    drowned = each < mu
+    if drowned.sum() > len(each) / 2:
         warnings.warn(
-            f"ridge={mu:g} is larger than the sums of squares of {drowned.sum()} of {len(squares)} columns of states "
-            f"and inputs (half of them are below {np.median(squares):.2g}), which hardly count beside it. Use a "
+            f"ridge={mu:g} is larger than the sums of squares of {drowned.sum()} of {len(each)} columns of states "
+            f"and inputs (half of them are below {np.median(each):.2g}), which hardly count beside it. Use a "
             "smaller ridge, ridge='auto', or a larger input_scaling.",
             ReadoutWarning,
             stacklevel=stacklevel,

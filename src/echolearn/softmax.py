@@ -20,13 +20,13 @@ from scipy import linalg
 from echolearn import passes
 from echolearn.engine import total
 from echolearn.iterative import Operator, Sketch
-from echolearn.readout import Sums, residual, solve
+from echolearn.readout import Sums, residual, solve, squares
 from echolearn.reservoir import Reservoir
 from echolearn.sequences import Data, groups
 
 Array = NDArray[Any]
 
-# Penalties to choose from, strongest first, in units of the mean square of H_c's columns over the number of frames: a
+# Penalties to choose from, strongest first, in units of the mean variance of H_c's columns over the number of frames: a
 # penalty of c weighs as much as c frames do.
 STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 FRAMES = 2048  # a mini-batch
@@ -54,7 +54,7 @@ def refit(
     Strengths are tried from strong to weak, each from where the one before ended, until the held-out cross
     entropy rises.
     """
-    scale = (s.diagonal if isinstance(s, Sketch) else float(np.trace(s.G)) / len(s.G)) / s.n**2
+    scale = (s.square if isinstance(s, Sketch) else float(squares(s).mean())) / s.n**2
     if held_out is None:
         strength = scale  # nothing to choose by: as if one frame more had been seen
         return descend(reservoir, data, task, s, warm_start(s, strength, U), strength, rng), strength
@@ -90,7 +90,8 @@ def preconditioner(s: Sums | Sketch, strength: float, dtype: Any) -> Operator:
         inverse, n = s.inverse(strength * s.n), s.n
         return lambda R: n * inverse(R)
     A = s.G / s.n
-    A.flat[:: len(A) + 1] += penalty(len(A), strength, np.float64)[:, 0] + 1e-7 * float(np.trace(A)) / len(A)
+    more = strength + 1e-7 * float(squares(s).mean()) / s.n
+    A.flat[:: len(A) + 1] += penalty(len(A), more, np.float64)[:, 0] + 1e-13 * float(np.trace(A))  # definite for sure
     P = linalg.cho_solve(linalg.cho_factor(A, lower=True), np.eye(len(A))).astype(dtype)
     return lambda R: np.asarray(P @ R)
 
