@@ -54,7 +54,7 @@ for mu, scores, colour in ((by_test, held_out, "tab:orange"), (by_gcv, gcv, "tab
     left.plot(mu, scores.min(), "o", ms=9, color=colour)
 left.set(xlabel="ridge", ylabel="mean squared error", title="Three ways to look at the same readout")
 left.set_yticks((0.2, 0.3, 0.5, 1), ("0.2", "0.3", "0.5", "1"))
-left.yaxis.minorticks_off()
+left.yaxis.set_minor_locator(plt.NullLocator())
 left.legend(fontsize=9)
 right.loglog(path, [np.linalg.norm(u[:-1]) for u in U], color="tab:red")
 right.axvline(by_gcv, color="tab:green", lw=1, ls="--")

@@ -59,13 +59,22 @@ class Killer(threading.Thread):
             self.killed, self.busy = self.killed + 1, self.busy + busy
 
 
+def complete(client, running, more):
+    """WORKERS processes that are at hand; where one has not come up, another takes its place."""
+    for _ in range(10):
+        for _ in range(WORKERS - sum(process.poll() is None for process in running)):
+            more()
+        try:
+            client.wait_for_workers(WORKERS, timeout=60)
+            return [process for process in running if process.poll() is None]
+        except TimeoutError:
+            continue
+    raise SystemExit("no new worker has come up in ten minutes")
+
+
 def one_run(client, running, more, settings, data, kills, seconds, rng):
     """A fit with kills: its bits, how many were killed before it ended, how many of these were at work."""
-    alive = [process for process in running if process.poll() is None]
-    for _ in range(WORKERS - len(alive)):
-        more()
-    client.wait_for_workers(WORKERS, timeout=600)
-    alive = [process for process in running if process.poll() is None]
+    alive = complete(client, running, more)
     victims = [alive[i] for i in rng.permutation(len(alive))[:kills]]
     killer = Killer(client, victims, rng.uniform(0.1, 0.8, kills) * seconds)
     killer.start()

@@ -276,7 +276,10 @@ def _square(tensors: dict[str, Array], name: str, N: int) -> Any:
     if parts[2][-1] != len(parts[1]):
         raise ValueError(f"{name} has {len(parts[1])} entries, its rows end at {parts[2][-1]}")
     S = sparse.csr_array(parts, shape=(N, N))
-    S.check_format(full_check=True)
+    try:
+        S.check_format(full_check=True)
+    except ValueError as problem:
+        raise ValueError(f"{name}'s indices: {problem}") from None
     return S
 
 
