@@ -1,6 +1,6 @@
 """Load: much data in little memory, many fits in one process, many threads on one model, children after a fork.
 
-python -m reliability.load [--frames 1100000] [--units 2000] [--margin-mb 700] [--fits 1000]
+python -m reliability.load [--frames 1100000] [--units 2000] [--margin-mb 1000] [--fits 1000]
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--frames", type=int, default=1_100_000)
     parser.add_argument("--units", type=int, default=2000)
-    parser.add_argument("--margin-mb", type=int, default=700)
+    parser.add_argument("--margin-mb", type=int, default=1000)
     parser.add_argument("--fits", type=int, default=1000)
     args = parser.parse_args()
     found = {"many fits": many_fits(args.fits, warm_up=50)}

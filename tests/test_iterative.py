@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -50,6 +50,7 @@ PROBLEMS = {
 
 @settings(max_examples=40, deadline=None)
 @given(**PROBLEMS, rank=st.integers(1, 25), warm=st.booleans())
+@example(seed=0, frames=30, width=6, n_out=2, mu=0.01, rank=1, warm=True)  # directions that lean on each other
 def test_conjugate_gradients_come_to_the_direct_solution(seed, frames, width, n_out, mu, rank, warm):
     H_c, T = problem(seed, frames, width, n_out)
     s = readout.sums(H_c, T, n_out)

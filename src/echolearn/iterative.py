@@ -136,7 +136,7 @@ def conjugate_gradients(
     D's columns, D S^-1 D'R with S = D'(G + mu I)D, and lowers E by tr(R'D S^-1 D'R), so E is known on the way.
     """
     while at.count < iterations:
-        D = _of_like_length(at.D)
+        D = _orthonormal(at.D)
         A = product(D) + penalised(D, mu)
         S = _inverse_of(D.T @ A)
         slope = D.T @ at.R
@@ -151,9 +151,10 @@ def conjugate_gradients(
     return at
 
 
-def _of_like_length(D: Array) -> Array:
-    """Columns scaled to length 1; one that has come to its end stays 0."""
-    return D * ratio(np.ones(D.shape[1]), np.sqrt(dots(D, D)))
+def _orthonormal(D: Array) -> Array:
+    """A basis of what D spans (Dubrulle, Retooling the method of block conjugate gradients, 2001): columns that lean
+    on each other would be lost to rounding in D'(G + mu I)D, and without them all that follows is slow."""
+    return np.linalg.qr(D * ratio(np.ones(D.shape[1]), np.sqrt(dots(D, D))))[0]
 
 
 def _inverse_of(S: Array) -> Array:
