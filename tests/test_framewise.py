@@ -14,6 +14,7 @@ from sklearn.preprocessing import KBinsDiscretizer, Normalizer, StandardScaler
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor, FrameWise
+from echolearn.advice import InputWarning
 from echolearn.framewise import SCORERS, nrmse, scorer
 
 X, VALUES = toys.echoes()
@@ -77,7 +78,7 @@ def test_what_cannot_be_is_said():
 
 
 def test_in_a_pipeline_and_a_grid_over_ragged_lists():
-    far = [100 + 50 * x for x in X]
+    far = [1000 + 5 * x for x in X]
     pipeline = Pipeline([("scale", FrameWise(StandardScaler())), ("esn", ESNClassifier(**toys.FAST))])
     scaled = FrameWise(StandardScaler()).fit_transform(far)
     by_hand = ESNClassifier(**toys.FAST).fit(scaled, LABELS).predict(scaled)
@@ -85,9 +86,10 @@ def test_in_a_pipeline_and_a_grid_over_ragged_lists():
         np.testing.assert_array_equal(got, expected)
     grid = {"esn__leak": [0.3, 1.0], "scale__transformer__with_mean": [True, False]}
     search = GridSearchCV(pipeline, grid, cv=KFold(2), scoring=scorer("neg_log_loss"), error_score="raise")
-    search.fit(far, LABELS)
+    with pytest.warns(InputWarning, match="push the units aside"):  # where the mean stays
+        search.fit(far, LABELS)
     assert len(search.cv_results_["params"]) == 4
-    assert search.best_params_["scale__transformer__with_mean"]  # at 100 + noise the units would saturate
+    assert search.best_params_["scale__transformer__with_mean"]  # at 200 + noise the units saturate
     assert len(search.predict(far)) == len(far)
 
 
