@@ -3,6 +3,8 @@
 import os
 import threading
 import time
+from functools import reduce
+from operator import add
 
 import numpy as np
 import pytest
@@ -101,7 +103,7 @@ def test_added_is_a_tree_of_neighbours(values):
         """Level after level, ARITY neighbours from left to right."""
         while len(parts) > 1:
             wholes = [parts[start : start + engine.ARITY] for start in range(0, len(parts), engine.ARITY)]
-            parts = [sum(whole[1:], start=whole[0]) for whole in wholes]
+            parts = [reduce(add, whole) for whole in wholes]  # `sum` adds otherwise from Python 3.12 on
         return parts[0] if parts else None
 
     assert added(values) == node(values)

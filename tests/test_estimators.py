@@ -38,6 +38,7 @@ def targets_for(kind):
     return LABELS if kind is ESNClassifier else VALUES
 
 
+@pytest.mark.filterwarnings("ignore:the means of the features")  # which are 100 in some checks
 @parametrize_with_checks(
     [ESNClassifier(epochs=2), ESNRegressor(epochs=2), ESNClassifier(**toys.FAST, readout="ridge")],
     expected_failed_checks=lambda _: EXPECTED,

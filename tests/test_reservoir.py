@@ -48,7 +48,7 @@ def test_arpack_and_dense_agree(seed, monkeypatch):
 def test_a_complex_pair_is_no_trouble():
     turn = np.array([[0.0, -2.0], [2.0, 0.0]])
     assert spectral_radius_of(sparse.csr_array(turn)) == pytest.approx(2)
-    big = sparse.csr_array(sparse.block_diag([turn] + [0.5 * np.eye(2)] * 200))
+    big = sparse.csr_array(sparse.block_diag([sparse.csr_array(turn)] + [0.5 * np.eye(2)] * 200))
     assert spectral_radius_of(big) == pytest.approx(2, rel=1e-6)
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,24 +114,26 @@ def tune(
     _check(estimator, trials, validation, folds, scoring, random_state)
     space = checked_space(estimator, space)
     splits = _splits(estimator, X, y, validation, folds, random_state)
-    study = _study(optuna, storage, random_state, _about(estimator, X, y, validation, folds, scoring, space))
-    progress = _Progress(study, trials, verbose)
-    while progress.done < trials:
-        trial = study.ask()
-        try:
-            values = {name: _suggest(trial, name, options) for name, options in space.items()}
-            score = _score(optuna, trial, _with(estimator, values), splits, scoring)
-            if not np.isfinite(score):
-                raise optuna.TrialPruned
-        except optuna.TrialPruned:
-            study.tell(trial, state=optuna.trial.TrialState.PRUNED)
-        except BaseException:
-            study.tell(trial, state=optuna.trial.TrialState.FAIL)
-            raise
-        else:
-            study.tell(trial, score)
-        progress.say()
-    found = Tuning(_trials(study, space), dict(space))
+    about = _about(estimator, X, y, validation, folds, scoring, space)
+    with _kept(optuna, storage) as kept:
+        study = _study(optuna, kept, storage, random_state, about)
+        progress = _Progress(study, trials, verbose)
+        while progress.done < trials:
+            trial = study.ask()
+            try:
+                values = {name: _suggest(trial, name, options) for name, options in space.items()}
+                score = _score(optuna, trial, _with(estimator, values), splits, scoring)
+                if not np.isfinite(score):
+                    raise optuna.TrialPruned
+            except optuna.TrialPruned:
+                study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+            except BaseException:
+                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+                raise
+            else:
+                study.tell(trial, score)
+            progress.say()
+        found = Tuning(_trials(study, space), dict(space))
     if not refit:
         return found
     best = _with(estimator, found.best_settings)
@@ -260,16 +263,25 @@ def _score(optuna: Any, trial: Any, estimator: Any, splits: Sequence[Split], sco
     return float(np.mean(scores))
 
 
-def _study(optuna: Any, storage: str | Path | None, random_state: int, about: dict[str, Any]) -> Any:
+@contextmanager
+def _kept(optuna: Any, storage: str | Path | None) -> Iterator[Any]:
+    """What Optuna keeps trials in, or None for memory; closed in the end."""
     if storage is None:
-        study = optuna.create_study(direction="maximize")
-    else:
-        path = checks.place("storage", storage)
-        if not path.absolute().parent.is_dir():
-            raise ValueError(f"storage={storage}: its folder does not exist.")
-        study = optuna.create_study(
-            direction="maximize", storage=f"sqlite:///{path}", study_name="echolearn", load_if_exists=True
-        )
+        yield None
+        return
+    path = checks.place("storage", storage)
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"storage={storage}: its folder does not exist.")
+    kept = optuna.storages.RDBStorage(f"sqlite:///{path}")
+    try:
+        yield kept
+    finally:
+        kept.remove_session()
+        kept.engine.dispose()
+
+
+def _study(optuna: Any, kept: Any, storage: Any, random_state: int, about: dict[str, Any]) -> Any:
+    study = optuna.create_study(direction="maximize", storage=kept, study_name="echolearn", load_if_exists=True)
     then = study.user_attrs.get("about")
     if then is None:
         study.set_user_attr("about", about)
