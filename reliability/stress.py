@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.advice import InputWarning
@@ -153,7 +153,7 @@ def sample(case: Case, seed: int, kind: type) -> tuple[list[Any], list[Any]]:
     share, rest = case["rare"] or 1 / case["classes"], case["classes"] - 1
     if not rest:
         return X, [np.zeros(steps, int)] * n
-    uniform = [norm.cdf(before) for before in late]
+    uniform = [ndtr(before) for before in late]
     return X, [np.where(u < share, 0, 1 + ((u - share) / (1 - share) * rest).astype(int)) for u in uniform]
 
 

@@ -39,6 +39,9 @@ def _or_none(rule: Rule, meaning: str) -> Rule:
     return (lambda v: v is None or rule[0](v)), f"{rule[1]}, or None ({meaning})"
 
 
+_MOST = 1e100  # whose products are still numbers
+
+
 def _truth(value: Any) -> bool:
     return isinstance(value, (bool, np.bool_))
 
@@ -50,7 +53,9 @@ def _path(value: Any) -> bool:
 
 def _scales(value: Any) -> bool:
     listed = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1)
-    return listed and len(value) > 0 and all(is_number(v) and v >= 0 for v in value) and any(v > 0 for v in value)
+    return (
+        listed and len(value) > 0 and all(is_number(v) and 0 <= v <= _MOST for v in value) and any(v > 0 for v in value)
+    )
 
 
 def _state(value: Any) -> bool:
@@ -75,8 +80,8 @@ def _leak(value: Any) -> bool:
     return is_number(value) and 0 < value <= 1
 
 
-_POSITIVE: Rule = (lambda v: is_number(v) and v > 0), "a number > 0"
-_NOT_NEGATIVE: Rule = (lambda v: is_number(v) and v >= 0), "a number >= 0"
+_POSITIVE: Rule = (lambda v: is_number(v) and 0 < v <= _MOST), f"a number > 0, at most {_MOST:g}"
+_NOT_NEGATIVE: Rule = (lambda v: is_number(v) and 0 <= v <= _MOST), f"a number >= 0, at most {_MOST:g}"
 _TRUTH: Rule = _truth, "True or False"
 
 RULES: dict[str, Rule] = {
@@ -89,8 +94,8 @@ RULES: dict[str, Rule] = {
         f"one of {', '.join(map(repr, TOPOLOGIES))}, or a square matrix of finite numbers",
     ),
     "input_scaling": (
-        lambda v: (is_number(v) and v > 0) or _scales(v),
-        "a number > 0, or a list of numbers >= 0 (not all 0), one a feature",
+        lambda v: _POSITIVE[0](v) or _scales(v),
+        f"a number > 0, at most {_MOST:g}, or a list of such numbers (some may be 0), one a feature",
     ),
     "bidirectional": _TRUTH,
     "bias_scaling": _NOT_NEGATIVE,
@@ -98,7 +103,9 @@ RULES: dict[str, Rule] = {
     "activation": _one_of(*ACTIVATIONS),
     "leak": (_leak, "a number in (0, 1], or a pair (low, high) of such numbers to spread the leaks over"),
     "learn_leak": _TRUTH,
-    "plasticity": _or_none(_POSITIVE, "no intrinsic plasticity"),
+    "plasticity": _or_none(
+        ((lambda v: is_number(v) and 1e-3 <= v <= 1), "a number from 0.001 to 1"), "no intrinsic plasticity"
+    ),
     "feedback": _TRUTH,
     "initial_state": (_state, "None (zero), or finite numbers, one a unit"),
     "washout": _whole(0),
