@@ -104,6 +104,10 @@ ODD = {
     "scoring": (lambda: tune(classifier(), X, LABELS, scoring=3), "scoring=3; expected a function"),
     "storage": (lambda: tune(classifier(), X, LABELS, storage=3), "storage=3; expected the path"),
     "a path to load": (lambda: load(3), "path=3; expected the path"),
+    "classes of no order": (
+        lambda: classifier(readout="ridge").partial_fit(X, LABELS, [None, None]),
+        r"classes=\[None, None\]; expected labels of one type",
+    ),
     "a path of no letters": (lambda: load("a\ud800"), r"path='a\\ud800'; expected the path"),
     "a ridge of nothing": (lambda: RLS(ridge=5e-324), "ridge=5e-324; expected a number > 1e-300"),
     "a path to save": (lambda: regressor().fit(X, VALUES).save(None), "path=None; expected the path"),

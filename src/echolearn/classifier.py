@@ -157,10 +157,11 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                 f"partial_fit goes on with the sums of one readout of all units, and these {self.hidden_units} learn "
                 f"in {self._blocks} blocks with one each. Set blocks=1, or learn='none'."
             )
-        if classes is not None and hasattr(self, "classes_") and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"classes={classes!r}; expected those of the first call, {self.classes_.tolist()}.")
-        if classes is not None:
-            self._named_classes = np.unique(classes)
+        named = None if classes is None else _named(classes)
+        if named is not None and hasattr(self, "classes_") and not np.array_equal(named, self.classes_):
+            raise ValueError(f"classes={classes!r:.80}; expected those of the first call, {self.classes_.tolist()}.")
+        if named is not None:
+            self._named_classes = named
         try:
             return self._partial_fit(X, y, lengths)
         finally:
@@ -354,3 +355,11 @@ def nearest_distribution(Y: Any) -> Any:
             P[row, k] = max(Y[row, k] - amount, 0.0)
         P[row] /= P[row].sum()
     return P
+
+
+def _named(classes: Any) -> Array:
+    """Each class once, in order."""
+    try:
+        return np.unique(classes)
+    except (TypeError, ValueError):
+        raise ValueError(f"classes={classes!r:.80}; expected labels of one type, as in y.") from None
