@@ -114,9 +114,10 @@ def test_textgrid_without_the_tier_or_cut_short(tmp_path: Path) -> None:
     path.write_text(LONG_GRID.replace('"phones"', '"tones"'))
     with pytest.raises(CorpusError, match=r"interval tiers \['tones', 'words'\]"):
         read_textgrid(path)
-    path.write_text(LONG_GRID[:-60])
-    with pytest.raises(CorpusError, match="cut short"):
-        read_textgrid(path)
+    for damaged in (LONG_GRID[:-60], '"IntervalTier" "phones" 0 1 -2', '"IntervalTier" "phones" 0 1 -5'):
+        path.write_text(damaged)
+        with pytest.raises(CorpusError, match="cut short"):
+            read_textgrid(path)
 
 
 def test_lab_of_names_alone(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def read_textgrid(path: str | Path, tier: str = "phones") -> list[Segment]:
         name = tokens[at + 1][0] if at + 1 < len(tokens) else ""
         try:
             count = int(tokens[at + 4][1])
-            if 3 * count > len(tokens):
+            if not 0 <= 3 * count <= len(tokens):
                 raise IndexError(f"{count} intervals")
             rows = [tokens[at + 5 + 3 * k : at + 8 + 3 * k] for k in range(count)]
             tiers[name] = [
