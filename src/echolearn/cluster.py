@@ -35,7 +35,7 @@ CONNECT = 20  # seconds that a scheduler, and its first worker, are waited for
 ALONE = 60  # seconds without any worker after which the work is given up
 FRAMES = 16384  # of a part of the data at least: a task each, so not too few,
 PARTS = 4096  # and so many parts at most: the scheduler knows each by name
-TASKS = 3  # of a pass for each thread of the cluster, at least where there are parts enough
+TASKS = 8  # of a pass for each thread of the cluster, at least where there are parts enough: few wait for the last ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,9 +206,13 @@ class Cluster:
         items, size = list(items), 1
         while len(items) // (size * ARITY) >= TASKS * len(self.slots):
             size *= ARITY
-        runs = [items[start : start + size] for start in range(0, len(items), size)]
-        job = self._job(function, data, many=len(runs) > ARITY)
-        return self._added([self._task(job, function, data, run, k, len(runs)) for k, run in enumerate(runs)])
+        starts = range(0, len(items), size)
+        job = self._job(function, data, many=len(starts) > ARITY)
+        tasks = []
+        for start in starts:
+            run = items[start : start + size]
+            tasks.append(self._task(job, function, data, run, start + len(run) // 2, len(items)))
+        return self._added(tasks)
 
     def hold(self, data: Data, function: Callable[..., Any], items: Iterable[Any]) -> list[Any]:
         items = list(items)
