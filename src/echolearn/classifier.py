@@ -157,10 +157,12 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                 f"partial_fit goes on with the sums of one readout of all units, and these {self.hidden_units} learn "
                 f"in {self._blocks} blocks with one each. Set blocks=1, or learn='none'."
             )
-        named = None if classes is None else _named(classes)
-        if named is not None and hasattr(self, "classes_") and not np.array_equal(named, self.classes_):
-            raise ValueError(f"classes={classes!r:.80}; expected those of the first call, {self.classes_.tolist()}.")
-        if named is not None:
+        if classes is not None:
+            named = _named(classes)
+            if hasattr(self, "classes_") and not np.array_equal(named, self.classes_):
+                raise ValueError(
+                    f"classes={classes!r:.80}; expected those of the first call, {self.classes_.tolist()}."
+                )
             self._named_classes = named
         try:
             return self._partial_fit(X, y, lengths)

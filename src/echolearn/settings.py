@@ -53,9 +53,7 @@ def _path(value: Any) -> bool:
 
 def _scales(value: Any) -> bool:
     listed = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1)
-    return (
-        listed and len(value) > 0 and all(is_number(v) and 0 <= v <= _MOST for v in value) and any(v > 0 for v in value)
-    )
+    return listed and len(value) > 0 and all(map(_NOT_NEGATIVE[0], value)) and any(v > 0 for v in value)
 
 
 def _state(value: Any) -> bool:

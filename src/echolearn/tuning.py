@@ -119,19 +119,7 @@ def tune(
         study = _study(optuna, kept, storage, random_state, about)
         progress = _Progress(study, trials, verbose)
         while progress.done < trials:
-            trial = study.ask()
-            try:
-                values = {name: _suggest(trial, name, options) for name, options in space.items()}
-                score = _score(optuna, trial, _with(estimator, values), splits, scoring)
-                if not np.isfinite(score):
-                    raise optuna.TrialPruned
-            except optuna.TrialPruned:
-                study.tell(trial, state=optuna.trial.TrialState.PRUNED)
-            except BaseException:
-                study.tell(trial, state=optuna.trial.TrialState.FAIL)
-                raise
-            else:
-                study.tell(trial, score)
+            _try_one(optuna, study, estimator, space, splits, scoring)
             progress.say()
         found = Tuning(_trials(study, space), dict(space))
     if not refit:
@@ -139,6 +127,23 @@ def tune(
     best = _with(estimator, found.best_settings)
     best.fit(X, y, **({"validation": validation} if validation is not None and not _prefix(estimator) else {}))
     return Tuning(found.trials, found.space, best)
+
+
+def _try_one(optuna: Any, study: Any, estimator: Any, space: Space, splits: Any, scoring: Scoring | None) -> None:
+    """A trial from its settings to its score; one that lags or has no finite score is pruned."""
+    trial = study.ask()
+    try:
+        values = {name: _suggest(trial, name, options) for name, options in space.items()}
+        score = _score(optuna, trial, _with(estimator, values), splits, scoring)
+        if not np.isfinite(score):
+            raise optuna.TrialPruned
+    except optuna.TrialPruned:
+        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+    except BaseException:
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        raise
+    else:
+        study.tell(trial, score)
 
 
 def _check(
