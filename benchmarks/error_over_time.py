@@ -36,7 +36,8 @@ def ours(path, budget):
     """Pairs of blocks until the next would not be done in time."""
     from sklearn.base import clone
 
-    from echolearn import ESNClassifier, blocks
+    from echolearn import ESNClassifier
+    from echolearn.estimators import ensemble as blocks
 
     data, _ = load_or_synthetic(path)
     X, y = data["train"]

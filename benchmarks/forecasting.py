@@ -24,8 +24,8 @@ from threadpoolctl import threadpool_limits
 
 from echolearn import ESNForecaster, ESNRegressor, Reservoir
 from echolearn.datasets import lorenz, mackey_glass, narma
-from echolearn.reservoir import EchoStateWarning
-from echolearn.states import closed_loop, harvest
+from echolearn.reservoir.reservoir import EchoStateWarning
+from echolearn.states.run import closed_loop, harvest
 
 UNITS, WASHOUT, EPOCHS = 100, 100, 200
 GRID = [

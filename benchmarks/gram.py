@@ -49,7 +49,7 @@ def syrk_rate(M):
     """Flops a second (by the clock, and by processor time with all cores busy) of one syrk a core, in float64."""
     from scipy.linalg import blas
 
-    from echolearn.engine import each, threads
+    from echolearn.execution.threads import each, threads
 
     cores = threads()
     H = np.random.default_rng(0).standard_normal((ROWS, M))
@@ -67,7 +67,7 @@ def potrf_rate(G):
     """The same of one Cholesky factorisation of G a core."""
     from scipy.linalg import lapack
 
-    from echolearn.engine import each, threads
+    from echolearn.execution.threads import each, threads
 
     cores = threads()
     flops = cores * len(G) ** 3 / 3
@@ -76,11 +76,12 @@ def potrf_rate(G):
 
 
 def work(units, frames, path):
-    from echolearn import passes, readout
-    from echolearn.engine import each, one_blas_thread, threads
-    from echolearn.reservoir import Reservoir
-    from echolearn.sequences import Data, groups
-    from echolearn.states import run
+    from echolearn.execution.threads import each, one_blas_thread, threads
+    from echolearn.readout import collect as passes
+    from echolearn.readout import statistics as readout
+    from echolearn.reservoir.reservoir import Reservoir
+    from echolearn.sequences.batch import Data, groups
+    from echolearn.states.run import run
 
     X, y = repeated(path, frames)
     data = Data(X, y, CLASSES, True, np.dtype(np.float32))

@@ -28,7 +28,7 @@ SMALLEST = 50e6  # bytes; less is lost among what the interpreter does meanwhile
 
 
 def noise(frames):
-    from echolearn.sequences import Data
+    from echolearn.sequences.batch import Data
 
     rng = np.random.default_rng(0)
     X = [rng.standard_normal((n, N_IN)).astype(np.float32) for n in rng.integers(100, 600, 100)]
@@ -39,7 +39,7 @@ def noise(frames):
 
 
 def network(units, connections=10):
-    from echolearn.reservoir import Reservoir
+    from echolearn.reservoir.reservoir import Reservoir
 
     return Reservoir.random(N_IN, units, spectral_radius=0.9, connections=connections, leak=(0.1, 0.9), random_state=0)
 
@@ -58,7 +58,10 @@ def calibrated():
     """The rates of this machine, from small pieces of each kind of work."""
     from scipy.linalg import lapack
 
-    from echolearn import costs, gradients, readout, states
+    from echolearn.gradients import exact as gradients
+    from echolearn.readout import statistics as readout
+    from echolearn.states import run as states
+    from echolearn.training import cost_model as costs
 
     A = np.random.default_rng(0).standard_normal((2048, 1024))
     B, G = A.astype(np.float32), A.T @ A
@@ -107,9 +110,11 @@ def calibrated():
 
 def point(work, units, frames, lookback=None):
     """(processor seconds, seconds, bytes) of one piece of work, and the job the model sees."""
-    from echolearn import costs, passes, readout
-    from echolearn.engine import each, threads
-    from echolearn.sequences import groups
+    from echolearn.execution.threads import each, threads
+    from echolearn.readout import collect as passes
+    from echolearn.readout import statistics as readout
+    from echolearn.sequences.batch import groups
+    from echolearn.training import cost_model as costs
 
     data, reservoir = noise(frames), network(units)
     task = passes.Task(lookback=lookback)
@@ -141,7 +146,8 @@ def point(work, units, frames, lookback=None):
 
 def modelled(work, job, r):
     """(seconds of one thread, bytes)."""
-    from echolearn import costs, passes
+    from echolearn.readout import collect as passes
+    from echolearn.training import cost_model as costs
 
     one = replace(job, threads=1)
     if work == "classical":
@@ -155,8 +161,7 @@ def modelled(work, job, r):
 def series(works, threads, r=None):
     """One process: its rates (unless they are known), and the points of `works` on so many threads."""
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:threads]))
-    from echolearn import costs, passes  # noqa: F401  what they load must be there before BLAS is told to be quiet
-    from echolearn.engine import one_blas_thread
+    from echolearn.execution.threads import one_blas_thread
 
     found = []
     with one_blas_thread():

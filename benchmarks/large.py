@@ -37,10 +37,12 @@ def repeated(X, y, frames):
 def accuracy(path, units, frames):
     """Squared error per frame on train, error on valid and test, seconds: exact, then iterative at the same ridge and
     at its own."""
-    from echolearn import iterative, passes, readout
-    from echolearn.engine import one_blas_thread
-    from echolearn.reservoir import Reservoir
-    from echolearn.sequences import Data
+    from echolearn.execution.threads import one_blas_thread
+    from echolearn.readout import collect as passes
+    from echolearn.readout import conjugate_gradients as iterative
+    from echolearn.readout import statistics as readout
+    from echolearn.reservoir.reservoir import Reservoir
+    from echolearn.sequences.batch import Data
 
     corpus = load_an4(path)
     data = {name: Data(*part, 102, True, np.dtype(np.float32)) for name, part in corpus.items()}
@@ -90,8 +92,8 @@ def accuracy(path, units, frames):
 
 
 def wrong_percent(reservoir, data, U, task):
-    from echolearn import passes
-    from echolearn.sequences import groups
+    from echolearn.readout import collect as passes
+    from echolearn.sequences.batch import groups
 
     wrong = frames = 0
     for which in groups(data.lengths, passes.FRAMES):

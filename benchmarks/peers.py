@@ -32,14 +32,14 @@ SLOW = (
 
 
 def reservoir_of(network):
-    from echolearn.reservoir import Reservoir
+    from echolearn.reservoir.reservoir import Reservoir
 
     return Reservoir(W=network.W, W_rec=network.W_rec, leak=network.leak, activation="tanh")
 
 
 def our_states(network, X, dtype="float32"):
     """One sequence or a list."""
-    from echolearn.states import harvest
+    from echolearn.states.run import harvest
 
     reservoir = reservoir_of(network)
     harvest(reservoir, X[:8], dtype=dtype)  # compiles
@@ -66,7 +66,7 @@ def our_fit_predict(units, X, y, X_test, y_test):
 
 
 def our_epoch(network, X, T):
-    from echolearn.gradients import loss_and_gradients
+    from echolearn.gradients.exact import loss_and_gradients
 
     reservoir = reservoir_of(network)
     loss_and_gradients(reservoir, X[:6], T[:6], ridge=RIDGE, dtype="float32")  # compiles

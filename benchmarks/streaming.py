@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 from echolearn import ESNClassifier, ESNRegressor
-from echolearn.online import LMS, RLS
+from echolearn.readout.online import LMS, RLS
 
 FEATURES, OUTPUTS, FRAMES, REPEATS = 20, 10, 500, 10
 

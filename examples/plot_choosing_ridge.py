@@ -15,8 +15,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from echolearn import ESNRegressor, Reservoir
-from echolearn.readout import choose_ridge, solve, squared_error, stack, sums
-from echolearn.states import harvest
+from echolearn.readout.statistics import choose_ridge, solve, squared_error, stack, sums
+from echolearn.states.run import harvest
 
 rng = np.random.default_rng(0)
 

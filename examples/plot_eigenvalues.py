@@ -16,9 +16,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from echolearn import Reservoir
-from echolearn.diagnostics import memory_capacity
-from echolearn.gradients import loss_and_gradients
-from echolearn.updates import Adam
+from echolearn.diagnostics.measures import memory_capacity
+from echolearn.gradients.exact import loss_and_gradients
+from echolearn.training.optimizers import Adam
 
 DELAY, STEPS, EVERY = 20, 400, 8
 rng = np.random.default_rng(0)

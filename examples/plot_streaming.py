@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from echolearn import ESNClassifier
-from echolearn.online import LMS, RLS
+from echolearn.readout.online import LMS, RLS
 
 SMEAR = {2: 0.08, 1: -0.12, 0: 1.0, -1: 0.18, -2: -0.1, -3: 0.09, -4: -0.05, -5: 0.04, -6: 0.03, -7: 0.01}
 rng = np.random.default_rng(0)

@@ -18,10 +18,11 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 import clusters
-from echolearn import ESNClassifier, engine
-from echolearn.cluster import Cluster
+from echolearn import ESNClassifier
+from echolearn.cluster.executor import Cluster
+from echolearn.execution import threads as engine
 from reliability import results
 
 INPUTS, CLASSES = 39, 40

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, Reservoir, datasets, diagnostics
-from echolearn.gradients import loss_and_gradients
-from echolearn.online import LMS, RLS
-from echolearn.states import harvest
-from echolearn.streams import Stream
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, Reservoir, datasets
+from echolearn.diagnostics import measures as diagnostics
+from echolearn.estimators.streams import Stream
+from echolearn.gradients.exact import loss_and_gradients
+from echolearn.readout.online import LMS, RLS
+from echolearn.states.run import harvest
 from reliability import odd
 
 Call = tuple[Callable[[], Any], Any]
@@ -87,7 +88,7 @@ def fit_settings(data: Any, folder: Path, estimator: Any, y: Any) -> Call:
 
 
 def stacks(data: Any, folder: Path) -> Call:
-    from echolearn.stacked import StackedClassifier, StackedRegressor
+    from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
 
     kind, y = data.draw(st.sampled_from([(StackedClassifier, LABELS), (StackedRegressor, X)]))
     names = sorted(set(kind([2, 2]).get_params(deep=False)) - {"verbose", "layers"})
@@ -233,7 +234,7 @@ def reservoirs(data: Any, folder: Path) -> Call:
 
 
 def topologies(data: Any, folder: Path) -> Call:
-    from echolearn.topologies import TOPOLOGIES
+    from echolearn.reservoir.topologies import TOPOLOGIES
 
     how = {
         "topology": data.draw(st.one_of(st.sampled_from(TOPOLOGIES), odd.matrices((4, 4)), odd.setting("topology"))),
@@ -318,7 +319,7 @@ def framewise(data: Any, folder: Path) -> Call:
 
     def call() -> Any:
         if transformer is None:
-            from echolearn.framewise import scorer
+            from echolearn.estimators.framewise import scorer
 
             return scorer(name)(fitted("labels"), given, LABELS)
         return FrameWise(transformer).fit(given).transform(later)
@@ -327,7 +328,7 @@ def framewise(data: Any, folder: Path) -> Call:
 
 
 def tuning(data: Any, folder: Path) -> Call:
-    from echolearn.tuning import tune
+    from echolearn.tuning.search import tune
 
     how: dict[str, Any] = {"trials": 1, "folds": 2, "refit": False}
     names = ["space", "trials", "validation", "folds", "storage", "random_state", "scoring", "X", "y", "estimator"]

@@ -141,7 +141,7 @@ def feature_files(data: Any, folder: Path) -> Call:
 
 
 def toml(data: Any, folder: Path) -> Call:
-    from echolearn import configuration
+    from echolearn.cli import configuration
 
     seeds = [b'units = 4\nepochs = 1\n[estimator]\nleak = [0.1, 0.9]\nreadout = "ridge"\nridge = "auto"\n']
     content = data.draw(st.one_of(odd.mutated(seeds), st.binary(max_size=60), st.text(max_size=60).map(_encoded)))
@@ -164,7 +164,7 @@ def command(data: Any, folder: Path) -> Call:
     """The command line: any words for any option, on a small features file."""
     from click.testing import CliRunner
 
-    from echolearn.cli import main
+    from echolearn.cli.main import main
 
     corpus = _written(folder, "corpus.npz", feature_seeds()[0])
     fitted("labels").save(folder / "model")

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 INSTRUMENTED = [
-    "echolearn.tensorfile",
-    "echolearn.storage",
-    "echolearn.configuration",
+    "echolearn.modelfile.tensors",
+    "echolearn.estimators.saving",
+    "echolearn.cli.configuration",
     "echolearn.speech.labels",
     "echolearn.speech.audio",
     "echolearn.speech.featurefile",
@@ -52,9 +52,11 @@ def mended(content: bytes, kind: str) -> bytes:
 
 def reader(name: str, path: Path) -> Callable[[bytes], None]:
     """Writes the bytes to `path` and reads them back, as the reader of that name does."""
-    from echolearn import configuration, storage, tensorfile
+    from echolearn.cli import configuration
+    from echolearn.estimators import saving as storage
+    from echolearn.modelfile import tensors as tensorfile
     from echolearn.speech import audio, featurefile, labels
-    from echolearn.speech.problems import CorpusError
+    from echolearn.speech.errors import CorpusError
 
     read: dict[str, Callable[[], Any]] = {
         "model": lambda: storage.load(path),

@@ -93,7 +93,7 @@ def verdict(call: Callable[[], Any]) -> str:
             return "refused"
         return f"wrong: {_where(problem)}"
     except BaseException as problem:
-        from echolearn.speech.problems import CorpusError
+        from echolearn.speech.errors import CorpusError
 
         if isinstance(problem, CorpusError):
             return "refused"

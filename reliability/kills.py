@@ -32,8 +32,10 @@ from unittest import mock
 import numpy as np
 
 import echolearn
-from echolearn import checkpoints, following, iterative
-from echolearn.checkpoints import Checkpoint
+from echolearn.modelfile import checkpoint as checkpoints
+from echolearn.modelfile.checkpoint import Checkpoint
+from echolearn.readout import conjugate_gradients as iterative
+from echolearn.readout import incremental as following
 from reliability import results
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -331,7 +333,7 @@ def _failing(number: int) -> Iterator[None]:
 
         return run
 
-    calls = {"echolearn.tensorfile.open": open, "os.fsync": os.fsync, "os.replace": os.replace}
+    calls = {"echolearn.modelfile.tensors.open": open, "os.fsync": os.fsync, "os.replace": os.replace}
     with ExitStack() as stack:
         for name, call in calls.items():
             stack.enter_context(mock.patch(name, guarded(call), create=True))
@@ -361,7 +363,7 @@ def campaign(kills: int, minutes: float) -> dict[str, dict[str, Any]]:
             note(f"save: {what}", killed_saves(what, kills, Path(folder), rng, until))
     with place() as folder:
         corpus = Path(folder) / "corpus.npz"
-        sys.path.append(str(ROOT / "tests"))
+        sys.path.append(str(ROOT / "tests" / "support"))
         import smallcorpus
 
         smallcorpus.write(corpus)

@@ -42,7 +42,7 @@ COLUMNS = ("files", "refused", "equal", "sound", "wrong")
 def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
     """Small models of every kind, and the checkpoints of a fit: kind of file and content, by name."""
     from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
-    from echolearn.stacked import StackedRegressor
+    from echolearn.estimators.stacked import StackedRegressor
 
     rng = np.random.default_rng(0)
     X = [rng.standard_normal((n, 2)) for n in (30, 25, 20, 30, 25, 20)]
@@ -90,7 +90,7 @@ def spoiled(way: str, kind: str, content: bytes, rng: np.random.Generator, count
 def content_of(path: Path, kind: str) -> Any:
     """The network, if it is one, and all that the file carries, as plain values that can be compared."""
     from echolearn import load
-    from echolearn.tensorfile import read_tensors, rows_of
+    from echolearn.modelfile.tensors import read_tensors, rows_of
 
     if kind == "echolearn-checkpoint":
         return None, _taken_up(path)
@@ -103,7 +103,7 @@ def content_of(path: Path, kind: str) -> Any:
 def _taken_up(path: Path) -> Any:
     """What a fit would go on from; CheckpointError, or None, where it would not."""
     from echolearn import Reservoir
-    from echolearn.checkpoints import Checkpoint, CheckpointWarning, shapes_of
+    from echolearn.modelfile.checkpoint import Checkpoint, CheckpointWarning, shapes_of
 
     folder = path.parent / "taken"
     folder.mkdir(exist_ok=True)
@@ -166,8 +166,8 @@ def large_model(folder: Path) -> dict[str, int]:
 
 
 def judged(path: Path, kind: str, true: Any, way: str) -> str:
-    from echolearn.checkpoints import CheckpointError
-    from echolearn.tensorfile import ModelFileError
+    from echolearn.modelfile.checkpoint import CheckpointError
+    from echolearn.modelfile.tensors import ModelFileError
 
     try:
         model, carried = content_of(path, kind)

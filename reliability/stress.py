@@ -25,11 +25,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
-from echolearn.advice import InputWarning
-from echolearn.forecaster import ForecastWarning
-from echolearn.readout import ReadoutWarning
-from echolearn.reservoir import EchoStateWarning
-from echolearn.training import TrainingWarning
+from echolearn.estimators.data_warnings import InputWarning
+from echolearn.estimators.forecaster import ForecastWarning
+from echolearn.readout.statistics import ReadoutWarning
+from echolearn.reservoir.reservoir import EchoStateWarning
+from echolearn.training.loop import TrainingWarning
 from reliability import results
 
 OWN = (InputWarning, ForecastWarning, ReadoutWarning, EchoStateWarning, TrainingWarning)

@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 import smallcorpus
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, datasets, load
-from echolearn.cli import main
+from echolearn.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 NAMES = {"sklearn": "scikit-learn"}  # of distributions, where they differ from the module's

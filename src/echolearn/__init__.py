@@ -1,16 +1,19 @@
 """Echo state networks whose weights are all learned, by exact gradients through the closed-form readout."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from echolearn._former_paths import FormerPaths
+
 if TYPE_CHECKING:
-    from echolearn.classifier import ESNClassifier
-    from echolearn.forecaster import ESNForecaster
-    from echolearn.framewise import FrameWise
-    from echolearn.regressor import ESNRegressor
-    from echolearn.reservoir import Reservoir
-    from echolearn.stacked import StackedClassifier, StackedRegressor
-    from echolearn.storage import load
+    from echolearn.estimators.classifier import ESNClassifier
+    from echolearn.estimators.forecaster import ESNForecaster
+    from echolearn.estimators.framewise import FrameWise
+    from echolearn.estimators.regressor import ESNRegressor
+    from echolearn.estimators.saving import load
+    from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
+    from echolearn.reservoir.reservoir import Reservoir
 
 __version__ = "0.1.0"
 __all__ = [
@@ -27,14 +30,14 @@ __all__ = [
 
 # Imported at first use: the command line answers --help long before NumPy, scikit-learn and numba are there.
 _HOMES = {
-    "ESNClassifier": "classifier",
-    "ESNForecaster": "forecaster",
-    "ESNRegressor": "regressor",
-    "FrameWise": "framewise",
+    "ESNClassifier": "estimators.classifier",
+    "ESNForecaster": "estimators.forecaster",
+    "ESNRegressor": "estimators.regressor",
+    "FrameWise": "estimators.framewise",
     "Reservoir": "reservoir",
-    "StackedClassifier": "stacked",
-    "StackedRegressor": "stacked",
-    "load": "storage",
+    "StackedClassifier": "estimators.stacked",
+    "StackedRegressor": "estimators.stacked",
+    "load": "estimators.saving",
 }
 
 
@@ -46,3 +49,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_HOMES])
+
+
+sys.meta_path.append(FormerPaths())

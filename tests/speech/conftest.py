@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from speechfiles import spoken
 
-from echolearn.speech.problems import CorpusError
+from echolearn.speech.errors import CorpusError
 from echolearn.speech.synthetic import synthetic_tree
+from speechfiles import spoken
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from echolearn import checks
+from echolearn.validation import values as checks
 
 Array = NDArray[np.float64]
 Point = tuple[float, float, float]

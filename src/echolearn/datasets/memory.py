@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn import checks
+from echolearn.validation import values as checks
 
 Array = NDArray[np.float64]
 

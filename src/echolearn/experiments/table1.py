@@ -9,11 +9,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from echolearn import __version__, report, settings
-from echolearn.classifier import ESNClassifier
-from echolearn.experiments.cells import Parts, Shelf, fingerprint_with, fit, planned_epochs
+from echolearn import __version__
+from echolearn.estimators import parameters as settings
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators.saving import write_atomically
+from echolearn.experiments.fitted_cells import Parts, Shelf, fingerprint_with, fit, planned_epochs
+from echolearn.reporting import table as report
 from echolearn.speech.corpus import Corpus
-from echolearn.storage import write_atomically
 
 DEMO_FRAMES = 35_000
 FULL_FRAMES = 1_124_823
@@ -236,7 +238,7 @@ def figures(
 ) -> list[report.Figure]:
     """What the page shows beside the table; nothing where matplotlib is missing."""
     try:
-        from echolearn.experiments import portraits
+        from echolearn.experiments import figures as portraits
     except ImportError:
         return []
     return portraits.draw(corpus, table, {cell.name: result for cell, result in done.items()}, shelf.model)

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from echolearn.speech.errors import Problem, raise_any
 from echolearn.speech.features import SHIFT, WINDOW
 from echolearn.speech.labels import Segment
 from echolearn.speech.mixtures import Mixtures
 from echolearn.speech.phones import STATES_PER_PHONE
-from echolearn.speech.problems import Problem, raise_any
 from echolearn.speech.viterbi import best_path
 
 Progress = Callable[[str, int, int], None]

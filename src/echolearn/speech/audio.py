@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn.speech.problems import CorpusError
+from echolearn.speech.errors import CorpusError
 
 RATE = 16_000
 # The 16-bit scale that MFCC energies are usually quoted in.

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.speech import folder, synthetic, timit
+from echolearn.speech.cache import default_cache
+from echolearn.speech.errors import Problem, raise_any
 from echolearn.speech.featurefile import read_feature_file
 from echolearn.speech.features import SHIFT
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.labels import Segment, read_mlf, write_mlf
 from echolearn.speech.phones import ENGLISH, TIMIT_61, state_names
 from echolearn.speech.prepare import PhoneList, prepare
-from echolearn.speech.problems import Problem, raise_any
-from echolearn.speech.storage import default_cache
 from echolearn.speech.utterances import PARTS, Utterance, match_labels, pair_up
 
 Progress = Callable[[str, int, int], None]

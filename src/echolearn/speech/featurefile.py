@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn import costs
+from echolearn.speech.errors import CorpusError, Problem, raise_any
 from echolearn.speech.features import CEPSTRA, COLUMNS, CONTEXT, normalised, with_differences
 from echolearn.speech.framelist import FrameList
-from echolearn.speech.problems import CorpusError, Problem, raise_any
 from echolearn.speech.utterances import PARTS
+from echolearn.training import cost_model as costs
 
 ARRAYS = ("features", "labels", "lengths", "utterances", "speakers", "split", "state_names")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from echolearn.speech.errors import CorpusError, Problem
 from echolearn.speech.phones import ENGLISH, TIMIT_61
-from echolearn.speech.problems import CorpusError, Problem
 from echolearn.speech.utterances import PARTS, Utterance, pair_up
 
 PHONE_LIST = "phones.txt"

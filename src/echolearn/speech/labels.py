@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echolearn.speech.audio import RATE
+from echolearn.speech.errors import CorpusError, Problem
 from echolearn.speech.phones import SILENCES
-from echolearn.speech.problems import CorpusError, Problem
 
 HTK_UNITS = 10_000_000
 TOLERANCE = 0.01  # one frame: hand labels and rounded times disagree by less

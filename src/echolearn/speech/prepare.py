@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from echolearn.speech.alignment import Transcript, phone_names, too_short, train_aligner
 from echolearn.speech.audio import RATE, read_audio
+from echolearn.speech.cache import built_beside
+from echolearn.speech.errors import CorpusError, Problem, raise_any
 from echolearn.speech.features import COLUMNS, SHIFT, WINDOW, frame_count, mfcc, normalised, with_differences
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.labels import Segment, checked, read_labels
 from echolearn.speech.phones import STATES_PER_PHONE, split_state, state_names
-from echolearn.speech.problems import CorpusError, Problem, raise_any
-from echolearn.speech.storage import built_beside
 from echolearn.speech.utterances import Utterance
 
 Progress = Callable[[str, int, int], None]

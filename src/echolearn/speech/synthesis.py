@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.speech.audio import RATE, resample
-from echolearn.speech.cast import Speaker
 from echolearn.speech.espeak import Espeak, EspeakError, Voice
 from echolearn.speech.features import frame_count
 from echolearn.speech.labels import Segment, write_phn
 from echolearn.speech.phones import STOPS, fold_espeak
 from echolearn.speech.sentences import draw_sentence
+from echolearn.speech.speakers import Speaker
 
 SNR_DB = (8.0, 25.0)
 SILENCE_SECONDS = (0.08, 0.2)  # before and after the sentence

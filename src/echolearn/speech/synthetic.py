@@ -15,10 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from echolearn.speech.cast import PARTS, Speaker, draw_cast
+from echolearn.speech.cache import built_beside, default_cache
+from echolearn.speech.errors import CorpusError
 from echolearn.speech.espeak import INSTALL, EspeakError
-from echolearn.speech.problems import CorpusError
-from echolearn.speech.storage import built_beside, default_cache
+from echolearn.speech.speakers import PARTS, Speaker, draw_cast
 from echolearn.speech.synthesis import Lane
 
 Progress = Callable[[str, int, int], None]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from echolearn.speech.problems import Problem
+from echolearn.speech.errors import Problem
 from echolearn.speech.utterances import Utterance, missing_parts, pair_up
 
 _CORE_TEST = """

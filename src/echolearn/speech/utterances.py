@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from echolearn.speech.errors import CorpusError, Problem
 from echolearn.speech.labels import Segment
-from echolearn.speech.problems import CorpusError, Problem
 
 AUDIO_ENDINGS = (".wav", ".flac", ".sph", ".nist", ".aiff", ".ogg")
 LABEL_ENDINGS = (".phn", ".lab", ".textgrid")

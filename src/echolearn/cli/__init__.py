@@ -1,0 +1,3 @@
+"""The command echolearn."""
+
+from echolearn.cli.main import main as main

@@ -1,0 +1,3 @@
+from echolearn.cli.main import main
+
+main()

@@ -1,0 +1,205 @@
+"""Data that never were in this process: files that the workers of a cluster read, dask bags, delayed sequences.
+
+X becomes a list of `cluster.Far`; y comes here, to be checked and encoded like any other.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echolearn.execution.threads import CLUSTER
+from echolearn.sequences.batch import groups
+from echolearn.sequences.validation import checked_sequence
+
+Array = NDArray[Any]
+
+AT_ONCE = 64  # files looked at, or delayed sequences put together, by one task
+
+
+def afar(X: Any) -> bool:
+    """Whether X is files, a bag or delayed sequences."""
+    return _is_bag(X) or _all(X, _is_path) or _all(X, _is_delayed)
+
+
+def _is_bag(X: Any) -> bool:
+    return hasattr(X, "to_delayed") and not hasattr(X, "shape")  # a dask array is an array
+
+
+def _all(X: Any, kind: Callable[[Any], bool]) -> bool:
+    return isinstance(X, (list, tuple)) and len(X) > 0 and all(map(kind, X))
+
+
+def _is_path(x: Any) -> bool:
+    return isinstance(x, (str, os.PathLike))
+
+
+def _is_delayed(x: Any) -> bool:
+    return hasattr(x, "__dask_graph__")
+
+
+def opened(X: Any, y: Any) -> tuple[Any, Any]:
+    """X and y of a fit. Where y is None it is in X: `y` of each npz file, the second of each pair of a bag."""
+    if not afar(X):
+        return X, y
+    if _all(X, _is_path):
+        y = _read_targets(X) if y is None else _read_targets(y) if _all(y, _is_path) else y
+        return _files(X), y
+    parts = _parts(X)
+    if y is None:
+        y = [entry for part in [_cluster().submit("y", seconds, p) for p in parts] for entry in _cluster().result(part)]
+        return _listed([_cluster().submit("X", firsts, p) for p in parts]), y
+    if _all(y, _is_delayed):
+        y = [entry for part in _parts(y) for entry in _cluster().result(part)]
+    return _listed([_cluster().submit("X", checked, p) for p in parts]), y
+
+
+def opened_X(X: Any) -> Any:
+    """X of a prediction."""
+    if not afar(X):
+        return X
+    return _files(X) if _all(X, _is_path) else _listed([_cluster().submit("X", checked, p) for p in _parts(X)])
+
+
+def _cluster() -> Any:
+    cluster = CLUSTER.get()
+    if cluster is None:
+        raise ValueError(
+            "X is a list of files, a dask bag or delayed sequences: these are for the workers of a cluster. Work "
+            "within echolearn.cluster.on(...), give fit an engine=, or load them as arrays."
+        )
+    return cluster
+
+
+def _files(paths: Any) -> list[Any]:
+    """Sequences in files; each worker reads its part, and reads it again for one that has died."""
+    from echolearn.cluster.executor import FRAMES, PARTS, Far
+
+    cluster = _cluster()
+    shapes = [s for part in _looked_at(paths, shapes_of) for s in part]
+    lengths = np.array([s[0] for s in shapes])
+    out: list[Any] = [None] * len(paths)
+    wholes = list(groups(lengths, max(FRAMES, int(lengths.sum()) // PARTS)))
+    for k, which in enumerate(wholes):
+        names = [os.fspath(paths[i]) for i in which]
+        part = cluster.submit("read", read, names, slot=cluster.slot(k, len(wholes)))
+        for index, i in enumerate(which):
+            out[i] = Far(cluster, part, index, shapes[i])
+    return out
+
+
+def _read_targets(paths: Any) -> list[Any]:
+    return [y for part in _looked_at(paths, targets_of) for y in part]
+
+
+def _looked_at(paths: Any, function: Callable[[list[str]], Any]) -> list[Any]:
+    cluster, names = _cluster(), [os.fspath(p) for p in paths]
+    tasks = [
+        cluster.submit(function.__name__, function, names[start : start + AT_ONCE])
+        for start in range(0, len(names), AT_ONCE)
+    ]
+    return [cluster.result(task) for task in tasks]
+
+
+def _parts(X: Any) -> list[Any]:
+    """Futures of lists of sequences (or pairs): a bag's own partitions, or some delayed sequences together."""
+    client, cluster = _cluster().client, _cluster()
+    if _is_bag(X):
+        return list(client.compute(X.to_delayed()))
+    futures = client.compute(list(X))
+    return [
+        cluster.submit("listed", listed, *futures[start : start + AT_ONCE]) for start in range(0, len(futures), AT_ONCE)
+    ]
+
+
+def _listed(parts: list[Any]) -> list[Any]:
+    from echolearn.cluster.executor import Far
+
+    cluster = _cluster()
+    tasks = [cluster.submit("shapes", shapes_in, part) for part in parts]
+    shapes = [cluster.result(task) for task in tasks]
+    return [Far(cluster, part, i, s) for part, of in zip(parts, shapes, strict=True) for i, s in enumerate(of)]
+
+
+# On the workers
+
+
+def read(paths: list[str]) -> list[Array]:
+    return [checked_sequence(_array(path, "X"), path) for path in paths]
+
+
+def shapes_of(paths: list[str]) -> list[tuple[int, ...]]:
+    """Shapes of X, from the files' heads."""
+    shapes = [_shape(path) for path in paths]
+    for path, shape in zip(paths, shapes, strict=True):
+        if len(shape) != 2 or 0 in shape:
+            raise ValueError(f"{path} holds an array of shape {shape}; expected (steps, features).")
+    return shapes
+
+
+def targets_of(paths: list[str]) -> list[Array]:
+    return [_array(path, "y") for path in paths]
+
+
+def _array(path: str, name: str) -> Array:
+    """An npy file, or the array of this name in an npz file."""
+    found = np.load(_there(path), allow_pickle=False)
+    if isinstance(found, np.ndarray):
+        return found
+    with found:
+        if name not in found.files:
+            raise ValueError(f"{path} holds {found.files}; expected an array named {name}.")
+        return np.asarray(found[name])
+
+
+def _shape(path: str) -> tuple[int, ...]:
+    if _there(path).suffix != ".npz":
+        return tuple(np.load(path, mmap_mode="r", allow_pickle=False).shape)
+    with zipfile.ZipFile(path) as archive:
+        if "X.npy" not in archive.namelist():
+            raise ValueError(f"{path} holds {archive.namelist()}; expected an array named X.")
+        with archive.open("X.npy") as file:
+            version = np.lib.format.read_magic(file)
+            head = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+            shape: tuple[int, ...] = head[version](file)[0]
+            return shape
+
+
+def _there(path: str) -> Path:
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path} is not there on a worker; every worker must see the files under this path.")
+    return Path(path)
+
+
+def checked(X: list[Any]) -> list[Array]:
+    return [checked_sequence(x, "a sequence of X") for x in X]
+
+
+def firsts(pairs: list[Any]) -> list[Array]:
+    _check_pairs(pairs)
+    return checked([x for x, _ in pairs])
+
+
+def seconds(pairs: list[Any]) -> list[Any]:
+    _check_pairs(pairs)
+    return [y for _, y in pairs]
+
+
+def _check_pairs(pairs: list[Any]) -> None:
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ValueError(f"X holds {type(pair).__name__} entries; expected pairs (x, y), or give y.")
+
+
+def listed(*entries: Any) -> list[Any]:
+    return list(entries)
+
+
+def shapes_in(X: list[Array]) -> list[tuple[int, ...]]:
+    return [x.shape for x in X]

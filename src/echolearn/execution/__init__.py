@@ -1,0 +1,1 @@
+"""Threads, BLAS limits, ordered tree sums and free memory."""

@@ -1,0 +1,1 @@
+"""The safetensors reader and writer, and checkpoint folders: knows bytes, not networks."""

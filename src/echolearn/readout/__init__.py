@@ -1,0 +1,1 @@
+"""Statistics of the states and the readouts that are fitted to them."""

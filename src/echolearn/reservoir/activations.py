@@ -1,0 +1,39 @@
+"""The activation functions f of the state equation (eq. 1), and their slopes f'.
+
+The compiled loops know an activation by its number. The functions here serve everything that is not compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+ACTIVATIONS = {"sigmoid": 0, "tanh": 1, "relu": 2, "identity": 3}
+
+_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "sigmoid": lambda z: 0.5 + 0.5 * np.tanh(0.5 * z),
+    "tanh": np.tanh,
+    "relu": lambda z: np.maximum(z, 0),
+    "identity": lambda z: z,
+}
+_SLOPES: dict[str, Callable[[Array], Array]] = {
+    "sigmoid": lambda F: F * (1 - F),
+    "tanh": lambda F: 1 - F * F,
+    "relu": lambda F: (F > 0) * 1.0,
+    "identity": np.ones_like,
+}
+
+
+def activate(name: str, z: Array) -> Array:
+    """Return f(z)."""
+    return np.asarray(_FUNCTIONS[name](z))
+
+
+def slope(name: str, F: Array) -> Array:
+    """Return f'(z), computed from F = f(z) alone."""
+    return np.asarray(_SLOPES[name](F))

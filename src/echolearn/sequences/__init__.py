@@ -1,0 +1,1 @@
+"""What a user hands in, as checked sequences, datasets and batches."""

@@ -1,0 +1,1 @@
+"""The epoch loop, its objectives and optimizers."""

@@ -1,0 +1,306 @@
+"""What a fit costs, before it starts: seconds and bytes (docs/performance.md has the model and how well it holds).
+
+K frames, N units, M = N + n_in + 1 columns of H_c, C outputs, k connections a unit, P threads.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from echolearn.execution import threads as engine
+from echolearn.readout import collect as passes
+from echolearn.readout import conjugate_gradients as iterative
+from echolearn.readout import incremental as following
+from echolearn.readout import softmax
+from echolearn.readout import statistics as readout
+from echolearn.sequences.batch import LANES
+from echolearn.training.progress import clock, say
+
+ANNOUNCE = 60.0  # seconds: longer work is announced
+RIDGES = 10  # on a path to choose from
+STRENGTHS = 4  # of the softmax readout's path that are tried before the held-out entropy rises
+SPARE = 20e6  # bytes that compiled loops, thread stacks and small arrays take
+
+
+@dataclass(frozen=True)
+class Job:
+    """A fit, as far as its cost goes."""
+
+    N: int
+    n_in: int
+    n_out: int
+    connections: int
+    frames: int  # K, to learn from
+    held_out: int = 0  # frames
+    longest: int = 0  # steps of the longest sequence
+    epochs: int = 0  # of learning; 0: a classical network
+    batch: int | None = None  # frames of a mini-batch; None: all
+    softmax: bool = False
+    choose: bool = True  # a ridge is to be chosen
+    direct: bool = True
+    itemsize: int = 4
+    threads: int = 1
+    parts: int = 1  # of time, pooled each on its own
+    blocks: int = 1  # networks like this one that are fitted, one a core
+    both_ways: bool = False  # in time: each direction keeps its states beside those of all units
+
+    @property
+    def M(self) -> int:
+        return self.parts * (self.N + self.direct * self.n_in) + 1
+
+    @property
+    def wide(self) -> bool:
+        return self.M > readout.WIDE
+
+    @property
+    def iterative(self) -> bool:
+        return self.N >= iterative.FROM
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Seconds on one core: of a flop in a product of two matrices (float32, float64), in Cholesky's factor; of M³ in
+    eigenvectors; of a column of H_c in a frame (stacked, turned to float64, added to its class); of a unit in a frame,
+    and of each of its connections, on the way forward and back."""
+
+    flop: float = 1 / 115e9
+    flop64: float = 1 / 57e9
+    factor: float = 1 / 30e9
+    eigen: float = 0.22e-9
+    column: float = 3e-9
+    unit: float = 5e-9
+    link: float = 0.04e-9
+    unit_back: float = 4e-9
+    link_back: float = 0.13e-9
+
+    def scaled(self, factor: float) -> Rates:
+        return Rates(**{name: factor * value for name, value in vars(self).items()})
+
+
+TYPICAL = Rates()
+CACHED = 2500  # units from which the way back waits for memory as long as it works
+NARROW = 1.5  # a flop of a product with as few columns as there are outputs, in those of a wide one
+
+
+def states(job: Job, K: float, r: Rates) -> float:
+    """Eq. 1: X packed, the drive W'x, then the recurrence."""
+    products = 2 * job.n_in * job.N * _flop(job, r)
+    recurrence = job.N * (r.unit + job.connections * r.link)
+    return K * (job.n_in * r.column + products + recurrence) / job.threads
+
+
+def gram(job: Job, K: float, r: Rates) -> float:
+    """G = H_c'H_c in float64."""
+    return K * (job.M**2 * r.flop64 + job.M * r.column) / job.threads
+
+
+def solve(job: Job, r: Rates) -> float:
+    """Cholesky's factor and U; a small one on one core."""
+    flops = job.M**3 / 3 * r.factor + 2 * job.M**2 * job.n_out * r.flop64 + 3 * job.M**2 * 1e-9
+    return flops / (job.threads if job.wide else 1)
+
+
+def choose(job: Job, r: Rates) -> float:
+    """The ridge of a path: from eigenvectors, or of a wide G with held-out frames by solutions."""
+    if not job.choose:
+        return 0.0
+    return RIDGES * solve(job, r) if job.wide and job.held_out else job.M**3 * r.eigen
+
+
+def gradient(job: Job, K: float, r: Rates) -> float:
+    """dE/dH = 2 (H_c U - T) U', back through time, dE/dW = X'Z."""
+    products = 2 * (job.M * job.n_out + job.N * job.n_out + job.n_in * job.N) * _flop(job, r)
+    copies = (job.M + job.N + 2 * job.n_out) * r.column
+    through_time = job.N * (r.unit_back + job.connections * r.link_back) * (1 + job.N / CACHED)
+    return K * (products + copies + through_time) / job.threads
+
+
+def ridge_readout(job: Job, r: Rates) -> float:
+    """One pass over the data, the choice of mu and U; without a Gram matrix, a pass for each iteration."""
+    K = job.frames + job.held_out
+    if job.iterative:
+        products = NARROW * K * 4 * job.M * job.n_out * _flop(job, r) / job.threads
+        return (iterative.ITERATIONS + 1) * (states(job, K, r) + products)
+    return states(job, K, r) + gram(job, K, r) + choose(job, r) + solve(job, r)
+
+
+def softmax_readout(job: Job, r: Rates) -> float:
+    """What is added by mini-batches of logistic regression, preconditioned by G^-1, for each strength tried."""
+    K = max(job.frames, softmax.LEAST_STEPS * softmax.FRAMES)
+    rank = iterative.RANK if job.iterative else job.M
+    step = 2 * job.M * rank * job.n_out / softmax.FRAMES + 4 * job.M * job.n_out / job.threads
+    inverse = job.M * rank**2 * (r.factor / 3 + 2 * r.flop64)
+    return STRENGTHS * (states(job, K, r) + K * step * _flop(job, r) + inverse)
+
+
+def epoch(job: Job, r: Rates) -> float:
+    """Mini-batches: sums, U and gradient of each. All data: a pass for U and one for the gradient."""
+    K = job.frames
+    solutions = 1 if job.batch is None else max(1, K // job.batch)
+    passes_over = 2 if job.batch is None else 1
+    if job.iterative:
+        follow = NARROW * following.ITERATIONS * 4 * job.M * job.n_out * _flop(job, r) * K / job.threads
+        return passes_over * states(job, K, r) + follow + gradient(job, K, r) + states(job, job.held_out, r)
+    scored = states(job, job.held_out, r) + 2 * job.held_out * job.M * job.n_out * _flop(job, r)
+    return passes_over * states(job, K, r) + gram(job, K, r) + solutions * solve(job, r) + gradient(job, K, r) + scored
+
+
+def seconds(job: Job, r: Rates) -> float:
+    learning = job.epochs * epoch(job, r) + (ridge_readout(job, r) if job.epochs else 0.0)
+    one = learning + ridge_readout(job, r) + (softmax_readout(job, r) if job.softmax else 0.0)
+    return one * math.ceil(job.blocks / engine.threads())
+
+
+def _flop(job: Job, r: Rates) -> float:
+    return r.flop if job.itemsize == 4 else r.flop64
+
+
+def _together(job: Job) -> int:
+    """Frames of a group: whole tiles of sequences (see `sequences.groups`), were all as long as the longest."""
+    K, tile = passes.at_once(job.N), LANES * max(1, job.longest)
+    return K if tile > K else K - K % tile
+
+
+def sums_bytes(job: Job) -> float:
+    """A pass for G: what a batch holds on each thread, waits for and turns to float64, and the Grams."""
+    K = min(_together(job), job.frames)
+    if job.both_ways:
+        K = max(K, job.longest)  # a sequence is not cut
+    at_work = min(job.threads * K, job.frames)
+    units = job.N * (2 if job.both_ways else 1)
+    working = job.itemsize * (units + max(job.N, job.M) + job.n_in)  # X, f(z) and H, then X, H and H_c
+    if job.wide:
+        tiles = job.threads * readout.TILE**2 * 8
+        return at_work * working + K * job.M * (job.itemsize + 8) + tiles + job.M**2 * 8
+    levels = math.ceil(math.log(math.ceil(job.frames / K), engine.ARITY))  # of the tree, a sum waiting on each
+    return at_work * (working + 8 * job.M) + (job.threads + 1 + max(1, levels)) * job.M**2 * 8
+
+
+def ridge_bytes(job: Job) -> float:
+    """The largest of: the pass for the held-out G, the choice of mu, U."""
+    one = job.M**2 * 8
+    kept = one * (2 if job.held_out else 1)
+    choosing = 1.3 * one if job.wide and job.held_out else 5 * one
+    return max(kept - one + sums_bytes(job), kept + (choosing if job.choose else 1.3 * one))
+
+
+def softmax_bytes(job: Job) -> float:
+    """G, the inverse of G in the making, and batches of states."""
+    K = min((job.threads + 1) * 4 * softmax.FRAMES, job.frames)
+    return 6 * job.M**2 * 8 + K * 3 * (job.N + job.M) * job.itemsize  # in parts, joined, and at work
+
+
+def learning_bytes(job: Job) -> float:
+    """States, f(z), H_c and the error of a batch (never less than the longest sequence), and the Grams."""
+    most = min(_together(job), job.frames) * job.threads if job.batch is None else job.batch
+    K = max(most, job.longest)
+    states = (3 if job.both_ways else 2) * job.N
+    batch = K * (job.itemsize * (states + job.M) + 8 * max(job.N, job.M))
+    return max(batch + (job.threads + 3) * job.M**2 * 8, ridge_bytes(job))
+
+
+def nbytes(job: Job) -> float:
+    """The most at any time, beside the data."""
+    if job.iterative:
+        return SPARE + iterative_bytes(job)
+    steps = [ridge_bytes(job)]
+    if job.softmax:
+        steps.append(softmax_bytes(job))
+    if job.epochs:
+        steps.append(learning_bytes(job))
+    return SPARE + max(steps) * min(job.blocks, engine.threads())
+
+
+def iterative_bytes(job: Job) -> float:
+    """A sketch of G in the making, blocks of conjugate gradients, and batches of states, their errors and H_c."""
+    sketch = job.M * (iterative.SAMPLE * (job.itemsize + 8) + 2 * iterative.RANK * 8)
+    K = passes.at_once(job.N) if not job.epochs else max(passes.at_once(job.N), job.batch or 0, job.longest)
+    return sketch + 8 * job.M * job.n_out * 8 + (job.threads + 1) * K * 4 * job.M * job.itemsize
+
+
+@cache
+def measured() -> Rates:
+    """The typical rates, all scaled by what a small product takes here: a twentieth of a second."""
+    A = np.ones((512, 512), np.float32)
+    with engine.one_blas_thread():
+        A @ A
+        times = []
+        for _ in range(10):
+            start = time.perf_counter()
+            A @ A
+            times.append(time.perf_counter() - start)
+    return TYPICAL.scaled(min(times) / (2 * 512**3 * TYPICAL.flop))
+
+
+def available() -> float | None:
+    """Bytes of memory that this process may still take: of the machine, its control group and its own limit."""
+    limits = [_machine(), _group(), _own()]
+    known = [limit for limit in limits if limit is not None]
+    return min(known) if known else None
+
+
+def _machine() -> float | None:
+    for line in _text("/proc/meminfo").splitlines():
+        if line.startswith("MemAvailable:"):
+            return float(line.split()[1]) * 1024
+    return None
+
+
+def _group() -> float | None:
+    folder = "/sys/fs/cgroup/"
+    for limit, used in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        texts = _text(folder + limit).strip(), _text(folder + used).strip()
+        if all(text.isdigit() for text in texts):
+            return float(texts[0]) - float(texts[1])
+    return None
+
+
+def _own() -> float | None:
+    try:
+        import resource
+    except ImportError:
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    size = _text("/proc/self/statm").split()
+    if limit == resource.RLIM_INFINITY or not size:
+        return None
+    return float(limit) - float(size[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
+
+
+def check(job: Job, verbose: int) -> None:
+    """Announces long work; refuses what does not fit in memory."""
+    need, have = nbytes(job), available()
+    if have is not None and need > have:
+        raise MemoryError(
+            f"this fit needs about {_size(need)} and {_size(have)} are free: hidden_units={job.N}, {job.frames} frames"
+            f"{'' if job.batch is None else f', {job.batch} in a mini-batch'}. Give fewer hidden_units"
+            f"{', a smaller batch_size' if job.epochs and job.batch else ''}"
+            f"{', shorter sequences' if job.epochs and learning_bytes(job) > ridge_bytes(job) else ''}"
+            f"{', dtype=float32' if job.itemsize == 8 else ''} or more memory."
+        )
+    if verbose and seconds(job, TYPICAL) > ANNOUNCE / 4:
+        long = seconds(job, measured())
+        if long > ANNOUNCE:
+            free = "" if have is None else f"; you have {_size(have)}"
+            say(verbose, f"this fit needs about {_size(need)} and {clock(long)}{free}")
+
+
+def _size(count: float) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.0f} MB"

@@ -1,0 +1,3 @@
+"""The search for settings."""
+
+from echolearn.tuning.search import tune as tune

@@ -1,0 +1,1 @@
+"""Checks of single values, parameter rules, and the wording of errors."""

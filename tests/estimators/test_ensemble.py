@@ -1,0 +1,94 @@
+"""Blocks: one network that answers as the mean of several."""
+
+import numpy as np
+import pytest
+
+import toys
+from echolearn import ESNClassifier, load
+from echolearn.estimators import ensemble as blocks
+from echolearn.estimators.classifier import ESNClassifier as Kind
+
+X, LABELS = toys.labels(sequences=8)
+HOW = {**toys.FAST, "hidden_units": 21, "blocks": 3, "refine_epochs": 1}
+
+
+def test_the_network_answers_as_the_mean_of_its_parts(monkeypatch):
+    parts = []
+    adopt = blocks.adopt
+    monkeypatch.setattr(blocks, "adopt", lambda network, some: (parts.extend(some), adopt(network, some)))
+    esn = ESNClassifier(**HOW, dtype="float64", initial_state=np.linspace(-0.5, 0.5, 21)).fit(X, LABELS)
+    assert [part.hidden_units for part in parts] == [7, 7, 7]
+    assert len({part.random_state for part in parts}) == 3
+    mean = np.mean([np.concatenate(part.decision_function(X)) for part in parts], axis=0)
+    np.testing.assert_allclose(np.concatenate(esn.decision_function(X)), mean, atol=1e-12)
+    assert esn.recurrent_weights_.shape == (21, 21)
+    assert [row["block"] for row in esn.history_] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+@pytest.mark.parametrize("pooling", ["mean", "last", 3])
+def test_one_label_a_sequence(pooling, monkeypatch):
+    parts = []
+    adopt = blocks.adopt
+    monkeypatch.setattr(blocks, "adopt", lambda network, some: (parts.extend(some), adopt(network, some)))
+    rising, up = toys.rising()
+    esn = ESNClassifier(**{**HOW, "hidden_units": 20}, pooling=pooling, dtype="float64").fit(rising, up)
+    mean = np.mean([part.decision_function(rising) for part in parts], axis=0)
+    np.testing.assert_allclose(esn.decision_function(rising), mean, atol=1e-12)
+
+
+def test_a_network_of_blocks_is_saved_and_loaded_like_any_other(tmp_path):
+    esn = ESNClassifier(**HOW).fit(X, LABELS)
+    esn.save(tmp_path / "model.safetensors")
+    for a, b in zip(load(tmp_path / "model.safetensors").predict_proba(X), esn.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("settings", "count"),
+    [({"hidden_units": 300}, 1), ({"hidden_units": 1000}, 4), ({"hidden_units": 1000, "learn": "none"}, 1),
+     ({"hidden_units": 2, "blocks": 5}, 2), ({"hidden_units": 1000, "blocks": 1}, 1)],
+)  # fmt: skip
+def test_how_many_blocks(settings, count):
+    assert Kind(**settings)._blocks == count
+
+
+def test_blocks_go_on_from_a_checkpoint(tmp_path):
+    straight = ESNClassifier(**HOW).fit(X, LABELS)
+    seen = []
+
+    def press(row):
+        seen.append(row["epoch"])
+        if len(seen) == 5:
+            raise KeyboardInterrupt
+
+    stopped = ESNClassifier(**HOW)
+    with pytest.raises(KeyboardInterrupt):
+        stopped.fit(X, LABELS, checkpoint=tmp_path, callback=press)
+    assert stopped.recurrent_weights_.shape[0] in (14, 21)  # the blocks that had begun
+    assert np.concatenate(stopped.predict(X)).shape == np.concatenate(LABELS).shape
+    resumed = ESNClassifier(**HOW).fit(X, LABELS, checkpoint=tmp_path, callback=lambda row: seen.append(row["epoch"]))
+    assert 5 < len(seen) <= 9  # no epoch twice
+    np.testing.assert_array_equal(resumed._U, straight._U)
+
+
+def test_when_one_block_fails_no_other_works_on_in_the_background():
+    """It would write to the checkpoint of the next fit."""
+    running = []
+
+    def fail(row):
+        if row["block"] == 1:
+            raise OSError("no space left")
+        running.append(row["epoch"])
+
+    with pytest.raises(OSError, match="no space left"):
+        ESNClassifier(**{**HOW, "epochs": 200}).fit(X, LABELS, callback=fail)
+    seen = len(running)
+    assert seen < 200
+    ESNClassifier(**HOW).fit(X, LABELS)
+    assert len(running) == seen
+
+
+def test_other_data_are_refused_in_every_block(tmp_path):
+    ESNClassifier(**HOW).fit(X, LABELS, checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="another fit"):
+        ESNClassifier(**{**HOW, "spectral_radius": 0.5}).fit(X, LABELS, checkpoint=tmp_path)

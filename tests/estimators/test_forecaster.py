@@ -1,0 +1,309 @@
+"""Forecasts: the closed loop against a naive one, warm-ups, intervals, learning, trouble."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+import reference as ref
+from echolearn import ESNForecaster, Reservoir, load
+from echolearn.datasets import henon, mso
+from echolearn.estimators.forecaster import ForecastWarning
+from echolearn.readout import statistics as readout
+from echolearn.states import run as states
+
+SMALL = {"hidden_units": 20, "connections": 4, "washout": 20, "epochs": 2}
+WAVES = mso(300, 2)[:, 0]
+PLANE = henon(300)
+RNG = np.random.default_rng(5)
+PUSH = RNG.uniform(-1, 1, (300, 2))
+
+
+def pushed(push):
+    """x_t = 0.7 x_{t-1} + push_t0 - 0.5 push_t1."""
+    x = [0.0]
+    for row in push[1:]:
+        x.append(0.7 * x[-1] + row[0] - 0.5 * row[1])
+    return np.array(x)
+
+
+def autoregressive(rng, steps):
+    x = np.zeros(steps + 100)
+    for t in range(1, len(x)):
+        x[t] = 0.8 * x[t - 1] + rng.normal()
+    return x[100:]
+
+
+def witness(esn, series, steps, exogenous=None):
+    """predict(steps, warm_up=series) by plain loops over the weights."""
+    r = esn.reservoir_
+    w = {"W": r.W, "W_rec": r.W_rec.toarray(), "bias": r.bias, "leak": r.leak}
+    z = (np.reshape(series, (len(series), -1)) - esn.target_mean_) / esn.target_scale_
+    e = np.empty((len(z) + steps, 0)) if exogenous is None else exogenous
+    e = (e - esn.exogenous_mean_) / esn.exogenous_scale_
+    h = ref.states(w, np.hstack([z[:-1], e[1 : len(z)]]), "tanh")[:, -1]
+    y = ref.closed_loop(w, h, z[-1], e[len(z) :], esn._U, "tanh", direct=esn.direct)
+    return y * esn.target_scale_ + esn.target_mean_
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    activation=st.sampled_from(["tanh", "sigmoid", "relu", "identity"]),
+    direct=st.booleans(),
+    dims=st.integers(1, 3),
+    inputs=st.integers(0, 2),
+    bias=st.booleans(),
+)
+@settings(max_examples=30, deadline=None)
+def test_many_paths_are_each_a_plain_loop(seed, activation, direct, dims, inputs, bias):
+    rng = np.random.default_rng(seed)
+    w = ref.network(rng, n_in=dims + inputs, bias=bias)
+    N, steps, paths = len(w["leak"]), 5, 3
+    reservoir = Reservoir(**w, activation=activation)
+    U = 0.3 * rng.normal(size=(N + direct * (dims + inputs) + 1, dims))
+    h, x = rng.normal(size=(paths, N)), rng.normal(size=(paths, dims))
+    E, shocks = rng.normal(size=(steps, paths, inputs)), rng.normal(size=(steps, paths, dims))
+    fast = states.closed_loop(reservoir, U, direct, h, x, E, shocks)
+    for b in range(paths):
+        slow = ref.closed_loop(w, h[b], x[b], E[:, b], U, activation, direct=direct, shocks=shocks[:, b])
+        np.testing.assert_allclose(fast[:, b], slow, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_predict_is_the_plain_loop(direct):
+    esn = ESNForecaster(**SMALL, direct=direct, noise=0.01).fit(PLANE)
+    np.testing.assert_allclose(esn.predict(15), witness(esn, PLANE, 15), atol=1e-8)
+    assert esn.predict(15).shape == (15, 2)
+
+
+def test_exogenous_rows_go_with_their_steps():
+    x = pushed(PUSH)
+    esn = ESNForecaster(**SMALL, learn="none").fit(x[:200], exogenous=PUSH[:200])
+    future = esn.predict(50, exogenous=PUSH[200:250])
+    np.testing.assert_allclose(future, witness(esn, x[:200], 50, PUSH[:250])[:, 0], atol=1e-9)
+    np.testing.assert_allclose(future, x[200:250], atol=0.2)  # pushed about, it is followed
+    again = esn.predict(50, warm_up=x[:200], exogenous=PUSH[:250])
+    np.testing.assert_array_equal(again, future)
+    assert esn.score(x, exogenous=PUSH) > -0.1
+    without = ESNForecaster(**SMALL, learn="none").fit(x[:200])
+    assert without.score(x) < -0.3  # so the rows did tell it something
+
+
+@pytest.mark.parametrize("learn", ["none", "both"])
+def test_warming_up_on_the_series_is_going_on_from_it(learn):
+    esn = ESNForecaster(**SMALL, learn=learn).fit(WAVES)
+    np.testing.assert_array_equal(esn.predict(30), esn.predict(30, warm_up=WAVES))
+    first = esn.predict(10)
+    np.testing.assert_allclose(esn.predict(30)[10:], esn.predict(20, warm_up=np.append(WAVES, first)), atol=1e-6)
+
+
+def test_one_many_and_stacked_series():
+    one = ESNForecaster(**SMALL).fit(WAVES)
+    many = ESNForecaster(**SMALL).fit([WAVES[:150], WAVES[100:300]])
+    assert one.predict(5).shape == (5,)
+    assert [y.shape for y in many.predict(5)] == [(5,), (5,)]
+    np.testing.assert_allclose(many.predict(5)[1], many.predict(5, warm_up=WAVES[100:300]), atol=1e-8)
+    np.testing.assert_allclose(one.predict(5, warm_up=[WAVES[:99], WAVES])[1], one.predict(5), atol=1e-8)
+    stacked = ESNForecaster(**SMALL).fit(np.stack([PLANE[:150], PLANE[150:]]))
+    assert np.shape(stacked.predict(5)) == (2, 5, 2)
+    lower, _ = stacked.forecast_interval(5, paths=10)
+    assert np.shape(lower) == (2, 5, 2)
+    column = ESNForecaster(**SMALL).fit(WAVES[:, None])
+    np.testing.assert_array_equal(column.predict(5)[:, 0], one.predict(5))
+    for form in (list(WAVES), pd.Series(WAVES)):
+        np.testing.assert_array_equal(ESNForecaster(**SMALL).fit(form).predict(5), one.predict(5))
+
+
+def test_score_is_the_error_of_predictions():
+    esn = ESNForecaster(**SMALL, learn="none").fit(WAVES[:200])
+    test, horizon = WAVES[180:], 7
+    ends = range(22, len(test) - horizon + 1)
+    told = [esn.predict(horizon, warm_up=test[:n])[-1] for n in ends]
+    truth = np.array([test[n + horizon - 1] for n in ends])
+    nrmse = np.sqrt(((told - truth) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
+    assert esn.score(test, horizon=horizon) == pytest.approx(-nrmse, rel=1e-6)
+
+
+def test_units_of_the_series_do_not_matter():
+    a, b = (ESNForecaster(**SMALL).fit(s * WAVES + m) for s, m in ((1, 0), (2.0**20, 2.0**22)))
+    np.testing.assert_allclose(b.predict(20), 2.0**20 * a.predict(20) + 2.0**22, rtol=1e-6)
+
+
+def test_waves_are_continued():
+    esn = ESNForecaster(50, washout=50, learn="none", ridge=1e-9).fit(WAVES[:270])
+    np.testing.assert_allclose(esn.predict(30), WAVES[270:300], atol=0.2)  # of ±2
+
+
+def test_learning_lowers_the_one_step_error():
+    how = {**SMALL, "hidden_units": 10, "epochs": 60}
+    drawn, learned = (ESNForecaster(**how, learn=learn).fit(PLANE[:250]) for learn in ("none", "both"))
+    assert learned.score(PLANE) > 0.7 * drawn.score(PLANE)
+    assert len(learned.history_) == 60
+
+
+@pytest.mark.parametrize("learn", ["none", "both"])
+def test_intervals_cover_their_share(learn):
+    rng = np.random.default_rng(11)
+    esn = ESNForecaster(20, washout=20, epochs=30, learn=learn).fit(autoregressive(rng, 3000))
+    cases = [autoregressive(rng, 60) for _ in range(300)]
+    for coverage in (0.5, 0.9):
+        lower, upper = esn.forecast_interval(10, coverage, paths=200, warm_up=[c[:50] for c in cases])
+        truth = np.array([c[50:] for c in cases])
+        inside = (np.array(lower) < truth) & (truth < np.array(upper))
+        assert inside.mean() == pytest.approx(coverage, abs=0.06)
+        width = (np.array(upper) - lower).mean(axis=0)
+        assert 1.3 < width[-1] / width[0] < 1.8  # towards the spread of the process: 1 / sqrt(1 - 0.8²) = 1.67
+
+
+def test_residuals_are_as_large_as_errors_to_come():
+    """Many weights, few steps: plain residuals would be far too small."""
+    rng = np.random.default_rng(3)
+    kept, plain, fresh = [], [], []
+    for _ in range(8):
+        x, new = autoregressive(rng, 170), autoregressive(rng, 1000)
+        esn = ESNForecaster(40, washout=20, learn="none", ridge=0.1).fit(x)
+        kept.append(np.mean(esn.residuals_**2) * esn.target_scale_[0] ** 2)
+        plain.append(esn.score(x) ** 2 * x.var())
+        fresh.append(esn.score(new) ** 2 * new.var())
+    assert np.mean(plain) < 0.8 * np.mean(fresh)
+    assert np.mean(kept) == pytest.approx(np.mean(fresh), rel=0.25)
+
+
+def test_freedom_counts_the_directions_of_the_readout():
+    rng = np.random.default_rng(0)
+    H = np.hstack([rng.normal(size=(40, 6)), np.ones((40, 1))])
+    s = readout.sums(H, rng.normal(size=(40, 1)), 1)
+    penalty = np.diag([0.7] * 6 + [0.0])
+    assert readout.freedom(readout.spectrum(s), 0.7) == pytest.approx(
+        np.trace(H @ np.linalg.solve(H.T @ H + penalty, H.T))
+    )
+    assert readout.freedom(readout.spectrum(s), 0.0) == 7
+
+
+def test_same_seed_same_bits():
+    a, b, c = (ESNForecaster(**SMALL, random_state=seed, noise=0.01).fit(WAVES) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(a.predict(20), b.predict(20))
+    np.testing.assert_array_equal(a.forecast_interval(5, paths=20), b.forecast_interval(5, paths=20))
+    np.testing.assert_array_equal(a.forecast_interval(5, paths=20), a.forecast_interval(5, paths=20))
+    assert not np.array_equal(a.predict(20), c.predict(20))
+
+
+def test_noise_disturbs_what_is_heard_and_not_what_is_told():
+    how = {**SMALL, "learn": "none", "ridge": 1e-3, "validation_fraction": 0.0}
+    esn = ESNForecaster(**how, noise=0.3).fit(WAVES)
+    z = ((WAVES - WAVES.mean()) / WAVES.std())[:, None]
+    heard = (z + 0.3 * np.random.default_rng(0).spawn(5)[-1].standard_normal(z.shape))[:-1]
+    r = esn.reservoir_
+    w = {"W": r.W, "W_rec": r.W_rec.toarray(), "bias": r.bias, "leak": r.leak}
+    H_c = np.vstack([ref.states(w, heard, "tanh"), heard.T, np.ones(len(heard))])[:, 20:]
+    penalty = np.diag([1e-3] * (len(H_c) - 1) + [0.0])
+    U = np.linalg.solve(H_c @ H_c.T + penalty, H_c @ z[21:])
+    np.testing.assert_allclose(esn._U, U, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["one", "many", "exogenous"])
+def test_save_and_load(kind, tmp_path):
+    series = [PLANE[:100], PLANE[100:250]] if kind == "many" else WAVES
+    more = {"exogenous": PUSH} if kind == "exogenous" else {}
+    to_come = {"exogenous": PUSH[:9]} if kind == "exogenous" else {}
+    esn = ESNForecaster(**SMALL).fit(series, **more)
+    esn.save(tmp_path / "model.safetensors")
+    back = load(tmp_path / "model.safetensors")
+    assert type(back) is ESNForecaster
+    assert back.get_params() == esn.get_params()
+    np.testing.assert_array_equal(back.predict(9, **to_come), esn.predict(9, **to_come))
+    np.testing.assert_array_equal(
+        back.forecast_interval(9, paths=10, **to_come), esn.forecast_interval(9, paths=10, **to_come)
+    )
+    assert back.score(series, **more) == esn.score(series, **more)
+
+
+def test_clone_and_grid_search():
+    esn = ESNForecaster(**SMALL, noise=0.1)
+    assert clone(esn).get_params() == esn.get_params()
+    search = GridSearchCV(ESNForecaster(**SMALL, learn="none"), {"spectral_radius": [0.5, 0.9]}, cv=2)
+    search.fit([WAVES[i : i + 90] for i in range(0, 200, 50)])
+    assert np.isfinite(search.best_score_)
+
+
+def test_checkpoint_goes_on(tmp_path):
+    whole = ESNForecaster(**{**SMALL, "epochs": 4}, noise=0.01).fit(WAVES)
+    esn = ESNForecaster(**{**SMALL, "epochs": 4}, noise=0.01)
+    esn.fit(WAVES, checkpoint=tmp_path, callback=lambda row: row["epoch"] == 2)
+    assert len(esn.history_) == 2
+    esn.fit(WAVES, checkpoint=tmp_path)
+    np.testing.assert_array_equal(esn.predict(20), whole.predict(20))
+
+
+def test_a_constant_series_stays_constant():
+    esn = ESNForecaster(**SMALL).fit(np.full(100, 7.5))
+    np.testing.assert_allclose(esn.predict(10), 7.5)
+    with pytest.raises(ValueError, match="constant"):
+        esn.score(np.full(100, 7.5))
+
+
+def test_a_loop_that_runs_away_is_told_of():
+    esn = ESNForecaster(**SMALL, learn="none").fit(WAVES)
+    esn._U = esn._U * 5
+    with pytest.warns(ForecastWarning, match=r"runs away: after \d+ steps .* noise"):
+        esn.predict(400)
+
+
+def test_a_failed_fit_leaves_the_old_one():
+    esn = ESNForecaster(**SMALL).fit(WAVES)
+    before = esn.predict(5)
+    with pytest.raises(ValueError):
+        esn.fit([PLANE, WAVES])
+    np.testing.assert_array_equal(esn.predict(5), before)
+
+
+FITTED = ESNForecaster(**SMALL, learn="none").fit(WAVES)
+DRIVEN = ESNForecaster(**SMALL, learn="none").fit(WAVES, exogenous=PUSH)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ESNForecaster(noise=-1).fit(WAVES), "noise=-1; expected a number >= 0"),
+        (lambda: ESNForecaster().fit(WAVES[:40]), "40 steps; washout=50 .* at least 53"),
+        (lambda: ESNForecaster().fit([]), "series: "),
+        (lambda: ESNForecaster().fit(np.append(WAVES, np.nan)), "series: .*NaN"),
+        (lambda: ESNForecaster(**SMALL).fit([WAVES, PLANE]), "series: .*different numbers of features"),
+        (
+            lambda: ESNForecaster(**SMALL).fit(WAVES, exogenous=PUSH[:7]),
+            "exogenous of series 0 has 7 rows; expected 300",
+        ),
+        (lambda: ESNForecaster(**SMALL).fit([WAVES], exogenous=PUSH), "exogenous is one array; expected a list of 1"),
+        (lambda: ESNForecaster().predict(5), "not fitted"),
+        (lambda: FITTED.predict(0), "steps=0; expected a whole number >= 1"),
+        (lambda: FITTED.predict(2.5), "steps=2.5"),
+        (lambda: FITTED.predict(5, warm_up=PLANE), "warm_up: X has 2 features"),
+        (lambda: FITTED.predict(5, warm_up=WAVES[:10]), "washout=20, but sequence 0 has 10 steps"),
+        (lambda: FITTED.predict(5, exogenous=PUSH[:5]), "fitted without"),
+        (lambda: DRIVEN.predict(5), "fitted with 2 exogenous inputs"),
+        (lambda: DRIVEN.predict(5, exogenous=PUSH[:4]), "has 4 rows; expected 5"),
+        (lambda: DRIVEN.predict(5, warm_up=WAVES, exogenous=PUSH), "has 300 rows; expected 305"),
+        (lambda: FITTED.forecast_interval(5, 1.5), "coverage=1.5"),
+        (lambda: FITTED.forecast_interval(5, "most"), "coverage='most'"),
+        (lambda: FITTED.forecast_interval(5, paths=1), "paths=1"),
+        (lambda: FITTED.score(WAVES, horizon=0), "horizon=0"),
+        (lambda: FITTED.score(WAVES[:25], horizon=10), "25 steps; washout=20 and horizon=10 need at least 32"),
+    ],
+)
+def test_bad_input_is_explained(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_progress_is_shown_when_asked(capsys):
+    ESNForecaster(**SMALL, verbose=2).fit(WAVES)
+    assert capsys.readouterr().err.count("epoch ") == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ESNForecaster(**SMALL).fit(WAVES)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,134 @@
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, Normalizer, StandardScaler
+
+import toys
+from echolearn import ESNClassifier, ESNRegressor, FrameWise
+from echolearn.estimators.data_warnings import InputWarning
+from echolearn.estimators.framewise import SCORERS, nrmse, scorer
+
+X, VALUES = toys.echoes()
+_, LABELS = toys.labels()
+RISING_X, RISING = toys.rising()
+
+
+@given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=6), seed=st.integers(0, 99))
+@settings(max_examples=30, deadline=None)
+def test_scaling_by_frames_is_scaling_the_stacked_frames(lengths, seed):
+    rng = np.random.default_rng(seed)
+    sequences = [3 + 2 * rng.normal(size=(n, 2)) for n in lengths]
+    frames = np.concatenate(sequences)
+    scale = FrameWise(StandardScaler()).fit(sequences)
+    got = scale.transform(sequences)
+    assert [len(x) for x in got] == lengths
+    deviation = frames.std(axis=0)
+    expected = (frames - frames.mean(axis=0)) / np.where(deviation > 1e-12, deviation, 1)
+    np.testing.assert_allclose(np.concatenate(got), expected, atol=1e-9)
+    np.testing.assert_allclose(np.concatenate(scale.inverse_transform(got)), frames, atol=1e-9)
+
+
+def test_sequences_come_back_in_the_form_they_went_in():
+    scale = FrameWise(StandardScaler()).fit(X)
+    cube = np.stack([x[:10] for x in X])
+    assert isinstance(scale.transform(X), list)
+    assert scale.transform(cube).shape == cube.shape
+    assert scale.transform(X[0]).shape == X[0].shape
+    np.testing.assert_array_equal(scale.transform(cube)[1], scale.transform(X[1][:10]))
+    assert scale.transform([x.astype(np.float32) for x in X])[0].dtype == np.float32
+
+
+def test_names_parameters_and_clones():
+    reduce = FrameWise(PCA(1))
+    assert reduce.get_params()["transformer__n_components"] == 1
+    copy = clone(reduce).set_params(transformer__n_components=2).fit(X)
+    assert copy.transform(X)[0].shape[1] == 2
+    assert copy.get_feature_names_out().tolist() == ["pca0", "pca1"]
+    assert not hasattr(reduce.transformer, "components_")  # what was handed in stays as it was
+
+
+def test_a_transformer_that_looks_at_labels():
+    by_frame = FrameWise(LinearDiscriminantAnalysis()).fit(X, LABELS)
+    whole = LinearDiscriminantAnalysis().fit(np.concatenate(X), np.concatenate(LABELS))
+    np.testing.assert_allclose(np.concatenate(by_frame.transform(X)), whole.transform(np.concatenate(X)))
+    by_sequence = FrameWise(LinearDiscriminantAnalysis()).fit(RISING_X, RISING)
+    repeated = [np.full(len(x), label) for x, label in zip(RISING_X, RISING, strict=True)]
+    same = FrameWise(LinearDiscriminantAnalysis()).fit(RISING_X, repeated)
+    np.testing.assert_array_equal(by_sequence.transform(RISING_X)[0], same.transform(RISING_X)[0])
+
+
+def test_what_cannot_be_is_said():
+    assert not hasattr(FrameWise(Normalizer()), "inverse_transform")
+    with pytest.raises(ValueError, match="X has 2 features, but FrameWise is expecting 1"):
+        FrameWise(StandardScaler()).fit([x[:, :1] for x in X]).transform(X)
+    sparse = FrameWise(KBinsDiscretizer(2, encode="onehot", strategy="uniform")).fit(X)
+    with pytest.raises(ValueError, match="KBinsDiscretizer gave a sparse matrix"):
+        sparse.transform(X)
+    with pytest.raises(ValueError, match="did you mean balanced_accuracy"):
+        scorer("balanced_acuracy")
+
+
+def test_in_a_pipeline_and_a_grid_over_ragged_lists():
+    far = [1000 + 5 * x for x in X]
+    pipeline = Pipeline([("scale", FrameWise(StandardScaler())), ("esn", ESNClassifier(**toys.FAST))])
+    scaled = FrameWise(StandardScaler()).fit_transform(far)
+    by_hand = ESNClassifier(**toys.FAST).fit(scaled, LABELS).predict(scaled)
+    for got, expected in zip(pipeline.fit(far, LABELS).predict(far), by_hand, strict=True):
+        np.testing.assert_array_equal(got, expected)
+    grid = {"esn__leak": [0.3, 1.0], "scale__transformer__with_mean": [True, False]}
+    search = GridSearchCV(pipeline, grid, cv=KFold(2), scoring=scorer("neg_log_loss"), error_score="raise")
+    with pytest.warns(InputWarning, match="push the units aside"):  # where the mean stays
+        search.fit(far, LABELS)
+    assert len(search.cv_results_["params"]) == 4
+    assert search.best_params_["scale__transformer__with_mean"]  # at 200 + noise the units saturate
+    assert len(search.predict(far)) == len(far)
+
+
+def test_several_scores_at_once_and_in_other_processes():
+    several = {name: scorer(name) for name in SCORERS if name not in ("r2", "neg_nrmse")}
+    esn = ESNClassifier(**toys.FAST)
+    search = GridSearchCV(esn, {"leak": [0.5]}, scoring=several, refit=False, cv=KFold(2), error_score="raise")
+    assert set(search.fit(X, LABELS).cv_results_) >= {f"mean_test_{name}" for name in several}
+    assert pickle.loads(pickle.dumps(scorer("r2"))) == scorer("r2")
+
+
+def test_scores_are_those_of_all_frames_together():
+    esn = ESNClassifier(**toys.FAST).fit(X, LABELS)
+    true, got = np.concatenate(LABELS), np.concatenate(esn.predict(X))
+    assert scorer("accuracy")(esn, X, LABELS) == pytest.approx((true == got).mean())
+    assert scorer("balanced_accuracy")(esn, X, LABELS) == pytest.approx(balanced_accuracy_score(true, got))
+    assert scorer("f1_macro")(esn, X, LABELS) == pytest.approx(f1_score(true, got, average="macro"))
+    P = np.concatenate(esn.predict_proba(X))
+    right = P[np.arange(len(true)), np.searchsorted(esn.classes_, true)]
+    assert scorer("neg_log_loss")(esn, X, LABELS) == pytest.approx(np.log(right).mean(), rel=1e-5)
+
+
+def test_scores_of_values():
+    esn = ESNRegressor(**toys.FAST).fit(X, VALUES)
+    assert scorer("r2")(esn, X, VALUES) == pytest.approx(esn.score(X, VALUES))
+    one = [v[:, 0] for v in VALUES]
+    esn.fit(X, one)
+    true, got = np.concatenate(one), np.concatenate(esn.predict(X))
+    by_hand = np.sqrt(np.mean((true - got) ** 2)) / true.std()
+    assert scorer("neg_nrmse")(esn, X, one) == pytest.approx(-by_hand)
+    assert nrmse(true, np.full(len(true), true.mean())) == pytest.approx(1)  # what guessing the mean gets
+    with pytest.raises(ValueError, match="NRMSE is not defined"):
+        nrmse(np.ones(3), np.ones(3))
+
+
+def test_scores_with_one_label_a_sequence():
+    pipeline = make_pipeline(FrameWise(StandardScaler()), ESNClassifier(**toys.FAST))
+    scores = cross_val_score(pipeline, RISING_X, RISING, cv=3, scoring=scorer("accuracy"), error_score="raise")
+    np.testing.assert_allclose(scores, cross_val_score(pipeline, RISING_X, RISING, cv=3))
+    pipeline.fit(RISING_X, RISING)
+    expected = -log_loss(RISING, pipeline.predict_proba(RISING_X))
+    assert scorer("neg_log_loss")(pipeline, RISING_X, RISING) == pytest.approx(expected)

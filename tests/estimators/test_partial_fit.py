@@ -1,0 +1,152 @@
+"""partial_fit: sequences added to the sums, the same U as from all of them at once."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import toys
+from echolearn import ESNClassifier, ESNRegressor, load
+from echolearn.estimators import saving as storage
+
+X, LABELS = toys.labels(sequences=8)
+VALUES = toys.echoes(sequences=8)[1]
+RISING_X, RISING = toys.rising()
+FIXED = {**toys.FAST, "learn": "none", "ridge": 1e-3, "dtype": "float64"}
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=4, unique=True), st.booleans(), st.integers(0, 3))
+def test_any_cut_of_the_sequences_gives_the_readout_of_all(cuts, direct, washout):
+    how = {**FIXED, "direct": direct, "washout": washout}
+    at_once = ESNRegressor(**how).fit(X, VALUES)
+    esn = ESNRegressor(**how)
+    edges = [0, *sorted(cuts), 8]
+    for start, stop in pairwise(edges):
+        esn.partial_fit(X[start:stop], VALUES[start:stop])
+    for a, b in zip(esn.predict(X), at_once.predict(X), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
+
+
+def test_targets_keep_the_scale_of_the_first_call():
+    far = [100 + 50 * v for v in VALUES[4:]]
+    esn = ESNRegressor(**FIXED).partial_fit(X[:4], VALUES[:4]).partial_fit(X[4:], far)
+    at_once = ESNRegressor(**FIXED).fit(X, VALUES[:4] + far)
+    assert (esn.target_mean_ != at_once.target_mean_).all()
+    np.testing.assert_allclose(esn.predict(X[0]), at_once.predict(X[0]), rtol=1e-8)
+
+
+@pytest.mark.parametrize("feedback", [False, True])
+def test_classifier(feedback):
+    how = {**FIXED, "readout": "ridge", "feedback": feedback}
+    at_once = ESNClassifier(**how).fit(X, LABELS)
+    esn = ESNClassifier(**how)
+    for x, y in zip(X, LABELS, strict=True):
+        esn.partial_fit([x], [y], classes=["low", "high"])
+    np.testing.assert_allclose(esn._U, at_once._U, rtol=1e-8, atol=1e-10)
+
+
+def test_one_label_a_sequence():
+    at_once = ESNClassifier(**FIXED, readout="ridge").fit(RISING_X, RISING)
+    esn = ESNClassifier(**FIXED, readout="ridge").partial_fit(RISING_X[:20], RISING[:20])
+    esn.partial_fit(RISING_X[20:], RISING[20:])
+    np.testing.assert_allclose(esn._U, at_once._U, rtol=1e-8, atol=1e-10)
+
+
+def test_automatic_ridge_is_chosen_as_a_fit_without_held_out_data_chooses():
+    how = {**FIXED, "ridge": "auto"}
+    esn = ESNRegressor(**how).partial_fit(X[:3], VALUES[:3]).partial_fit(X[3:], VALUES[3:])
+    at_once = ESNRegressor(**how).fit(X, VALUES)
+    assert esn.ridge_ == pytest.approx(at_once.ridge_)
+    np.testing.assert_allclose(esn.predict(X[0]), at_once.predict(X[0]), rtol=1e-6)
+
+
+def test_learned_weights_stay():
+    esn = ESNRegressor(**toys.FAST).fit(X[:4], VALUES[:4])
+    W, W_rec, U = esn.input_weights_, esn.recurrent_weights_.data, esn._U
+    esn.partial_fit(X[4:], VALUES[4:])
+    np.testing.assert_array_equal(esn.input_weights_, W)
+    np.testing.assert_array_equal(esn.recurrent_weights_.data, W_rec)
+    assert (esn._U != U).any()
+
+
+def test_classes_are_those_of_the_first_call():
+    esn = ESNClassifier(**FIXED, readout="ridge")
+    only_low = [x[y == "low"] for x, y in zip(X, LABELS, strict=True)]
+    low = [y[y == "low"] for y in LABELS]
+    with pytest.raises(ValueError, match="only one class"):
+        esn.partial_fit(only_low, low)
+    esn.partial_fit(only_low, low, classes=["low", "high", "never"])
+    assert esn.classes_.tolist() == ["high", "low", "never"]
+    esn.partial_fit(X, LABELS)
+    with pytest.raises(
+        ValueError, match=r"classes=\['low'\]; expected those of the first call, \['high', 'low', 'never'"
+    ):
+        esn.partial_fit(X, LABELS, classes=["low"])
+    with pytest.raises(ValueError, match="labels that were not there when fitting"):
+        esn.partial_fit(X, [np.full(len(x), "other") for x in X])
+    esn.fit(X, LABELS)
+    assert esn.classes_.tolist() == ["high", "low"]  # a fit starts anew
+
+
+def test_a_failed_call_changes_nothing():
+    esn = ESNRegressor(**FIXED).fit(X, VALUES)
+    U, n = esn._U, esn._sums.n
+    for x, y, message in (
+        (X, VALUES[:-1], "7 entries, but X has 8 sequences"),
+        ([x[:, :1] for x in X], VALUES, "X has 1 features"),
+        (X, [v[0, 0] for v in VALUES], "partial_fit: its y must be of the same kind"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            esn.partial_fit(x, y)
+    np.testing.assert_array_equal(esn._U, U)
+    assert esn._sums.n == n
+
+
+def test_softmax_has_no_sums():
+    esn = ESNClassifier(**toys.FAST)
+    assert not hasattr(esn, "partial_fit")
+    with pytest.raises(AttributeError) as caught:
+        esn.partial_fit(X, LABELS)
+    assert "Set readout='ridge', or learn on a stream" in str(caught.value.__cause__)
+
+
+def test_saved_with_its_sums_a_model_goes_on(tmp_path):
+    esn = ESNRegressor(**FIXED).fit(X[:4], VALUES[:4])
+    esn.save(tmp_path / "small")
+    esn.save(tmp_path / "whole", sums=True)
+    assert (tmp_path / "small").stat().st_size < (tmp_path / "whole").stat().st_size
+    back = load(tmp_path / "whole").partial_fit(X[4:], VALUES[4:])
+    np.testing.assert_array_equal(back._U, esn.partial_fit(X[4:], VALUES[4:])._U)
+    small = load(tmp_path / "small")
+    for impossible in (lambda: small.partial_fit(X, VALUES), lambda: small.save(tmp_path / "again", sums=True)):
+        with pytest.raises(
+            ValueError, match=r"has no sums of its fit to add to: it was saved without.*save\(path, sums=True\)"
+        ):
+            impossible()
+    assert small.predict(X[0]).shape == VALUES[0].shape
+
+
+def test_misshapen_sums_are_refused(tmp_path):
+    ESNRegressor(**FIXED).fit(X, VALUES).save(tmp_path / "m", sums=True)
+    tensors, facts = storage.read_tensors(tmp_path / "m", storage.FORMAT)
+    storage.write_tensors(tmp_path / "m", {**tensors, "G": tensors["G"][1:]}, facts, storage.FORMAT)
+    with pytest.raises(storage.ModelFileError, match=r"G has shape \(17, 18\); expected \(M, M\), here \(18, 18\)"):
+        load(tmp_path / "m")
+
+
+def test_a_softmax_model_has_no_sums_to_save(tmp_path):
+    with pytest.raises(ValueError, match="softmax"):
+        ESNClassifier(**toys.FAST).fit(X, LABELS).save(tmp_path / "m", sums=True)
+
+
+def test_blocks_have_no_common_sums(tmp_path):
+    how = {**toys.FAST, "readout": "ridge", "blocks": 2}
+    with pytest.raises(ValueError, match=r"these 15 learn in 2 blocks with one each. Set blocks=1"):
+        ESNClassifier(**how).partial_fit(X, LABELS)
+    esn = ESNClassifier(**how).fit(X, LABELS)
+    with pytest.raises(ValueError, match="it learned in blocks"):
+        esn.save(tmp_path / "m", sums=True)
+    np.testing.assert_array_equal(esn.stream().predict(X[0]), esn.predict(X[0]))

@@ -1,0 +1,309 @@
+"""A fit that is cut off goes on from its last state, and ends in the same bits."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import toys
+from echolearn import ESNClassifier, ESNRegressor
+from echolearn.execution import threads as engine
+from echolearn.modelfile import checkpoint as checkpoints
+from echolearn.modelfile.checkpoint import FORMAT, KEPT, Checkpoint, CheckpointError, CheckpointWarning
+from echolearn.readout import conjugate_gradients as iterative
+from echolearn.readout import incremental as following
+from echolearn.training import loop as training
+from echolearn.training.loop import Learner, TrainingWarning
+from reliability import forging
+
+X, LABELS = toys.labels(sequences=8)
+VALUES = toys.echoes(sequences=8)[1]
+
+KINDS = {
+    "adam": {},
+    "held out": {"validation_fraction": 0.25},
+    "fista": {"optimizer": "fista", "batch_size": None, "step_size": 0.01},
+    "case 1": {"case": 1, "batch_size": None},
+    "float64, renormalised": {"dtype": "float64", "renormalize": True, "clip": 1.0},
+    "feedback": {"feedback": True},
+    "case 1, mini-batches": {"case": 1},
+}
+LARGE = {
+    "large": {"validation_fraction": 0.25},
+    "large, case 1": {"case": 1},
+    "large, full batch": {"batch_size": None, "validation_fraction": 0.25},
+    "large, full batch, case 1": {"batch_size": None, "case": 1, "optimizer": "fista", "step_size": 0.01},
+}
+REFINED = {
+    "refined": {"refine_epochs": 2, "epochs": 1, "validation_fraction": 0.25},
+    "refined, blocks": {"blocks": 2, "refine_epochs": 1, "epochs": 2},
+    "refined, large": {"refine_epochs": 1, "validation_fraction": 0.25},
+}
+
+
+def same(a, b):
+    """Every weight and row of history but its seconds."""
+    np.testing.assert_array_equal(a._U, b._U)
+    for name, value in b.reservoir_.weights().items():
+        np.testing.assert_array_equal(a.reservoir_.weights()[name], value)
+    for one, other in zip(a.history_, b.history_, strict=True):
+        assert {**one, "seconds": 0} == {**other, "seconds": 0}
+    assert getattr(a, "refinement_", None) == getattr(b, "refinement_", None)
+
+
+class Cut(Exception):
+    pass
+
+
+def cut_after_every_state(make, X, y, folder, monkeypatch):
+    """A fit that is cut off after each state that it keeps, and gone on with; and how often."""
+    save = Checkpoint.save
+
+    def save_and_stop(self, tensors, state):
+        save(self, tensors, state)
+        raise Cut
+
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    monkeypatch.setattr(Checkpoint, "save", save_and_stop)
+    for cuts in range(200):
+        esn = make()
+        try:
+            return esn.fit(X, y, checkpoint=folder), cuts
+        except Cut:
+            assert len(list(folder.rglob("*.safetensors"))) <= KEPT * len({p.parent for p in folder.rglob("*.saf*")})
+    raise AssertionError("the fit does not move on")
+
+
+def press_at(epoch):
+    def press(row):
+        if row["epoch"] == epoch:
+            raise KeyboardInterrupt
+
+    return press
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *LARGE, *REFINED])
+def test_cut_off_after_every_state_it_ends_in_the_same_bits(kind, tmp_path, monkeypatch):
+    more = {**KINDS, **LARGE, **REFINED}[kind]
+    estimator, y = (ESNClassifier, LABELS) if kind in REFINED else (ESNRegressor, VALUES)
+    how = {**toys.FAST, "hidden_units": 12, "epochs": 2, "patience": None, **more}
+    if "large" in kind:
+        monkeypatch.setattr(iterative, "FROM", 0)
+        monkeypatch.setattr(iterative, "SAMPLE", 40)
+        monkeypatch.setattr(following, "RENEWAL", 2)
+        how["batch_size"] = how["batch_size"] and 2  # some mini-batches to a sketch
+    straight = estimator(**how).fit(X, y)
+    resumed, cuts = cut_after_every_state(lambda: estimator(**how), X, y, tmp_path, monkeypatch)
+    same(resumed, straight)
+    assert cuts > how["epochs"] + how.get("refine_epochs", 0)  # some inside epochs
+
+
+@pytest.mark.parametrize("trouble", ["diverges in the third epoch", "explodes after the last"])
+def test_so_does_one_that_goes_back_to_safe_weights(trouble, tmp_path, monkeypatch):
+    update = Learner._update
+
+    def diverging(self, gradients, step_size):
+        if self.optimiser.count == 5 and self.step_size == self.plan.step_size:
+            raise FloatingPointError("too far")
+        return update(self, gradients, step_size)
+
+    if trouble == "explodes after the last":
+        monkeypatch.setattr(training, "runs", lambda *_: False)
+    else:
+        monkeypatch.setattr(Learner, "_update", diverging)
+    how = {**toys.FAST, "hidden_units": 12, "epochs": 4}
+    with pytest.warns(TrainingWarning, match=r"too far.*tried again|explode"):
+        straight = ESNRegressor(**how).fit(X, VALUES)
+    with pytest.warns(TrainingWarning):
+        resumed, _ = cut_after_every_state(lambda: ESNRegressor(**how), X, VALUES, tmp_path, monkeypatch)
+    same(resumed, straight)
+
+
+@pytest.mark.parametrize("estimator", [ESNClassifier, ESNRegressor])
+@pytest.mark.parametrize("kind", ["held out", "fista"])
+def test_going_on_ends_in_the_same_bits(estimator, kind, tmp_path):
+    y = LABELS if estimator is ESNClassifier else VALUES
+    how = {**toys.FAST, "epochs": 6, "patience": None, **KINDS[kind]}
+    straight = estimator(**how).fit(X, y)
+    with pytest.raises(KeyboardInterrupt):
+        estimator(**how).fit(X, y, checkpoint=tmp_path / "kept", callback=press_at(3))
+    seen = []
+    resumed = estimator(**how).fit(X, y, checkpoint=tmp_path / "kept", callback=lambda r: seen.append(r["epoch"]))
+    assert seen == [4, 5, 6]
+    same(resumed, straight)
+    assert len(list((tmp_path / "kept").glob("*.safetensors"))) == KEPT
+
+
+def test_a_damaged_newest_state_falls_back_to_the_one_before(tmp_path):
+    how = {**toys.FAST, "epochs": 5}
+    straight = ESNRegressor(**how).fit(X, VALUES)
+    ESNRegressor(**how).fit(X, VALUES, checkpoint=tmp_path, callback=lambda row: row["epoch"] == 3)
+    newest = sorted(tmp_path.iterdir())[-1]
+    newest.write_bytes(newest.read_bytes()[:-10])
+    seen = []
+    with pytest.warns(CheckpointWarning, match=rf"{newest.name} is damaged"):
+        resumed = ESNRegressor(**how).fit(X, VALUES, checkpoint=tmp_path, callback=lambda r: seen.append(r["epoch"]))
+    assert seen == [3, 4, 5]
+    np.testing.assert_array_equal(resumed._U, straight._U)
+
+
+def kept_at_3(folder, **how):
+    """The files of a fit that was stopped after its third epoch."""
+    ESNRegressor(**{**toys.FAST, **how}).fit(X, VALUES, checkpoint=folder, callback=lambda row: row["epoch"] == 3)
+    return sorted(folder.iterdir())
+
+
+@pytest.mark.parametrize("how", [{}, {"validation_fraction": 0.25}])
+def test_checkpoints_of_version_1_go_on_to_the_same_bits(how, tmp_path):
+    straight = ESNRegressor(**{**toys.FAST, **how}).fit(X, VALUES)
+    for file in kept_at_3(tmp_path, **how):
+        parts = forging.as_version_1(forging.taken_apart(file.read_bytes(), FORMAT))
+        parts[1]["state"] = {k: float("inf") if v == {"float": "inf"} else v for k, v in parts[1]["state"].items()}
+        file.write_bytes(forging.written(parts, FORMAT, version=1))
+    resumed = ESNRegressor(**{**toys.FAST, **how}).fit(X, VALUES, checkpoint=tmp_path)
+    np.testing.assert_array_equal(resumed._U, straight._U)
+    assert len(resumed.history_) == len(straight.history_)
+
+
+@pytest.mark.parametrize("name", ["weights/W", "../W", "G"])
+def test_arrays_that_this_fit_does_not_have_are_refused(name, tmp_path):
+    """Even under a right checksum."""
+    for file in kept_at_3(tmp_path):
+        tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
+        file.write_bytes(forging.written(({**tensors, name: np.ones((7, 7))}, facts), FORMAT))
+    with pytest.raises(CheckpointError, match=r"cannot go on from .*has shape \(7, 7\).*start anew"):
+        ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+
+
+MIDWAY = {"before": np.random.default_rng(0).bit_generator.state, "done": 99, "error": 0.0, "n": 1.0}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rng": 3},
+        {"best_error": "small"},
+        {"optimiser": None},
+        {"step_size": [1]},
+        {"pending": [1]},
+        {"pending": {"error": "small"}},
+        {"midway": {"before": 3}},
+        {"midway": MIDWAY},
+    ],
+)
+def test_a_state_that_makes_no_sense_is_refused(changes, tmp_path):
+    for file in kept_at_3(tmp_path):
+        tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
+        facts["state"] |= changes
+        file.write_bytes(forging.written((tensors, facts), FORMAT))
+    with pytest.raises(CheckpointError, match=r"cannot go on from .*another checkpoint folder to start anew"):
+        ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+
+
+def test_where_all_states_are_damaged_the_fit_starts_anew_and_keeps_its_own(tmp_path):
+    how = {**toys.FAST, "epochs": 4}
+    straight = ESNRegressor(**how).fit(X, VALUES, checkpoint=tmp_path)
+    for path in tmp_path.iterdir():
+        path.write_bytes(b"")
+    with pytest.warns(CheckpointWarning):
+        ESNRegressor(**how).fit(X, VALUES, checkpoint=tmp_path, callback=lambda row: row["epoch"] == 2)
+    seen = []
+    resumed = ESNRegressor(**how).fit(X, VALUES, checkpoint=tmp_path, callback=lambda r: seen.append(r["epoch"]))
+    assert seen == [3, 4]
+    same(resumed, straight)
+
+
+def test_what_a_killed_fit_has_half_written_is_removed(tmp_path):
+    (tmp_path / ".state-000000002.safetensors.abc.part").write_bytes(b"half")
+    ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [f"state-00000000{k}.safetensors" for k in (2, 3)]
+
+
+def test_arrays_come_back_as_they_lay(tmp_path):
+    arrays = {"C": np.arange(6.0).reshape(2, 3), "F": np.asfortranarray(np.arange(6.0).reshape(2, 3))}
+    Checkpoint(tmp_path, {}).save(arrays, {"history": []})
+    back, _ = Checkpoint(tmp_path, {}).load({"C": (2, 3), "F": (2, None)})
+    for name, value in arrays.items():
+        np.testing.assert_array_equal(back[name], value)
+        assert back[name].strides == value.strides
+
+
+def test_two_threads_may_keep_states_at_once(tmp_path):
+    """Blocks do. The permissions of new files are the process's, and stay what they are."""
+    (tmp_path / "usual").touch()
+
+    def keep(number):
+        kept = Checkpoint(tmp_path / str(number), {})
+        for _ in range(50):
+            kept.save({"G": np.ones(3)}, {"history": []})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(keep, range(4)))
+    (tmp_path / "after").touch()
+    assert len({path.stat().st_mode for path in tmp_path.rglob("*") if path.is_file()}) == 1
+
+
+def test_a_generator_is_known_by_where_it_stands(tmp_path):
+    def fit(bits, drawn):
+        rng = np.random.Generator(bits(5))
+        rng.random(drawn)
+        return ESNRegressor(**toys.FAST, random_state=rng).fit(X, VALUES, checkpoint=tmp_path / bits.__name__)
+
+    for bits in (np.random.PCG64, np.random.MT19937):
+        same(fit(bits, 0), fit(bits, 0))
+        with pytest.raises(CheckpointError, match="random_state"):
+            fit(bits, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"hidden_units": 16}, "hidden_units: 15 then, 16 now"),
+        ({"random_state": 1}, "random_state: 0 then, 1 now"),
+        ({"initial_state": np.full(15, 0.5)}, "initial_state: None then"),
+        ({"batch_size": 3}, "batch_size: 4 then, 3 now"),
+    ],
+)
+def test_other_settings_are_refused_and_named(changes, named, tmp_path):
+    ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match=rf"by another fit \(.*{named}.*another checkpoint folder"):
+        ESNRegressor(**{**toys.FAST, **changes}).fit(X, VALUES, checkpoint=tmp_path)
+
+
+def test_another_number_of_threads_is_refused_where_it_shows_in_the_bits(tmp_path, monkeypatch):
+    monkeypatch.setattr(iterative, "FROM", 0)
+    ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+    now = engine.threads()
+    monkeypatch.setattr(engine, "threads", lambda: now + 1)
+    with pytest.raises(CheckpointError, match=f"threads: {now} then, {now + 1} now"):
+        ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+
+
+def test_long_lists_of_numbers_are_compared_to_the_last(tmp_path):
+    """As text NumPy would leave out the middle of them."""
+    ridges = np.geomspace(1e-8, 1, 2000)
+    ESNRegressor(**toys.FAST, ridge=ridges).fit(X, VALUES, checkpoint=tmp_path)
+    ridges[1000] *= 2
+    with pytest.raises(CheckpointError, match="ridge"):
+        ESNRegressor(**toys.FAST, ridge=ridges).fit(X, VALUES, checkpoint=tmp_path)
+
+
+def test_other_data_are_refused(tmp_path):
+    ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+    other = [x.copy() for x in X]
+    other[3][2, 1] += 1e-9
+    with pytest.raises(CheckpointError, match="data: "):
+        ESNRegressor(**toys.FAST).fit(other, VALUES, checkpoint=tmp_path)
+
+
+def test_verbose_may_differ_and_a_finished_fit_is_not_repeated(tmp_path, capsys):
+    first = ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+    seen = []
+    again = ESNRegressor(**toys.FAST, verbose=1).fit(X, VALUES, checkpoint=tmp_path, callback=seen.append)
+    assert seen == []
+    np.testing.assert_array_equal(again._U, first._U)
+
+
+def test_without_a_seed_there_is_nothing_to_go_on_from(tmp_path):
+    with pytest.raises(ValueError, match=r"random_state=None.*Give a random_state"):
+        ESNRegressor(**toys.FAST, random_state=None).fit(X, VALUES, checkpoint=tmp_path)

@@ -1,0 +1,85 @@
+"""Intrinsic plasticity: its steps are gradients of what they claim, and the activities come to the target."""
+
+import numpy as np
+import pytest
+
+import toys
+from echolearn import ESNRegressor, Reservoir
+from echolearn.reservoir.activations import activate
+from echolearn.reservoir.plasticity import _towards_exponential, _towards_gaussian, intrinsic_plasticity
+from echolearn.states.run import harvest
+
+
+def divergence(name, spread, gain, bias, z):
+    """-log p(f) of the target, -log |df/dz|: the sampled Kullback-Leibler divergence, up to what does not move."""
+    f = activate(name, gain * z + bias)
+    slope = gain * (1 - f * f) if name == "tanh" else gain * f * (1 - f)
+    target = f * f / (2 * spread**2) if name == "tanh" else f / spread
+    return target - np.log(slope)
+
+
+@pytest.mark.parametrize(("name", "step"), [("tanh", _towards_gaussian), ("sigmoid", _towards_exponential)])
+def test_steps_are_gradients_of_the_divergence(name, step):
+    rng = np.random.default_rng(0)
+    z, gain, bias = rng.normal(size=50), rng.uniform(0.5, 2, 50), rng.normal(size=50)
+    e = 1e-6
+    by_bias = divergence(name, 0.3, gain, bias + e, z) - divergence(name, 0.3, gain, bias - e, z)
+    by_gain = divergence(name, 0.3, gain + e, bias, z) - divergence(name, 0.3, gain - e, bias, z)
+    d_bias = step(activate(name, gain * z + bias), 0.3)
+    np.testing.assert_allclose(d_bias, -by_bias / (2 * e), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(1 / gain + d_bias * z, -by_gain / (2 * e), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "spread", "radius"), [("tanh", 0.2, 0.9), ("tanh", 0.4, 0.9), ("sigmoid", 0.2, 2.0)])
+def test_activities_come_to_the_spread_asked_for(name, spread, radius):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(800, 2))
+    r = Reservoir.random(2, 40, activation=name, spectral_radius=radius, input_scaling=0.3, random_state=0)
+    moved = intrinsic_plasticity(r, x, spread=spread, rate=2e-3, epochs=8)
+
+    def off(reservoir):
+        H = harvest(reservoir, x)[100:]
+        reached = H.std(axis=0) if name == "tanh" else H.mean(axis=0)
+        return np.abs(reached / spread - 1).mean()
+
+    assert off(moved) < 0.15
+    assert off(moved) < 0.4 * off(r)
+    np.testing.assert_array_equal(moved.W_rec.indices, r.W_rec.indices)
+
+
+def test_gain_and_bias_are_all_that_moves():
+    x = np.random.default_rng(1).normal(size=(50, 2))
+    r = Reservoir.random(2, 10, leak=0.5, bias_scaling=0.1, random_state=0)
+    before = r.W.copy(), r.W_rec.toarray()
+    new = intrinsic_plasticity(r, [x, x[:20]], epochs=2)
+    gain = new.W[0] / r.W[0]
+    np.testing.assert_allclose(new.W, r.W * gain)
+    np.testing.assert_allclose(new.W_rec.toarray(), gain[:, None] * r.W_rec.toarray())
+    np.testing.assert_array_equal(new.leak, r.leak)
+    np.testing.assert_array_equal(r.W, before[0])
+    np.testing.assert_array_equal(r.W_rec.toarray(), before[1])
+    np.testing.assert_array_equal(intrinsic_plasticity(r, x, epochs=0).W, r.W)
+
+
+def test_what_it_refuses():
+    x = np.ones((5, 1))
+    for r in (Reservoir.random(1, 4, activation="relu"), Reservoir.random(1, 4, n_feedback=1)):
+        with pytest.raises(ValueError, match="known for tanh and sigmoid units without feedback; this reservoir has"):
+            intrinsic_plasticity(r, x)
+    with pytest.raises(ValueError, match=r"spread=0, .*expected positive numbers"):
+        intrinsic_plasticity(Reservoir.random(1, 4), x, spread=0)
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="use a smaller rate than 1e"):
+        intrinsic_plasticity(Reservoir.random(1, 4), 1e6 * x, rate=1e306)
+    with pytest.raises(ValueError, match="X has 1 features"):
+        intrinsic_plasticity(Reservoir.random(2, 4), x)
+
+
+def test_estimators_take_it():
+    X, Y = toys.echoes()
+    plain = ESNRegressor(**toys.FAST, learn="none").fit(X, Y)
+    esn = ESNRegressor(**toys.FAST, learn="none", plasticity=0.3).fit(X, Y)
+    expected = intrinsic_plasticity(plain.reservoir_, X, spread=0.3)
+    np.testing.assert_array_equal(esn.reservoir_.W, expected.W)
+    for how in ({"activation": "relu"}, {"feedback": True}, {"activation": "sigmoid", "plasticity": 1.0}):
+        with pytest.raises(ValueError, match=r"plasticity=.*; expected None, or tanh or sigmoid"):
+            ESNRegressor(**{**toys.FAST, "plasticity": 0.3, **how}).fit(X, Y)

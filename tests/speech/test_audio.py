@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import builtins
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from echolearn.speech.audio import read_audio
+from echolearn.speech.errors import CorpusError
+from speechfiles import tones, write_riff, write_sphere
+
+
+def what(path: Path) -> str:
+    with pytest.raises(CorpusError) as caught:
+        read_audio(path)
+    (problem,) = caught.value.problems
+    assert problem.file == str(path)
+    return problem.what
+
+
+def test_riff_and_sphere_hold_the_same_samples(tmp_path: Path) -> None:
+    samples = tones(0.3)
+    riff = read_audio(write_riff(tmp_path / "a.wav", samples))
+    sphere = read_audio(write_sphere(tmp_path / "b.wav", samples))
+    np.testing.assert_array_equal(riff, samples.astype(np.float32))
+    np.testing.assert_array_equal(sphere, riff)
+
+
+@pytest.mark.parametrize("rate", [8_000, 22_050, 44_100])
+def test_other_rates_are_resampled_to_the_same_tone(tmp_path: Path, rate: int) -> None:
+    t = np.arange(rate) / rate
+    samples = read_audio(write_riff(tmp_path / "a.wav", (8000 * np.sin(2 * np.pi * 440 * t)).astype(np.int16), rate))
+    assert abs(len(samples) - 16_000) <= 1
+    spectrum = np.abs(np.fft.rfft(samples[2000:14_000] * np.hanning(12_000)))
+    assert spectrum.argmax() * 16_000 / 12_000 == pytest.approx(440, abs=1.5)
+    assert np.std(samples) == pytest.approx(8000 / np.sqrt(2), rel=0.01)
+
+
+def test_missing(tmp_path: Path) -> None:
+    assert "no such audio file" in what(tmp_path / "nowhere.wav")
+
+
+def test_unreadable(tmp_path: Path) -> None:
+    path = tmp_path / "a.wav"
+    path.write_bytes(b"this is no audio at all" * 10)
+    assert "not audio that can be read (230 bytes" in what(path)
+
+
+def test_empty_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.wav"
+    path.write_bytes(b"")
+    assert "empty file" in what(path)
+
+
+def test_no_samples(tmp_path: Path) -> None:
+    assert "no samples" in what(write_riff(tmp_path / "a.wav", np.zeros(0, dtype=np.int16)))
+
+
+def test_truncated_sphere(tmp_path: Path) -> None:
+    path = write_sphere(tmp_path / "a.wav", tones(0.2), promised=16_000)
+    assert "truncated: the header promises 16000 samples, 3200 are there" in what(path)
+
+
+def test_truncated_riff(tmp_path: Path) -> None:
+    path = write_riff(tmp_path / "a.wav", tones(0.2))
+    path.write_bytes(path.read_bytes()[:-1000])
+    assert "truncated: the header promises 3200 samples, 2700 are there" in what(path)
+
+
+def test_stereo(tmp_path: Path) -> None:
+    assert "2 channels" in what(write_riff(tmp_path / "a.wav", np.stack([tones(0.1), tones(0.1, 1)], axis=1)))
+
+
+@pytest.mark.parametrize("level", [0, 77])
+def test_silent(tmp_path: Path, level: int) -> None:
+    assert "silent" in what(write_riff(tmp_path / "a.wav", np.full(1000, level, dtype=np.int16)))
+
+
+def test_a_rate_nobody_records_speech_at(tmp_path: Path) -> None:
+    assert "sampled at 4000 Hz" in what(write_riff(tmp_path / "a.wav", tones(1, rate=4_000), 4_000))
+
+
+def test_not_a_number(tmp_path: Path) -> None:
+    import soundfile
+
+    samples = np.ones(500, dtype=np.float32)
+    samples[7] = np.nan
+    soundfile.write(tmp_path / "a.wav", samples, 16_000, subtype="FLOAT")
+    assert "not numbers" in what(tmp_path / "a.wav")
+
+
+def test_without_soundfile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_riff(tmp_path / "a.wav", tones(0.1))
+    real = builtins.__import__
+
+    def without(name: str, *rest: object, **more: object) -> object:
+        if name == "soundfile":
+            raise ImportError("No module named 'soundfile'")
+        return real(name, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert "pip install 'echolearn[speech]'" in what(path)
+
+
+def test_a_format_chunk_that_is_cut_short(tmp_path: Path) -> None:
+    path = write_riff(tmp_path / "a.wav", tones(0.1))
+    path.write_bytes(path.read_bytes()[:30])
+    assert "not audio that can be read" in what(path)
+
+
+def test_samples_that_overflow_on_the_16_bit_scale(tmp_path: Path) -> None:
+    soundfile = pytest.importorskip("soundfile")
+    samples = tones(0.1).astype(np.float32)
+    soundfile.write(tmp_path / "loud.wav", samples, 16_000, subtype="FLOAT")  # forgot to scale: loud, but speech
+    assert np.isfinite(read_audio(tmp_path / "loud.wav")).all()
+    soundfile.write(tmp_path / "huge.wav", samples * np.float32(1e32), 16_000, subtype="FLOAT")
+    assert "larger than 65536 times full scale" in what(tmp_path / "huge.wav")
+
+
+def test_a_header_that_promises_more_samples_than_memory_has(tmp_path: Path) -> None:
+    """The total of a FLAC header, 36 bits, is believed by nobody."""
+    soundfile = pytest.importorskip("soundfile")
+    path = tmp_path / "a.flac"
+    soundfile.write(path, tones(0.1), 16_000)
+    content = bytearray(path.read_bytes())
+    content[21] |= 0x0F
+    content[22:26] = b"\xff\xff\xff\xff"
+    path.write_bytes(content)
+    try:
+        found = len(read_audio(path))
+    except CorpusError:
+        found = 0
+    assert found <= 1600

@@ -1,0 +1,144 @@
+"""The estimate before a fit: close to what is used, growing as the formulas say, and a refusal with its numbers."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echolearn import ESNClassifier, ESNRegressor
+from echolearn.training import cost_model as costs
+from echolearn.training.cost_model import TYPICAL, Job, nbytes, seconds
+
+JOB = Job(N=500, n_in=20, n_out=10, connections=10, frames=50_000, held_out=5000, longest=400, batch=4000)
+
+# Peak memory of a fit above what was there before it: VmHWM, the kernel's own mark, set back before.
+MEASURE = """
+import numpy as np, sys
+from pathlib import Path
+from echolearn import {kind}, costs
+def mark(name):
+    return next(int(line.split()[1]) * 1024 for line in Path("/proc/self/status").read_text().splitlines()
+                if line.startswith(name))
+rng = np.random.default_rng(0)
+X = [rng.normal(size=(200, 4)).astype(np.float32) for _ in range({sequences})]
+y = [x[:, :1] for x in X] if {kind}.__name__ == "ESNRegressor" else [(x[:, 0] > 0) * 1 for x in X]
+esn = {kind}({settings})
+asked = []
+costs.check = lambda job, verbose: asked.append(costs.nbytes(job))
+{kind}(20, **{{k: v for k, v in dict({settings}).items() if k != "hidden_units"}}).fit(X[:10], y[:10])
+Path("/proc/self/clear_refs").write_text("5")
+before = mark("VmRSS:")
+esn.fit(X, y)
+print(mark("VmHWM:") - before, asked[-1])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        ("ESNRegressor", {"hidden_units": 1200, "learn": "none", "ridge": 1e-6}),
+        ("ESNRegressor", {"hidden_units": 2200, "learn": "none", "ridge": 1e-6}),
+        ("ESNRegressor", {"hidden_units": 1000, "epochs": 1, "ridge": 1.0, "batch_size": 50}),
+        ("ESNRegressor", {"hidden_units": 1000, "epochs": 1, "ridge": 1.0, "batch_size": 50, "bidirectional": True}),
+        ("ESNClassifier", {"hidden_units": 700, "learn": "none", "readout": "softmax"}),
+    ],
+)
+def test_bytes_are_close_to_the_peak_of_a_fit(kind, given):
+    words = ", ".join(f"{k}={v!r}" for k, v in given.items())
+    sequences = 60 if given["hidden_units"] < 2000 else 300  # enough batches for all threads at any time
+    script = MEASURE.format(kind=kind, settings=words, sequences=sequences)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    used, asked = map(float, done.stdout.split())
+    assert used / 1.5 < asked < 1.5 * used, f"used {used / 1e6:.0f} MB, estimated {asked / 1e6:.0f} MB"
+
+
+@settings(max_examples=50)
+@given(
+    N=st.integers(10, 20_000),
+    frames=st.integers(100_000, 10**7),
+    epochs=st.integers(0, 20),
+    softmax=st.booleans(),
+    more=st.sampled_from(["N", "n_in", "n_out", "connections", "frames", "epochs"]),
+)
+def test_more_work_never_costs_less(N, frames, epochs, softmax, more):
+    job = Job(N, 20, 10, 10, frames, epochs=epochs, softmax=softmax, batch=3000, threads=2)
+    larger = Job(**{**vars(job), more: 2 * getattr(job, more)})
+    if (job.wide, job.iterative) != (larger.wide, larger.iterative):
+        return  # from there on all cores solve, or no Gram matrix is made
+    assert seconds(larger, TYPICAL) >= seconds(job, TYPICAL)
+    assert nbytes(larger) >= 0.999 * nbytes(job)
+
+
+def test_frames_cost_seconds_in_proportion_and_hardly_any_bytes():
+    """Ten times the frames are two more levels of the tree of sums."""
+    few, many = (Job(**{**vars(JOB), "frames": K, "epochs": 3, "softmax": True}) for K in (10**6, 10**7))
+    assert seconds(many, TYPICAL) == pytest.approx(10 * seconds(few, TYPICAL), rel=0.05)
+    assert nbytes(few) <= nbytes(many) <= nbytes(few) + 2 * 8 * few.M**2
+
+
+def test_rates_here_are_positive_and_in_proportion():
+    here = costs.measured()
+    assert here.flop > 0
+    assert here.unit / here.flop == pytest.approx(TYPICAL.unit / TYPICAL.flop)
+
+
+X = [np.random.default_rng(0).normal(size=(100, 3)) for _ in range(10)]
+Y = [x[:, :1] for x in X]
+
+
+def test_a_fit_that_cannot_fit_is_refused_with_the_numbers(monkeypatch):
+    monkeypatch.setattr(costs, "available", lambda: 2e9)
+    with pytest.raises(MemoryError, match=r"needs about \d+\.\d GB and 2\.0 GB are free.*hidden_units=20000.*fewer"):
+        ESNRegressor(20_000, learn="none").fit(X, Y)
+    monkeypatch.setattr(costs, "available", lambda: 5e6)
+    with pytest.raises(MemoryError, match=r"5 MB are free.*batch_size.*dtype=float32"):
+        ESNClassifier(50, dtype="float64").fit(X, [(y[:, 0] > 0) * 1 for y in Y])
+
+
+def test_nothing_is_refused_where_the_memory_is_not_known(monkeypatch):
+    monkeypatch.setattr(costs, "_text", lambda path: "")
+    monkeypatch.setattr(costs, "_own", lambda: None)
+    assert costs.available() is None
+    ESNRegressor(10, learn="none").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"/proc/meminfo": "MemTotal: 9 kB\nMemAvailable: 1000 kB\n"}, 1000 * 1024),
+        ({"/proc/meminfo": "MemAvailable: 1000 kB", "memory.max": "900000\n", "memory.current": "400000\n"}, 500_000),
+        ({"/proc/meminfo": "MemAvailable: 1000 kB", "memory.max": "max\n", "memory.current": "4\n"}, 1000 * 1024),
+        ({"memory.limit_in_bytes": "700", "memory.usage_in_bytes": "300"}, 400),
+    ],
+)
+def test_the_narrowest_limit_counts(files, expected, monkeypatch):
+    monkeypatch.setattr(costs, "_text", lambda path: next((t for name, t in files.items() if path.endswith(name)), ""))
+    monkeypatch.setattr(costs, "_own", lambda: None)
+    assert costs.available() == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_process_own_limit_counts():
+    code = (
+        "import resource; from echolearn import costs;"
+        "resource.setrlimit(resource.RLIMIT_AS, (64 << 30, -1)); print(costs._own() < 64 << 30, costs._own() > 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]
+
+
+def test_long_work_is_announced(monkeypatch, capsys):
+    monkeypatch.setattr(costs, "available", lambda: 24e9)
+    monkeypatch.setattr(costs, "measured", lambda: TYPICAL)
+    long = Job(**{**vars(JOB), "N": 3000, "frames": 10**6, "epochs": 50})
+    for verbose, job in ((0, long), (1, JOB)):
+        costs.check(job, verbose)
+        assert capsys.readouterr().err == ""
+    costs.check(long, 1)
+    told = capsys.readouterr().err
+    assert told.startswith("this fit needs about ")
+    assert told.endswith("; you have 24.0 GB\n")

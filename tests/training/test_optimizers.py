@@ -1,0 +1,129 @@
+"""FISTA, Adam, clipping and renormalisation against witnesses of a few lines."""
+
+import numpy as np
+import pytest
+
+import reference as ref
+from echolearn.gradients.exact import Gradients
+from echolearn.reservoir.reservoir import Reservoir, spectral_radius_of
+from echolearn.training import optimizers as updates
+from echolearn.training.optimizers import (
+    Adam,
+    Fista,
+    clipped,
+    gradients_of,
+    learned_weights,
+    renormalised,
+    with_learned,
+)
+
+A = np.diag([1.0, 3.0, 10.0])
+
+
+def grad(w):
+    return A @ (w - [1.0, -2.0, 0.5])
+
+
+def run(optimiser, steps, alpha):
+    w = {"W": np.zeros(3)}
+    for _ in range(steps):
+        w, optimiser = optimiser.step(w, {"W": grad(w["W"])}, alpha)
+    return w["W"]
+
+
+@pytest.mark.parametrize("momentum", ["fista", "printed"])
+def test_fista_against_the_formulas(momentum):
+    w = before = np.zeros(3)
+    m_old = 1.0
+    for _ in range(25):
+        m_new = (1 + np.sqrt(1 + 4 * m_old**2)) / 2
+        beta = m_old / m_new if momentum == "printed" else (m_old - 1) / m_new
+        w, before = w - 0.03 * grad(w) + beta * (w - before), w
+        m_old = m_new
+    np.testing.assert_allclose(run(Fista(momentum), 25, 0.03), w, rtol=1e-12)
+
+
+def test_adam_against_the_formulas():
+    w, m, v = np.zeros(3), np.zeros(3), np.zeros(3)
+    for t in range(1, 26):
+        g = grad(w)
+        m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g**2
+        w = w - 0.05 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.99**t)) + 1e-12)
+    np.testing.assert_allclose(run(Adam(), 25, 0.05), w, rtol=1e-12)
+
+
+def test_both_reach_the_minimum():
+    for optimiser, alpha in ((Fista("fista"), 0.05), (Adam(), 0.02)):
+        np.testing.assert_allclose(run(optimiser, 800, alpha), [1, -2, 0.5], atol=0.02)
+
+
+@pytest.mark.parametrize("optimiser", [Fista("fista"), Fista("printed"), Adam()])
+def test_a_kept_and_resumed_optimiser_goes_on_to_the_bit(optimiser):
+    w, straight = {"W": np.zeros(3)}, optimiser
+    for step in range(6):
+        if step == 3:
+            number, kept = straight.state()
+            resumed, other = type(optimiser)() if isinstance(optimiser, Adam) else optimiser, dict(w)
+            resumed = resumed.resumed(number, kept)
+        if step >= 3:
+            other, resumed = resumed.step(other, {"W": grad(other["W"])}, 0.1)
+        w, straight = straight.step(w, {"W": grad(w["W"])}, 0.1)
+    np.testing.assert_array_equal(other["W"], w["W"])
+
+
+def test_steps_leave_their_arguments_alone():
+    for optimiser in (Fista("fista"), Adam()):
+        w = {"W": np.ones(3)}
+        g = {"W": np.ones(3)}
+        new, later = optimiser.step(w, g, 0.1)
+        later.step(new, g, 0.1)
+        np.testing.assert_array_equal(w["W"], 1)
+        np.testing.assert_array_equal(g["W"], 1)
+
+
+def test_clipping_shortens_only_what_is_too_long():
+    g = {"W": np.array([3.0, 4.0]), "W_rec": np.array([0.3, 0.4])}
+    out = clipped(g, 1.0)
+    np.testing.assert_allclose(out["W"], [0.6, 0.8])
+    np.testing.assert_array_equal(out["W_rec"], g["W_rec"])
+    assert clipped(g, None) is g
+    np.testing.assert_allclose(clipped({"W": np.zeros(2)}, 1.0)["W"], 0)
+
+
+def test_renormalised_has_the_radius_and_the_directions():
+    rng = np.random.default_rng(0)
+    w = ref.network(rng, N=6)
+    r = Reservoir(**w)
+    new = renormalised(r, 2.5)
+    assert spectral_radius_of(new.W_rec) == pytest.approx(2.5)
+    ratio = new.W_rec.data / r.W_rec.data
+    np.testing.assert_allclose(ratio, ratio[0])
+    np.testing.assert_array_equal(new.W, r.W)
+
+
+def test_what_is_learned():
+    w = ref.network(np.random.default_rng(0), N=4, feedback=True)
+    r = Reservoir(**w)
+    assert set(learned_weights(r, "input", False)) == {"W", "W_fb", "bias"}
+    assert set(learned_weights(r, "both", True)) == {"W", "W_rec", "W_fb", "bias", "leak"}
+    bare = Reservoir(W=w["W"], W_rec=w["W_rec"])
+    assert set(learned_weights(bare, "both", False)) == {"W", "W_rec"}
+
+
+def test_the_leak_is_learned_as_a_logit():
+    w = ref.network(np.random.default_rng(0), N=4)
+    r = Reservoir(**w)
+    weights = learned_weights(r, "both", True)
+    np.testing.assert_allclose(with_learned(r, weights).leak, r.leak, rtol=1e-12)
+    # chain rule by differences: leak(logit + e) - leak(logit) = e da/dlogit
+    e = 1e-6
+    moved = with_learned(r, {**weights, "leak": weights["leak"] + e})
+    g = Gradients(w["W"], r.W_rec.data, None, w["bias"], np.ones(4))
+    np.testing.assert_allclose(gradients_of(weights, g, r)["leak"], (moved.leak - r.leak) / e, rtol=1e-4)
+
+
+def test_leaks_stay_between_zero_and_one_and_quiet():
+    far = np.array([-1e4, -50.0, 0.0, 50.0, 1e4])
+    a = updates.logistic(far)
+    assert ((a > 0) & (a < 1)).all()
+    assert np.isfinite(updates.logit(np.array([1.0, 1e-12]))).all()
