@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_checkpoints import press_at
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor
@@ -112,7 +111,7 @@ def test_large_networks_go_on_to_the_bit(kind, tmp_path, monkeypatch):
     how = {**toys.FAST, "epochs": 4, "patience": None, "validation_fraction": 0.25, **KINDS[kind]}
     straight = ESNClassifier(**how).fit(X, LABELS)
     with pytest.raises(KeyboardInterrupt):
-        ESNClassifier(**how).fit(X, LABELS, checkpoint=tmp_path / "kept", callback=press_at(2))
+        ESNClassifier(**how).fit(X, LABELS, checkpoint=tmp_path / "kept", callback=toys.interrupt_at(2))
     resumed = ESNClassifier(**how).fit(X, LABELS, checkpoint=tmp_path / "kept")
     np.testing.assert_array_equal(resumed._U, straight._U)
     np.testing.assert_array_equal(resumed.recurrent_weights_.data, straight.recurrent_weights_.data)

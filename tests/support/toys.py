@@ -32,3 +32,13 @@ def rising(seed=0, sequences=40, steps=(8, 20)):
         n = rng.integers(*steps)
         X.append((np.linspace(-1, 1, n) * (2 * u - 1) + 0.5 * rng.normal(size=n))[:, None])
     return X, up
+
+
+def interrupt_at(epoch):
+    """Return a callback that presses Ctrl-C after the given epoch."""
+
+    def press(row):
+        if row["epoch"] == epoch:
+            raise KeyboardInterrupt
+
+    return press

@@ -74,14 +74,6 @@ def cut_after_every_state(make, X, y, folder, monkeypatch):
     raise AssertionError("the fit does not move on")
 
 
-def press_at(epoch):
-    def press(row):
-        if row["epoch"] == epoch:
-            raise KeyboardInterrupt
-
-    return press
-
-
 @pytest.mark.parametrize("kind", [*KINDS, *LARGE, *REFINED])
 def test_cut_off_after_every_state_it_ends_in_the_same_bits(kind, tmp_path, monkeypatch):
     more = {**KINDS, **LARGE, **REFINED}[kind]
@@ -126,7 +118,7 @@ def test_going_on_ends_in_the_same_bits(estimator, kind, tmp_path):
     how = {**toys.FAST, "epochs": 6, "patience": None, **KINDS[kind]}
     straight = estimator(**how).fit(X, y)
     with pytest.raises(KeyboardInterrupt):
-        estimator(**how).fit(X, y, checkpoint=tmp_path / "kept", callback=press_at(3))
+        estimator(**how).fit(X, y, checkpoint=tmp_path / "kept", callback=toys.interrupt_at(3))
     seen = []
     resumed = estimator(**how).fit(X, y, checkpoint=tmp_path / "kept", callback=lambda r: seen.append(r["epoch"]))
     assert seen == [4, 5, 6]
