@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+from echolearn.validation.names import check_name
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -14,14 +15,6 @@ def read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as problem:  # also numbers too long for Python, and bytes that are no text
         raise ValueError(f"{path} is not a TOML file: {problem}") from problem
-
-
-def check_name(name: str, known: Iterable[str], where: str) -> None:
-    known = sorted(known)
-    if not isinstance(name, str) or name not in known:
-        near = difflib.get_close_matches(str(name)[:100], known, 1, cutoff=0.4)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
-        raise ValueError(f"{where}: there is no setting {name!r:.80}; {hint}")
 
 
 def divided(

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.cli.configuration import check_name
 from echolearn.sequences.validation import Given, flat, open_sequences, open_targets
+from echolearn.validation.names import check_name
 
 Array = NDArray[Any]
 

@@ -20,13 +20,13 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from echolearn.cli.configuration import check_name
 from echolearn.modelfile.checkpoint import fingerprint
 from echolearn.sequences.batch import Data
 from echolearn.sequences.validation import Given, open_sequences, open_targets
 from echolearn.training.optimizers import default_step
 from echolearn.training.progress import clock
 from echolearn.validation import values as checks
+from echolearn.validation.names import check_name
 
 Scoring = Callable[[Any, Any, Any], float]
 Space = Mapping[str, tuple[float, float] | Sequence[Any]]
