@@ -8,7 +8,7 @@ comma := ,
 LOCKED = $(shell $(PYTHON) -c 'import sys; print("yes" * ((3, 11) <= sys.version_info < (3, 14)))')
 DATA ?= ../shared/data/an4_states.npz
 
-.PHONY: demo test test-oldest test-newest test-pythons lint bench series examples reliability lock clean
+.PHONY: demo test test-oldest test-newest test-pythons lint layers bench series examples reliability lock clean
 
 demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
@@ -29,10 +29,15 @@ test-pythons:  ## with each Python that is here, as `make test` does without lin
 	    .venv-$$version/bin/python -m pytest || exit 1; \
 	  else echo "python$$version: not here, left out"; fi; done
 
-lock: .venv-uv/ready  ## requirements.lock anew: the newest versions that pyproject.toml allows, with their hashes
+# UPGRADE= keeps the versions that requirements.lock has and adds only what is missing
+UPGRADE ?= --upgrade
+lock: .venv-uv/ready  ## a new requirements.lock: the newest versions that pyproject.toml allows, with their hashes
 	printf 'hatchling\neditables\n' | .venv-uv/bin/uv pip compile pyproject.toml - $(foreach e,$(subst $(comma), ,$(EXTRAS)),--extra $(e)) \
-	  --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	  $(UPGRADE) --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  --quiet --output-file requirements.lock
+
+layers: $(VENV)/ready  ## which package may import which (pyproject.toml, tool.importlinter)
+	$(BIN)/lint-imports
 
 lint: $(VENV)/ready  ## style and types
 	$(BIN)/ruff check .
