@@ -102,8 +102,8 @@ def test_float32_is_close_to_float64(mu):
         assert np.abs(a.dE_dleak - b.dE_dleak).max() <= 1e-4 * np.abs(a.dE_dleak).max()
 
 
-def test_envelope_theorem_against_eq_21():
-    """dE/dH = 2 R U_h' is -A' of the paper's eq. 21, K × K matrix and all."""
+def test_envelope_theorem_against_eq_30():
+    """dE/dH = 2 R U_h' is -A' of the paper's eq. 30, K × K matrix and all."""
     rng = np.random.default_rng(3)
     for mu in (1e-6, 1.0, 100.0):
         H, T = rng.normal(size=(5, 30)), rng.normal(size=(2, 30))

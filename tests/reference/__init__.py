@@ -172,7 +172,7 @@ def stack_entropy(ws, X, T, activation, *, readouts, own, **how):
 
 
 def printed(w, X, T, *, ridge_mu, direct, washout, lookback, targets, h0=None):
-    """The paper's gradients as they stand in it (eq. 17, 18, 21, 25, 26), column by column, sigmoid units.
+    """The paper's gradients as they stand in it (eq. 30, 34, 35, 41, 42), column by column, sigmoid units.
 
     Blocks of m columns: H_i holds the i-th column of every block, H_0 the state before it, X_i and T_i alike.
     With targets="last" the error of a block sits at its last column, n = m (less in a last, shorter block);
@@ -194,7 +194,7 @@ def printed(w, X, T, *, ridge_mu, direct, washout, lookback, targets, h0=None):
     T_n = np.array([blocks[b][2][n - 1] for b, n in ends]).T
     F = np.linalg.inv(H_c @ H_c.T + ridge_mu * np.eye(len(H_c)))
     M = T_n.T @ T_n
-    A = 2 * M @ H_c.T @ F - 2 * H_c.T @ F @ H_c @ M @ H_c.T @ F  # eq. 21, with the ridge in the inverse
+    A = 2 * M @ H_c.T @ F - 2 * H_c.T @ F @ H_c @ M @ H_c.T @ F  # eq. 30, with the ridge in the inverse
     A = A[:, :N]
     dE_dW, dE_dW_rec = np.zeros_like(w["W"]), np.zeros_like(W_rec)
     for n in sorted({n for _, n in ends}):
