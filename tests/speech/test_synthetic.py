@@ -204,7 +204,7 @@ import json, resource, sys
 from pathlib import Path
 {before}
 from echolearn.speech.synthetic import synthetic_tree
-from echolearn.speech.problems import CorpusError
+from echolearn.speech.errors import CorpusError
 try:
     synthetic_tree(1_000, cache=sys.argv[1])
 except CorpusError as error:

@@ -18,7 +18,8 @@ JOB = Job(N=500, n_in=20, n_out=10, connections=10, frames=50_000, held_out=5000
 MEASURE = """
 import numpy as np, sys
 from pathlib import Path
-from echolearn import {kind}, costs
+from echolearn import {kind}
+from echolearn.training import cost_model as costs
 def mark(name):
     return next(int(line.split()[1]) * 1024 for line in Path("/proc/self/status").read_text().splitlines()
                 if line.startswith(name))
@@ -91,48 +92,21 @@ Y = [x[:, :1] for x in X]
 
 
 def test_a_fit_that_cannot_fit_is_refused_with_the_numbers(monkeypatch):
-    monkeypatch.setattr(costs, "available", lambda: 2e9)
+    monkeypatch.setattr(costs, "available_memory", lambda: 2e9)
     with pytest.raises(MemoryError, match=r"needs about \d+\.\d GB and 2\.0 GB are free.*hidden_units=20000.*fewer"):
         ESNRegressor(20_000, learn="none").fit(X, Y)
-    monkeypatch.setattr(costs, "available", lambda: 5e6)
+    monkeypatch.setattr(costs, "available_memory", lambda: 5e6)
     with pytest.raises(MemoryError, match=r"5 MB are free.*batch_size.*dtype=float32"):
         ESNClassifier(50, dtype="float64").fit(X, [(y[:, 0] > 0) * 1 for y in Y])
 
 
 def test_nothing_is_refused_where_the_memory_is_not_known(monkeypatch):
-    monkeypatch.setattr(costs, "_text", lambda path: "")
-    monkeypatch.setattr(costs, "_own", lambda: None)
-    assert costs.available() is None
+    monkeypatch.setattr(costs, "available_memory", lambda: None)
     ESNRegressor(10, learn="none").fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({"/proc/meminfo": "MemTotal: 9 kB\nMemAvailable: 1000 kB\n"}, 1000 * 1024),
-        ({"/proc/meminfo": "MemAvailable: 1000 kB", "memory.max": "900000\n", "memory.current": "400000\n"}, 500_000),
-        ({"/proc/meminfo": "MemAvailable: 1000 kB", "memory.max": "max\n", "memory.current": "4\n"}, 1000 * 1024),
-        ({"memory.limit_in_bytes": "700", "memory.usage_in_bytes": "300"}, 400),
-    ],
-)
-def test_the_narrowest_limit_counts(files, expected, monkeypatch):
-    monkeypatch.setattr(costs, "_text", lambda path: next((t for name, t in files.items() if path.endswith(name)), ""))
-    monkeypatch.setattr(costs, "_own", lambda: None)
-    assert costs.available() == expected
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_the_process_own_limit_counts():
-    code = (
-        "import resource; from echolearn import costs;"
-        "resource.setrlimit(resource.RLIMIT_AS, (64 << 30, -1)); print(costs._own() < 64 << 30, costs._own() > 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True", "True"]
-
-
 def test_long_work_is_announced(monkeypatch, capsys):
-    monkeypatch.setattr(costs, "available", lambda: 24e9)
+    monkeypatch.setattr(costs, "available_memory", lambda: 24e9)
     monkeypatch.setattr(costs, "measured", lambda: TYPICAL)
     long = Job(**{**vars(JOB), "N": 3000, "frames": 10**6, "epochs": 50})
     for verbose, job in ((0, long), (1, JOB)):

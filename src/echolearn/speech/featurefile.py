@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from echolearn.execution.memory import available_memory
 from echolearn.speech.errors import CorpusError, Problem, raise_any
 from echolearn.speech.features import CEPSTRA, COLUMNS, CONTEXT, normalised, with_differences
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.utterances import PARTS
-from echolearn.training import cost_model as costs
 
 ARRAYS = ("features", "labels", "lengths", "utterances", "speakers", "split", "state_names")
 
@@ -65,7 +65,7 @@ def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
         shape, by_columns, dtype = read(file)
         if dtype.hasobject:
             raise ValueError(f"{name} holds Python objects")
-        size, have = math.prod(shape) * dtype.itemsize, costs.available()
+        size, have = math.prod(shape) * dtype.itemsize, available_memory()
         if min(shape, default=0) < 0 or size != info.file_size - file.tell():
             raise ValueError(f"{name} promises {dtype} {shape}, and {info.file_size} bytes are there")
         if have is not None and size > have:

@@ -6,15 +6,14 @@ K frames, N units, M = N + n_in + 1 columns of H_c, C outputs, k connections a u
 from __future__ import annotations
 
 import math
-import os
 import time
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
 from echolearn.execution import threads as engine
+from echolearn.execution.memory import available_memory
 from echolearn.readout import collect as passes
 from echolearn.readout import conjugate_gradients as iterative
 from echolearn.readout import incremental as following
@@ -239,54 +238,9 @@ def measured() -> Rates:
     return TYPICAL.scaled(min(times) / (2 * 512**3 * TYPICAL.flop))
 
 
-def available() -> float | None:
-    """Bytes of memory that this process may still take: of the machine, its control group and its own limit."""
-    limits = [_machine(), _group(), _own()]
-    known = [limit for limit in limits if limit is not None]
-    return min(known) if known else None
-
-
-def _machine() -> float | None:
-    for line in _text("/proc/meminfo").splitlines():
-        if line.startswith("MemAvailable:"):
-            return float(line.split()[1]) * 1024
-    return None
-
-
-def _group() -> float | None:
-    folder = "/sys/fs/cgroup/"
-    for limit, used in (
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    ):
-        texts = _text(folder + limit).strip(), _text(folder + used).strip()
-        if all(text.isdigit() for text in texts):
-            return float(texts[0]) - float(texts[1])
-    return None
-
-
-def _own() -> float | None:
-    try:
-        import resource
-    except ImportError:
-        return None
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    size = _text("/proc/self/statm").split()
-    if limit == resource.RLIM_INFINITY or not size:
-        return None
-    return float(limit) - float(size[0]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text()
-    except OSError:
-        return ""
-
-
 def check(job: Job, verbose: int) -> None:
     """Announces long work; refuses what does not fit in memory."""
-    need, have = nbytes(job), available()
+    need, have = nbytes(job), available_memory()
     if have is not None and need > have:
         raise MemoryError(
             f"this fit needs about {_size(need)} and {_size(have)} are free: hidden_units={job.N}, {job.frames} frames"
