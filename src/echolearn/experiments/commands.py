@@ -32,7 +32,7 @@ from echolearn.speech.corpus import Corpus
 from echolearn.speech.errors import CorpusError, Problem, raise_any
 from echolearn.speech.features import SHIFT, WINDOW, mfcc, normalised, with_context, with_differences
 from echolearn.speech.labels import Segment, write_mlf
-from echolearn.speech.phones import split_state
+from echolearn.speech.phones import phones_of_states
 from echolearn.training.progress import clock
 
 Array = NDArray[Any]
@@ -91,7 +91,7 @@ def evaluate(model: ESNClassifier, corpus: Corpus, part: str) -> dict[str, Any]:
             f"the model knows none of the corpus's states: it knows {model.classes_[0]}, here is {unknown[0]}"
         )
     heard = np.concatenate(model.predict(X))
-    phones = list(dict.fromkeys(split_state(str(s))[0] for s in [*corpus.state_names, *model.classes_]))
+    phones = phones_of_states([*corpus.state_names, *model.classes_])
     table = confusion(said, heard, phones)
     wrong = table - np.diag(np.diag(table))
     most = np.argsort(-wrong, axis=None)[:8]

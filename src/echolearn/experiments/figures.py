@@ -12,7 +12,7 @@ from echolearn.estimators.classifier import ESNClassifier
 from echolearn.reporting import figures as plots
 from echolearn.reporting import table as report
 from echolearn.speech.corpus import Corpus
-from echolearn.speech.phones import split_state
+from echolearn.speech.phones import phones_of_states, split_state
 from echolearn.states.run import harvest
 
 Array = NDArray[Any]
@@ -142,7 +142,7 @@ def _spoken(corpus: Corpus, k: int, network: ESNClassifier) -> plots.Spoken:
     by_speed = np.argsort(movement, kind="stable")
     by_speed = by_speed[np.linspace(0, len(by_speed) - 1, min(SHOWN_STATES, len(by_speed))).astype(int)]
     scaled = (states - states.mean(axis=0)) / (states.std(axis=0) + 1e-9)
-    phones = list(dict.fromkeys(split_state(name)[0] for name in corpus.state_names))
+    phones = phones_of_states(corpus.state_names)
     owner = [phones.index(split_state(str(name))[0]) for name in network.classes_]
     by_state = network.predict_proba([X])[0]
     by_phone = np.zeros((len(X), len(phones)))
@@ -185,7 +185,7 @@ def spectrogram(samples: Array) -> Array:
 def _confusions(corpus: Corpus, table: Mapping[str, Any], cells: Mapping[str, Any]) -> report.Figure:
     name = best_cell(cells)
     counts = np.array(cells[name]["confusion"])
-    phones = list(dict.fromkeys(split_state(state)[0] for state in corpus.state_names))
+    phones = phones_of_states(corpus.state_names)
     there = counts.sum(axis=1) > 0
     column, units, _ = name.split("-")
     right = np.trace(counts) / counts.sum()

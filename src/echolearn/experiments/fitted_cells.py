@@ -23,7 +23,7 @@ from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.saving import load, write_atomically
 from echolearn.reservoir.reservoir import spectral_radius_of
 from echolearn.speech.corpus import Corpus
-from echolearn.speech.phones import split_state
+from echolearn.speech.phones import phones_of_states, split_state
 
 Say = Callable[[str], object]
 Part = tuple[list[NDArray[np.float32]], list[NDArray[np.str_]]]
@@ -51,7 +51,7 @@ class Parts:
         check = ([valid[0][k] for k in whole], [valid[1][k] for k in whole])
         unseen = sorted(set(np.unique(np.concatenate(valid[1] + test[1])).tolist()) - seen)
         notes = [f"states without a training frame, always counted wrong: {', '.join(unseen)}"] if unseen else []
-        phones = tuple(dict.fromkeys(split_state(name)[0] for name in corpus.state_names))
+        phones = phones_of_states(corpus.state_names)
         return cls(train, valid, test, check, phones, fingerprint_of(corpus), tuple(notes))
 
 

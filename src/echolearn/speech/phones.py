@@ -8,7 +8,7 @@ because espeak-ng voices them as one sound.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _TIMIT = """
     aa ae ah ao aw ax ax-h axr ay b bcl ch d dcl dh dx eh el em en eng epi er ey f g gcl h# hh hv
@@ -67,3 +67,24 @@ def split_state(name: str) -> tuple[str, int | None]:
     if match is None:
         return name, None
     return match["phone"], int(match["bracket"] or match["suffix"]) - 2
+
+
+def phones_of_states(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the phones that these states belong to, each once, in the order of their first state.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of states such as ``aa_s2`` or ``aa[2]``. A name that carries no state stands for a phone.
+
+    Returns
+    -------
+    tuple of str
+        The phones.
+
+    Examples
+    --------
+    >>> phones_of_states(["aa_s2", "aa_s3", "aa_s4", "sil_s2", "aa_s2"])
+    ('aa', 'sil')
+    """
+    return tuple(dict.fromkeys(split_state(str(name))[0] for name in names))
