@@ -1,0 +1,245 @@
+"""The rules of the source tree (docs/architecture.md), checked on its syntax trees; nothing heavy is imported."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import tomllib
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+import sourcetree
+from sourcetree import PACKAGE, ROOT, Function, nodes, place
+
+# Checks that the tree does not pass yet: they print what they find and do not fail.
+PENDING = {
+    "length",
+    "positional",
+    "function-level imports",
+    "type-checking imports",
+    "Any",
+    "docstrings",
+    "equation places",
+}
+
+COMPILED = {PACKAGE / "states" / "_kernels.py", PACKAGE / "states" / "_simd.py"}
+EQUATION = re.compile(
+    r"\beqs?(?:uations?)?(?:\.\s*|\s+|_)\(?(\d+(?:\)?\s*(?:,|/|-|–|and|to|,\s*and)\s*\(?\d+)*)", re.IGNORECASE
+)
+
+
+def expect_none(check: str, offences: Iterable[str]) -> None:
+    """Fail with the list of offences, or only print it while the check is pending."""
+    found = sorted(offences)
+    text = f"{check}: {len(found)} offences\n" + "\n".join(found)
+    if check in PENDING:
+        print(text)
+    else:
+        assert not found, text
+
+
+def test_the_package_has_few_entries():
+    entries = sorted(path.name for path in PACKAGE.iterdir() if path.name not in ("__pycache__", "py.typed"))
+    assert len(entries) <= 22, entries
+
+
+def test_no_function_is_longer_than_fifty_lines():
+    """The docstring does not count; the signature does. Compiled loops are excepted."""
+
+    def lines(node: ast.AST) -> int:
+        first = node.body[0]
+        docstring = ast.get_docstring(node, clean=False) is not None
+        return node.end_lineno - node.lineno + 1 - docstring * (first.end_lineno - first.lineno + 1)
+
+    expect_none(
+        "length",
+        (
+            f"{place(path, node)} {node.name}: {lines(node)} lines"
+            for path, node in nodes(*Function)
+            if path not in COMPILED and lines(node) > 50
+        ),
+    )
+
+
+def test_no_function_has_more_than_five_positional_parameters():
+    """Functions that numba compiles are excepted: it does not know keyword-only parameters."""
+
+    def positional(node: ast.AST) -> int:
+        names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+        inside = isinstance(node.parent, ast.ClassDef) and "staticmethod" not in sourcetree.decorators(node)
+        return len(names) - inside
+
+    expect_none(
+        "positional",
+        (
+            f"{place(path, node)} {node.name}: {positional(node)} parameters"
+            for path, node in nodes(*Function)
+            if positional(node) > 5 and not sourcetree.is_compiled(node)
+        ),
+    )
+
+
+def test_no_function_imports_from_echolearn():
+    """An import inside a function hides a cycle. Commands are excepted: they load what they need when they run."""
+    allowed = {PACKAGE / "__init__.py", PACKAGE / "_former_paths.py", *(PACKAGE / "cli").glob("*.py")}
+
+    def ours(node: ast.AST) -> bool:
+        if isinstance(node, ast.Call):
+            return bool(re.match(r"(importlib\.)?(import_module|__import__)\(.*echolearn", ast.unparse(node)))
+        return bool(sourcetree.imported_modules(node))
+
+    expect_none(
+        "function-level imports",
+        (
+            f"{place(path, node)} {ast.unparse(node)}"
+            for path, node in nodes(ast.Import, ast.ImportFrom, ast.Call)
+            if path not in allowed and ours(node) and any(isinstance(p, Function) for p in sourcetree.parents(node))
+        ),
+    )
+
+
+def test_no_import_from_echolearn_is_for_type_checking_only():
+    expect_none(
+        "type-checking imports",
+        (
+            f"{place(path, node)} {ast.unparse(node)}"
+            for path, node in nodes(ast.Import, ast.ImportFrom)
+            if path != PACKAGE / "__init__.py"
+            and sourcetree.imported_modules(node)
+            and any(isinstance(p, ast.If) and "TYPE_CHECKING" in ast.unparse(p.test) for p in sourcetree.parents(node))
+        ),
+    )
+
+
+def test_few_annotations_are_any():
+    """At most 250 in all of src; every use of the name counts, imports aside."""
+    count: dict[str, int] = {}
+    for path, node in nodes(ast.Name, ast.Attribute):
+        if "Any" in (getattr(node, "id", None), getattr(node, "attr", None)):
+            where = str(path.relative_to(ROOT))
+            count[where] = count.get(where, 0) + 1
+    total = sum(count.values())
+    offences = [f"{total} in all"] * (total > 250) + [f"{n:4} {where}" for where, n in count.items() if total > 250]
+    expect_none("Any", offences)
+
+
+def _docstring_offences(definition: sourcetree.Definition) -> Iterable[str]:
+    """Yield what the docstring of a public class or function lacks."""
+    from numpydoc.docscrape import NumpyDocString
+
+    text = ast.get_docstring(definition.node)
+    if not text:
+        yield "no docstring"
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            sections = NumpyDocString(inspect.cleandoc(text))
+    except Exception as error:
+        yield f"not numpydoc: {error}"
+        return
+    wanted = sourcetree.parameters(definition)
+    sources = ("Parameters", "Other Parameters", *(["Attributes"] if isinstance(definition.node, ast.ClassDef) else []))
+    listed = {
+        name.strip().lstrip("*"): entry
+        for section in sources
+        for entry in sections[section]
+        for name in entry.name.split(",")
+    }
+    missing = [name for name in wanted if name not in listed]
+    bare = [name for name in wanted if name in listed and not (listed[name].type and "".join(listed[name].desc))]
+    unknown = [
+        name for e in sections["Parameters"] for name in re.split(r",\s*", e.name) if name.lstrip("*") not in wanted
+    ]
+    if missing:
+        yield f"parameters not listed: {', '.join(missing)}"
+    if bare:
+        yield f"parameters without a type or an explanation: {', '.join(bare)}"
+    if unknown:
+        yield f"parameters that do not exist: {', '.join(unknown)}"
+    if wanted and sourcetree.returns_something(definition.node) and not (sections["Returns"] or sections["Yields"]):
+        yield "no Returns"
+
+
+def test_every_public_parameter_is_explained():
+    """Public classes, their public methods, and public functions have numpydoc docstrings that list all parameters."""
+    public = sourcetree.public_definitions()
+    assert {"echolearn.reservoir.reservoir.Reservoir", "echolearn.datasets.chaos.lorenz"} <= {d.name for d in public}
+    expect_none(
+        "docstrings",
+        (f"{d.name}: {offence}" for d in public for offence in _docstring_offences(d)),
+    )
+
+
+def _numbers(text: str) -> set[int]:
+    """Return the equation numbers that a mention such as "34, 35" or "4-9" stands for."""
+    found: set[int] = set()
+    for first, last in re.findall(r"(\d+)(?:\s*(?:-|–|to)\s*(\d+))?", text):
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _mentions(path: Path) -> dict[int, int]:
+    """Return the equation numbers that a file names, each with the line of its last mention."""
+    text = path.read_text()
+    return {
+        number: text.count("\n", 0, mention.start()) + 1
+        for mention in EQUATION.finditer(text)
+        for number in _numbers(mention[1])
+    }
+
+
+def _equations() -> dict[int, str]:
+    """Return the table of docs/notation.md: equation number -> where it is implemented."""
+    table = (ROOT / "docs" / "notation.md").read_text().split("## Equations")[1]
+    return {int(row[0]): row[3] for row in re.findall(r"^\| (\d+) \| (.+?) \| (.+) \| (.+) \|$", table, re.M)}
+
+
+def test_equation_numbers_are_those_of_the_table():
+    table = _equations()
+    assert list(table) == list(range(1, 43))
+    assert _numbers(EQUATION.search("as eq. 34/35 and 41/42 say")[1]) == {34, 35, 41, 42}
+    assert _numbers(EQUATION.search("Eq. 4-9, by other")[1]) == {4, 5, 6, 7, 8, 9}
+    files = [
+        path
+        for folder in ("src", "tests", "benchmarks", "examples", "reliability", "docs")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".py", ".md")
+    ]
+    mentions = {path: _mentions(path) for path in [*files, *ROOT.glob("*.md")]}
+    assert sum(map(len, mentions.values())) > 40
+    expect_none(
+        "equations",
+        (
+            f"{path.relative_to(ROOT)}:{line} eq. {number} is not in docs/notation.md"
+            for path, found in mentions.items()
+            for number, line in found.items()
+            if number not in table
+        ),
+    )
+
+
+def test_equations_are_named_where_the_table_says():
+    expect_none(
+        "equation places",
+        (
+            f"{path} does not name eq. {number}"
+            for number, where in _equations().items()
+            for path in re.findall(r"`((?:src|tests)/.+?\.py)`", where)
+            if not (ROOT / path).exists() or number not in _mentions(ROOT / path)
+        ),
+    )
+
+
+def _layers() -> list[str]:
+    """Return the packages from the ground up, as import-linter knows them."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    return list(reversed(layers))
+
+
+def test_every_package_is_a_layer():
+    entries = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert sorted(_layers()) == sorted(entries - {"__init__"})
