@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from echolearn.validation import values as checks
+from echolearn.validation.values import as_generator, check_integer, check_number, check_positive, finite_array
 
 Array = NDArray[np.float64]
 Point = tuple[float, float, float]
@@ -38,16 +38,16 @@ def mackey_glass(
 
     Mackey and Glass, Oscillation and chaos in physiological control systems, Science 197 (1977).
     """
-    steps, discard = checks.whole("steps", steps, 1), checks.whole("discard", discard, 0)
-    per_unit = checks.whole("substeps", substeps, 1)
+    steps, discard = check_integer("steps", steps, 1), check_integer("discard", discard, 0)
+    per_unit = check_integer("substeps", substeps, 1)
     dt = 1.0 / per_unit
-    delay = round(checks.positive("tau", tau) * per_unit)
+    delay = round(check_positive("tau", tau) * per_unit)
     if (steps + discard) * per_unit + delay > MOST:
         raise ValueError(f"tau={tau!r} and {steps + discard} steps take more than {MOST:,} substeps; use fewer.")
     if delay < 1:
         raise ValueError(f"tau={tau!r} is less than half a step of {dt:g}; use a larger tau or more substeps.")
-    x = start = checks.number("start", start)
-    beta, gamma, power = (checks.number(n, v) for n, v in (("beta", beta), ("gamma", gamma), ("power", power)))
+    x = start = check_number("start", start)
+    beta, gamma, power = (check_number(n, v) for n, v in (("beta", beta), ("gamma", gamma), ("power", power)))
 
     def slope(now: float, delayed: float) -> float:
         try:
@@ -68,7 +68,7 @@ def mackey_glass(
         x += dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         values.append(x)
     sampled = np.array(values[delay + per_unit :: per_unit])[discard:, None]
-    return checks.bounded(sampled, "mackey_glass")
+    return _check_bounded(sampled, "mackey_glass")
 
 
 def lorenz(
@@ -89,12 +89,12 @@ def lorenz(
     Lorenz, Deterministic nonperiodic flow, Journal of the Atmospheric Sciences 20 (1963).
     """
 
-    sigma, rho, beta = (checks.number(n, v) for n, v in (("sigma", sigma), ("rho", rho), ("beta", beta)))
+    sigma, rho, beta = (check_number(n, v) for n, v in (("sigma", sigma), ("rho", rho), ("beta", beta)))
 
     def slope(x: float, y: float, z: float) -> Point:
         return sigma * (y - x), x * (rho - z) - y, x * y - beta * z
 
-    return _flow(slope, checks.start(start, 3), steps, discard, dt, substeps, "lorenz")
+    return _flow(slope, _starting_point(start, 3), steps, discard, dt, substeps, "lorenz")
 
 
 def rossler(
@@ -115,12 +115,12 @@ def rossler(
     Rössler, An equation for continuous chaos, Physics Letters A 57 (1976).
     """
 
-    a, b, c = (checks.number(n, v) for n, v in (("a", a), ("b", b), ("c", c)))
+    a, b, c = (check_number(n, v) for n, v in (("a", a), ("b", b), ("c", c)))
 
     def slope(x: float, y: float, z: float) -> Point:
         return -y - z, x + a * y, b + z * (x - c)
 
-    return _flow(slope, checks.start(start, 3), steps, discard, dt, substeps, "rossler")
+    return _flow(slope, _starting_point(start, 3), steps, discard, dt, substeps, "rossler")
 
 
 def _flow(
@@ -133,9 +133,9 @@ def _flow(
     name: str,
 ) -> Array:
     """RK4 with `substeps` steps a sample, in plain numbers (three are too few for NumPy to be faster)."""
-    steps, discard = checks.whole("steps", steps, 1), checks.whole("discard", discard, 0)
-    substeps = checks.whole("substeps", substeps, 1)
-    h = checks.positive("dt", dt) / substeps
+    steps, discard = check_integer("steps", steps, 1), check_integer("discard", discard, 0)
+    substeps = check_integer("substeps", substeps, 1)
+    h = check_positive("dt", dt) / substeps
     x, y, z = start.tolist()
     series = np.full((discard + steps, 3), np.nan)
     for t in range(len(series)):
@@ -150,7 +150,7 @@ def _flow(
         if not abs(x) + abs(y) + abs(z) < FAR:
             break
         series[t] = x, y, z
-    return checks.bounded(series, name)[discard:]
+    return _check_bounded(series, name)[discard:]
 
 
 def henon(steps: int, *, a: float = 1.4, b: float = 0.3, start: ArrayLike = (0.0, 0.0), discard: int = 100) -> Array:
@@ -158,16 +158,16 @@ def henon(steps: int, *, a: float = 1.4, b: float = 0.3, start: ArrayLike = (0.0
 
     Hénon, A two-dimensional mapping with a strange attractor, Communications in Mathematical Physics 50 (1976).
     """
-    steps, discard = checks.whole("steps", steps, 1), checks.whole("discard", discard, 0)
-    a, b = checks.number("a", a), checks.number("b", b)
-    x, y = checks.start(start, 2).tolist()
+    steps, discard = check_integer("steps", steps, 1), check_integer("discard", discard, 0)
+    a, b = check_number("a", a), check_number("b", b)
+    x, y = _starting_point(start, 2).tolist()
     series = np.full((discard + steps, 2), np.nan)
     for t in range(len(series)):
         x, y = 1 - a * x * x + y, b * x
         if not abs(x) < FAR:
             break
         series[t] = x, y
-    return checks.bounded(series, "henon")[discard:]
+    return _check_bounded(series, "henon")[discard:]
 
 
 def kuramoto_sivashinsky(
@@ -188,9 +188,9 @@ def kuramoto_sivashinsky(
     Kuramoto, Progress of Theoretical Physics Supplement 64 (1978); Sivashinsky, Acta Astronautica 4 (1977).
     Scheme: Kassam and Trefethen, Fourth-order time-stepping for stiff PDEs, SIAM J. Scientific Computing 26 (2005).
     """
-    steps, discard = checks.whole("steps", steps, 1), checks.whole("discard", discard, 0)
-    points, h = checks.whole("points", points, 8), checks.positive("dt", dt)
-    k = 2 * np.pi * np.fft.rfftfreq(points, checks.positive("length", length) / points)
+    steps, discard = check_integer("steps", steps, 1), check_integer("discard", discard, 0)
+    points, h = check_integer("points", points, 8), check_positive("dt", dt)
+    k = 2 * np.pi * np.fft.rfftfreq(points, check_positive("length", length) / points)
     linear = k**2 - k**4
     if points % 2 == 0:
         k[-1] = 0.0  # the shortest wave has no first derivative on the grid
@@ -206,7 +206,7 @@ def kuramoto_sivashinsky(
         """-u u_x = -(u²)_x / 2."""
         return np.asarray(-0.5j * k * np.fft.rfft(np.fft.irfft(v, points) ** 2))
 
-    noise = checks.generator(random_state).normal(0.0, 0.1, points)
+    noise = as_generator(random_state).normal(0.0, 0.1, points)
     v = np.fft.rfft(noise - noise.mean())
     series = np.empty((discard + steps, points))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -219,4 +219,21 @@ def kuramoto_sivashinsky(
             n3 = rest(half * a + phi * (2 * n2 - n0))
             v = E * v + b1 * n0 + 2 * b2 * (n1 + n2) + b3 * n3
             series[t] = np.fft.irfft(v, points)
-    return checks.bounded(series, "kuramoto_sivashinsky")[discard:]
+    return _check_bounded(series, "kuramoto_sivashinsky")[discard:]
+
+
+def _starting_point(value: ArrayLike, dimensions: int) -> Array:
+    x = finite_array("start", value)
+    if x.shape != (dimensions,):
+        raise ValueError(f"start={value!r:.80}; expected {dimensions} finite numbers.")
+    return x
+
+
+def _check_bounded(series: Array, name: str) -> Array:
+    """Return the series (steps, dimensions) if it stayed finite."""
+    if not np.isfinite(series).all():
+        raise ValueError(
+            f"{name} ran off to infinity after {int(np.isfinite(series).all(axis=-1).argmin())} steps: start nearer to "
+            "its attractor, use a smaller dt, or the default parameters."
+        )
+    return series

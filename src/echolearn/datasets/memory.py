@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn.validation import values as checks
+from echolearn.validation.values import as_generator, check_integer
 
 Array = NDArray[np.float64]
 
@@ -31,11 +31,11 @@ def narma(
 
     Atiya and Parlos, New results on recurrent network training, IEEE Trans. Neural Networks 11 (2000).
     """
-    steps, discard = checks.whole("steps", steps, 1), checks.whole("discard", discard, 0)
+    steps, discard = check_integer("steps", steps, 1), check_integer("discard", discard, 0)
     if not isinstance(order, Integral) or order not in _NARMA:
         raise ValueError(f"order={order!r}; expected one of {sorted(_NARMA)}, the systems of the literature.")
     alpha, beta, gamma, delta = _NARMA[order]
-    rng = checks.generator(random_state)
+    rng = as_generator(random_state)
     for _ in range(_TRIES):
         u = rng.uniform(0.0, 0.5, discard + steps + order - 1)
         y = np.zeros(len(u) + 1)  # y[t + 1] belongs to u[t]
@@ -60,8 +60,8 @@ def mso(steps: int, oscillators: int = 8) -> Array:
     recurrent networks by Evolino, Neural Computation 19 (2007); Koryakin and others, Balanced echo state networks,
     Neural Networks 36 (2012).
     """
-    steps = checks.whole("steps", steps, 1)
-    count = checks.whole("oscillators", oscillators, 1)
+    steps = check_integer("steps", steps, 1)
+    count = check_integer("oscillators", oscillators, 1)
     if count > len(_MSO):
         raise ValueError(f"oscillators={count}; expected at most {len(_MSO)}, the frequencies of the literature.")
     t = np.arange(steps)[:, None]

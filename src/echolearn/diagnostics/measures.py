@@ -18,7 +18,7 @@ from echolearn.reservoir.reservoir import Reservoir, spectral_radius_of
 from echolearn.sequences.batch import pack
 from echolearn.sequences.validation import open_sequences
 from echolearn.states.run import States, harvest, run
-from echolearn.validation import values as checks
+from echolearn.validation.values import as_generator, check_integer, check_positive
 
 Array = NDArray[Any]
 
@@ -101,7 +101,7 @@ def lyapunov(reservoir: Reservoir, X: ArrayLike, *, washout: int | None = None) 
     length at every step. The first `washout` steps (None: a fifth), in which v turns to the direction that grows
     most, do not count."""
     slopes = slope(reservoir.activation, _driven(reservoir, X).F)
-    washout = len(slopes) // 5 if washout is None else checks.whole("washout", washout, 0)
+    washout = len(slopes) // 5 if washout is None else check_integer("washout", washout, 0)
     if not 0 <= washout < len(slopes):
         raise ValueError(f"washout={washout} of {len(slopes)} steps leaves nothing; give a longer X.")
     a = reservoir.leak
@@ -138,7 +138,7 @@ class Echo:
 
 def echo(reservoir: Reservoir, X: ArrayLike, *, random_state: int | np.random.Generator | None = 0) -> Echo:
     """The echo state property, tried: two random initial states driven by the same inputs must come together."""
-    rng = checks.generator(random_state)
+    rng = as_generator(random_state)
     low = 0.0 if reservoir.activation == "sigmoid" else -1.0
     starts = rng.uniform(low, 1, (2, reservoir.N))
     runs = [np.vstack([h0, _driven(replace(reservoir, initial_state=h0), X).H]) for h0 in starts]
@@ -176,12 +176,12 @@ def memory_capacity(
     Delay 0 counts here, since h_t has heard u_t. delays: 2 N unless given; steps: 4000, or 20 N if that is more.
     """
     N = reservoir.N
-    delays = 2 * N if delays is None else checks.whole("delays", delays, 0)
-    steps = max(4000, 20 * N) if steps is None else checks.whole("steps", steps, 4)
-    amplitude = checks.positive("amplitude", amplitude)
+    delays = 2 * N if delays is None else check_integer("delays", delays, 0)
+    steps = max(4000, 20 * N) if steps is None else check_integer("steps", steps, 4)
+    amplitude = check_positive("amplitude", amplitude)
     if steps < 4 * delays + 4:
         raise ValueError(f"steps={steps} is too short for delays={delays}; give at least {4 * delays + 4} steps.")
-    u = checks.generator(random_state).uniform(-amplitude, amplitude, delays + steps)
+    u = as_generator(random_state).uniform(-amplitude, amplitude, delays + steps)
     H = _driven(reservoir, np.tile(u[:, None], reservoir.n_in)).H[delays:]
     T = np.stack([u[delays - d : len(u) - d] for d in range(delays + 1)], axis=1)
     H_c = readout.stack(H, H, direct=False, intercept=True)
@@ -232,11 +232,11 @@ def ranks(
 ) -> Ranks:
     """Kernel and generalisation rank (Legenstein and Maass, Neural Networks 20, 2007): of the last states of 2 N noise
     sequences, uniform in ±amplitude, and of as many whose last `common` steps are the same."""
-    amplitude = checks.positive("amplitude", amplitude)
-    tolerance = checks.positive("tolerance", tolerance)
-    if not checks.whole("common", common, 0) < checks.whole("steps", steps, 1) or common == 0:
+    amplitude = check_positive("amplitude", amplitude)
+    tolerance = check_positive("tolerance", tolerance)
+    if not check_integer("common", common, 0) < check_integer("steps", steps, 1) or common == 0:
         raise ValueError(f"common={common} of steps={steps}; expected fewer than all steps, and at least one.")
-    rng = checks.generator(random_state)
+    rng = as_generator(random_state)
     X = rng.uniform(-amplitude, amplitude, (2 * reservoir.N, steps, reservoir.n_in))
     alike = X.copy()
     alike[:, -common:] = X[0, -common:]

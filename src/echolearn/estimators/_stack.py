@@ -34,7 +34,7 @@ from echolearn.training.loop import History
 from echolearn.training.objectives import stacked as together
 from echolearn.training.objectives.stacked import Plan, State, Together
 from echolearn.training.progress import Progress, say
-from echolearn.validation import values as checks
+from echolearn.validation.values import check_pair
 
 Array = NDArray[Any]
 
@@ -105,7 +105,7 @@ class Stack(BaseEstimator):
         return interrupted
 
     def _held_out_given(self, validation: tuple[Any, Any], train: Data) -> Data:
-        X, y = checks.pair("validation", validation)
+        X, y = check_pair("validation", validation)
         given = open_sequences(X, None, self.n_features_in_)
         entries, per_step = open_targets(y, given)
         if per_step != self.per_step_:

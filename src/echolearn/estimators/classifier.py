@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from echolearn.estimators import ensemble as blocks
-from echolearn.estimators.data_warnings import outside, warn_of_labels
+from echolearn.estimators.data_warnings import warn_of_labels
 from echolearn.estimators.fitting import Callback, EchoStateNetwork, store
 from echolearn.estimators.streams import ClassifierStream
 from echolearn.execution.threads import chosen
@@ -31,6 +31,7 @@ from echolearn.sequences.validation import flat
 from echolearn.training.loop import History
 from echolearn.training.objectives.cross_entropy import Refiner, refine
 from echolearn.training.progress import say
+from echolearn.validation.caller import user_stacklevel
 
 Array = NDArray[Any]
 
@@ -213,7 +214,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
                     f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
                 )
             if not hasattr(self, "_named_classes"):  # of partial_fit: other labels may come later
-                warn_of_labels(labels, stacklevel=1 + outside())
+                warn_of_labels(labels, stacklevel=1 + user_stacklevel())
         try:
             unknown = np.setdiff1d(labels, self.classes_)
         except TypeError:  # labels of another type than the classes, which cannot be ordered among them

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -26,14 +25,6 @@ LOOKED_AT = 1000, 4e5  # sequences, and numbers in them, that their scale is tol
 
 class InputWarning(UserWarning):
     """Inputs or labels are of a kind or scale that little can be learned from."""
-
-
-def outside() -> int:
-    """The `stacklevel` by which a warning in the function that asks points at whoever called the library."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("echolearn."):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def warn_of_scale(X: Sequence[Array], input_scaling: Any, activation: str, stacklevel: int) -> None:

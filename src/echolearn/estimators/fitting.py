@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from echolearn import __version__
 from echolearn.cluster import sources
 from echolearn.estimators import parameters as settings
-from echolearn.estimators.data_warnings import outside, warn_of_scale
+from echolearn.estimators.data_warnings import warn_of_scale
 from echolearn.execution import threads as engine
 from echolearn.execution.threads import one_blas_thread
 from echolearn.modelfile.checkpoint import Checkpoint, fingerprint, matrix_fingerprint
@@ -42,7 +42,8 @@ from echolearn.training import cost_model as costs
 from echolearn.training import loop as training
 from echolearn.training import optimizers as updates
 from echolearn.training.progress import Progress, say
-from echolearn.validation import values as checks
+from echolearn.validation.caller import user_stacklevel
+from echolearn.validation.values import check_boolean, check_pair, check_path
 
 Array = NDArray[Any]
 Callback = Callable[[dict[str, float]], object]
@@ -129,14 +130,14 @@ class EchoStateNetwork(BaseEstimator):
             if spare is not None:
                 self._join(train.joined(spare), s, rng_readout)
         if self._sums is not None and isinstance(self.ridge, Real):
-            readout.warn_if_drowned(self._sums, self.ridge_, stacklevel=1 + outside())
+            readout.warn_if_drowned(self._sums, self.ridge_, stacklevel=1 + user_stacklevel())
         return interrupted
 
     def _look_at(self, X: list[Array]) -> None:
         # one that does not fit is refused when the network is drawn
         fits = np.ndim(self.input_scaling) == 0 or np.shape(self.input_scaling) == X[0].shape[1:]
         if fits and isinstance(X[0], np.ndarray):  # those on a cluster are not fetched for this
-            warn_of_scale(X, self.input_scaling, self.activation, stacklevel=1 + outside())
+            warn_of_scale(X, self.input_scaling, self.activation, stacklevel=1 + user_stacklevel())
 
     def _refine(
         self,
@@ -164,7 +165,7 @@ class EchoStateNetwork(BaseEstimator):
         return given
 
     def _held_out_given(self, validation: tuple[Any, Any]) -> Data:
-        X, y = sources.opened(*checks.pair("validation", validation))
+        X, y = sources.opened(*check_pair("validation", validation))
         return self._more_data(open_sequences(X, None, self.n_features_in_), y, "validation")
 
     def _more_data(self, given: Given, y: Any, name: str) -> Data:
@@ -223,7 +224,7 @@ class EchoStateNetwork(BaseEstimator):
             about["threads"] = engine.threads()  # each takes some of U's columns, and a product's bits show how many
         about |= {"data": fingerprint(data), "held_out": None if held_out is None else fingerprint(held_out)}
         about = {"echolearn": __version__, "estimator": type(self).__name__, **about}
-        return Checkpoint(checks.place("checkpoint", folder), about)
+        return Checkpoint(check_path("checkpoint", folder), about)
 
     @property
     def _task(self) -> passes.Task:
@@ -448,7 +449,7 @@ class EchoStateNetwork(BaseEstimator):
         from echolearn.estimators import saving as storage
 
         check_is_fitted(self)
-        if checks.truth("sums", sums):
+        if check_boolean("sums", sums):
             self._known_sums()
         storage.save(self, path, sums=sums)
 

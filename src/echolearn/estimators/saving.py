@@ -34,7 +34,7 @@ from echolearn.modelfile.tensors import write_atomically as write_atomically
 from echolearn.readout.statistics import Sums
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import parts_of
-from echolearn.validation import values as checks
+from echolearn.validation.values import check_path, is_number
 
 Array = NDArray[Any]
 
@@ -76,7 +76,7 @@ FORECASTING = ("exogenous_mean", "exogenous_scale", "last_state", "last_value", 
 
 def save(estimator: Any, path: str | os.PathLike[str], *, sums: bool = False) -> None:
     """Write a fitted estimator to `path`, atomically; `sums`: with G and Q, to add sequences later."""
-    place = checks.place("path", path)
+    place = check_path("path", path)
     tensors, facts = stackfile.parts(estimator, _parts) if hasattr(estimator, "layers_") else _parts(estimator)
     if sums:
         s = estimator._sums
@@ -168,7 +168,7 @@ def _facts(estimator: Any, tensors: dict[str, Array]) -> dict[str, Any]:
 
 def load(path: str | os.PathLike[str]) -> Any:
     """A fitted estimator from a file that `save` wrote; anything else is refused with ModelFileError."""
-    path = checks.place("path", path)
+    path = check_path("path", path)
     tensors, facts = read_tensors(path, FORMAT, check)
     try:
         return _rebuild(tensors, facts)
@@ -245,7 +245,7 @@ def _count(value: Any) -> int:
 
 
 def _finite(value: Any, least: float = 0.0) -> float:
-    if not checks.is_number(value) or value < least:
+    if not is_number(value) or value < least:
         raise ValueError(f"{value!r:.40} is not a finite number >= {least:g}")
     return float(value)
 

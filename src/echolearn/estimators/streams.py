@@ -19,7 +19,7 @@ from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import one_hot
 from echolearn.states._kernels import _OPTIONS, _activate
-from echolearn.validation import values as checks
+from echolearn.validation.values import check_boolean, check_float_dtype, check_integer, finite_array
 
 Array = NDArray[Any]
 
@@ -122,11 +122,11 @@ class Stream:
             )
         if pooling is not None and not (isinstance(pooling, str) and pooling in ("mean", "last")):
             raise ValueError(f"pooling={pooling!r:.80} needs the end of a sequence; a stream knows 'mean' and 'last'.")
-        checks.truth("direct", direct)
-        checks.truth("softmax", softmax)
-        checks.whole("washout", washout, 0)
-        checks.floats("dtype", dtype)
-        self._U = checks.finite("U", U)
+        check_boolean("direct", direct)
+        check_boolean("softmax", softmax)
+        check_integer("washout", washout, 0)
+        check_float_dtype("dtype", dtype)
+        self._U = finite_array("U", U)
         M = reservoir.N + direct * reservoir.n_in + 1
         if self._U.ndim != 2 or len(self._U) != M:
             raise ValueError(
@@ -173,7 +173,7 @@ class Stream:
         r = self.reservoir
         if state is None:
             state = np.zeros(r.N) if r.initial_state is None else r.initial_state
-        h = checks.finite("state", state).astype(self._dtype)
+        h = finite_array("state", state).astype(self._dtype)
         if h.shape != (r.N,):
             raise ValueError(f"state has shape {h.shape}; expected {r.N} finite numbers, one a unit.")
         n_out = self._U.shape[1]
@@ -290,7 +290,7 @@ class Stream:
 
     def _targets(self, y: Any) -> Array:
         """y as rows of n_out numbers."""
-        T = checks.finite("y", y)
+        T = finite_array("y", y)
         T = T[:, None] if T.ndim == 1 else T
         n_out = self._U.shape[1]
         if T.ndim != 2 or T.shape[1] != n_out:

@@ -37,7 +37,7 @@ from echolearn.sequences.batch import LANES, Batch, Data, Pooling, Selection, as
 from echolearn.sequences.validation import check_finite, check_long_enough, open_sequences, open_values
 from echolearn.states import _kernels as kernels
 from echolearn.states.run import CHECK, FRAMES, States, compressed, met, padded, run, slots
-from echolearn.validation import values as checks
+from echolearn.validation.values import check_boolean, check_float_dtype, is_number
 
 Array = NDArray[Any]
 
@@ -212,10 +212,10 @@ def loss_and_gradients(
     settings.check_each({"lookback": lookback, "targets": targets, "gradient": gradient, "washout": washout})
     if pooling is not None:
         settings.check_each({"pooling": pooling})
-    if not checks.is_number(ridge) or ridge < 0:
+    if not is_number(ridge) or ridge < 0:
         raise ValueError(f"ridge={ridge!r:.80}; expected a number >= 0.")
-    checks.truth("direct", direct)
-    dtype = checks.floats("dtype", dtype)
+    check_boolean("direct", direct)
+    dtype = check_float_dtype("dtype", dtype)
     given = open_sequences(X, n_features=reservoir.n_in)
     check_long_enough(given, washout)
     values = open_values(T, given, per_step=pooling is None)

@@ -24,6 +24,7 @@ from scipy import sparse
 from echolearn.modelfile.tensors import ModelFileError, read_tensors, rows_of, table, write_tensors
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Data, groups, shuffled
+from echolearn.validation.caller import user_stacklevel
 
 Array = NDArray[Any]
 State = tuple[dict[str, Array], dict[str, Any]]
@@ -152,7 +153,7 @@ def _plain(value: Any) -> Any:
 
 
 def _say(text: str) -> None:
-    warnings.warn(text, CheckpointWarning, stacklevel=5)
+    warnings.warn(text, CheckpointWarning, stacklevel=user_stacklevel())
 
 
 @dataclass

@@ -13,7 +13,9 @@ from scipy import sparse
 from scipy.sparse.linalg import ArpackError, eigs
 
 from echolearn.reservoir.activations import ACTIVATIONS
-from echolearn.validation import values as checks
+from echolearn.validation.caller import user_stacklevel
+from echolearn.validation.parameters import check_each
+from echolearn.validation.values import as_generator, check_integer, finite_array
 
 Array = NDArray[Any]
 
@@ -65,7 +67,7 @@ class Reservoir:
             raise ValueError("W_rec holds NaN or infinity; give finite weights.")
         if not isinstance(self.activation, str) or self.activation not in ACTIVATIONS:
             raise ValueError(f"activation={self.activation!r} is unknown; choose one of {sorted(ACTIVATIONS)}.")
-        leak = checks.finite("leak", self.leak)
+        leak = finite_array("leak", self.leak)
         if leak.shape not in ((), (1,), (N,)):
             raise ValueError(f"leak has shape {leak.shape}; expected one number, or {N}, one a unit.")
         leak = np.broadcast_to(leak, (N,)).copy()
@@ -79,7 +81,7 @@ class Reservoir:
         for name in ("bias", "initial_state"):
             value = getattr(self, name)
             if value is not None:
-                value = checks.finite(name, value)
+                value = finite_array(name, value)
                 if value.shape != (N,):
                     raise ValueError(f"{name} has shape {value.shape}; expected {N} finite numbers, one a unit.")
                 object.__setattr__(self, name, value)
@@ -135,14 +137,14 @@ class Reservoir:
         length. input_scaling: a number, or one a feature. `leak=(low, high)` spreads the leaks evenly in logarithm,
         over units or, where there are groups of them, from the first group (high) to the last (low).
         """
-        from echolearn.estimators import parameters as settings
         from echolearn.reservoir import topologies
+        from echolearn.reservoir.parameters import RESERVOIR_RULES
 
-        checks.whole("n_in", n_in, 1)
-        checks.whole("n_feedback", n_feedback, 0)
-        words = {name: value for name, value in locals().items() if name in settings.RULES}
-        settings.check_each(words if isinstance(leak, (float, int, tuple)) else words | {"leak": 1.0})
-        rng = checks.generator(random_state)
+        check_integer("n_in", n_in, 1)
+        check_integer("n_feedback", n_feedback, 0)
+        settings = {name: value for name, value in locals().items() if name in RESERVOIR_RULES}
+        check_each(settings if isinstance(leak, (float, int, tuple)) else settings | {"leak": 1.0}, RESERVOIR_RULES)
+        rng = as_generator(random_state)
         # One stream a purpose: asking for feedback or a leak does not change W or W_rec.
         rng_W, rng_rec, rng_bias, rng_leak, rng_fb = rng.spawn(5)
         N = int(hidden_units)
@@ -234,7 +236,7 @@ def both_ways(forward: Reservoir, backward: Reservoir) -> Reservoir:
 
 
 def _matrix(name: str, value: ArrayLike) -> Array:
-    matrix = checks.finite(name, value)
+    matrix = finite_array(name, value)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(f"{name} has shape {matrix.shape}; expected a matrix of finite numbers.")
     return matrix
@@ -326,5 +328,5 @@ def warn_without_echo(reservoir: Reservoir, spectral_radius: float) -> None:
             f"spectral_radius={spectral_radius:g} with activation={reservoir.activation!r}: above {limit:g} {why}. Use "
             f"a smaller spectral_radius{or_else}.",
             EchoStateWarning,
-            stacklevel=3,
+            stacklevel=user_stacklevel(),
         )

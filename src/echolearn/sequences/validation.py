@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from echolearn.validation import values as checks
+from echolearn.validation.values import finite_array
 
 Array = NDArray[Any]
 
@@ -177,7 +177,7 @@ def open_values(T: Any, given: Given, per_step: bool) -> list[Array]:
 
 
 def _numbers(t: Any) -> Array:
-    return checks.finite("T", t)
+    return finite_array("T", t)
 
 
 def open_targets(y: Any, given: Given) -> tuple[list[Any], bool]:

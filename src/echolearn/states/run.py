@@ -22,7 +22,7 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import LANES, Batch, groups, one_hot, pack, unpack
 from echolearn.sequences.validation import check_finite, open_sequences, open_values
 from echolearn.states import _kernels as kernels
-from echolearn.validation import values as checks
+from echolearn.validation.values import check_float_dtype
 
 Array = NDArray[Any]
 
@@ -209,7 +209,7 @@ def slots(W_rec: Any) -> tuple[Array, Array]:
 
 def harvest(reservoir: Reservoir, X: Any, T: Any = None, *, dtype: Any = np.float64) -> Any:
     """States of one sequence (steps, n_in) -> (steps, N), or of a list -> a list."""
-    dtype, given = checks.floats("dtype", dtype), open_sequences(X, n_features=reservoir.n_in)
+    dtype, given = check_float_dtype("dtype", dtype), open_sequences(X, n_features=reservoir.n_in)
     targets = None if T is None else open_values(T, given, per_step=True)
     out: list[Any] = [None] * len(given.X)
     lengths = np.array([len(x) for x in given.X])

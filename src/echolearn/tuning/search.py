@@ -25,8 +25,8 @@ from echolearn.sequences.batch import Data
 from echolearn.sequences.validation import Given, open_sequences, open_targets
 from echolearn.training.optimizers import default_step
 from echolearn.training.progress import clock
-from echolearn.validation import values as checks
 from echolearn.validation.names import check_name
+from echolearn.validation.values import check_integer, check_pair, check_path
 
 Scoring = Callable[[Any, Any, Any], float]
 Space = Mapping[str, tuple[float, float] | Sequence[Any]]
@@ -151,12 +151,12 @@ def _check(
 ) -> None:
     if not hasattr(estimator, "get_params") or isinstance(estimator, type):
         raise TypeError(f"estimator={estimator!r:.80}; expected a network, or a Pipeline that ends in one.")
-    checks.whole("trials", trials, 1)
-    checks.whole("folds", folds, 0)
-    if checks.whole("random_state", random_state, 0) >= 2**32:
+    check_integer("trials", trials, 1)
+    check_integer("folds", folds, 0)
+    if check_integer("random_state", random_state, 0) >= 2**32:
         raise ValueError(f"random_state={random_state!r:.80}; expected a whole number below 2**32.")
     if validation is not None:
-        checks.pair("validation", validation)
+        check_pair("validation", validation)
     if scoring is not None and not callable(scoring):
         raise TypeError(f"scoring={scoring!r:.80}; expected a function of (estimator, X, y), or None.")
 
@@ -274,7 +274,7 @@ def _kept(optuna: Any, storage: str | Path | None) -> Iterator[Any]:
     if storage is None:
         yield None
         return
-    path = checks.place("storage", storage)
+    path = check_path("storage", storage)
     if not path.absolute().parent.is_dir():
         raise ValueError(f"storage={storage}: its folder does not exist.")
     kept = optuna.storages.RDBStorage(f"sqlite:///{path}")

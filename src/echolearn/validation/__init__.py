@@ -1,1 +1,1 @@
-"""Checks of single values, parameter rules, and the wording of errors."""
+"""Checks of single values, parameter rules, and the place that a warning points at."""

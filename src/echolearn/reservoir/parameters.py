@@ -1,0 +1,73 @@
+"""What the settings of a random reservoir may be."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from echolearn.reservoir.activations import ACTIVATIONS
+from echolearn.reservoir.topologies import TOPOLOGIES
+from echolearn.validation.parameters import (
+    MAX_NUMBER,
+    NON_NEGATIVE,
+    POSITIVE,
+    Rule,
+    is_integer,
+    is_list,
+    one_of,
+    or_none,
+    whole_number,
+)
+from echolearn.validation.values import is_number
+
+_TOPOLOGY_NAME = one_of(*TOPOLOGIES)
+
+
+def _is_square_matrix(value: object) -> bool:
+    if isinstance(value, np.ndarray):
+        entries = value
+    elif isinstance(value, (sparse.sparray, sparse.spmatrix)):
+        entries = value.data
+    else:
+        return False
+    square = value.ndim == 2 and value.shape[0] == value.shape[1]
+    return bool(square and entries.dtype.kind in "fiu" and np.isfinite(entries).all())
+
+
+def _is_list_of_scales(value: object) -> bool:
+    return is_list(value) and all(map(NON_NEGATIVE.allows, value)) and any(is_number(v) and v > 0 for v in value)
+
+
+def _is_leak(value: object) -> bool:
+    if isinstance(value, tuple):
+        return len(value) == 2 and all(map(is_number, value)) and 0 < value[0] <= value[1] <= 1
+    return is_number(value) and 0 < value <= 1
+
+
+def _is_random_state(value: object) -> bool:
+    return value is None or isinstance(value, np.random.Generator) or (is_integer(value) and value >= 0)
+
+
+RESERVOIR_RULES: dict[str, Rule] = {
+    "hidden_units": whole_number(1),
+    "spectral_radius": or_none(POSITIVE, "topology's matrix as it is"),
+    "connections": whole_number(1),
+    "topology": Rule(
+        lambda v: _TOPOLOGY_NAME.allows(v) or _is_square_matrix(v),
+        f"{_TOPOLOGY_NAME.expected}, or a square matrix of finite numbers",
+    ),
+    "input_scaling": Rule(
+        lambda v: POSITIVE.allows(v) or _is_list_of_scales(v),
+        f"a number > 0, at most {MAX_NUMBER:g}, or a list of such numbers (some may be 0), one per feature",
+    ),
+    "bias_scaling": NON_NEGATIVE,
+    "feedback_scaling": POSITIVE,
+    "activation": one_of(*ACTIVATIONS),
+    "leak": Rule(_is_leak, "a number in (0, 1], or a pair (low, high) of such numbers to spread the leaks over"),
+    "initial_state": Rule(
+        lambda v: v is None or (is_list(v) and all(map(is_number, v))), "None (zero), or finite numbers, one per unit"
+    ),
+    "random_state": Rule(
+        _is_random_state, "a whole number >= 0, a numpy.random.Generator, or None (another network every time)"
+    ),
+}
