@@ -22,6 +22,8 @@ PENDING = {
     "Any",
     "docstrings",
     "equation places",
+    "architecture",
+    "paths",
 }
 
 COMPILED = {PACKAGE / "states" / "_kernels.py", PACKAGE / "states" / "_simd.py"}
@@ -224,6 +226,8 @@ def test_equation_numbers_are_those_of_the_table():
 def test_equations_are_named_where_the_table_says():
     expect_none(
         "equation places",
+        "architecture",
+        "paths",
         (
             f"{path} does not name eq. {number}"
             for number, where in _equations().items()
@@ -243,3 +247,79 @@ def _layers() -> list[str]:
 def test_every_package_is_a_layer():
     entries = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert sorted(_layers()) == sorted(entries - {"__init__"})
+
+
+def test_paths_in_documents_exist():
+    """Every file of the repository that a document names is there; echolearn/... stands for src/echolearn/..."""
+    documents = [*(ROOT / "docs").glob("*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+    named = re.compile(r"(?<![\w/.-])((?:src|tests|benchmarks|reliability|examples|docs|tools|echolearn)/[\w/.-]*\w)")
+    found = [(document, path) for document in documents for path in named.findall(document.read_text())]
+    assert len(found) > 20
+    expect_none(
+        "paths",
+        (
+            f"{document.relative_to(ROOT)} names {path}"
+            for document, path in found
+            if not any((base / path).exists() for base in (ROOT, ROOT / "src"))
+        ),
+    )
+
+
+def _architecture() -> str:
+    return (ROOT / "docs" / "architecture.md").read_text()
+
+
+def _rows() -> dict[str, list[str]]:
+    """Return the table of packages in docs/architecture.md: package -> [purpose, imports, main names]."""
+    rows = re.findall(r"^\| `(\w+)` \|(.*)\|(.*)\|(.*)\|$", _architecture(), re.M)
+    return {package: [cell.strip() for cell in cells] for package, *cells in rows}
+
+
+def _package_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def test_the_page_has_every_package_from_the_ground_up():
+    assert list(_rows()) == _layers()
+
+
+def test_the_page_says_what_each_package_imports():
+    found: dict[str, set[str]] = {package: set() for package in _layers()}
+    for path, node in nodes(ast.Import, ast.ImportFrom):
+        for module in sourcetree.imported_modules(node):
+            if _package_of(path) in found and "." in module:
+                found[_package_of(path)].add(module.split(".")[1])
+    expected = {p: ", ".join(q for q in _layers() if q in found[p] - {p}) or "–" for p in found}
+    expect_none(
+        "architecture",
+        (
+            f"{p}: the page says {row[1]}; it imports {expected[p]}"
+            for p, row in _rows().items()
+            if row[1] != expected[p]
+        ),
+    )
+
+
+def test_the_page_names_files_and_definitions_that_exist():
+    """`path.py: name` in the picture, paths anywhere, and the main names of the packages."""
+    text = _architecture()
+    offences = [
+        path
+        for path in re.findall(r"(?<![\w/.])([a-z_]+/[\w/]*\.py)\b", text)
+        if not any((base / path).exists() for base in (PACKAGE, ROOT))
+    ]
+    named = [
+        (PACKAGE / path, name)
+        for path, names in re.findall(r"([\w/]+\.py): ([\w, ]+?)(?:  |$|`)", text, re.M)
+        for name in names.split(", ")
+    ]
+    assert len(named) > 5
+    for path, name in named:
+        if path.exists() and name not in sourcetree.defined_names(path):
+            offences.append(f"{path.relative_to(PACKAGE)} has no {name}")
+    for package, (_, _, names) in _rows().items():
+        files = [path for path in sourcetree.source_files() if _package_of(path) == package]
+        for name in re.findall(r"`(\w+)`", names):
+            if not any(name in sourcetree.defined_names(path) for path in files):
+                offences.append(f"{package} has no {name}")
+    expect_none("architecture", offences)

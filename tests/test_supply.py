@@ -1,4 +1,4 @@
-"""What is installed is named and pinned; nothing is fetched at run time."""
+"""Every installed package is named and pinned; nothing is fetched at run time."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, datasets, load
 from echolearn.cli.main import main
 
 ROOT = Path(__file__).parents[1]
-NAMES = {"sklearn": "scikit-learn"}  # of distributions, where they differ from the module's
+NAMES = {"sklearn": "scikit-learn"}  # names of distributions that differ from their module's name
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = re.search(r"^EXTRAS := (.*)$", (ROOT / "Makefile").read_text(), re.M)
 
 
-def asked() -> list[Requirement]:
-    """All that the project names: its own needs and those of the extras that `make test` installs."""
+def required() -> list[Requirement]:
+    """Return the project's dependencies and those of the extras that `make test` installs."""
     assert EXTRAS is not None
     more = [line for extra in EXTRAS[1].split(",") for line in PROJECT["optional-dependencies"][extra]]
     return [Requirement(line) for line in [*PROJECT["dependencies"], *more]]
 
 
 def locked() -> list[tuple[Requirement, int]]:
-    """Each pin of the lock file with the number of its hashes."""
+    """Return each pin of the lock file with the number of its hashes."""
     entries = re.split(r"\n(?=\S)", (ROOT / "requirements.lock").read_text().strip())
     return [(Requirement(e.split("\\")[0]), e.count("--hash=sha256:")) for e in entries]
 
@@ -47,12 +47,12 @@ def test_every_pin_has_hashes_and_no_host():
     assert not re.search(r"://|--index|--find-links|--trusted", text)
 
 
-def test_the_lock_file_is_what_pyproject_asks_for():
-    """Where this fails after a change of pyproject.toml: make lock."""
+def test_the_lock_file_has_what_pyproject_requires():
+    """If this fails after a change of pyproject.toml, run make lock."""
     pins: dict[str, list[Requirement]] = {}
     for pin, _ in locked():
         pins.setdefault(canonicalize_name(pin.name), []).append(pin)
-    for need in asked():
+    for need in required():
         found = pins.get(canonicalize_name(need.name), [])
         assert found, f"{need} is not in requirements.lock: make lock"
         for pin in found:
@@ -64,9 +64,9 @@ def test_the_lock_file_is_what_pyproject_asks_for():
             assert len(here) <= 1, f"{name} is pinned twice for Python {python}"
 
 
-def test_every_import_is_asked_for():
-    """No package is used that only came along with another."""
-    known = {canonicalize_name(need.name) for need in asked()} | {"echolearn"}
+def test_every_imported_package_is_required():
+    """No package is used that is only a dependency of another one."""
+    known = {canonicalize_name(need.name) for need in required()} | {"echolearn"}
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             modules = []
@@ -78,21 +78,32 @@ def test_every_import_is_asked_for():
                 assert canonicalize_name(NAMES.get(module, module)) in known, f"{path.name} imports {module}"
 
 
+def test_the_licences_are_those_of_the_locked_packages():
+    """If this fails after make lock: python -m reliability.licences > docs/licences.md."""
+    table = (ROOT / "docs" / "licences.md").read_text()
+    listed = {
+        (canonicalize_name(name), version) for name, version in re.findall(r"^\| ([\w.-]+) \| (\d\S*) \|", table, re.M)
+    }
+    pins = {(canonicalize_name(pin.name), str(pin.specifier).removeprefix("==")) for pin, _ in locked()}
+    assert listed <= pins
+    assert {canonicalize_name(need.name) for need in required()} <= {name for name, _ in listed}
+
+
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("something asks for the network")
+        raise AssertionError("something uses the network")
 
-    monkeypatch.setattr(socket.socket, "__init__", refuse)  # whoever holds the class is refused too
+    monkeypatch.setattr(socket.socket, "__init__", refuse)  # code that already holds the class is refused too
     for name in ("socketpair", "create_connection", "create_server", "getaddrinfo", "gethostbyname"):
         monkeypatch.setattr(socket, name, refuse)
 
 
 @pytest.mark.usefixtures("no_network")
 def test_the_fixture_forbids_the_network():
-    with pytest.raises(AssertionError, match="asks for the network"):
+    with pytest.raises(AssertionError, match="uses the network"):
         urllib.request.urlopen("http://127.0.0.1:9/")
-    with pytest.raises(AssertionError, match="asks for the network"):
+    with pytest.raises(AssertionError, match="uses the network"):
         socket.socket()
 
 
@@ -121,4 +132,4 @@ def test_the_commands_need_no_network(tmp_path: Path):
         done = CliRunner().invoke(main, [str(word) for word in words])
         assert done.exit_code == 0, (words, done.output, done.exception)
     page = (tmp_path / "out" / "report.html").read_text()
-    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page), "the report asks for something from a host"
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page), "the report loads something from a host"

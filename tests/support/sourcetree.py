@@ -42,11 +42,16 @@ def tree(path: Path) -> ast.Module:
     return result
 
 
+def source_files() -> list[Path]:
+    """Return all files of src."""
+    return sorted(PACKAGE.rglob("*.py"))
+
+
 @cache
 def _by_type() -> dict[type, list[tuple[Path, ast.AST]]]:
     """Return all nodes of src with their files, by the type of the node."""
     result: dict[type, list[tuple[Path, ast.AST]]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in source_files():
         for node in ast.walk(tree(path)):
             result.setdefault(type(node), []).append((path, node))
     return result
@@ -91,6 +96,15 @@ def constant(module: str, name: str) -> object:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
             return ast.literal_eval(node.value)
     raise LookupError(f"{module} has no {name}")
+
+
+@cache
+def defined_names(path: Path) -> set[str]:
+    """Return the names of the classes, functions, methods and module-level variables that a file defines."""
+    defined = {node.name for node in ast.walk(tree(path)) if isinstance(node, (ast.ClassDef, *Function))}
+    targets = [t for node in tree(path).body if isinstance(node, ast.Assign) for t in node.targets]
+    targets += [node.target for node in tree(path).body if isinstance(node, ast.AnnAssign)]
+    return defined | {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def find(module: str, name: str) -> Definition | None:
