@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from echolearn import ESNForecaster, ESNRegressor, Reservoir
 from echolearn.datasets import lorenz, mackey_glass, narma
-from echolearn.reservoir.reservoir import EchoStateWarning
+from echolearn.reservoir.spectrum import EchoStateWarning
 from echolearn.states.run import closed_loop, harvest
 
 UNITS, WASHOUT, EPOCHS = 100, 100, 200

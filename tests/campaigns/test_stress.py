@@ -7,7 +7,7 @@ import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.estimators.data_warnings import InputWarning, warn_of_scale
 from echolearn.readout.statistics import ReadoutWarning
-from echolearn.reservoir.reservoir import EchoStateWarning
+from echolearn.reservoir.spectrum import EchoStateWarning
 from echolearn.sequences.batch import scaling
 from reliability import stress
 

@@ -21,7 +21,7 @@ from echolearn.readout import collect as passes
 from echolearn.readout import conjugate_gradients as iterative
 from echolearn.readout import softmax
 from echolearn.readout import statistics as readout
-from echolearn.reservoir.reservoir import EchoStateWarning
+from echolearn.reservoir.spectrum import EchoStateWarning
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

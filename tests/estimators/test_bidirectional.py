@@ -14,8 +14,9 @@ from echolearn.gradients.exact import loss_and_gradients
 from echolearn.readout import collect as passes
 from echolearn.readout import softmax
 from echolearn.readout.collect import Task
+from echolearn.reservoir.combination import bidirectional_reservoir, join_reservoirs
 from echolearn.reservoir.plasticity import intrinsic_plasticity
-from echolearn.reservoir.reservoir import Reservoir, both_ways, side_by_side
+from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Data, Selection, pack, unpack
 from echolearn.states.run import harvest
 from echolearn.training.objectives import cross_entropy as refining
@@ -79,7 +80,7 @@ def test_one_long_sequence_in_pieces():
     """Long enough for both directions to be cut into pieces that run side by side."""
     halves = [Reservoir.random(2, 20, leak=0.5, input_scaling=0.5, random_state=seed) for seed in (0, 1)]
     x = np.random.default_rng(0).normal(size=(3000, 2))
-    H = harvest(both_ways(*halves), x, dtype="float32")
+    H = harvest(bidirectional_reservoir(*halves), x, dtype="float32")
     np.testing.assert_allclose(H[:, :20], harvest(halves[0], x), atol=1e-5)
     np.testing.assert_allclose(H[:, 20:], harvest(halves[1], x[::-1])[::-1], atol=1e-5)
 
@@ -295,19 +296,19 @@ def test_large_networks_see_the_same_states(pooling, monkeypatch):
 
 def test_plasticity_of_both_directions_is_that_of_each():
     halves = [Reservoir.random(2, 5, connections=3, bias_scaling=0.1, random_state=seed) for seed in (0, 1)]
-    both = intrinsic_plasticity(both_ways(*halves), X, epochs=2)
+    both = intrinsic_plasticity(bidirectional_reservoir(*halves), X, epochs=2)
     for units, half, heard in ((~both.backward, halves[0], X), (both.backward, halves[1], [x[::-1] for x in X])):
         own = intrinsic_plasticity(half, heard, epochs=2)
         for name in ("W", "W_rec", "bias"):
-            np.testing.assert_array_equal(both.part(units).weights()[name], own.weights()[name])
+            np.testing.assert_array_equal(both.subreservoir(units).weights()[name], own.weights()[name])
 
 
-def test_part_undoes_side_by_side():
+def test_subreservoir_undoes_join_reservoirs():
     rng = np.random.default_rng(1)
     parts = [Reservoir(**ref.network(rng, N=n, n_in=2), activation="tanh") for n in (3, 5, 2)]
-    together = side_by_side(parts)
+    together = join_reservoirs(parts)
     for i, part in enumerate(parts):
-        back = together.part(np.repeat([0, 1, 2], [3, 5, 2]) == i)
+        back = together.subreservoir(np.repeat([0, 1, 2], [3, 5, 2]) == i)
         np.testing.assert_array_equal(back.W_rec.toarray(), part.W_rec.toarray())
         np.testing.assert_array_equal(back.W, part.W)
         np.testing.assert_array_equal(back.leak, part.leak)
@@ -339,9 +340,9 @@ def test_what_has_no_end_yet_is_refused():
 def test_diagnostics_look_at_one_direction():
     r = ESNRegressor(**toys.FAST, bidirectional=True).fit(X, VALUES).reservoir_
     for look in (diagnostics.ranks, lambda r: diagnostics.lyapunov(r, X[0]), diagnostics.linearised):
-        with pytest.raises(ValueError, match=r"diagnostics follow one direction.*reservoir.part"):
+        with pytest.raises(ValueError, match=r"diagnostics follow one direction.*reservoir.subreservoir"):
             look(r)
-        look(r.part(r.backward))
+        look(r.subreservoir(r.backward))
 
 
 @pytest.mark.parametrize(

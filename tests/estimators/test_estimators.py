@@ -18,7 +18,7 @@ from echolearn import ESNClassifier, ESNRegressor, Reservoir
 from echolearn.estimators.classifier import nearest_distribution
 from echolearn.gradients.exact import loss_and_gradients
 from echolearn.readout import collect as passes
-from echolearn.reservoir.reservoir import EchoStateWarning
+from echolearn.reservoir.spectrum import EchoStateWarning
 from echolearn.sequences.batch import Data
 from echolearn.sequences.split import split
 from echolearn.states import run as states

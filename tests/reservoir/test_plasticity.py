@@ -1,4 +1,4 @@
-"""Intrinsic plasticity: its steps are gradients of what they claim, and the activities come to the target."""
+"""Intrinsic plasticity: its steps are gradients of the divergence, and the activities reach the target."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from echolearn.states.run import harvest
 
 
 def divergence(name, spread, gain, bias, z):
-    """-log p(f) of the target, -log |df/dz|: the sampled Kullback-Leibler divergence, up to what does not move."""
+    """Return -log p(f) of the target - log |df/dz|: the sampled Kullback-Leibler divergence, up to a constant."""
     f = activate(name, gain * z + bias)
     slope = gain * (1 - f * f) if name == "tanh" else gain * f * (1 - f)
     target = f * f / (2 * spread**2) if name == "tanh" else f / spread
@@ -31,7 +31,7 @@ def test_steps_are_gradients_of_the_divergence(name, step):
 
 
 @pytest.mark.parametrize(("name", "spread", "radius"), [("tanh", 0.2, 0.9), ("tanh", 0.4, 0.9), ("sigmoid", 0.2, 2.0)])
-def test_activities_come_to_the_spread_asked_for(name, spread, radius):
+def test_activities_reach_the_given_spread(name, spread, radius):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(800, 2))
     r = Reservoir.random(2, 40, activation=name, spectral_radius=radius, input_scaling=0.3, random_state=0)
@@ -47,7 +47,7 @@ def test_activities_come_to_the_spread_asked_for(name, spread, radius):
     np.testing.assert_array_equal(moved.W_rec.indices, r.W_rec.indices)
 
 
-def test_gain_and_bias_are_all_that_moves():
+def test_only_gain_and_bias_change():
     x = np.random.default_rng(1).normal(size=(50, 2))
     r = Reservoir.random(2, 10, leak=0.5, bias_scaling=0.1, random_state=0)
     before = r.W.copy(), r.W_rec.toarray()
@@ -61,7 +61,7 @@ def test_gain_and_bias_are_all_that_moves():
     np.testing.assert_array_equal(intrinsic_plasticity(r, x, epochs=0).W, r.W)
 
 
-def test_what_it_refuses():
+def test_refused_reservoirs_and_numbers():
     x = np.ones((5, 1))
     for r in (Reservoir.random(1, 4, activation="relu"), Reservoir.random(1, 4, n_feedback=1)):
         with pytest.raises(ValueError, match="known for tanh and sigmoid units without feedback; this reservoir has"):
@@ -74,7 +74,7 @@ def test_what_it_refuses():
         intrinsic_plasticity(Reservoir.random(2, 4), x)
 
 
-def test_estimators_take_it():
+def test_estimators_adapt_before_they_learn():
     X, Y = toys.echoes()
     plain = ESNRegressor(**toys.FAST, learn="none").fit(X, Y)
     esn = ESNRegressor(**toys.FAST, learn="none", plasticity=0.3).fit(X, Y)

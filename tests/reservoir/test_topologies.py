@@ -1,4 +1,4 @@
-"""Who listens to whom: what each topology promises, for any size and seed; given matrices; scales a feature."""
+"""Topologies: what each promises, for any size and seed; given matrices; one input scale per feature."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,8 @@ from echolearn.reservoir.topologies import (
     delay_line,
     group_of_units,
     orthogonal,
-    recurrent,
+    random_connections,
+    recurrent_weights,
     ring,
     small_world,
 )
@@ -28,18 +29,36 @@ seeds = st.integers(0, 999)
 
 
 def made(topology, N, seed=0, connections=3, radius=0.9):
-    return recurrent(topology, np.random.default_rng(seed), N, connections, radius).toarray()
+    return recurrent_weights(topology, np.random.default_rng(seed), N, connections, radius).toarray()
 
 
 @settings(max_examples=30, deadline=None)
 @given(sizes, seeds, st.sampled_from([t for t in TOPOLOGIES if t not in ("delay_line", "small_world")]))
-def test_every_topology_has_the_radius_asked_for(N, seed, topology):
+def test_every_topology_has_the_given_spectral_radius(N, seed, topology):
     assert np.abs(np.linalg.eigvals(made(topology, N, seed))).max() == pytest.approx(0.9, rel=1e-5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 99))
+def test_every_unit_has_as_many_incoming_as_outgoing_connections(N, connections, seed):
+    connections = min(N, connections)
+    W_rec = random_connections(np.random.default_rng(seed), N, connections)
+    pattern = W_rec.toarray() != 0
+    assert (pattern.sum(axis=0) == connections).all()
+    assert (pattern.sum(axis=1) == connections).all()
+
+
+def test_random_connections_are_not_a_fixed_band():
+    a, b = (random_connections(np.random.default_rng(s), 30, 3).toarray() != 0 for s in (0, 1))
+    assert (a != b).any()
+    # in every row the distances between the connected units differ from row to row
+    gaps = {tuple(np.diff(np.flatnonzero(row))) for row in a}
+    assert len(gaps) > 10
 
 
 @settings(max_examples=20, deadline=None)
 @given(sizes)
-def test_a_ring_turns_and_comes_back(N):
+def test_a_ring_shifts_states_and_returns_after_its_length(N):
     W_rec = ring(N).toarray()
     h = np.arange(N)
     np.testing.assert_array_equal(W_rec @ h, np.roll(h, 1))
@@ -74,7 +93,7 @@ def test_a_small_world_is_local_with_a_few_shortcuts():
 
     assert (distances(0.0) <= 3).all()
     assert 0.05 < (distances(0.1) > 3).mean() < 0.15
-    assert (distances(1.0) > 3).all()  # strangers are never neighbours
+    assert (distances(1.0) > 3).all()  # others are never neighbours
     with pytest.raises(ValueError, match=r"connections=5 of 5 units; a small world needs fewer"):
         small_world(np.random.default_rng(0), 5, 5)
 
@@ -96,7 +115,7 @@ def test_rotations_are_drawn_evenly():
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 40), seeds)
-def test_groups_hear_only_themselves_and_deep_ones_the_group_before(N, seed):
+def test_groups_are_separate_and_deep_ones_connected_to_the_group_before(N, seed):
     group = group_of_units(N)
     assert group[-1] + 1 == min(GROUPS, N)
     assert np.bincount(group).max() - np.bincount(group).min() <= 1
@@ -110,7 +129,7 @@ def test_groups_hear_only_themselves_and_deep_ones_the_group_before(N, seed):
         assert np.abs(np.linalg.eigvals(block)).max() == pytest.approx(0.9, rel=1e-5)
 
 
-def test_groups_have_time_scales_of_their_own_and_deep_input_enters_at_the_first():
+def test_groups_have_their_own_time_scales_and_deep_input_enters_at_the_first():
     for topology in ("groups", "deep"):
         r = Reservoir.random(2, 40, topology=topology, leak=(0.01, 1.0), random_state=0)
         np.testing.assert_allclose(r.leak[::10], [1, 10 ** (-2 / 3), 10 ** (-4 / 3), 0.01])
@@ -119,8 +138,8 @@ def test_groups_have_time_scales_of_their_own_and_deep_input_enters_at_the_first
         assert (r.W[:, :10] != 0).all()
     impulse = np.zeros((6, 2))
     impulse[0] = 1
-    heard = harvest(r, impulse).reshape(6, 4, 10).any(axis=2)
-    np.testing.assert_array_equal(heard.argmax(axis=0), [0, 1, 2, 3])  # one step from group to group
+    reached = harvest(r, impulse).reshape(6, 4, 10).any(axis=2)
+    np.testing.assert_array_equal(reached.argmax(axis=0), [0, 1, 2, 3])  # one step from group to group
 
 
 def test_given_matrices_are_scaled_or_left():
@@ -135,7 +154,7 @@ def test_given_matrices_are_scaled_or_left():
         Reservoir.random(1, 3, topology="star")
 
 
-def test_input_scaling_a_feature():
+def test_input_scaling_per_feature():
     r = Reservoir.random(3, 400, input_scaling=[0.1, 0.0, 2.0], random_state=0)
     np.testing.assert_allclose(np.abs(r.W).max(axis=1), [0.1, 0, 2], rtol=0.05)
     even = Reservoir.random(3, 400, input_scaling=[0.1, 0.1, 0.1], random_state=0)
@@ -213,7 +232,7 @@ def test_classifier_with_a_topology():
     assert esn.recurrent_weights_.nnz == 15
 
 
-def test_a_topology_is_one_of_all_units_unless_blocks_are_asked_for():
+def test_a_topology_covers_all_units_unless_blocks_are_given():
     assert ESNClassifier(1000)._blocks > 1
     assert ESNClassifier(1000, topology="ring")._blocks == 1
     assert ESNClassifier(1000, topology=sparse.eye_array(1000))._blocks == 1

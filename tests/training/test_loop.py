@@ -8,7 +8,8 @@ from echolearn.gradients.exact import Gradients
 from echolearn.readout import collect as passes
 from echolearn.readout import statistics as readout
 from echolearn.readout.collect import Task, collect
-from echolearn.reservoir.reservoir import Reservoir, spectral_radius_of
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.sequences.batch import Data
 from echolearn.training import optimizers as updates
 from echolearn.training.loop import Learner, Plan, full_batch, learn, running

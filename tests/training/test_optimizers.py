@@ -5,7 +5,8 @@ import pytest
 
 import reference as ref
 from echolearn.gradients.exact import Gradients
-from echolearn.reservoir.reservoir import Reservoir, spectral_radius_of
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.training import optimizers as updates
 from echolearn.training.optimizers import (
     Adam,

@@ -14,7 +14,8 @@ from scipy import sparse
 
 from echolearn.readout import statistics as readout
 from echolearn.reservoir.activations import slope
-from echolearn.reservoir.reservoir import Reservoir, spectral_radius_of
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.sequences.batch import pack
 from echolearn.sequences.validation import open_sequences
 from echolearn.states.run import States, harvest, run
@@ -74,7 +75,7 @@ def _refuse_both_ways(reservoir: Reservoir) -> None:
     if reservoir.backward is not None:
         raise ValueError(
             "diagnostics follow one direction in time, and this reservoir has both. Look at each on its own: "
-            "reservoir.part(~reservoir.backward), reservoir.part(reservoir.backward)."
+            "reservoir.subreservoir(~reservoir.backward), reservoir.subreservoir(reservoir.backward)."
         )
 
 

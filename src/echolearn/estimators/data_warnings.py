@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn.reservoir.reservoir import input_scales
+from echolearn.reservoir.construction import input_scales
 from echolearn.sequences.batch import LARGEST, scaling
 
 Array = NDArray[Any]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from echolearn.execution.threads import CLUSTER, each, one_blas_thread, sent
-from echolearn.reservoir.reservoir import side_by_side
+from echolearn.reservoir.combination import join_reservoirs
 from echolearn.sequences.batch import Pooling, parts_of
 from echolearn.sequences.validation import open_targets
 from echolearn.training.loop import History
@@ -106,7 +106,7 @@ def adopt(network: Any, parts: list[Any]) -> None:
     first, count = parts[0], len(parts)
     settings = network.get_params(deep=False)
     network.__dict__.update({name: value for name, value in vars(first).items() if name not in settings})
-    network.reservoir_ = side_by_side([part.reservoir_ for part in parts])
+    network.reservoir_ = join_reservoirs([part.reservoir_ for part in parts])
     network._U = _together(
         [part._U / count for part in parts], [part.reservoir_.N for part in parts], first._task.pooling
     )

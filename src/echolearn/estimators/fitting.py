@@ -24,8 +24,9 @@ from echolearn.readout import collect as passes
 from echolearn.readout import conjugate_gradients as iterative
 from echolearn.readout import solver as ridges
 from echolearn.readout import statistics as readout
+from echolearn.reservoir.combination import bidirectional_reservoir
 from echolearn.reservoir.plasticity import intrinsic_plasticity
-from echolearn.reservoir.reservoir import Reservoir, both_ways
+from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Data, groups, parts_of
 from echolearn.sequences.split import split
 from echolearn.sequences.validation import (
@@ -333,7 +334,7 @@ class EchoStateNetwork(BaseEstimator):
             )
 
         N = self.hidden_units
-        reservoir = both_ways(drawn(N - N // 2), drawn(N // 2)) if self.bidirectional else drawn(N)
+        reservoir = bidirectional_reservoir(drawn(N - N // 2), drawn(N // 2)) if self.bidirectional else drawn(N)
         if self.initial_state is not None:
             reservoir = replace(reservoir, initial_state=np.asarray(self.initial_state))
         if self.plasticity is not None:

@@ -25,7 +25,7 @@ from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.saving import load, write_atomically
 from echolearn.execution.threads import threads
 from echolearn.experiments.fitted_cells import Parts, confusion, fingerprint_with, fit, planned_epochs
-from echolearn.reservoir.reservoir import spectral_radius_of
+from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.speech.audio import RATE, read_audio
 from echolearn.speech.cache import default_cache
 from echolearn.speech.corpus import Corpus

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from echolearn import __version__
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.saving import load, write_atomically
-from echolearn.reservoir.reservoir import spectral_radius_of
+from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.phones import phones_of_states, split_state
 

@@ -1,4 +1,4 @@
-"""The activation functions f of the state equation (eq. 1), and their slopes f'.
+"""The activation functions f of the state equation (eq. 1), their slopes f', and the leak.
 
 The compiled loops know an activation by its number. The functions here serve everything that is not compiled.
 """
@@ -6,12 +6,10 @@ The compiled loops know an activation by its number. The functions here serve ev
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from echolearn._typing import Array
 
 ACTIVATIONS = {"sigmoid": 0, "tanh": 1, "relu": 2, "identity": 3}
 
@@ -37,3 +35,8 @@ def activate(name: str, z: Array) -> Array:
 def slope(name: str, F: Array) -> Array:
     """Return f'(z), computed from F = f(z) alone."""
     return np.asarray(_SLOPES[name](F))
+
+
+def leaky_update(h: Array, F: Array, a: Array) -> Array:
+    """Return (1 - a) h + a F: the states that follow h where the activities are F = f(z) and the leaks a."""
+    return np.asarray((1 - a) * h + a * F)

@@ -1,75 +1,136 @@
-"""Intrinsic plasticity: gain and bias of every unit, moved until its activity has the distribution asked for."""
+"""Intrinsic plasticity: gain and bias of every unit, adapted until its activity has a given distribution."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from echolearn.reservoir.activations import activate
+from echolearn._typing import Array
+from echolearn.reservoir.activations import activate, leaky_update
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.validation import open_sequences
 
-Array = NDArray[Any]
-
 
 def intrinsic_plasticity(
-    reservoir: Reservoir, X: Any, *, spread: float = 0.2, rate: float = 1e-3, epochs: int = 10
+    reservoir: Reservoir,
+    X: ArrayLike | Sequence[ArrayLike],
+    *,
+    spread: float = 0.2,
+    rate: float = 1e-3,
+    epochs: int = 10,
 ) -> Reservoir:
-    """A reservoir whose units f(gain z + bias) carry as much information as their range allows: gain and bias follow,
-    frame by frame, the gradient of the Kullback-Leibler divergence from
+    """Adapt a reservoir to its inputs, so that its units carry as much information as their range allows.
 
-    - tanh: a Gaussian of mean 0 and standard deviation `spread` (Schrauwen et al., Neurocomputing 71, 2008);
-    - sigmoid: an exponential distribution of mean `spread` (Triesch, ICANN 2005).
+    Each unit becomes f(gain z + bias). Frame by frame, gain and bias follow the gradient of the Kullback-Leibler
+    divergence of its activity from a target distribution:
 
-    The gains go into W and W_rec, so that what comes back is a reservoir like any other, with the same pattern.
-    Inputs must be heard in it: under weak ones the gains of W_rec grow until the units keep each other busy.
+    - tanh: a Gaussian of mean 0 and standard deviation `spread` [1]_;
+    - sigmoid: an exponential distribution of mean `spread` [2]_.
+
+    Parameters
+    ----------
+    reservoir : Reservoir
+        A reservoir of tanh or sigmoid units, without feedback. It is left as it is.
+    X : array of shape (n_steps, n_in), list of such arrays, or 3-D array
+        The sequences to adapt to: those that the network will be trained on.
+    spread : float, default 0.2
+        Standard deviation (tanh) or mean (sigmoid) of the target distribution. Larger values use more of the range of
+        f, and so more of its nonlinearity.
+    rate : float, default 1e-3
+        Step size of the adaptation. Use a smaller one if it diverges.
+    epochs : int, default 10
+        Number of passes over all sequences. 0 returns the same weights.
+
+    Returns
+    -------
+    Reservoir
+        An ordinary reservoir with the same connections: the gains are multiplied into W and W_rec.
+
+    Raises
+    ------
+    ValueError
+        If the reservoir has other units or feedback, or a number is not positive.
+    FloatingPointError
+        If the adaptation diverges.
+
+    Notes
+    -----
+    The inputs must drive the units: if they are weak, the gains of W_rec grow until the units keep each other active.
+
+    References
+    ----------
+    .. [1] Schrauwen, Wardermann, Verstraeten, Steil and Stroobandt, Improving reservoirs using intrinsic plasticity,
+       Neurocomputing 71 (2008).
+    .. [2] Triesch, A gradient rule for the plasticity of a neuron's intrinsic excitability, ICANN 2005.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import Reservoir
+    >>> from echolearn.plasticity import intrinsic_plasticity
+    >>> from echolearn.states import harvest
+    >>> X = np.random.default_rng(0).normal(size=(500, 1))
+    >>> reservoir = Reservoir.random(1, 20, input_scaling=0.5, random_state=0)
+    >>> adapted = intrinsic_plasticity(reservoir, X, spread=0.2, rate=5e-3)
+    >>> [round(float(harvest(r, X).std()), 1) for r in (reservoir, adapted)]
+    [0.4, 0.2]
     """
-    slope = {"tanh": _towards_gaussian, "sigmoid": _towards_exponential}.get(reservoir.activation)
-    if slope is None or reservoir.W_fb is not None:
+    bias_step = {"tanh": _towards_gaussian, "sigmoid": _towards_exponential}.get(reservoir.activation)
+    if bias_step is None or reservoir.W_fb is not None:
         raise ValueError(
             "intrinsic plasticity is known for tanh and sigmoid units without feedback; this reservoir has "
             f"activation={reservoir.activation!r}{' and feedback' if reservoir.W_fb is not None else ''}."
         )
     if not (spread > 0 and rate > 0 and epochs >= 0):
         raise ValueError(f"spread={spread!r}, rate={rate!r}, epochs={epochs!r}; expected positive numbers.")
-    X = open_sequences(X, n_features=reservoir.n_in).X
+    sequences = open_sequences(X, n_features=reservoir.n_in).X
+    adapt = partial(_gain_and_bias, bias_step=bias_step, spread=spread, rate=rate, epochs=epochs)
     if reservoir.backward is None:
-        gain, bias = _followed(reservoir, X, slope, spread, rate, epochs)
+        gain, bias = adapt(reservoir, sequences)
     else:
         gain, bias = np.ones(reservoir.N), np.zeros(reservoir.N)
-        for units, heard in ((~reservoir.backward, X), (reservoir.backward, [x[::-1] for x in X])):
-            gain[units], bias[units] = _followed(reservoir.part(units), heard, slope, spread, rate, epochs)
+        backward, reverse = reservoir.backward, [x[::-1] for x in sequences]
+        for units, inputs in ((~backward, sequences), (backward, reverse)):
+            gain[units], bias[units] = adapt(reservoir.subreservoir(units), inputs)
     if not np.isfinite(gain).all():
         raise FloatingPointError(f"intrinsic plasticity diverged; use a smaller rate than {rate:g}.")
     W_rec = reservoir.W_rec.data * np.repeat(gain, np.diff(reservoir.W_rec.indptr))
     return reservoir.with_weights(W=reservoir.W * gain, W_rec=W_rec, bias=bias)
 
 
-def _followed(
-    reservoir: Reservoir, X: Sequence[Array], slope: Any, spread: float, rate: float, epochs: int
+def _gain_and_bias(
+    reservoir: Reservoir,
+    X: Sequence[Array],
+    *,
+    bias_step: Callable[[Array, float], Array],
+    spread: float,
+    rate: float,
+    epochs: int,
 ) -> tuple[Array, Array]:
-    """Gain and bias (N,) after so many passes over all frames."""
+    """Return gain and bias (N,) after `epochs` passes over all frames."""
     gain = np.ones(reservoir.N)
     bias = np.zeros(reservoir.N) if reservoir.bias is None else reservoir.bias
     drives = [x @ reservoir.W for x in X]
     for _ in range(epochs):
         for drive in drives:
-            h = reservoir.first_states(1, np.float64)[0]
+            h = reservoir.initial_states(1, np.float64)[0]
             for u in drive:
                 z = u + reservoir.W_rec @ h
                 f = activate(reservoir.activation, gain * z + bias)
-                d_bias = rate * slope(f, spread)
+                d_bias = rate * bias_step(f, spread)
                 gain, bias = gain + rate / gain + d_bias * z, bias + d_bias
-                h = (1 - reservoir.leak) * h + reservoir.leak * f
+                h = leaky_update(h, f, reservoir.leak)
     return gain, bias
 
 
 def _towards_gaussian(f: Array, sigma: float) -> Array:
+    """Return the step of the bias that moves activities f of tanh units towards N(0, sigma²)."""
     return np.asarray(-f / sigma**2 * (2 * sigma**2 + 1 - f * f))
 
 
 def _towards_exponential(f: Array, mean: float) -> Array:
+    """Return the step of the bias that moves activities f of sigmoid units towards an exponential distribution."""
     return np.asarray(1 - (2 + 1 / mean) * f + f * f / mean)

@@ -92,7 +92,7 @@ def run(reservoir: Reservoir, batch: Batch, h0: Array | None = None, *, keep_F: 
     F = drive(reservoir, batch.X, X_fb)
     H = np.empty_like(F) if keep_F else F
     if h0 is None:
-        h0 = reservoir.first_states(len(batch.lengths), dtype)
+        h0 = reservoir.initial_states(len(batch.lengths), dtype)
     rest = (reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation], batch.active, batch.offsets)
     pieces = 0
     if len(batch.lengths) >= kernels.MANY[dtype.itemsize]:
@@ -113,13 +113,13 @@ def _run_both_ways(reservoir: Reservoir, backward: Array, batch: Batch, h0: Arra
     for units, rows in ((~backward, None), (backward, turn)):
         if not units.any():
             continue
-        part = reservoir.part(units)
+        part = reservoir.subreservoir(units)
         heard = batch if rows is None else replace(batch, X=batch.X[rows], T=None)
         states = run(part, heard, None if h0 is None else h0[:, units], keep_F=keep_F)
         directions.append(Direction(units, rows, part, heard, states))
         directions[-1].write(H)
     if h0 is None:
-        h0 = reservoir.first_states(len(batch.lengths), H.dtype)
+        h0 = reservoir.initial_states(len(batch.lengths), H.dtype)
     return States(H, H, h0, None, directions=tuple(directions))
 
 
@@ -249,7 +249,7 @@ def run_in_place(reservoir: Reservoir, X: list[Array], dtype: Any) -> list[Array
         drive(reservoir, x.astype(dtype, copy=False), None, part)
     active = np.searchsorted(-np.array([len(x) for x in X]), -np.arange(L), side="left")
     a, code = reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation]
-    h0 = reservoir.first_states(len(X), dtype)
+    h0 = reservoir.initial_states(len(X), dtype)
     kernels.forward_many(*compressed(reservoir.W_rec, dtype), a, code, active, np.arange(L), L, h0, F, F, False)
     return out
 
@@ -266,7 +266,7 @@ def free_run(reservoir: Reservoir, batch: Batch, U: Array, direct: bool, fed_bac
     W_rec, W_fb, a = reservoir.W_rec.astype(dtype), reservoir.W_fb.astype(dtype), reservoir.leak.astype(dtype)
     U = U.astype(dtype)
     N = reservoir.N
-    h = reservoir.first_states(len(batch.lengths), dtype)
+    h = reservoir.initial_states(len(batch.lengths), dtype)
     y = np.zeros((len(h), U.shape[1]), dtype)
     out = np.empty((batch.frames, U.shape[1]), dtype)
     for first, live in zip(batch.offsets, batch.active, strict=True):

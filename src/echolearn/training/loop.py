@@ -22,7 +22,8 @@ from echolearn.readout import statistics as readout
 from echolearn.readout.collect import Slope, Task
 from echolearn.readout.incremental import Follower
 from echolearn.readout.statistics import Sums
-from echolearn.reservoir.reservoir import Reservoir, spectral_radius_of
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.sequences.batch import Batch, Data, dealt, groups
 from echolearn.states.run import run
 from echolearn.training import optimizers as updates

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.gradients.exact import Gradients
-from echolearn.reservoir.reservoir import Reservoir, rescaled
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir.spectrum import rescaled
 
 Array = NDArray[Any]
 Weights = dict[str, Array]
