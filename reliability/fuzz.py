@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import Any
 
 INSTRUMENTED = [
-    "echolearn.modelfile.tensors",
+    "echolearn.modelfile.json_values",
+    "echolearn.modelfile.layout",
+    "echolearn.modelfile.reader",
     "echolearn.estimators.saving",
     "echolearn.cli.configuration",
     "echolearn.speech.labels",
@@ -54,14 +56,15 @@ def reader(name: str, path: Path) -> Callable[[bytes], None]:
     """Writes the bytes to `path` and reads them back, as the reader of that name does."""
     from echolearn.cli import configuration
     from echolearn.estimators import saving as storage
-    from echolearn.modelfile import tensors as tensorfile
+    from echolearn.modelfile.layout import ModelFileError
+    from echolearn.modelfile.reader import read_tensors
     from echolearn.speech import audio, featurefile, labels
     from echolearn.speech.errors import CorpusError
 
     read: dict[str, Callable[[], Any]] = {
         "model": lambda: storage.load(path),
         "model, mended": lambda: storage.load(path),
-        "checkpoint": lambda: tensorfile.read_tensors(path, "echolearn-checkpoint"),
+        "checkpoint": lambda: read_tensors(path, "echolearn-checkpoint"),
         "phn": lambda: labels.read_phn(path),
         "lab": lambda: labels.read_lab(path),
         "mlf": lambda: labels.read_mlf(path),
@@ -70,7 +73,7 @@ def reader(name: str, path: Path) -> Callable[[bytes], None]:
         "features": lambda: featurefile.read_feature_file(path),
         "toml": lambda: configuration.read(path),
     }
-    own = {"toml": ValueError}.get(name, tensorfile.ModelFileError if name in READERS[:3] else CorpusError)
+    own = {"toml": ValueError}.get(name, ModelFileError if name in READERS[:3] else CorpusError)
 
     def one(content: bytes) -> None:
         path.write_bytes(mended(content, "echolearn-model") if name == "model, mended" else content)

@@ -333,7 +333,7 @@ def _failing(number: int) -> Iterator[None]:
 
         return run
 
-    calls = {"echolearn.modelfile.tensors.open": open, "os.fsync": os.fsync, "os.replace": os.replace}
+    calls = {"echolearn.modelfile.atomic.open": open, "os.fsync": os.fsync, "os.replace": os.replace}
     with ExitStack() as stack:
         for name, call in calls.items():
             stack.enter_context(mock.patch(name, guarded(call), create=True))

@@ -90,13 +90,14 @@ def spoiled(way: str, kind: str, content: bytes, rng: np.random.Generator, count
 def content_of(path: Path, kind: str) -> Any:
     """The network, if it is one, and all that the file carries, as plain values that can be compared."""
     from echolearn import load
-    from echolearn.modelfile.tensors import read_tensors, rows_of
+    from echolearn.modelfile.history import history_rows
+    from echolearn.modelfile.reader import read_tensors
 
     if kind == "echolearn-checkpoint":
         return None, _taken_up(path)
     model = load(path)
     tensors, facts = read_tensors(path, kind)
-    rows = facts.pop("history") if facts["format_version"] == 1 else rows_of(tensors, facts.pop("history_columns"))
+    rows = facts.pop("history") if facts["format_version"] == 1 else history_rows(tensors, facts.pop("history_columns"))
     return model, _plain(tensors, {**facts, "format_version": 2}, rows)
 
 
@@ -167,7 +168,7 @@ def large_model(folder: Path) -> dict[str, int]:
 
 def judged(path: Path, kind: str, true: Any, way: str) -> str:
     from echolearn.modelfile.checkpoint import CheckpointError
-    from echolearn.modelfile.tensors import ModelFileError
+    from echolearn.modelfile.layout import ModelFileError
 
     try:
         model, carried = content_of(path, kind)

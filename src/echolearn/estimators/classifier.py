@@ -297,7 +297,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
             say(self.verbose, f"refining {row['epoch']}/{self.refine_epochs}  {told}")
 
         plan = self._plan(self.ridge_, self.refine_epochs)
-        kept = None if checkpoint is None else checkpoint.inside("refining")
+        kept = None if checkpoint is None else checkpoint.for_stage("refining")
         refiner = Refiner(self.reservoir_, self._U, train, self._task, s, self.strength_, plan, self.refine_epochs, rng)
         self.reservoir_, self._U, self.refinement_, interrupted = refine(
             refiner, None if held_out is None else score, note, kept

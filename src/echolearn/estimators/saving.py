@@ -16,21 +16,12 @@ from scipy import sparse
 
 from echolearn.estimators import parameters as rules
 from echolearn.estimators import saving_stacks as stackfile
-from echolearn.modelfile.tensors import (
-    DTYPES,
-    Entry,
-    Facts,
-    as_plain,
-    entries_of,
-    from_json,
-    read_tensors,
-    rows_of,
-    table,
-    to_json,
-    write_tensors,
-)
-from echolearn.modelfile.tensors import ModelFileError as ModelFileError
-from echolearn.modelfile.tensors import write_atomically as write_atomically
+from echolearn.modelfile.history import history_rows, history_tensors
+from echolearn.modelfile.json_values import from_json, to_json
+from echolearn.modelfile.layout import DTYPES, Entry, Facts, entries_of
+from echolearn.modelfile.layout import ModelFileError as ModelFileError
+from echolearn.modelfile.reader import read_tensors
+from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.readout.statistics import Sums
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import parts_of
@@ -94,7 +85,7 @@ def save(estimator: Any, path: str | os.PathLike[str], *, sums: bool = False) ->
 
 
 def _parts(estimator: Any) -> tuple[dict[str, Array], Facts]:
-    tensors = {name: as_plain(name, value) for name, value in _tensors(estimator).items() if value is not None}
+    tensors = {name: storable(name, value) for name, value in _tensors(estimator).items() if value is not None}
     return tensors, _facts(estimator, tensors)
 
 
@@ -117,7 +108,7 @@ def _tensors(estimator: Any) -> dict[str, Array | None]:
         "target_scale": getattr(estimator, "target_scale_", None),
         **_topology_tensors(getattr(estimator, "topology", "random")),
         **{name: getattr(estimator, f"{name}_", None) for name in FORECASTING},
-        **table(estimator.history_)[0],
+        **history_tensors(estimator.history_)[0],
     }
 
 
@@ -154,7 +145,7 @@ def _facts(estimator: Any, tensors: dict[str, Array]) -> dict[str, Any]:
         "one_value": bool(getattr(estimator, "_one_value", False)),
         "many": bool(getattr(estimator, "_many", False)),
         "ridge": float(estimator.ridge_),
-        "history_columns": table(estimator.history_)[1],
+        "history_columns": history_tensors(estimator.history_)[1],
     }
     if hasattr(estimator, "strength_"):
         facts["strength"] = float(estimator.strength_)
@@ -264,7 +255,7 @@ def _words(value: Any) -> list[str]:
 
 def _history(tensors: dict[str, Array], facts: Facts) -> list[dict[str, float]]:
     if "history_columns" in facts:
-        return rows_of(tensors, facts["history_columns"])
+        return history_rows(tensors, facts["history_columns"])
     rows = facts["history"]  # of version 1
     if not isinstance(rows, list) or not all(type(v) in (int, float) for row in rows for v in row.values()):
         raise ValueError(f"{rows!r:.40} is not a history")

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.estimators import parameters as rules
-from echolearn.modelfile.tensors import Check, Entry, Facts, rows_of, table
+from echolearn.modelfile.history import history_rows, history_tensors
+from echolearn.modelfile.layout import Check, Entry, Facts
 
 Array = NDArray[Any]
 Parts = tuple[dict[str, Array], Facts]
@@ -22,7 +23,7 @@ HISTORY = ("history", "history.there")
 
 def parts(stack: Any, of_layer: Callable[[Any], Parts]) -> Parts:
     """Arrays and facts; the layers have their settings themselves."""
-    tensors, columns = table(stack.history_)
+    tensors, columns = history_tensors(stack.history_)
     layers = []
     for number, layer in enumerate(stack.layers_):
         own, known = of_layer(layer)
@@ -85,5 +86,5 @@ def rebuild(tensors: dict[str, Array], facts: Facts, layer: Callable[[dict[str, 
         expected = below._U.shape[1] + beside[stack.sees]
         if above.n_features_in_ != expected:
             raise ValueError(f"a layer takes {above.n_features_in_} inputs; expected {expected} from the one below")
-    stack._adopt(layers, scales, History(rows_of(tensors, facts["history_columns"])))
+    stack._adopt(layers, scales, History(history_rows(tensors, facts["history_columns"])))
     return stack

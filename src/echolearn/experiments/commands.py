@@ -22,9 +22,10 @@ from echolearn import __version__
 from echolearn.cli import display
 from echolearn.estimators import parameters as settings
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.saving import load, write_atomically
+from echolearn.estimators.saving import load
 from echolearn.execution.threads import threads
 from echolearn.experiments.fitted_cells import Parts, confusion, fingerprint_with, fit, planned_epochs
+from echolearn.modelfile.atomic import write_atomically
 from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.speech.audio import RATE, read_audio
 from echolearn.speech.cache import default_cache

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from echolearn import __version__
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.saving import load, write_atomically
+from echolearn.estimators.saving import load
+from echolearn.modelfile.atomic import write_atomically
 from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.phones import phones_of_states, split_state

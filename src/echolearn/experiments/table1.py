@@ -12,8 +12,8 @@ import numpy as np
 from echolearn import __version__
 from echolearn.estimators import parameters as settings
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.saving import write_atomically
 from echolearn.experiments.fitted_cells import Parts, Shelf, fingerprint_with, fit, planned_epochs
+from echolearn.modelfile.atomic import write_atomically
 from echolearn.reporting import table as report
 from echolearn.speech.corpus import Corpus
 

@@ -1,8 +1,8 @@
-"""The checkpoint: all that learning needs to go on where it was cut off, to the bit.
+"""The checkpoint: all that learning needs to resume where it was interrupted, to the bit.
 
 A folder with the newest two states, each a safetensors file with a checksum, written atomically: one after every epoch
-and, in long ones, every five minutes between mini-batches or passes. A fingerprint of data and settings goes with
-them: going on with others is refused, and the difference shown.
+and, in long ones, every five minutes between mini-batches or passes. A fingerprint of data and settings is stored with
+them: resuming with others is refused, and the difference is shown.
 """
 
 from __future__ import annotations
@@ -18,24 +18,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from echolearn.modelfile.tensors import ModelFileError, read_tensors, rows_of, table, write_tensors
+from echolearn._typing import Array
+from echolearn.modelfile.history import HISTORY_TENSORS, history_rows, history_tensors
+from echolearn.modelfile.layout import Facts, ModelFileError
+from echolearn.modelfile.reader import read_tensors
+from echolearn.modelfile.writer import write_tensors
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Data, groups, shuffled
 from echolearn.validation.caller import user_stacklevel
 
-Array = NDArray[Any]
-State = tuple[dict[str, Array], dict[str, Any]]
-Shape = tuple[int | None, ...]
+State = tuple[dict[str, Array], Facts]  # arrays by name, and plain values by name
+Shape = tuple[int | None, ...]  # None: any length
 
 FORMAT = "echolearn-checkpoint"
 STATES = "state-" + 9 * "[0-9]" + ".safetensors"
 KEPT = 2
 # of arrays that are shaped as the weights are
 FOLDERS = ("weights", "before", "first", "second", "reservoir", "began", "best", "safe")
-SECONDS = 300.0  # after so long inside an epoch a state is kept
+SECONDS = 300.0  # after this time inside an epoch a state is saved
 FRAMES = 4096  # that a hash is made of at once
 
 
@@ -44,86 +46,120 @@ class CheckpointError(ValueError):
 
 
 class CheckpointWarning(UserWarning):
-    """A state could not be read; an older one, or none, is gone on from."""
+    """A state could not be read; the fit resumes from an older one, or starts anew."""
 
 
 class Checkpoint:
-    """Where a fit keeps its state. `about` describes data and settings, in plain values."""
+    """A folder in which a fit saves its state.
 
-    def __init__(self, folder: Path, about: dict[str, Any]):
+    `about` describes data and settings, in plain values. A state consists of arrays and of plain values, among them
+    the history, a list of rows.
+    """
+
+    def __init__(self, folder: Path, about: Facts):
         self.folder, self.about = folder, json.loads(json.dumps(about, default=_plain))
-        self.number, self.kept_at = 0, time.monotonic()
+        self.number, self.saved_at = 0, time.monotonic()
         folder.mkdir(parents=True, exist_ok=True)
 
     def load(self, allowed: Mapping[str, Shape]) -> State | None:
-        """The newest whole state, or None if there is none. allowed: the arrays it may have, and their shapes."""
-        for half in self.folder.glob(".state-*.part"):
-            half.unlink(missing_ok=True)  # of a fit that was killed while it wrote
+        """Return the newest undamaged state, or None if there is none.
+
+        `allowed` has the shapes of the arrays that a state may have; a state with others is refused.
+        """
+        for unfinished in self.folder.glob(".state-*.part"):
+            unfinished.unlink(missing_ok=True)  # of a fit that was killed while it wrote
         for path in sorted(self.folder.glob(STATES), reverse=True):
             try:
                 tensors, facts = read_tensors(path, FORMAT)
             except ModelFileError as problem:
-                _say(f"{problem} The state before it is gone on from, if there is one.")
+                warnings.warn(
+                    f"{problem} The fit resumes from the state before it, if there is one.",
+                    CheckpointWarning,
+                    stacklevel=user_stacklevel(),
+                )
                 continue
-            with self.understood():
-                self._compare(facts["about"], path)
-                state = facts["state"]
-                if facts["format_version"] > 1:  # version 1 kept it in the state
-                    state["history"] = rows_of(tensors, facts["history_columns"])
-                tensors = {n: v for n, v in tensors.items() if n not in ("history", "history.there")}
-                tensors = {n: v.T if n in facts["turned"] else v for n, v in tensors.items()}
-                for name, value in tensors.items():
+            with self.restoring():
+                self._check_same_fit(facts["about"], path)
+                state = _state(tensors, facts)
+                for name, value in state[0].items():
                     if not _fits(value.shape, allowed.get(name)):
                         raise ValueError(f"{name} has shape {value.shape}; expected {allowed.get(name)}")
                 self.number = int(path.stem.split("-")[1])
-                return tensors, state
+                return state
         return None
 
-    def save(self, tensors: dict[str, Array], state: dict[str, Any]) -> None:
-        """Beside the state it goes on from; all others are removed."""
-        # An array that lies column by column comes back so: the last bits of a product may depend on it.
+    def save(self, tensors: dict[str, Array], state: Facts) -> None:
+        """Write a state beside the one before it, and remove all older ones."""
+        # An array that lies column by column is restored so: the last bits of a product may depend on it.
         turned = [name for name, value in tensors.items() if not value.flags.c_contiguous and value.flags.f_contiguous]
         stored = {name: value.T if name in turned else value for name, value in tensors.items()}
-        history, columns = table(state["history"])
+        rows, columns = history_tensors(state["history"])
         plain = {name: value for name, value in state.items() if name != "history"}
         facts = {"about": self.about, "state": json.loads(json.dumps(plain, default=_plain)), "turned": turned}
         self.number += 1
         path = self.folder / f"state-{self.number:09}.safetensors"
-        write_tensors(path, {**stored, **history}, {**facts, "history_columns": columns}, FORMAT)
+        write_tensors(path, {**stored, **rows}, {**facts, "history_columns": columns}, FORMAT)
         for old in self.folder.glob(STATES):
             if not 0 <= self.number - int(old.stem.split("-")[1]) < KEPT:
                 old.unlink(missing_ok=True)
-        self.kept_at = time.monotonic()
+        self.saved_at = time.monotonic()
 
     def due(self) -> bool:
-        """Whether the last state is so old that one is worth its writing inside an epoch."""
-        return time.monotonic() - self.kept_at >= SECONDS
+        """Return whether the last state is so old that saving one inside an epoch is worth its time."""
+        return time.monotonic() - self.saved_at >= SECONDS
 
     @contextmanager
-    def understood(self) -> Iterator[None]:
-        """Around taking up a state: whatever does not fit there is told as the checkpoint's."""
+    def restoring(self) -> Iterator[None]:
+        """Turn errors that a state causes while it is restored into CheckpointErrors."""
         try:
             yield
         except CheckpointError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
             raise CheckpointError(
-                f"{self.folder} holds a state that this version cannot go on from ({problem!r:.200}). Use another "
+                f"{self.folder} holds a state that this version cannot resume from ({problem!r:.200}). Use another "
                 "checkpoint folder to start anew."
             ) from problem
 
-    def inside(self, name: str) -> Checkpoint:
-        """One for a later stage of the same fit."""
+    def for_stage(self, name: str) -> Checkpoint:
+        """Return the checkpoint of a later stage of the same fit, in a folder of its own."""
         return Checkpoint(self.folder / name, self.about)
 
-    def _compare(self, then: dict[str, Any], path: Path) -> None:
+    def _check_same_fit(self, then: Facts, path: Path) -> None:
+        """Raise CheckpointError with the differences if a state was saved with other data or settings."""
         names = [name for name in {**then, **self.about} if then.get(name) != self.about.get(name)]
         if names:
             changes = "; ".join(f"{n}: {then.get(n)!r} then, {self.about.get(n)!r} now" for n in sorted(names))
             raise CheckpointError(
-                f"{path} was written by another fit ({changes}). Use the same data and settings to go on, or another "
+                f"{path} was written by another fit ({changes}). Use the same data and settings to resume, or another "
                 "checkpoint folder to start anew."
             )
+
+
+def _state(tensors: dict[str, Array], facts: Facts) -> State:
+    """Return the state that was saved, from the arrays and facts of its file."""
+    state = facts["state"]
+    if facts["format_version"] > 1:  # version 1 kept the history in the state
+        state["history"] = history_rows(tensors, facts["history_columns"])
+    arrays = {name: value for name, value in tensors.items() if name not in HISTORY_TENSORS}
+    return {name: value.T if name in facts["turned"] else value for name, value in arrays.items()}, state
+
+
+def _fits(shape: tuple[int, ...], allowed: Shape | None) -> bool:
+    return (
+        allowed is not None
+        and len(shape) == len(allowed)
+        and all(a is None or n == a for n, a in zip(shape, allowed, strict=True))
+    )
+
+
+def _plain(value: object) -> object:
+    """Return what JSON can write in place of an array, a generator (by its state) or another object."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    if isinstance(value, np.random.Generator):
+        return [value.bit_generator.state, str(value.bit_generator.seed_seq)]
+    return str(value)
 
 
 def shapes_of(reservoir: Reservoir, M: int, n_out: int) -> dict[str, Shape]:
@@ -133,27 +169,6 @@ def shapes_of(reservoir: Reservoir, M: int, n_out: int) -> dict[str, Shape]:
     like_U = dict.fromkeys(("Q", "U", "held", "solved", "V", "velocity", "best_V"), (M, n_out))
     sketch = {"sketch/V": (M - 1, None), "sketch/values": (None,), "sketch/mean": (M - 1,), "sketch/recent": (None, M)}
     return {**kept, "G": (M, M), **like_U, **sketch}
-
-
-def _fits(shape: tuple[int, ...], wanted: Shape | None) -> bool:
-    return (
-        wanted is not None
-        and len(shape) == len(wanted)
-        and all(w is None or n == w for n, w in zip(shape, wanted, strict=True))
-    )
-
-
-def _plain(value: Any) -> Any:
-    """What JSON has no word for; a generator by where it stands."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    if isinstance(value, np.random.Generator):
-        return [value.bit_generator.state, str(value.bit_generator.seed_seq)]
-    return str(value)
-
-
-def _say(text: str) -> None:
-    warnings.warn(text, CheckpointWarning, stacklevel=user_stacklevel())
 
 
 @dataclass

@@ -257,7 +257,7 @@ def _kept(checkpoint: Checkpoint, whose: str, shape: tuple[int, int]) -> Way | N
     state = checkpoint.load(dict.fromkeys("URD", shape))
     if state is None or state[1].get("whose") != whose:
         return None
-    with checkpoint.understood():
+    with checkpoint.restoring():
         tensors, facts = state
         return Way(tensors["U"], tensors["R"], tensors["D"], float(facts["E"]), int(facts["count"]))
 

@@ -72,7 +72,7 @@ def fitted(
         mu = of_sample(seen, ridge, train, task, held_rows)
         both = train if spare is None else train.joined(spare)
         about = iterative.sketch(seen[0], float(iterative.rows(both, task).sum()))
-        kept = None if checkpoint is None else checkpoint.inside("readout")
+        kept = None if checkpoint is None else checkpoint.for_stage("readout")
         return iterative.fit(reservoir, both, task, mu, about, say=say, checkpoint=kept), mu, about
     if callable(ridge):
         s = passes.collect(reservoir, train, task)

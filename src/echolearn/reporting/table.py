@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from echolearn.estimators.saving import write_atomically
+from echolearn.modelfile.atomic import write_atomically
 from echolearn.training.progress import clock
 
 Table = Mapping[str, Any]

@@ -10,8 +10,8 @@ from typing import Any
 from echolearn import __version__
 from echolearn.estimators import parameters as settings
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.saving import write_atomically
 from echolearn.experiments.fitted_cells import Parts, heard
+from echolearn.modelfile.atomic import write_atomically
 from echolearn.reporting import table as report
 from echolearn.speech.corpus import Corpus
 from echolearn.training.progress import clock, say

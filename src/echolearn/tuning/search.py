@@ -82,7 +82,7 @@ class Tuning:
 
     def report(self, path: str | Path) -> None:
         """One self-contained HTML page: best settings, pictures of the search, every trial."""
-        from echolearn.estimators.saving import write_atomically
+        from echolearn.modelfile.atomic import write_atomically
         from echolearn.reporting.tuning_page import page
 
         write_atomically(Path(path), page(self).encode())

@@ -174,7 +174,7 @@ def refine(
     kept = None if checkpoint is None else checkpoint.load(shapes)
     if checkpoint is not None and kept is not None:
         tensors, facts = kept
-        with checkpoint.understood():
+        with checkpoint.restoring():
             best = refiner.reservoir.with_weights(**under("best", tensors)), tensors["best_V"]
             best_score = float(facts["best_score"])
             history.extend(facts["history"])

@@ -54,7 +54,7 @@ def resume(learner: Learner, record: Record, checkpoint: Checkpoint) -> bool:
     kept = checkpoint.load(shapes_of(learner.reservoir, M, learner.data.n_out))
     if kept is None:
         return False
-    with checkpoint.understood():
+    with checkpoint.restoring():
         _taken_up(learner, record, *kept)
     return True
 

@@ -248,7 +248,7 @@ def learn(
     kept = None if checkpoint is None else checkpoint.load(learner.shapes())
     if checkpoint is not None and kept is not None:
         tensors, facts = kept
-        with checkpoint.understood():
+        with checkpoint.restoring():
             best, best_score = _best(learner.state, tensors), float(facts["best_score"])
             history.extend(facts["history"])
             learner.recall(tensors, facts)

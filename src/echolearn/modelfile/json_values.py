@@ -1,0 +1,74 @@
+"""Plain values as JSON, and JSON of unknown origin back to values."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+VALUES_LIMIT = 250_000  # in one text: small values cost Python thirty times their bytes
+LEVELS_LIMIT = 20  # of values inside values
+
+
+def to_json(value: object) -> object:
+    """Return what `json.dumps` can write: a tuple, or a number that is not finite, as an object with one name."""
+    if isinstance(value, np.floating):
+        value = float(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return to_json(value.tolist())
+    if isinstance(value, tuple):
+        return {"tuple": [to_json(v) for v in value]}
+    if isinstance(value, list):
+        return [to_json(v) for v in value]
+    if isinstance(value, dict):
+        return {name: to_json(v) for name, v in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    return value
+
+
+def from_json(value: object, levels: int = LEVELS_LIMIT) -> Any:
+    """Return what `to_json` was given, with arrays as lists."""
+    if levels == 0:
+        raise ValueError(f"values nested deeper than {LEVELS_LIMIT} levels")
+    if isinstance(value, list):
+        return [from_json(v, levels - 1) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"tuple"} and isinstance(value["tuple"], list):
+        return tuple(from_json(v, levels - 1) for v in value["tuple"])
+    if set(value) == {"float"} and value["float"] in ("nan", "inf", "-inf"):
+        return float(value["float"])
+    return {name: from_json(v, levels - 1) for name, v in value.items()}
+
+
+def parse_json(text: str, *, strict: bool) -> object:
+    """Return the values of a JSON text without repeated names or too many values.
+
+    With `strict`, numbers that are not finite are refused too.
+    """
+    if count_values(text) > VALUES_LIMIT:
+        raise ValueError(f"more than {VALUES_LIMIT} values")
+    constants, floats = (_finite, _finite) if strict else (None, None)
+    found: object = json.loads(text, object_pairs_hook=_unique, parse_constant=constants, parse_float=floats)
+    return found
+
+
+def count_values(text: str) -> int:
+    """Return an upper bound for the number of values in a JSON text."""
+    return 1 + text.count(",") + text.count("[") + text.count("{")
+
+
+def _finite(word: str) -> float:
+    if not math.isfinite(float(word)):
+        raise ValueError(f"the number {word:.20}")
+    return float(word)
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name that appears twice")
+    return found

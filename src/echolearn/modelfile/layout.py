@@ -1,0 +1,92 @@
+"""What the reader and the writer share: how arrays are announced in the header, and the checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from echolearn._typing import Array
+
+Facts = dict[str, Any]  # the plain values of a file, by name
+
+FORMAT_VERSION = 2  # what is written; version 1 can still be read
+HEADER_LIMIT = 4 * 2**20  # bytes
+DTYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
+}  # fmt: skip
+DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+class ModelFileError(ValueError):
+    """The file is not a whole, unchanged echolearn file of the expected kind."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An array as the header announces it; its bytes are data[start:stop]."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    start: int = 0
+    stop: int = 0
+
+
+Check = Callable[[Mapping[str, Entry], Facts], None]
+
+
+def entries_of(tensors: Mapping[str, Array]) -> dict[str, Entry]:
+    """Return what a header would announce of these arrays (without their places)."""
+    return {name: Entry(DTYPE_NAMES[little_endian(value)], value.shape) for name, value in tensors.items()}
+
+
+def little_endian(value: Array) -> str:
+    """Return the dtype of an array in NumPy's spelling, with the byte order of files."""
+    return value.dtype.newbyteorder("<").str
+
+
+def as_bytes(value: Array) -> Array:
+    """Return a view of a contiguous array as bytes."""
+    return value.reshape(-1).view(np.uint8)
+
+
+class Checksum(Protocol):
+    """A hash of the facts and of every array, added in the order of their names."""
+
+    def add(self, name: str, entry: Entry, value: Array) -> None: ...
+
+    def hexdigest(self) -> str: ...
+
+
+class Checksum2:
+    """The checksum of version 2, over the text of the facts."""
+
+    def __init__(self, text: str):
+        self._digest = hashlib.sha256(text.encode())
+
+    def add(self, name: str, entry: Entry, value: Array) -> None:
+        self._digest.update(f"\n{name} {entry.dtype} {' '.join(map(str, entry.shape))}\n".encode())
+        self._digest.update(as_bytes(value.astype(DTYPES[entry.dtype], copy=False)).data)
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+
+class Checksum1:
+    """The checksum of version 1, over the facts (without their own checksum) as Python writes them."""
+
+    def __init__(self, facts: Facts):
+        others = {name: value for name, value in facts.items() if name != "sha256"}
+        self._digest = hashlib.sha256(json.dumps(others, sort_keys=True).encode())
+
+    def add(self, name: str, entry: Entry, value: Array) -> None:
+        self._digest.update(f"{name} {DTYPES[entry.dtype]} {entry.shape}".encode())
+        self._digest.update(as_bytes(value).data)
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()

@@ -1,0 +1,139 @@
+"""Arrays and facts from one safetensors file: whole and unchanged, or refused.
+
+docs/format.md specifies the file, its limits and its versions. Nothing in a file is trusted before it is compared with
+the file's size and with what the caller expects; nothing is allocated before that, and no code is ever executed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from io import BufferedReader
+from pathlib import Path
+from typing import TypeGuard
+
+import numpy as np
+
+from echolearn._typing import Array
+from echolearn.modelfile.json_values import from_json, parse_json
+from echolearn.modelfile.layout import (
+    DTYPES,
+    FORMAT_VERSION,
+    HEADER_LIMIT,
+    Check,
+    Checksum,
+    Checksum1,
+    Checksum2,
+    Entry,
+    Facts,
+    ModelFileError,
+    as_bytes,
+)
+
+
+def read_tensors(path: Path, kind: str, check: Check | None = None) -> tuple[dict[str, Array], Facts]:
+    """Return what `write_tensors` wrote, whole and unchanged.
+
+    `check` refuses, with a ValueError, what the header announces, before any array is read.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no model file {path}.")
+    try:
+        with path.open("rb") as file:
+            entries, metadata, begin = _read_header(file, path.stat().st_size)
+            if kind not in metadata:
+                raise ModelFileError(f"{path} is a safetensors file, but not an {kind} file.")
+            if not set(metadata) <= {kind, "sha256"}:
+                raise ValueError(f"metadata {sorted(set(metadata) - {kind, 'sha256'})!r:.60} that no such file has")
+            # Version 1 kept its checksum among the facts, and wrote numbers that are not finite as NaN and Infinity.
+            first = "sha256" not in metadata
+            facts = _facts(parse_json(metadata[kind], strict=not first), path, kind, 1 if first else FORMAT_VERSION)
+            if check is not None:
+                check(entries, facts)
+            checksum = Checksum1(facts) if first else Checksum2(metadata[kind])
+            tensors = _read_arrays(file, entries, begin, checksum)
+            expected = facts.pop("sha256", None) if first else metadata["sha256"]
+            facts = from_json(facts)
+    except (ModelFileError, OSError):
+        raise
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as problem:  # of JSON, UTF-8, the check
+        raise ModelFileError(f"{path} is damaged, cut short, or not an {kind} file: {problem}") from problem
+    if checksum.hexdigest() != expected:
+        raise ModelFileError(
+            f"{path} is damaged: its checksum does not match. Take it from a backup, or save it again."
+        )
+    return tensors, facts
+
+
+def _read_header(file: BufferedReader, size: int) -> tuple[dict[str, Entry], dict[str, str], int]:
+    """Return the announced arrays, the metadata, and where the arrays' bytes begin.
+
+    ValueError where the arrays do not fill the file exactly.
+    """
+    length = int.from_bytes(file.read(8), "little")
+    if size < 8 or not 2 <= length <= min(HEADER_LIMIT, size - 8):
+        raise ValueError(f"a header of {length} bytes in a file of {size} (at most {HEADER_LIMIT} are read)")
+    header = parse_json(file.read(length).decode("utf-8"), strict=True)
+    if not isinstance(header, dict):
+        raise ValueError("the header is not an object")
+    metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise ValueError("the metadata are not texts by name")
+    entries = {name: _entry(name, about) for name, about in header.items()}
+    end = 0
+    for name, entry in sorted(entries.items(), key=lambda item: (item[1].start, item[1].stop)):
+        if entry.start != end:
+            raise ValueError(f"{name} begins at byte {entry.start}; expected {end}, where the array before it ends")
+        end = entry.stop
+    if end != size - 8 - length:
+        raise ValueError(f"the arrays take {end} bytes, and {size - 8 - length} are there")
+    return entries, metadata, 8 + length
+
+
+def _entry(name: str, about: object) -> Entry:
+    """Return what the header announces of one array, if it is possible."""
+    if not isinstance(about, dict) or set(about) != {"dtype", "shape", "data_offsets"}:
+        raise ValueError(f"{name!r:.40} is not announced by dtype, shape and data_offsets")
+    dtype, shape, places = about["dtype"], about["shape"], about["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise ValueError(f"{name!r:.40} has dtype {dtype!r:.20}; expected one of {', '.join(DTYPES)}")
+    if not _are_counts(shape) or len(shape) > 2 or not _are_counts(places) or len(places) != 2:
+        raise ValueError(f"{name!r:.40} has shape {shape!r:.40} at bytes {places!r:.40}")
+    if math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize != places[1] - places[0]:
+        raise ValueError(f"{name!r:.40} of shape {shape!r:.40} does not take {places!r:.40} bytes")
+    return Entry(dtype, tuple(shape), *places)
+
+
+def _are_counts(value: object) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and all(type(n) is int and 0 <= n < 2**63 for n in value)
+
+
+def _facts(facts: object, path: Path, kind: str, version: int) -> Facts:
+    """Return the facts, if they are of this kind and version."""
+    if not isinstance(facts, dict) or facts.get("format") != kind:
+        raise ModelFileError(f"{path} is not an {kind} file: its facts name another format, or none.")
+    given = facts.get("format_version")
+    if type(given) is not int or given != version:
+        raise ModelFileError(
+            f"{path} has format version {given!r:.20}; this echolearn reads versions 1 to {FORMAT_VERSION}. Install "
+            f"the echolearn that wrote it ({facts.get('echolearn')!r:.20}) or newer."
+        )
+    return facts
+
+
+def _read_arrays(
+    file: BufferedReader, entries: Mapping[str, Entry], begin: int, checksum: Checksum
+) -> dict[str, Array]:
+    """Return the arrays, and add each to the checksum."""
+    tensors = {}
+    for name in sorted(entries):
+        entry = entries[name]
+        value = np.empty(entry.shape, DTYPES[entry.dtype])
+        file.seek(begin + entry.start)
+        if file.readinto(as_bytes(value).data) != value.nbytes:
+            raise ValueError(f"{name} is cut short")
+        if entry.dtype == "BOOL" and (as_bytes(value) > 1).any():
+            raise ValueError(f"{name} holds truth values that are neither 0 nor 1")
+        checksum.add(name, entry, value)
+        tensors[name] = value.astype(value.dtype.newbyteorder("="), copy=False)
+    return tensors

@@ -1,0 +1,102 @@
+"""The checkpoint folder: what is saved is what is loaded; what is damaged, foreign or misshapen is not."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from echolearn.modelfile import checkpoint as module
+from echolearn.modelfile.checkpoint import Checkpoint, CheckpointError, CheckpointWarning
+
+ROWS = [{"epoch": 1, "error": 0.5}, {"epoch": 2, "error": 0.25, "valid_error": 0.75}]
+
+
+def save(folder, **about):
+    Checkpoint(folder, about).save({"G": np.eye(2)}, {"history": ROWS, "n": np.int64(3)})
+
+
+def test_a_state_is_loaded_as_it_was_saved(tmp_path):
+    save(tmp_path)
+    tensors, state = Checkpoint(tmp_path, {}).load({"G": (2, 2)})
+    np.testing.assert_array_equal(tensors["G"], np.eye(2))
+    assert state == {"history": ROWS, "n": 3}
+    assert Checkpoint(tmp_path / "other", {}).load({}) is None
+
+
+def test_the_newest_two_states_are_kept(tmp_path):
+    checkpoint = Checkpoint(tmp_path, {})
+    for number in range(4):
+        checkpoint.save({"G": np.full((1, 1), number)}, {"history": []})
+    assert sorted(os.listdir(tmp_path)) == ["state-000000003.safetensors", "state-000000004.safetensors"]
+    resumed = Checkpoint(tmp_path, {})
+    assert resumed.load({"G": (1, 1)})[0]["G"] == 3
+    resumed.save({}, {"history": []})
+    assert sorted(os.listdir(tmp_path)) == ["state-000000004.safetensors", "state-000000005.safetensors"]
+
+
+def test_a_damaged_state_is_skipped_with_a_warning_that_names_this_file(tmp_path):
+    checkpoint = Checkpoint(tmp_path, {})
+    for number in range(2):
+        checkpoint.save({"G": np.full((1, 1), number)}, {"history": []})
+    (tmp_path / "state-000000002.safetensors").write_bytes(b"damaged")
+    with pytest.warns(
+        CheckpointWarning, match=r"state-000000002.*is damaged.*resumes from the state before it"
+    ) as seen:
+        assert Checkpoint(tmp_path, {}).load({"G": (1, 1)})[0]["G"] == 0
+    assert seen[0].filename == __file__
+
+
+@pytest.mark.parametrize("allowed", [{}, {"G": (2, 3)}, {"G": (None,)}, {"G": (2, 2, 2)}])
+def test_arrays_that_are_not_allowed_are_refused(allowed, tmp_path):
+    save(tmp_path)
+    with pytest.raises(CheckpointError, match=r"cannot resume from .*G has shape \(2, 2\).*start anew"):
+        Checkpoint(tmp_path, {}).load(allowed)
+
+
+def test_another_fit_is_refused_with_the_differences(tmp_path):
+    save(tmp_path, seed=1, units=5)
+    with pytest.raises(CheckpointError, match=r"by another fit \(seed: 1 then, 2 now\)\. Use the same data"):
+        Checkpoint(tmp_path, {"seed": 2, "units": 5}).load({})
+
+
+def test_errors_while_a_state_is_restored_are_the_checkpoints(tmp_path):
+    with pytest.raises(CheckpointError, match=r"cannot resume from .*KeyError"), Checkpoint(tmp_path, {}).restoring():
+        raise KeyError("midway")
+
+
+def test_a_later_stage_has_a_folder_of_its_own(tmp_path):
+    stage = Checkpoint(tmp_path, {"seed": 1}).for_stage("readout")
+    assert (stage.folder, stage.about) == (tmp_path / "readout", {"seed": 1})
+    assert stage.folder.is_dir()
+
+
+def test_a_state_is_due_after_some_minutes(tmp_path, monkeypatch):
+    checkpoint = Checkpoint(tmp_path, {})
+    assert not checkpoint.due()
+    monkeypatch.setattr(module, "SECONDS", 0.0)
+    assert checkpoint.due()
+
+
+def test_arrays_keep_their_order_in_memory(tmp_path):
+    arrays = {"C": np.arange(6.0).reshape(2, 3), "F": np.asfortranarray(np.arange(6.0).reshape(2, 3))}
+    Checkpoint(tmp_path, {}).save(arrays, {"history": []})
+    back, _ = Checkpoint(tmp_path, {}).load({"C": (2, 3), "F": (2, None)})
+    for name, value in arrays.items():
+        np.testing.assert_array_equal(back[name], value)
+        assert back[name].strides == value.strides
+
+
+def test_threads_may_save_states_at_once(tmp_path):
+    """Subnetworks of an ensemble do. New files have the permissions that the process gives them."""
+    (tmp_path / "usual").touch()
+
+    def save(number):
+        checkpoint = Checkpoint(tmp_path / str(number), {})
+        for _ in range(50):
+            checkpoint.save({"G": np.ones(3)}, {"history": []})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(save, range(4)))
+    (tmp_path / "after").touch()
+    assert len({path.stat().st_mode for path in tmp_path.rglob("*") if path.is_file()}) == 1

@@ -1,0 +1,40 @@
+"""Plain values by way of JSON, and JSON that is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from echolearn.modelfile import json_values
+from echolearn.modelfile.json_values import count_values, from_json, parse_json, to_json
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, 3, 0.1, "text", [1, [2]], (1, (2,)), {"a": {"b": (None,)}}, float("inf"), -float("inf")]
+)
+def test_values_survive(value):
+    text = json.dumps(to_json(value), allow_nan=False)
+    assert from_json(parse_json(text, strict=True)) == value
+    assert count_values(text) >= 1
+
+
+def test_arrays_become_lists_and_nan_stays():
+    assert to_json({"a": np.arange(2), "b": np.float32(0.5), "c": np.bool_(True)}) == {"a": [0, 1], "b": 0.5, "c": True}
+    assert np.isnan(from_json(to_json(np.nan)))
+
+
+@pytest.mark.parametrize("text", ["NaN", "[1e999]", '{"a": Infinity}'])
+def test_numbers_that_are_not_finite_are_refused_if_strict(text):
+    parse_json(text, strict=False)
+    with pytest.raises(ValueError, match="the number"):
+        parse_json(text, strict=True)
+
+
+def test_repeated_names_and_too_many_or_too_deep_values_are_refused(monkeypatch):
+    with pytest.raises(ValueError, match="a name that appears twice"):
+        parse_json('{"a": 1, "a": 2}', strict=True)
+    with pytest.raises(ValueError, match="deeper than 20 levels"):
+        from_json(json.loads(21 * "[" + 21 * "]"))
+    monkeypatch.setattr(json_values, "VALUES_LIMIT", 3)
+    with pytest.raises(ValueError, match="more than 3 values"):
+        parse_json("[1, 2, 3]", strict=True)
