@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from echolearn import Reservoir
-from echolearn.diagnostics.measures import memory_capacity
+from echolearn.diagnostics import memory_capacity
 from echolearn.gradients.exact import loss_and_gradients
 from echolearn.training.optimizers import Adam
 

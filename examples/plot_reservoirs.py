@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from echolearn import Reservoir
-from echolearn.diagnostics.measures import echo, linearised, lyapunov, memory_capacity, ranks
+from echolearn.diagnostics import echo, linearised, lyapunov, memory_capacity, ranks
 from echolearn.reservoir.topologies import TOPOLOGIES
 
 figure, grid = plt.subplots(2, len(TOPOLOGIES), figsize=(15, 4.8), layout="constrained", height_ratios=(1, 0.8))

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, Reservoir, datasets
-from echolearn.diagnostics import measures as diagnostics
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, Reservoir, datasets, diagnostics
 from echolearn.estimators.streams import Stream
 from echolearn.gradients.exact import loss_and_gradients
 from echolearn.readout.online import LMS, RLS

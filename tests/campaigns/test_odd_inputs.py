@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import toys
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, datasets, load
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, datasets, diagnostics, load
 from echolearn.cli.configuration import assignments, read
-from echolearn.diagnostics import measures as diagnostics
 from echolearn.estimators.framewise import scorer
 from echolearn.estimators.streams import Stream
 from echolearn.gradients.exact import loss_and_gradients
@@ -63,7 +62,7 @@ ODD = {
         lambda: regressor(input_scaling=[1.0] * 3).fit(X, VALUES),
         "input_scaling has 3 numbers",
     ),
-    "a ragged state": (lambda: regressor(initial_state=RAGGED).fit(X, VALUES), "initial_state=.*one a unit"),
+    "a ragged state": (lambda: regressor(initial_state=RAGGED).fit(X, VALUES), "initial_state=.*one per unit"),
     "a short state": (
         lambda: classifier(initial_state=[0.1]).fit(X, LABELS),
         r"initial_state has shape \(1,\); expected 4",

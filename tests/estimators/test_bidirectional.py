@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 import reference as ref
 import toys
-from echolearn import ESNClassifier, ESNRegressor, load
-from echolearn.diagnostics import measures as diagnostics
+from echolearn import ESNClassifier, ESNRegressor, diagnostics, load
 from echolearn.estimators.streams import Stream
 from echolearn.gradients.exact import loss_and_gradients
 from echolearn.readout import collect as passes

@@ -1,7 +1,17 @@
-"""What a reservoir remembers and forgets."""
+"""What a reservoir remembers and forgets, measured; every result can be plotted."""
 
-from echolearn.diagnostics.measures import echo as echo
-from echolearn.diagnostics.measures import linearised as linearised
-from echolearn.diagnostics.measures import lyapunov as lyapunov
-from echolearn.diagnostics.measures import memory_capacity as memory_capacity
-from echolearn.diagnostics.measures import ranks as ranks
+from echolearn.diagnostics.capacity import MemoryCapacity, Ranks, memory_capacity, ranks
+from echolearn.diagnostics.stability import Echo, Linearised, Lyapunov, echo, linearised, lyapunov
+
+__all__ = [
+    "Echo",
+    "Linearised",
+    "Lyapunov",
+    "MemoryCapacity",
+    "Ranks",
+    "echo",
+    "linearised",
+    "lyapunov",
+    "memory_capacity",
+    "ranks",
+]

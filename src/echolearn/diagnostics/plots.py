@@ -1,25 +1,27 @@
-"""Diagnostics -> matplotlib Figures. They touch neither pyplot nor its backend, so they work in any setting."""
+"""Figures of diagnostics, by matplotlib without pyplot or a backend, so that they work in any setting."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-try:
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Circle
-except ImportError as problem:
-    raise ImportError("plots need matplotlib: pip install 'echolearn[report]'.") from problem
+from echolearn._typing import Array
 
-if TYPE_CHECKING:
-    from echolearn.diagnostics.measures import Echo, Linearised, Lyapunov, MemoryCapacity, Ranks
+if TYPE_CHECKING:  # an optional dependency
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 BLUE, ORANGE, GREY = "#2a6fb0", "#d9762b", "#8a8a8a"
 
 
-def _axes(axes: Any, size: tuple[float, float] = (5.2, 3.4)) -> Any:
+def prepared_axes(axes: Axes | None, size: tuple[float, float] = (5.2, 3.4)) -> Axes:
+    """Return the given axes, or those of a new figure, in the style of all diagnostics."""
     if axes is None:
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as problem:
+            raise ImportError("plots need matplotlib: pip install 'echolearn[report]'.") from problem
         axes = Figure(figsize=size, layout="constrained").add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#dddddd", linewidth=0.6)
@@ -27,68 +29,71 @@ def _axes(axes: Any, size: tuple[float, float] = (5.2, 3.4)) -> Any:
     return axes
 
 
-def eigenvalues(result: Linearised, axes: Any = None) -> Any:
-    """Eigenvalues of the linearised step in the complex plane, and the unit circle."""
-    axes = _axes(axes, (4.4, 4.4))
-    values = result.eigenvalues
+def plot_eigenvalues(values: Array, radius: float, axes: Axes | None) -> Figure | SubFigure:
+    """Plot eigenvalues in the complex plane, with the unit circle and the circle through the largest."""
+    axes = prepared_axes(axes, (4.4, 4.4))
+    from matplotlib.patches import Circle
+
     axes.add_patch(Circle((0, 0), 1, fill=False, color=GREY, linewidth=1))
-    axes.add_patch(Circle((0, 0), result.radius, fill=False, color=BLUE, linewidth=1, linestyle=":"))
+    axes.add_patch(Circle((0, 0), radius, fill=False, color=BLUE, linewidth=1, linestyle=":"))
     axes.scatter(values.real, values.imag, s=14, color=BLUE, alpha=0.7, linewidth=0)
-    reach = 1.1 * max(1.0, result.radius)
+    reach = 1.1 * max(1.0, radius)
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="real part", ylabel="imaginary part")
-    axes.set_title(f"effective spectral radius {result.radius:.3f}", fontsize=10)
+    axes.set_title(f"effective spectral radius {radius:.3f}", fontsize=10)
     return axes.figure
 
 
-def lyapunov(result: Lyapunov, axes: Any = None) -> Any:
-    """The exponent as it settles: the mean growth since the washout."""
-    axes = _axes(axes)
-    counted = result.growth[result.washout :]
-    steps = np.arange(result.washout, len(result.growth)) + 1
+def plot_growth(growth: Array, washout: int, exponent: float, axes: Axes | None) -> Figure | SubFigure:
+    """Plot the growth of a disturbance at each step after the washout, and its mean so far."""
+    axes = prepared_axes(axes)
+    counted = growth[washout:]
+    steps = np.arange(washout, len(growth)) + 1
     with np.errstate(invalid="ignore"):
         running = np.cumsum(counted) / np.arange(1, len(counted) + 1)
     axes.axhline(0, color=GREY, linewidth=1)
     axes.plot(steps, counted, color=BLUE, linewidth=0.5, alpha=0.35, label="each step")
     axes.plot(steps, running, color=ORANGE, linewidth=1.8, label="mean so far")
     axes.set(xlabel="step", ylabel="log growth of a disturbance")
-    axes.set_title(f"largest Lyapunov exponent {result.exponent:.3f} a step", fontsize=10)
+    axes.set_title(f"largest Lyapunov exponent {exponent:.3f} per step", fontsize=10)
     axes.legend(frameon=False, fontsize=9)
     return axes.figure
 
 
-def echo(result: Echo, axes: Any = None) -> Any:
-    """How far apart two runs are that began differently."""
-    axes = _axes(axes)
-    axes.semilogy(np.maximum(result.distances, 1e-17), color=BLUE, linewidth=1.8)
-    after = result.forgotten_after()
-    if after is not None:
-        axes.axvline(after, color=ORANGE, linewidth=1, linestyle="--")
+def plot_distances(distances: Array, forgotten_after: int | None, axes: Axes | None) -> Figure | SubFigure:
+    """Plot the distance of two runs at each step, and when the initial state is forgotten."""
+    axes = prepared_axes(axes)
+    axes.semilogy(np.maximum(distances, 1e-17), color=BLUE, linewidth=1.8)
+    if forgotten_after is not None:
+        axes.axvline(forgotten_after, color=ORANGE, linewidth=1, linestyle="--")
     axes.set(xlabel="step", ylabel="distance of two runs")
-    axes.set_title("start not forgotten" if after is None else f"start forgotten after {after} steps", fontsize=10)
+    after = "start not forgotten" if forgotten_after is None else f"start forgotten after {forgotten_after} steps"
+    axes.set_title(after, fontsize=10)
     return axes.figure
 
 
-def memory(result: MemoryCapacity, axes: Any = None) -> Any:
-    """The forgetting curve."""
-    axes = _axes(axes)
-    axes.plot(result.by_delay, color=BLUE, linewidth=1.8)
-    axes.fill_between(np.arange(len(result.by_delay)), result.by_delay, color=BLUE, alpha=0.15, linewidth=0)
+def plot_recall(by_delay: Array, total: float, axes: Axes | None) -> Figure | SubFigure:
+    """Plot how well inputs are recalled after each delay."""
+    axes = prepared_axes(axes)
+    axes.plot(by_delay, color=BLUE, linewidth=1.8)
+    axes.fill_between(np.arange(len(by_delay)), by_delay, color=BLUE, alpha=0.15, linewidth=0)
     axes.set(xlabel="delay in steps", ylabel="$r^2$ of the recalled input", ylim=(0, 1.03), xlim=(0, None))
-    axes.set_title(f"memory capacity {result.total:.1f}", fontsize=10)
+    axes.set_title(f"memory capacity {total:.1f}", fontsize=10)
     return axes.figure
 
 
-def ranks(result: Ranks, axes: Any = None) -> Any:
-    """Singular values of the states, and the tolerance that makes ranks of them."""
-    axes = _axes(axes)
-    for values, rank, colour, name in (
-        (result.kernel_values, result.kernel, BLUE, "different inputs"),
-        (result.generalisation_values, result.generalisation, ORANGE, "same recent inputs"),
+def plot_singular_values(
+    kernel: tuple[Array, int], generalisation: tuple[Array, int], tolerance: float, axes: Axes | None
+) -> Figure | SubFigure:
+    """Plot singular values, each kind with the rank that follows from the tolerance."""
+    axes = prepared_axes(axes)
+    for (values, rank), colour, name in (
+        (kernel, BLUE, "different inputs"),
+        (generalisation, ORANGE, "same recent inputs"),
     ):
         shown = np.maximum(values, 1e-17)
         axes.semilogy(np.arange(1, len(shown) + 1), shown, color=colour, linewidth=1.8, label=f"{name}: rank {rank}")
-    axes.axhline(result.tolerance, color=GREY, linewidth=1, linestyle="--")
+    axes.axhline(tolerance, color=GREY, linewidth=1, linestyle="--")
     axes.set(xlabel="singular value", ylabel="size, relative to the first")
-    axes.set_title(f"kernel rank {result.kernel}, generalisation rank {result.generalisation}", fontsize=10)
+    axes.set_title(f"kernel rank {kernel[1]}, generalisation rank {generalisation[1]}", fontsize=10)
     axes.legend(frameon=False, fontsize=9)
     return axes.figure

@@ -1,0 +1,273 @@
+"""How fast a reservoir forgets: its linearised step, its Lyapunov exponent, and its echo state property."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from echolearn._typing import Array
+from echolearn.diagnostics.driving import driven_states
+from echolearn.diagnostics.plots import plot_distances, plot_eigenvalues, plot_growth
+from echolearn.reservoir.activations import slope
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.validation.values import as_generator, check_integer
+
+if TYPE_CHECKING:  # an optional dependency
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised:
+    """What one step of a reservoir does to a small disturbance of its state.
+
+    Parameters
+    ----------
+    A : sparse matrix of shape (N, N)
+        The derivative of eq. 1 by the state: (1 - a) I + a f' W_rec.
+    """
+
+    A: sparse.csr_array
+
+    @property
+    def radius(self) -> float:
+        """The effective spectral radius: the share of a disturbance that a step leaves, in the long run."""
+        return spectral_radius_of(self.A)
+
+    @property
+    def eigenvalues(self) -> Array:
+        """The N eigenvalues of A."""
+        return np.asarray(np.linalg.eigvals(self.A.toarray()))
+
+    def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
+        """Plot the eigenvalues in the complex plane, with the unit circle.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes or None, default None
+            Where to plot. None: in a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        return plot_eigenvalues(self.eigenvalues, self.radius, axes)
+
+
+def linearised(reservoir: Reservoir, X: ArrayLike | None = None) -> Linearised:
+    """Linearise a reservoir around the states that inputs drive it to.
+
+    Parameters
+    ----------
+    reservoir : Reservoir
+        A reservoir whose units all run forward, without feedback.
+    X : array of shape (n_steps, n_in) or None, default None
+        One sequence of inputs; the result is the mean over its frames. None: the reservoir at rest, with state and
+        input 0 (here feedback weights are allowed, and ignored).
+
+    Returns
+    -------
+    Linearised
+        The mean derivative A of the next state by the state, its `radius`, `eigenvalues` and `plot()`.
+
+    Notes
+    -----
+    Units that are driven away from 0 are flatter, so that the same W_rec forgets faster under strong inputs, and slow
+    leaks put eigenvalues near 1. The spectral radius of W_rec alone shows neither.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import Reservoir
+    >>> from echolearn.diagnostics import linearised
+    >>> reservoir = Reservoir.random(1, 50, spectral_radius=0.9, random_state=0)
+    >>> round(linearised(reservoir).radius, 3)
+    0.9
+    >>> strong = np.random.default_rng(0).normal(size=(200, 1)) * 20
+    >>> linearised(reservoir, strong).radius < 0.7
+    True
+    """
+    if X is None:
+        at_rest = replace(reservoir, W_fb=None, initial_state=None)
+        F = driven_states(at_rest, np.zeros((1, reservoir.n_in))).F
+    else:
+        F = driven_states(reservoir, X).F
+    a, mean_slope = reservoir.leak, slope(reservoir.activation, F).mean(axis=0)
+    A = sparse.diags_array(1 - a) + sparse.diags_array(a * mean_slope) @ reservoir.W_rec
+    return Linearised(sparse.csr_array(A))
+
+
+@dataclass(frozen=True, eq=False)
+class Lyapunov:
+    """The growth of a disturbance of the state, step by step, while the inputs stay the same.
+
+    Parameters
+    ----------
+    growth : array of shape (n_steps,)
+        log |v_t| / |v_{t-1}| of the disturbance v; minus infinity after it has died out.
+    washout : int
+        The number of first steps that do not count.
+    """
+
+    growth: Array
+    washout: int
+
+    @property
+    def exponent(self) -> float:
+        """The largest Lyapunov exponent, given the inputs: below 0 the reservoir forgets, above 0 it is chaotic."""
+        return float(self.growth[self.washout :].mean())
+
+    def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
+        """Plot the growth at each step, and how its mean settles.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes or None, default None
+            Where to plot. None: in a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        return plot_growth(self.growth, self.washout, self.exponent, axes)
+
+
+def lyapunov(reservoir: Reservoir, X: ArrayLike, *, washout: int | None = None) -> Lyapunov:
+    """Measure the largest Lyapunov exponent of a reservoir that is driven by inputs.
+
+    Parameters
+    ----------
+    reservoir : Reservoir
+        A reservoir whose units all run forward, without feedback.
+    X : array of shape (n_steps, n_in)
+        One sequence of inputs; some hundred steps.
+    washout : int or None, default None
+        Number of first steps that do not count, in which the disturbance turns to the direction that grows most. None:
+        a fifth of the steps.
+
+    Returns
+    -------
+    Lyapunov
+        The `growth` at each step, the `exponent` (its mean after the washout) and `plot()`.
+
+    Notes
+    -----
+    A tangent vector is carried along the states, v_t = (1 - a) v_{t-1} + a f'(z_t) W_rec v_{t-1}, and brought back to
+    length 1 after every step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import Reservoir
+    >>> from echolearn.diagnostics import lyapunov
+    >>> X = np.random.default_rng(0).normal(size=(500, 1))
+    >>> linear = Reservoir.random(1, 50, activation="identity", spectral_radius=0.8, random_state=0)
+    >>> round(lyapunov(linear, X).exponent, 2)  # log 0.8
+    -0.22
+    """
+    slopes = slope(reservoir.activation, driven_states(reservoir, X).F)
+    washout = len(slopes) // 5 if washout is None else check_integer("washout", washout, 0)
+    if not 0 <= washout < len(slopes):
+        raise ValueError(f"washout={washout} of {len(slopes)} steps leaves nothing; give a longer X.")
+    a = reservoir.leak
+    v = np.random.default_rng(0).standard_normal(reservoir.N)
+    v /= np.linalg.norm(v)
+    growth = np.full(len(slopes), -np.inf)  # where v has died out
+    for t, s in enumerate(slopes):
+        v = (1 - a) * v + a * s * (reservoir.W_rec @ v)
+        length = float(np.linalg.norm(v))
+        if length == 0:
+            break
+        growth[t] = np.log(length)
+        v /= length
+    return Lyapunov(growth, washout)
+
+
+@dataclass(frozen=True, eq=False)
+class Echo:
+    """The distance of two runs with the same inputs that start from different states.
+
+    Parameters
+    ----------
+    distances : array of shape (n_steps + 1,)
+        The root mean square difference of the states, before the first step and after each.
+    """
+
+    distances: Array
+
+    def forgotten_after(self, share: float = 1e-3) -> int | None:
+        """Return after how many steps the initial state is forgotten.
+
+        Parameters
+        ----------
+        share : float, default 1e-3
+            The share of the first distance below which the runs count as equal.
+
+        Returns
+        -------
+        int or None
+            Steps until the distance is below that share for good. None: not within these steps.
+        """
+        above = np.flatnonzero(self.distances > share * self.distances[0])
+        steps = int(above[-1]) + 1
+        return steps if steps < len(self.distances) else None
+
+    def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
+        """Plot the distance at each step.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes or None, default None
+            Where to plot. None: in a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        return plot_distances(self.distances, self.forgotten_after(), axes)
+
+
+def echo(reservoir: Reservoir, X: ArrayLike, *, random_state: int | np.random.Generator | None = 0) -> Echo:
+    """Test the echo state property: runs from two random initial states with the same inputs must converge.
+
+    Parameters
+    ----------
+    reservoir : Reservoir
+        A reservoir whose units all run forward, without feedback.
+    X : array of shape (n_steps, n_in)
+        One sequence of inputs; some hundred steps.
+    random_state : int, numpy.random.Generator or None, default 0
+        For the two initial states.
+
+    Returns
+    -------
+    Echo
+        The `distances` of the two runs, `forgotten_after()` and `plot()`.
+
+    References
+    ----------
+    Jaeger, The "echo state" approach to analysing and training recurrent neural networks, GMD report 148 (2001).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import Reservoir
+    >>> from echolearn.diagnostics import echo
+    >>> X = np.random.default_rng(0).normal(size=(300, 1))
+    >>> ring = Reservoir.random(1, 20, topology="ring", spectral_radius=0.5, activation="identity", random_state=0)
+    >>> echo(ring, X).forgotten_after()  # 0.5^10 is less than a thousandth
+    10
+    """
+    rng = as_generator(random_state)
+    low = 0.0 if reservoir.activation == "sigmoid" else -1.0
+    starts = rng.uniform(low, 1, (2, reservoir.N))
+    runs = [np.vstack([h0, driven_states(replace(reservoir, initial_state=h0), X).H]) for h0 in starts]
+    return Echo(np.sqrt(((runs[0] - runs[1]) ** 2).mean(axis=1)))
