@@ -17,7 +17,7 @@ from echolearn.speech.features import SHIFT
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.labels import Segment, read_mlf, write_mlf
 from echolearn.speech.phones import ENGLISH, TIMIT_61, state_names
-from echolearn.speech.prepare import PhoneList, prepare
+from echolearn.speech.preparation import PhoneList, prepare
 from echolearn.speech.utterances import PARTS, Utterance, match_labels, pair_up
 
 Progress = Callable[[str, int, int], None]
