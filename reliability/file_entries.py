@@ -26,15 +26,19 @@ def _written(folder: Path, name: str, content: bytes) -> Path:
 
 @cache
 def label_seeds() -> dict[str, list[bytes]]:
-    from echolearn.speech.labels import Segment, write_lab, write_mlf, write_phn, write_textgrid
+    from echolearn.speech.labels import Segment, write_mlf, write_phn
 
     segments = [Segment(0.0, 0.1, "h#"), Segment(0.1, 0.25, "aa"), Segment(0.25, 0.4, "sil")]
     found: dict[str, list[bytes]] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x"
-        for name, write in ((".phn", write_phn), (".lab", write_lab), (".TextGrid", write_textgrid)):
-            write(path, segments)
-            found[name] = [path.read_bytes()]
+        write_phn(path, segments)
+        found[".phn"] = [path.read_bytes()]
+        found[".lab"] = [b"0 1000000 h#\n1000000 2500000 aa\n2500000 4000000 sil\n"]
+        found[".TextGrid"] = [
+            b'File type = "ooTextFile"\nObject class = "TextGrid"\n\n0.0\n0.4\n<exists>\n1\n"IntervalTier"\n"phones"\n'
+            b'0.0\n0.4\n3\n0.0\n0.1\n"h#"\n0.1\n0.25\n"aa"\n0.25\n0.4\n"sil"\n'
+        ]
         write_mlf(path, {"a": segments, "b": segments})
         found[".mlf"] = [path.read_bytes(), b'#!MLF!#\n"*/a.lab"\n0 100 s2 -3.5 aa\n100 200 s3 -3\n.\n']
     found[".lab"].append(b"aa\nb\nsil\n")

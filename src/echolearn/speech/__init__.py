@@ -1,1 +1,1 @@
-"""Speech: corpora, features, phones, alignment."""
+"""Speech: corpora, features, phones and the alignment of phones to frames."""

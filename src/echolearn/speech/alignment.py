@@ -1,108 +1,105 @@
-"""A monophone GMM-HMM that says which state of which phone every frame belongs to.
+"""Training of a monophone GMM-HMM, and the alignment of utterances with it.
 
-Three states a phone, left to right. Viterbi re-estimation: align with the model, re-estimate the
-model from the alignment, again; single Gaussians first, then mixtures doubled step by step. The
-first alignment divides each given segment in three, or, when only the phones' order is known,
-the whole utterance evenly (a flat start).
+Three states per phone, left to right. Viterbi re-estimation: align with the model, re-estimate the model from the
+alignment, and repeat; with single Gaussians first, then with mixtures that are doubled step by step. The first
+alignment divides each given segment in three or, when only the order of the phones is known, the whole utterance
+evenly (a flat start).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from echolearn.speech.errors import Problem, raise_any
-from echolearn.speech.features import SHIFT, WINDOW
+from echolearn.speech._typing import Frames, Progress
+from echolearn.speech.aligner import Aligner, Alignment, state_chain
+from echolearn.speech.errors import raise_any
+from echolearn.speech.features import boundary_time, first_frame
 from echolearn.speech.labels import Segment
 from echolearn.speech.mixtures import Mixtures
 from echolearn.speech.phones import STATES_PER_PHONE
-from echolearn.speech.viterbi import best_path
+from echolearn.speech.transcripts import Transcript, phone_names, too_few_frames, unknown_phones
 
-Progress = Callable[[str, int, int], None]
-Transcript = Sequence[Segment] | Sequence[str]
-
-# A state left out: dear, so that only phones too short for three states do it.
-SKIP = float(np.log(1e-10))
-_SECOND = 16_000
 _LEAST_LEAVING, _MOST_LEAVING = 0.02, 0.95
 # Rounds of Viterbi re-estimation: from a flat start to segments, from segments, after each doubling.
 _FLAT_ROUNDS, _SEGMENT_ROUNDS, _MIXTURE_ROUNDS = 8, 3, 3
 
 
-def first_frame(seconds: float) -> int:
-    """The first frame whose middle is not before this time."""
-    return max(0, int(np.ceil((seconds * _SECOND - WINDOW / 2) / SHIFT - 1e-6)))
+def align(
+    features: Sequence[Frames],
+    transcripts: Sequence[Transcript],
+    phones: Sequence[str],
+    *,
+    mixtures: int = 4,
+    flat: bool = False,
+    train: Sequence[int] | None = None,
+    progress: Progress | None = None,
+) -> list[Alignment]:
+    """Train a model on some utterances and align every utterance with it.
 
+    Parameters
+    ----------
+    features : sequence of array of shape (n_frames, n_columns), float32
+        Features of each utterance, usually 39 columns without context.
+    transcripts : sequence of sequence of Segment or of str
+        Phones of each utterance, with their times or without.
+    phones : sequence of str
+        The phone list; a label is 3 * (index into this list) + state.
+    mixtures : int, default 4
+        Gaussians per state at the end of training. More follow the data more closely and need more frames per state.
+    flat : bool, default False
+        Whether to ignore the times of the transcripts and start from an even division of each utterance. Happens by
+        itself if any transcript has no times.
+    train : sequence of int, optional
+        Indices of the utterances to train on, by default all. Give those of the training part, so that the labels of
+        the test part do not depend on it.
+    progress : callable, optional
+        Called as `progress(text, done, total)` after every round.
 
-def boundary_time(frame: int) -> float:
-    """The time halfway between the middles of a frame and the one before it."""
-    return (frame * SHIFT + WINDOW / 2 - SHIFT / 2) / _SECOND
+    Returns
+    -------
+    list of Alignment
+        One alignment per utterance.
 
+    Raises
+    ------
+    CorpusError
+        If an utterance has fewer frames than phones, or a phone is not in the list. Names all of them.
 
-@dataclass(frozen=True)
-class Alignment:
-    """One utterance: labels (T,), 3 * phone + state; starts (P,), the first frame of each phone."""
+    Examples
+    --------
+    Two phones that lie apart in a space of one column:
 
-    labels: NDArray[np.int16]
-    starts: NDArray[np.int64]
-    score: float
-
-    def segments(self, names: Sequence[str], states: bool = False, suffix: str = "_s{}") -> list[Segment]:
-        """Phones, or their states, with times; the first begins at 0."""
-        T = len(self.labels)
-        if states:
-            ids = np.searchsorted(self.starts, np.arange(T), side="right") - 1
-            state = self.labels % STATES_PER_PHONE
-            edges = np.flatnonzero(np.r_[True, (np.diff(ids) != 0) | (np.diff(state) != 0)])
-            named = [names[ids[e]] + suffix.format(state[e] + 2) for e in edges]
-        else:
-            edges, named = self.starts, list(names)
-        times = [0.0] + [boundary_time(int(e)) for e in edges[1:]] + [boundary_time(T)]
-        return [Segment(a, b, n) for a, b, n in zip(times, times[1:], named, strict=False)]
-
-
-@dataclass(frozen=True)
-class Aligner:
-    """A trained model: phones in the order of their labels, densities, leaving probabilities (S,)."""
-
-    phones: tuple[str, ...]
-    mixtures: Mixtures
-    leaving: NDArray[np.float64]
-
-    def align(self, X: NDArray[np.float32], names: Sequence[str]) -> Alignment:
-        """The best state sequence of this phone sequence; needs at least a frame a phone."""
-        chain = _chain(names, self.phones)
-        states, local = np.unique(chain, return_inverse=True)
-        emission = self.mixtures.densities(X, states)
-        leave = self.leaving[chain]
-        path, score = best_path(emission, local.astype(np.int64), np.log1p(-leave), np.log(leave), SKIP)
-        return Alignment(chain[path].astype(np.int16), _starts(path), score / len(X))
-
-    def align_all(
-        self,
-        features: Iterable[NDArray[np.float32]],
-        names: Sequence[Sequence[str]],
-        progress: Progress | None = None,
-    ) -> list[Alignment]:
-        """One utterance after another, so that a lazy list of features stays lazy."""
-        aligned = []
-        # The products are small: a second BLAS thread waits longer than it works.
-        with threadpool_limits(1):
-            for done, (X, n) in enumerate(zip(features, names, strict=True), 1):
-                aligned.append(self.align(X, n))
-                if progress and (done % 100 == 0 or done == len(names)):
-                    progress("labelling frames", done, len(names))
-        return aligned
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> lengths = rng.integers(4, 9, size=(20, 2))
+    >>> features = [np.repeat([0, 9], n)[:, None] + rng.normal(0, 0.1, (n.sum(), 1)) for n in lengths]
+    >>> features = [X.astype(np.float32) for X in features]
+    >>> found = align(features, [["a", "b"]] * 20, ["a", "b"], mixtures=1)
+    >>> all(one.starts[1] == n[0] for one, n in zip(found, lengths))
+    True
+    """
+    names = [phone_names(t) for t in transcripts]
+    _check(features, names, phones)
+    chosen = range(len(features)) if train is None else train
+    aligner = train_aligner(
+        [features[k] for k in chosen],
+        [transcripts[k] for k in chosen],
+        phones,
+        mixtures=mixtures,
+        flat=flat,
+        progress=progress,
+    )
+    return aligner.align_all(features, names)
 
 
 def train_aligner(
-    features: Sequence[NDArray[np.float32]],
+    features: Sequence[Frames],
     transcripts: Sequence[Transcript],
     phones: Sequence[str],
     *,
@@ -110,9 +107,35 @@ def train_aligner(
     flat: bool = False,
     progress: Progress | None = None,
 ) -> Aligner:
-    """Learn from utterances (T, D) and their phones, with segments or (also by flat=True) without."""
+    """Train a model on utterances and their phones.
+
+    Parameters
+    ----------
+    features : sequence of array of shape (n_frames, n_columns), float32
+        Features of each utterance.
+    transcripts : sequence of sequence of Segment or of str
+        Phones of each utterance, with their times or without.
+    phones : sequence of str
+        The phone list.
+    mixtures : int, default 4
+        Gaussians per state at the end of training.
+    flat : bool, default False
+        Whether to ignore the times of the transcripts.
+    progress : callable, optional
+        Called as `progress(text, done, total)` after every round.
+
+    Returns
+    -------
+    Aligner
+        The trained model.
+
+    Raises
+    ------
+    CorpusError
+        If an utterance has fewer frames than phones, or a phone is not in the list.
+    """
     names = [phone_names(t) for t in transcripts]
-    raise_any(too_short([len(X) for X in features], names) + _unknown(names, phones))
+    _check(features, names, phones)
     flat = flat or any(not _timed(t) for t in transcripts)
     frames = np.concatenate(list(features))
     labels = np.concatenate(
@@ -140,33 +163,21 @@ def train_aligner(
     return aligner
 
 
-def align(
-    features: Sequence[NDArray[np.float32]],
-    transcripts: Sequence[Transcript],
-    phones: Sequence[str],
-    *,
-    mixtures: int = 4,
-    flat: bool = False,
-    train: Sequence[int] | None = None,
-    progress: Progress | None = None,
-) -> list[Alignment]:
-    """Train on the utterances `train` (default: all) and align every utterance with the result."""
-    names = [phone_names(t) for t in transcripts]
-    raise_any(too_short([len(X) for X in features], names) + _unknown(names, phones))
-    chosen = range(len(features)) if train is None else train
-    aligner = train_aligner(
-        [features[k] for k in chosen],
-        [transcripts[k] for k in chosen],
-        phones,
-        mixtures=mixtures,
-        flat=flat,
-        progress=progress,
-    )
-    return aligner.align_all(features, names)
-
-
 def boundary_errors(found: Sequence[Alignment], truth: Sequence[Sequence[Segment]]) -> NDArray[np.float64]:
-    """Seconds by which each inner phone boundary is later than the true one."""
+    """Compare the boundaries that were found with the true ones.
+
+    Parameters
+    ----------
+    found : sequence of Alignment
+        One alignment per utterance.
+    truth : sequence of sequence of Segment
+        The phones of each utterance with their true times.
+
+    Returns
+    -------
+    array of shape (n_boundaries,)
+        Seconds by which each boundary between two phones is later than the true one.
+    """
     return np.array(
         [
             boundary_time(int(frame)) - segment.start
@@ -176,46 +187,24 @@ def boundary_errors(found: Sequence[Alignment], truth: Sequence[Sequence[Segment
     )
 
 
-def phone_names(transcript: Transcript) -> list[str]:
-    return [item.name if isinstance(item, Segment) else item for item in transcript]
-
-
-def too_short(
-    lengths: Sequence[int], names: Sequence[Sequence[str]], files: Sequence[str] | None = None
-) -> list[Problem]:
-    """Utterances with fewer frames than phones, which no path can explain."""
-    return [
-        Problem(
-            files[k] if files else f"utterance {k}",
-            f"{length} frames cannot hold {len(phones)} phones; labels and audio do not belong together",
-        )
-        for k, (length, phones) in enumerate(zip(lengths, names, strict=True))
-        if length < max(1, len(phones)) or not phones
+def _check(features: Sequence[Frames], names: Sequence[Sequence[str]], phones: Sequence[str]) -> None:
+    """Raise one error with every utterance that is too short and every unknown phone."""
+    lengths = [len(X) for X in features]
+    short = [
+        problem
+        for k, (length, own) in enumerate(zip(lengths, names, strict=True))
+        for problem in too_few_frames(length, own, f"utterance {k}")
     ]
-
-
-def _unknown(names: Sequence[Sequence[str]], phones: Sequence[str]) -> list[Problem]:
-    return [
-        Problem(f"utterance {k}", f"unknown phone {name!r}; expected one of {len(phones)} phones")
-        for k, own in enumerate(names)
-        for name in sorted(set(own) - set(phones))
-    ]
+    raise_any(short + [p for k, own in enumerate(names) for p in unknown_phones(own, phones, f"utterance {k}")])
 
 
 def _timed(transcript: Transcript) -> bool:
     return all(isinstance(item, Segment) for item in transcript)
 
 
-def _chain(names: Sequence[str], phones: Sequence[str]) -> NDArray[np.int64]:
-    """The states an utterance passes, in order: (3P,)."""
-    index = {phone: k for k, phone in enumerate(phones)}
-    first = np.array([index[name] for name in names], dtype=np.int64) * STATES_PER_PHONE
-    return (first[:, None] + np.arange(STATES_PER_PHONE)).reshape(-1)
-
-
 def _first_labels(T: int, transcript: Transcript, phones: Sequence[str], flat: bool) -> NDArray[np.int64]:
-    """Each phone's frames, or with a flat start the whole utterance, divided evenly among states."""
-    chain = _chain(phone_names(transcript), phones)
+    """Divide the frames of each phone, or with a flat start those of the whole utterance, evenly among states: (T,)."""
+    chain = state_chain(phone_names(transcript), phones)
     if flat:
         return chain[(np.arange(T) * len(chain)) // T]
     segments = cast(Sequence[Segment], transcript)
@@ -229,6 +218,7 @@ def _first_labels(T: int, transcript: Transcript, phones: Sequence[str], flat: b
 
 
 def _evenly(aligned: Alignment, names: Sequence[str], phones: Sequence[str]) -> NDArray[np.int64]:
+    """Divide the frames of each phone that was found evenly among its states: (T,)."""
     segments = [
         Segment(boundary_time(int(a)), boundary_time(int(b)), name)
         for a, b, name in zip(aligned.starts, [*aligned.starts[1:], len(aligned.labels)], names, strict=True)
@@ -237,10 +227,10 @@ def _evenly(aligned: Alignment, names: Sequence[str], phones: Sequence[str]) -> 
 
 
 def _schedule(mixtures: int, flat: bool) -> list[int]:
-    """Components at each round; 0 divides the phones found so far evenly and begins again from there.
+    """Return the components of each round; 0 divides the phones found so far evenly and starts again from there.
 
-    A flat start gives neighbouring phones' states each other's frames, and hard decisions cannot
-    undo that; new, even states inside the phones found can.
+    A flat start gives neighbouring phones' states each other's frames, and hard decisions cannot undo that; new, even
+    states inside the phones found can.
     """
     rounds = [1] * _FLAT_ROUNDS + [0] if flat else []
     rounds += [1] * _SEGMENT_ROUNDS
@@ -251,13 +241,8 @@ def _schedule(mixtures: int, flat: bool) -> list[int]:
     return rounds
 
 
-def _starts(path: NDArray[np.int64]) -> NDArray[np.int64]:
-    phone = path // STATES_PER_PHONE
-    return np.flatnonzero(np.r_[True, np.diff(phone) != 0])
-
-
 def _leaving(aligned: Sequence[Alignment], states: int) -> NDArray[np.float64]:
-    """How often a state was left per frame spent in it, one imagined visit of three frames added."""
+    """Return how often each state was left per frame spent in it, after adding one imagined visit of three frames."""
     frames, visits = np.full(states, 3.0), np.ones(states)
     for one in aligned:
         entered = np.r_[True, np.diff(one.labels) != 0]

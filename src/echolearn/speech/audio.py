@@ -1,4 +1,4 @@
-"""One audio file -> samples at 16 kHz, or the reason why not."""
+"""Audio files: samples at 16 kHz, or the reason why a file cannot be used."""
 
 from __future__ import annotations
 
@@ -9,22 +9,37 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import resample_poly
 
 from echolearn.speech.errors import CorpusError
 
 RATE = 16_000
-# The 16-bit scale that MFCC energies are usually quoted in.
-FULL_SCALE = 32_768.0
+FULL_SCALE = 32_768.0  # of 16-bit samples, the scale in which energies of MFCC are usually given
 _LOWEST_RATE, _HIGHEST_RATE = 8_000, 192_000
-_LOUDEST = 65_536.0  # times full scale: samples of 16 bits that were written as floats without scaling are as loud
-_PIECE = 2**20  # samples to decode at a time: a header may promise more than there are, and than memory has room for
+_LOUDEST = 65_536.0  # times full scale: 16-bit samples that were written as floats without scaling are that loud
+_CHUNK = 2**20  # samples decoded at a time: a header may promise more than there are, and than memory has room for
 
 
 def read_audio(path: str | Path) -> NDArray[np.float32]:
-    """Samples of a one-channel RIFF, SPHERE, FLAC, ... file at 16 kHz, on the 16-bit scale.
+    """Read a one-channel audio file.
 
-    Raises CorpusError with one problem for a file that is missing, unreadable, truncated, empty,
-    silent, of several channels or of a rate no speech is recorded at. Other rates are resampled.
+    Needs soundfile (`pip install 'echolearn[speech]'`).
+
+    Parameters
+    ----------
+    path : str or Path
+        A RIFF, NIST SPHERE, FLAC, AIFF or OGG file of one channel. Rates other than 16 kHz are resampled.
+
+    Returns
+    -------
+    array of shape (n_samples,), float32
+        The samples at 16 kHz on the 16-bit scale, -32768 to 32767.
+
+    Raises
+    ------
+    CorpusError
+        With one problem, if the file is missing, unreadable, truncated, empty, silent, of several channels or of a
+        rate at which no speech is recorded.
     """
     path = Path(path)
     if not path.is_file():
@@ -38,7 +53,7 @@ def read_audio(path: str | Path) -> NDArray[np.float32]:
             path,
             f"is truncated: the header promises {promised} samples, {mono.size} are there; copy it again",
         )
-    loudest = float(np.abs(mono).max())  # NaN if any is
+    loudest = float(np.abs(mono).max())  # NaN if any sample is
     if not loudest <= _LOUDEST:
         what = f"holds samples that are not numbers (NaN or infinity) or larger than {_LOUDEST:g} times full scale"
         raise CorpusError.one(path, f"{what}; convert it again")
@@ -48,20 +63,45 @@ def read_audio(path: str | Path) -> NDArray[np.float32]:
 
 
 def resample(samples: NDArray[np.float32], rate: int, path: str | Path = "audio") -> NDArray[np.float32]:
-    """To 16 kHz by a polyphase filter; samples already at 16 kHz come back as they are."""
+    """Resample to 16 kHz by a polyphase filter.
+
+    Parameters
+    ----------
+    samples : array of shape (n_samples,), float32
+        The audio.
+    rate : int
+        Its rate in Hz.
+    path : str or Path, default "audio"
+        The file that an error names.
+
+    Returns
+    -------
+    array of shape (n_samples_at_16_kHz,), float32
+        The audio at 16 kHz; the array itself if it is at 16 kHz already.
+
+    Raises
+    ------
+    CorpusError
+        If the rate is below 8 kHz or above 192 kHz.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> resample(np.ones(8_000, dtype=np.float32), 8_000).shape
+    (16000,)
+    """
     if rate == RATE:
         return samples
     if not _LOWEST_RATE <= rate <= _HIGHEST_RATE:
         raise CorpusError.one(
             path, f"is sampled at {rate} Hz, expected {_LOWEST_RATE} to {_HIGHEST_RATE} Hz (16000 is native)"
         )
-    from scipy.signal import resample_poly
-
     common = gcd(rate, RATE)
     return np.asarray(resample_poly(samples, RATE // common, rate // common), dtype=np.float32)
 
 
 def _decode(path: Path) -> tuple[NDArray[np.float32], int]:
+    """Return samples between -1 and 1, and their rate."""
     try:
         import soundfile
     except (ImportError, OSError) as error:
@@ -70,20 +110,20 @@ def _decode(path: Path) -> tuple[NDArray[np.float32], int]:
         ) from error
     try:
         with soundfile.SoundFile(str(path)) as file:
-            rate, channels, pieces = file.samplerate, file.channels, [np.empty(0, np.float32)]
-            while channels == 1 and len(piece := file.read(_PIECE, dtype="float32")):
-                pieces.append(piece)
+            rate, channels, chunks = file.samplerate, file.channels, [np.empty(0, np.float32)]
+            while channels == 1 and len(chunk := file.read(_CHUNK, dtype="float32")):
+                chunks.append(chunk)
     except (OSError, RuntimeError, ValueError, TypeError) as error:
         size = path.stat().st_size
         reason = "is an empty file" if size == 0 else f"is not audio that can be read ({size} bytes: {error})"
         raise CorpusError.one(path, f"{reason}; expected RIFF or NIST SPHERE, 16 kHz, one channel") from error
     if channels != 1:
         raise CorpusError.one(path, f"has {channels} channels, expected 1; write one channel to its own file")
-    return np.concatenate(pieces), int(rate)
+    return np.concatenate(chunks), int(rate)
 
 
 def _promised_samples(path: Path) -> int | None:
-    """How many samples a channel the header announces; decoders return fewer without a word."""
+    """Return the number of samples that the header promises; decoders return fewer without an error."""
     try:
         with path.open("rb") as file:
             head = file.read(16)
@@ -112,7 +152,7 @@ def _riff_samples(path: Path) -> int | None:
                 block = int.from_bytes(about[12:14], "little")
                 file.seek(size - len(about), 1)
             elif kind == b"data":
-                # 0 and 0xFFFFFFFF are what streaming writers leave when they never learnt the size.
+                # Writers that stream leave 0 or 0xFFFFFFFF here, because they never know the size.
                 return size // block if block and size not in (0, 0xFFFFFFFF) else None
             else:
                 file.seek(size + size % 2, 1)

@@ -1,4 +1,4 @@
-"""The cache: folders that appear complete or not at all, and what to say when they cannot be written."""
+"""The cache: folders that appear complete or not at all, and the error where they cannot be written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def default_cache() -> Path:
-    """$ECHOLEARN_CACHE, or echolearn's folder in the user's cache."""
+    """Return the folder in which corpora are kept unless the user names another.
+
+    Returns
+    -------
+    Path
+        The variable ECHOLEARN_CACHE, or else `echolearn` in the user's cache folder.
+    """
     given = os.environ.get("ECHOLEARN_CACHE")
     if given:
         return Path(given)
@@ -24,16 +30,30 @@ def default_cache() -> Path:
 
 
 @contextmanager
-def built_beside(folder: Path) -> Iterator[Path]:
-    """A temporary folder to fill, which becomes `folder` if all goes well and disappears if not.
+def atomic_folder(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder that is renamed to `folder` if the block succeeds and removed if it fails.
 
-    If somebody else finished the same folder meanwhile, theirs stays: equal names mean equal content.
+    Parameters
+    ----------
+    folder : Path
+        The folder to make. If another process completes it in the meantime, the other's stays: equal names mean
+        equal content.
+
+    Yields
+    ------
+    Path
+        The temporary folder, beside `folder`, to be filled.
+
+    Raises
+    ------
+    CorpusError
+        If the disk is full or the parent folder cannot be written.
     """
-    home = folder.parent
+    parent = folder.parent
     building: Path | None = None
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=home))
+        parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=parent))
         yield building
         building.chmod(0o755)
         try:
@@ -42,18 +62,18 @@ def built_beside(folder: Path) -> Iterator[Path]:
             if not folder.is_dir():
                 raise
     except OSError as error:
-        raise CorpusError([_problem(error, home)]) from error
+        raise CorpusError([_problem(error, parent)]) from error
     finally:
         if building is not None:
             shutil.rmtree(building, ignore_errors=True)
 
 
-def _problem(error: OSError, home: Path) -> Problem:
-    file, why = str(error.filename or home), os.strerror(error.errno) if error.errno else str(error)
+def _problem(error: OSError, parent: Path) -> Problem:
+    file, why = str(error.filename or parent), os.strerror(error.errno) if error.errno else str(error)
     if error.errno in _FULL:
         return Problem(file, f"the disk is full or the file too large for it ({why}); free some space")
     return Problem(
         file,
-        f"the cache folder {home} cannot be written ({why}); "
+        f"the cache folder {parent} cannot be written ({why}); "
         "choose another with cache=... or the variable ECHOLEARN_CACHE",
     )

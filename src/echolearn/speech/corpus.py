@@ -1,39 +1,56 @@
-"""One word -> a corpus: `synthetic`, `timit:PATH`, `features:FILE.npz`, `wav:DIR`."""
+"""Corpora by name: `synthetic`, `timit:PATH`, `features:FILE.npz`, `wav:DIR`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echolearn.speech import folder, synthetic, timit
+from echolearn.speech._typing import Frames, Labels, Progress
 from echolearn.speech.cache import default_cache
-from echolearn.speech.errors import Problem, raise_any
+from echolearn.speech.errors import raise_any
 from echolearn.speech.featurefile import read_feature_file
-from echolearn.speech.features import SHIFT
+from echolearn.speech.features import FRAME_SECONDS
+from echolearn.speech.folder import find_folder
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.labels import Segment, read_mlf, write_mlf
-from echolearn.speech.phones import ENGLISH, TIMIT_61, state_names
-from echolearn.speech.preparation import PhoneList, prepare
-from echolearn.speech.utterances import PARTS, Utterance, match_labels, pair_up
-
-Progress = Callable[[str, int, int], None]
-Frames = NDArray[np.float32]
-Labels = NDArray[np.int16]
+from echolearn.speech.phones import state_names
+from echolearn.speech.preparation import prepare
+from echolearn.speech.synthetic import DEFAULT_FRAMES, find_synthetic, synthetic_tree
+from echolearn.speech.timit import find_timit, frame_notes
+from echolearn.speech.utterances import PARTS, CorpusFiles, match_labels
 
 WORDS = "synthetic, timit:PATH, features:FILE.npz or wav:DIR"
-_FRAME_SECONDS = SHIFT / 16_000
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Utterances with a state label a frame.
+    """Utterances with one state label per frame.
 
-    features[k] is (frames, n), made when asked for; labels[k] is (frames,), an index into
-    state_names; split, utterances, speakers and audio (a path, or "") have an entry an utterance.
+    Parameters
+    ----------
+    name : str
+        The word that the corpus was opened by.
+    features : FrameList
+        Features of each utterance, arrays of shape (n_frames, n_columns) that are computed when they are accessed.
+    labels : list of array of shape (n_frames,), int16
+        Labels of each utterance, indices into `state_names`.
+    split : tuple of str
+        Part of each utterance: train, valid or test.
+    utterances : tuple of str
+        Name of each utterance.
+    speakers : tuple of str
+        Speaker of each utterance.
+    state_names : tuple of str
+        Name of each state.
+    synthetic : bool, default False
+        Whether the speech was synthesised.
+    notes : tuple of str, default ()
+        What a user should know of the corpus.
+    audio : tuple of str, default ()
+        Path of each audio file; "" where there is none.
     """
 
     name: str
@@ -48,36 +65,69 @@ class Corpus:
     audio: tuple[str, ...] = ()
 
     def which(self, part: str) -> list[int]:
-        """Indices of a part's utterances."""
+        """Return the indices of a part's utterances.
+
+        Parameters
+        ----------
+        part : str
+            train, valid or test.
+
+        Returns
+        -------
+        list of int
+            The indices.
+        """
         if part not in PARTS:
             raise ValueError(f"part is {part!r}, expected one of {', '.join(PARTS)}")
         return [k for k, own in enumerate(self.split) if own == part]
 
     def part(self, part: str, *, lazy: bool = False) -> tuple[Sequence[Frames], list[Labels]]:
-        """(X, y) of a part. lazy: X stays a list that makes each array when it is asked for."""
+        """Return the features and labels of a part, as estimators take them.
+
+        Parameters
+        ----------
+        part : str
+            train, valid or test.
+        lazy : bool, default False
+            Whether to return the features as a sequence that computes each array when it is accessed. Use it for a
+            corpus that does not fit in memory.
+
+        Returns
+        -------
+        X : sequence of array of shape (n_frames, n_columns), float32
+            Features of each utterance.
+        y : list of array of shape (n_frames,), int16
+            Labels of each utterance.
+        """
         which = self.which(part)
         X = self.features.take(which)
         return (X if lazy else list(X)), [self.labels[k] for k in which]
 
     @property
     def frames(self) -> dict[str, int]:
-        """Frames of each part."""
+        """Number of frames of each part."""
         return {part: sum(len(self.labels[k]) for k in self.which(part)) for part in PARTS}
 
     @property
     def columns(self) -> int:
-        """Features a frame: 117 for speech."""
+        """Features per frame: 117 for speech."""
         return int(self.features[0].shape[1])
 
     def write_mlf(self, path: str | Path) -> None:
-        """The state labels as an HTK master label file; frame k is k * 10 ms to the next."""
+        """Write the state labels as an HTK master label file, in which frame k begins at k * 10 ms.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; one that exists is replaced.
+        """
         written = {name: self._state_segments(y) for name, y in zip(self.utterances, self.labels, strict=True)}
         write_mlf(path, written)
 
     def _state_segments(self, y: Labels) -> list[Segment]:
         edges = np.flatnonzero(np.r_[True, np.diff(y) != 0, True])
         return [
-            Segment(a * _FRAME_SECONDS, b * _FRAME_SECONDS, self.state_names[y[a]])
+            Segment(a * FRAME_SECONDS, b * FRAME_SECONDS, self.state_names[y[a]])
             for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
         ]
 
@@ -92,12 +142,65 @@ def open_corpus(
     normalise: str = "utterance",
     progress: Progress | None = None,
 ) -> Corpus:
-    """The corpus a word names, with features and state labels.
+    """Open a corpus with its features and one state label per frame.
 
-    frames: training frames of the synthetic corpus; cache: where synthetic speech, features and
-    alignments are kept ($ECHOLEARN_CACHE or the user's cache folder); labels: an HTK master label
-    file instead of the corpus's own labels; normalise: "utterance" or "corpus".
-    Raises CorpusError with everything that is wrong with the corpus.
+    Features and labels are computed at the first time and kept in the cache; later calls with the same files and
+    settings return at once.
+
+    Parameters
+    ----------
+    word : str
+        The corpus: ``synthetic`` (speech by espeak-ng), ``timit:PATH`` (a licensed copy of TIMIT),
+        ``features:FILE.npz`` (features of one's own) or ``wav:DIR`` (a folder of audio with phone labels).
+    frames : int, optional
+        Training frames of the synthetic corpus, by default 100,000. The only corpus whose size can be chosen.
+    seed : int, default 0
+        Seed of the synthetic corpus, and of the split by speakers of a folder without parts.
+    cache : str or Path, optional
+        Folder in which synthetic speech, features and labels are kept. By default the variable ECHOLEARN_CACHE, or
+        `echolearn` in the user's cache folder.
+    labels : str or Path, optional
+        An HTK master label file to use instead of the label files of a `timit` or `wav` corpus. Names with a state
+        (`aa_s2`, `aa[2]`) are used as they are; phones are aligned.
+    normalise : {"utterance", "corpus"}, default "utterance"
+        Whether each utterance is normalised by its own mean and deviation, or all of them by those of the training
+        part. Change it if utterances are too short to estimate a mean of their own. Ignored by `features`.
+    progress : callable, optional
+        Called as `progress(text, done, total)`.
+
+    Returns
+    -------
+    Corpus
+        The corpus.
+
+    Raises
+    ------
+    CorpusError
+        With everything that is wrong with the corpus; nothing is left out silently.
+    ValueError
+        If the word or an option is not one of those above, or the option does not apply to the corpus.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(
+    ...         f"{folder}/mine.npz",
+    ...         features=np.zeros((6, 2), np.float32),
+    ...         labels=np.array([0, 0, 1, 1, 0, 1]),
+    ...         lengths=np.array([2, 2, 2]),
+    ...         utterances=np.array(["a", "b", "c"]),
+    ...         speakers=np.array(["ann", "bob", "cid"]),
+    ...         split=np.array(["train", "valid", "test"]),
+    ...         state_names=np.array(["sil", "iy"]),
+    ...     )
+    ...     corpus = open_corpus(f"features:{folder}/mine.npz")
+    >>> corpus.frames
+    {'train': 2, 'valid': 2, 'test': 2}
+    >>> X, y = corpus.part("train")
+    >>> X[0].shape, y[0]
+    ((2, 2), array([0, 0], dtype=int16))
     """
     if normalise not in ("utterance", "corpus"):
         raise ValueError(f"normalise is {normalise!r}, expected 'utterance' or 'corpus'")
@@ -106,95 +209,52 @@ def open_corpus(
         raise ValueError(f"corpus is {word!r}, expected {WORDS}")
     if frames is not None and kind != "synthetic":
         raise ValueError(f"frames={frames} sizes the synthetic corpus; {word!r} has the size it has")
-    home = Path(cache) if cache is not None else default_cache()
     if kind == "features":
         if labels is not None:
             raise ValueError(f"labels={labels} needs audio; a features file brings its own labels")
         return _from_features(Path(place))
+    if kind == "synthetic" and labels is not None:
+        raise ValueError(f"labels={labels} needs audio of one's own; the synthetic corpus has its labels")
+    folder = Path(cache) if cache is not None else default_cache()
     if kind == "synthetic":
-        if labels is not None:
-            raise ValueError(f"labels={labels} needs audio of one's own; the synthetic corpus has its labels")
-        size = synthetic.DEFAULT_FRAMES if frames is None else frames
-        tree = synthetic.synthetic_tree(size, seed, home, progress)
-        spoken = _from_audio(word, _find_synthetic(tree, seed), home, None, normalise, progress)
-        return replace(spoken, synthetic=True)
-    found = _find_timit(place, labels is None) if kind == "timit" else _find_wav(place, seed, labels is None)
-    corpus = _from_audio(word, found, home, labels, normalise, progress)
+        tree = synthetic_tree(DEFAULT_FRAMES if frames is None else frames, seed, folder, progress)
+        files = find_synthetic(tree, seed)
+    elif kind == "timit":
+        files = find_timit(place, labels_required=labels is None)
+    else:
+        files = find_folder(place, seed, labels_required=labels is None)
+    corpus = _from_audio(word, files, folder, labels=labels, normalise=normalise, progress=progress)
     if kind == "timit":
         counts = {part: len(corpus.which(part)) for part in PARTS}
-        corpus = replace(corpus, notes=corpus.notes + tuple(timit.frame_notes(corpus.frames, counts)))
-    return corpus
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What lies on disk: utterances, remarks, what is wrong so far, and which phones to expect."""
-
-    utterances: list[Utterance]
-    notes: list[str]
-    problems: list[Problem]
-    phones: PhoneList
-    depends_on: str = ""
-
-
-def _find_timit(place: str, own_labels: bool) -> _Found:
-    return _Found(*timit.find_timit(place, own_labels), phones=lambda used: TIMIT_61)
-
-
-def _find_wav(place: str, seed: int, own_labels: bool) -> _Found:
-    listed = Path(place) / folder.PHONE_LIST
-    return _Found(
-        *folder.find_folder(place, seed, own_labels),
-        phones=lambda used: folder.phone_list(place, used),
-        depends_on=listed.read_text(encoding="utf-8") if listed.is_file() else "",
-    )
-
-
-def _find_synthetic(tree: Path, seed: int) -> _Found:
-    parts = {speaker.lower(): part for speaker, part in synthetic.marker(tree)["parts"].items()}
-    utterances = []
-    for side in ("TRAIN", "TEST"):
-        for key, (audio, phn) in pair_up(tree / side, (".phn",)).items():
-            speaker = key.split("/")[-2]
-            if audio is not None:
-                utterances.append(Utterance(f"{side.lower()}/{key}", speaker, parts[speaker], audio, phn))
-    note = f"synthetic speech by espeak-ng: {len(parts)} voices, {len(utterances)} sentences, seed {seed}"
-    return _Found(utterances, [note], [], phones=lambda used: ENGLISH)
+        corpus = replace(corpus, notes=corpus.notes + tuple(frame_notes(corpus.frames, counts)))
+    return replace(corpus, synthetic=kind == "synthetic")
 
 
 def _from_audio(
     word: str,
-    found: _Found,
+    files: CorpusFiles,
     cache: Path,
+    *,
     labels: str | Path | None,
     normalise: str,
     progress: Progress | None,
 ) -> Corpus:
-    utterances, problems, master = found.utterances, found.problems, None
+    utterances, master = files.utterances, None
     if not utterances:
-        raise_any(problems)
+        raise_any(files.problems)
     if labels is not None:
         master, missing = match_labels(utterances, read_mlf(labels), labels)
-        problems = problems + missing
-    ready = prepare(
-        utterances,
-        found.phones,
-        cache,
-        master=master,
-        normalise=normalise,
-        problems=problems,
-        depends_on=found.depends_on,
-        progress=progress,
-    )
+        files = replace(files, problems=files.problems + missing)
+    prepared = prepare(files, cache, master=master, normalise=normalise, progress=progress)
     return Corpus(
         name=word,
-        features=ready.features,
-        labels=ready.labels,
+        features=prepared.features,
+        labels=prepared.labels,
         split=tuple(u.part for u in utterances),
         utterances=tuple(u.name for u in utterances),
         speakers=tuple(u.speaker for u in utterances),
-        state_names=state_names(ready.phones),
-        notes=tuple(found.notes),
+        state_names=state_names(prepared.phones),
+        notes=tuple(files.notes),
         audio=tuple(str(u.audio) for u in utterances),
     )
 

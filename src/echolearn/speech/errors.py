@@ -1,4 +1,4 @@
-"""Everything wrong with a corpus, collected before anything is said."""
+"""Everything that is wrong with a corpus, collected and reported at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ _SHOWN = 30
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong, with the file it is wrong in."""
+    """One thing that is wrong with a corpus.
+
+    Parameters
+    ----------
+    file : str
+        The file or folder, or the name of the utterance.
+    what : str
+        What is wrong, what was expected and what to do.
+    """
 
     file: str
     what: str
@@ -21,7 +29,28 @@ class Problem:
 
 
 class CorpusError(Exception):
-    """A corpus that cannot be used as it is; `problems` holds every reason, each with its file."""
+    """A corpus that cannot be used as it is.
+
+    Parameters
+    ----------
+    problems : iterable of Problem
+        Everything that is wrong. The message shows the first 30.
+
+    Attributes
+    ----------
+    problems : tuple of Problem
+        All the problems, each with its file.
+
+    Examples
+    --------
+    >>> error = CorpusError([Problem("a.wav", "is silent"), Problem("b.wav", "is silent")])
+    >>> print(error)
+    the corpus has 2 problems:
+      a.wav: is silent
+      b.wav: is silent
+    >>> error.problems[1].file
+    'b.wav'
+    """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -34,11 +63,36 @@ class CorpusError(Exception):
 
     @classmethod
     def one(cls, file: str | PathLike[str], what: str) -> CorpusError:
+        """Return the error of a single problem.
+
+        Parameters
+        ----------
+        file : str or path
+            The file.
+        what : str
+            What is wrong with it.
+
+        Returns
+        -------
+        CorpusError
+            The error, to be raised by the caller.
+        """
         return cls([Problem(str(file), what)])
 
 
 def raise_any(problems: Iterable[Problem]) -> None:
-    """Stop here if anything was found, with all of it."""
+    """Raise one error with all the problems, if there are any.
+
+    Parameters
+    ----------
+    problems : iterable of Problem
+        What was found so far.
+
+    Raises
+    ------
+    CorpusError
+        If there is at least one problem.
+    """
     found = tuple(problems)
     if found:
         raise CorpusError(found)

@@ -1,12 +1,11 @@
-"""espeak-ng by ctypes: a sentence -> samples and sample-exact phone times."""
+"""espeak-ng through ctypes: samples of a sentence and the first sample of every phone."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from ctypes import _Pointer
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +19,18 @@ _RATE, _PITCH, _RANGE = 1, 3, 4
 
 
 class EspeakError(RuntimeError):
-    """espeak-ng is missing or refuses to work."""
+    """espeak-ng is missing or reports a failure."""
 
 
 class _Id(ctypes.Union):
+    string: bytes
     _fields_ = (("number", ctypes.c_int), ("name", ctypes.c_void_p), ("string", ctypes.c_char * 8))
 
 
 class _Event(ctypes.Structure):
+    type: int
+    sample: int
+    id: _Id
     _fields_ = (
         ("type", ctypes.c_int),
         ("unique_identifier", ctypes.c_uint),
@@ -45,7 +48,21 @@ _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctype
 
 @dataclass(frozen=True)
 class Voice:
-    """One speaker: a language and variant of espeak-ng with a rate (words a minute), pitch and range."""
+    """How a speaker sounds.
+
+    Parameters
+    ----------
+    language : str
+        Language of espeak-ng, which is the accent.
+    variant : str
+        Voice variant of espeak-ng.
+    rate : int
+        Words per minute.
+    pitch : int
+        Pitch of the voice, 0 to 100.
+    range : int
+        Range of the pitch, 0 to 100.
+    """
 
     language: str
     variant: str
@@ -55,7 +72,18 @@ class Voice:
 
 
 class Espeak:
-    """The synthesiser; one a process, because the library keeps its state in globals."""
+    """The synthesiser. Make only one per process, because the library keeps its state in globals.
+
+    Attributes
+    ----------
+    rate : int
+        Samples per second of its audio.
+
+    Raises
+    ------
+    EspeakError
+        If espeak-ng or its voices are missing.
+    """
 
     def __init__(self) -> None:
         self._library, data = _load()
@@ -70,7 +98,19 @@ class Espeak:
         self._library.espeak_SetSynthCallback(self._callback)
 
     def use(self, voice: Voice) -> None:
-        # espeak-ng falls back to its plain voice without a word when the variant does not exist.
+        """Select the voice of the sentences that follow.
+
+        Parameters
+        ----------
+        voice : Voice
+            The voice.
+
+        Raises
+        ------
+        EspeakError
+            If espeak-ng has no such language or variant.
+        """
+        # espeak-ng falls back to its plain voice without an error when the variant does not exist.
         if not (self._variants / voice.variant).is_file():
             raise EspeakError(f"espeak-ng has no voice variant {voice.variant!r}; {INSTALL}")
         name = f"{voice.language}+{voice.variant}"
@@ -80,9 +120,26 @@ class Espeak:
             self._library.espeak_SetParameter(parameter, value, 0)
 
     def say(self, text: str, seed: int) -> tuple[NDArray[np.int16], list[tuple[int, str]]]:
-        """Samples at `rate`, and (first sample, espeak's phone name) of every phone.
+        """Synthesise a sentence in the selected voice.
 
-        The seed is espeak's own noise's, otherwise taken from the clock.
+        Parameters
+        ----------
+        text : str
+            The sentence.
+        seed : int
+            Seed of espeak-ng's own noise, which it would otherwise take from the clock.
+
+        Returns
+        -------
+        samples : array of shape (n_samples,), int16
+            The audio at `rate`.
+        phones : list of (int, str)
+            First sample and espeak-ng's name of every phone.
+
+        Raises
+        ------
+        EspeakError
+            If espeak-ng fails.
         """
         self._chunks, self._phones = [], []
         self._library.espeak_ng_SetRandSeed(ctypes.c_long(seed))
@@ -92,7 +149,8 @@ class Espeak:
             raise EspeakError(f"espeak-ng could not say {text!r} (status {status})")
         return np.concatenate(self._chunks), self._phones
 
-    def _collect(self, samples: Any, count: int, events: Any) -> int:
+    def _collect(self, samples: _Pointer[ctypes.c_short], count: int, events: _Pointer[_Event]) -> int:
+        """Keep a chunk of samples and the phones in it; the library calls this for every chunk."""
         if count > 0:
             self._chunks.append(np.ctypeslib.as_array(samples, (count,)).copy())
         at = 0
@@ -104,14 +162,14 @@ class Espeak:
         return 0
 
 
-def _load() -> tuple[Any, str]:
+def _load() -> tuple[ctypes.CDLL, str]:
+    """Return the library and the folder of its data."""
     try:
         import espeakng_loader
 
         library = ctypes.CDLL(espeakng_loader.get_library_path())
-        seeded: Callable[..., Any] = library.espeak_ng_SetRandSeed
+        _ = library.espeak_ng_SetRandSeed  # older versions lack it
         data = espeakng_loader.get_data_path()
     except (ImportError, OSError, RuntimeError, AttributeError) as error:
         raise EspeakError(f"synthetic speech needs espeak-ng, which is missing ({error}); {INSTALL}") from error
-    del seeded
     return library, str(data)

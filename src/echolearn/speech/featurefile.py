@@ -1,4 +1,4 @@
-"""Features and labels from one .npz file, for anyone with features of their own."""
+"""Features and labels from one .npz file, for users who have features of their own."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import math
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from echolearn._typing import Array
 from echolearn.execution.memory import available_memory
 from echolearn.speech.errors import CorpusError, Problem, raise_any
 from echolearn.speech.features import CEPSTRA, COLUMNS, CONTEXT, normalised, with_differences
@@ -20,11 +19,30 @@ from echolearn.speech.utterances import PARTS
 ARRAYS = ("features", "labels", "lengths", "utterances", "speakers", "split", "state_names")
 
 
-def read_feature_file(path: str | Path) -> tuple[FrameList, dict[str, NDArray[Any]], str]:
-    """Prepared features, the file's other arrays, and a note on what was done.
+def read_feature_file(path: str | Path) -> tuple[FrameList, dict[str, Array], str]:
+    """Read features and their labels.
 
-    13 columns are taken for MFCC: differences appended, normalised, context of 3 stacked (117).
-    39 columns: normalised and stacked. Any other width is used as it is.
+    Parameters
+    ----------
+    path : str or Path
+        An .npz file with the arrays `features`, `labels`, `lengths`, `utterances`, `speakers`, `split` and
+        `state_names` (docs/speech.md), read without pickle.
+
+    Returns
+    -------
+    features : FrameList
+        The prepared features. 13 columns are taken for MFCC: differences are appended, each utterance is normalised,
+        and a context of three frames is stacked (117 columns). 39 columns are normalised and stacked. Any other
+        number of columns is used as it is.
+    arrays : dict of str to array
+        All arrays of the file.
+    note : str
+        What was done to the features.
+
+    Raises
+    ------
+    CorpusError
+        If the file cannot be read, lacks arrays, or its shapes, values or labels do not fit together.
     """
     path = Path(path)
     arrays = _load(path)
@@ -42,7 +60,8 @@ def read_feature_file(path: str | Path) -> tuple[FrameList, dict[str, NDArray[An
     return FrameList.of_lengths(ready, lengths), arrays, note
 
 
-def _load(path: Path) -> dict[str, NDArray[Any]]:
+def _load(path: Path) -> dict[str, Array]:
+    """Read the arrays that are there; others in the file are left unread."""
     if not path.is_file():
         raise CorpusError.one(path, "no such feature file; expected an .npz file")
     try:
@@ -54,8 +73,8 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
         raise CorpusError.one(path, what) from error
 
 
-def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """One array; what its header promises is compared with the archive and with memory before any of it is made."""
+def _array(archive: zipfile.ZipFile, name: str) -> Array:
+    """Read one array after comparing what its header promises with the archive and with the free memory."""
     info = archive.getinfo(name)
     with archive.open(info) as file:
         version = np.lib.format.read_magic(file)
@@ -76,7 +95,7 @@ def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     return np.frombuffer(content, dtype).reshape(shape, order="F" if by_columns else "C")
 
 
-def _problems(arrays: dict[str, NDArray[Any]], file: str) -> list[Problem]:
+def _problems(arrays: dict[str, Array], file: str) -> list[Problem]:
     missing = [name for name in ARRAYS if name not in arrays]
     if missing:
         return [Problem(file, f"lacks the arrays {', '.join(missing)}; expected {', '.join(ARRAYS)}")]
@@ -86,7 +105,7 @@ def _problems(arrays: dict[str, NDArray[Any]], file: str) -> list[Problem]:
     return [Problem(file, what) for what in found]
 
 
-def _shape_problems(arrays: dict[str, NDArray[Any]]) -> list[str]:
+def _shape_problems(arrays: dict[str, Array]) -> list[str]:
     found = []
     features, labels, lengths = arrays["features"], arrays["labels"], arrays["lengths"]
     if features.ndim != 2 or features.dtype.kind not in "fiu" or 0 in features.shape:
@@ -100,7 +119,7 @@ def _shape_problems(arrays: dict[str, NDArray[Any]]) -> list[str]:
     if found:
         return found
     if len(labels) != len(features):
-        found.append(f"labels has {len(labels)} rows, features {len(features)}; expected one label a frame")
+        found.append(f"labels has {len(labels)} rows, features {len(features)}; expected one label per frame")
     total = sum(lengths.tolist())
     if total != len(features) or (lengths < 1).any():
         found.append(f"lengths sum to {total}, features has {len(features)} rows; all must be used")
@@ -110,7 +129,7 @@ def _shape_problems(arrays: dict[str, NDArray[Any]]) -> list[str]:
     return found
 
 
-def _value_problems(arrays: dict[str, NDArray[Any]]) -> list[str]:
+def _value_problems(arrays: dict[str, Array]) -> list[str]:
     found = []
     features, labels, names = arrays["features"], arrays["labels"], arrays["state_names"]
     with np.errstate(over="ignore"):

@@ -1,37 +1,104 @@
-"""Samples -> 13 MFCC -> 39 with differences -> normalised -> a context of frames.
+"""The features of speech: samples -> 13 MFCC -> 39 with differences -> normalised -> stacked with their context.
 
-25 ms windows every 10 ms, without padding: `1 + (n - 400) // 160` frames at 16 kHz.
+A frame is a window of 25 ms, one every 10 ms, without padding: `1 + (n - 400) // 160` frames of n samples at 16 kHz.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from echolearn.speech._typing import Frames
 from echolearn.speech.audio import RATE
 
-WINDOW, SHIFT = 400, 160
+WINDOW, SHIFT = 400, 160  # samples
+FRAME_SECONDS = SHIFT / RATE
 CEPSTRA = 13
 COLUMNS = 3 * CEPSTRA
 CONTEXT = 3
-_SPREAD = 2  # frames on each side a difference is fitted over, as in HTK and Kaldi
+_SPREAD = 2  # frames on each side that a difference is fitted over, as in HTK and Kaldi
 _SMALLEST_DEVIATION = 1e-5
-
-Frames = NDArray[np.float32]
 
 
 def frame_count(samples: int) -> int:
-    """Frames that fit into this many samples at 16 kHz."""
+    """Return the number of frames that fit into an utterance.
+
+    Parameters
+    ----------
+    samples : int
+        Samples of the utterance at 16 kHz.
+
+    Returns
+    -------
+    int
+        Its frames; 0 if it is shorter than one window.
+
+    Examples
+    --------
+    >>> frame_count(16_000)
+    98
+    """
     return 1 + (samples - WINDOW) // SHIFT if samples >= WINDOW else 0
 
 
+def first_frame(seconds: float) -> int:
+    """Return the first frame whose middle is not before a time.
+
+    Parameters
+    ----------
+    seconds : float
+        The time.
+
+    Returns
+    -------
+    int
+        Index of the frame.
+    """
+    return max(0, int(np.ceil((seconds * RATE - WINDOW / 2) / SHIFT - 1e-6)))
+
+
+def boundary_time(frame: int) -> float:
+    """Return the time halfway between the middle of a frame and the middle of the one before it.
+
+    Parameters
+    ----------
+    frame : int
+        Index of the frame.
+
+    Returns
+    -------
+    float
+        The time in seconds.
+    """
+    return (frame * SHIFT + WINDOW / 2 - SHIFT / 2) / RATE
+
+
 def mfcc(samples: NDArray[np.float32]) -> Frames:
-    """Samples at 16 kHz on the 16-bit scale -> (frames, 13)."""
+    """Return mel-frequency cepstral coefficients: the energy and 12 cepstra of 23 mel bands.
+
+    Needs kaldi-native-fbank (`pip install 'echolearn[speech]'`).
+
+    Parameters
+    ----------
+    samples : array of shape (n_samples,)
+        The audio at 16 kHz on the 16-bit scale, as `read_audio` returns it.
+
+    Returns
+    -------
+    array of shape (n_frames, 13), float32
+        One row per frame. The same samples always give the same features: no dither is added.
+    """
     import kaldi_native_fbank as knf
 
-    computer = knf.OnlineMfcc(_options(knf))
+    options = knf.MfccOptions()
+    options.frame_opts.samp_freq = RATE
+    options.frame_opts.dither = 0.0
+    options.frame_opts.snip_edges = True
+    options.num_ceps = CEPSTRA
+    options.use_energy = True
+    # Digital silence has no logarithm; one count of a 16-bit sample is below any recording.
+    options.energy_floor = 1.0
+    computer = knf.OnlineMfcc(options)
     computer.accept_waveform(float(RATE), samples.tolist())
     computer.input_finished()
     count = computer.num_frames_ready
@@ -40,20 +107,26 @@ def mfcc(samples: NDArray[np.float32]) -> Frames:
     return np.stack([computer.get_frame(i) for i in range(count)]).astype(np.float32, copy=False)
 
 
-def _options(knf: Any) -> Any:
-    options = knf.MfccOptions()
-    options.frame_opts.samp_freq = RATE
-    options.frame_opts.dither = 0.0  # the same samples must give the same features
-    options.frame_opts.snip_edges = True
-    options.num_ceps = CEPSTRA
-    options.use_energy = True
-    # Digital silence has no logarithm; one count of a 16-bit sample is below any recording.
-    options.energy_floor = 1.0
-    return options
-
-
 def differences(frames: Frames) -> Frames:
-    """Slope of the line fitted through each frame's neighbours, ends repeated: (frames, n) alike."""
+    """Return the slope of every column at every frame (the "delta" features).
+
+    Parameters
+    ----------
+    frames : array of shape (n_frames, n_columns)
+        Features of one utterance.
+
+    Returns
+    -------
+    array of shape (n_frames, n_columns)
+        Slope of the line fitted through each frame and two neighbours on each side. The first and last frame are
+        repeated beyond the ends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> differences(np.arange(0, 14, 2, dtype=np.float32)[:, None])[2:-2].ravel()
+    array([2., 2., 2.], dtype=float32)
+    """
     count = len(frames)
     if count == 0:
         return frames.copy()
@@ -65,7 +138,18 @@ def differences(frames: Frames) -> Frames:
 
 
 def with_differences(cepstra: Frames) -> Frames:
-    """(frames, 13) -> (frames, 39): the cepstra, their slopes, the slopes' slopes."""
+    """Append the first and second differences to every frame.
+
+    Parameters
+    ----------
+    cepstra : array of shape (n_frames, n_columns)
+        Features of one utterance, usually 13 MFCC.
+
+    Returns
+    -------
+    array of shape (n_frames, 3 * n_columns)
+        The features, their slopes, and the slopes of the slopes.
+    """
     first = differences(cepstra)
     return np.concatenate([cepstra, first, differences(first)], axis=1)
 
@@ -73,9 +157,29 @@ def with_differences(cepstra: Frames) -> Frames:
 def normalised(
     frames: Frames, mean: NDArray[np.float64] | None = None, deviation: NDArray[np.float64] | None = None
 ) -> Frames:
-    """Zero mean and unit deviation a column: the utterance's own, or the corpus's if given.
+    """Shift and scale every column to zero mean and unit deviation.
 
-    A column that does not move (its deviation below 1e-5) becomes zero instead of noise.
+    Parameters
+    ----------
+    frames : array of shape (n_frames, n_columns)
+        Features of one utterance.
+    mean : array of shape (n_columns,), optional
+        Mean to subtract. By default that of the utterance; give the training part's to normalise per corpus.
+    deviation : array of shape (n_columns,), optional
+        Standard deviation to divide by; must be given together with `mean`.
+
+    Returns
+    -------
+    array of shape (n_frames, n_columns), float32
+        The normalised features. A column that does not move (its deviation is below 1e-5) becomes zero rather than
+        amplified noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> normalised(np.array([[1, 5], [3, 5]], dtype=np.float32))
+    array([[-1.,  0.],
+           [ 1.,  0.]], dtype=float32)
     """
     if mean is None or deviation is None:
         mean, deviation = frames.mean(axis=0, dtype=np.float64), frames.std(axis=0, dtype=np.float64)
@@ -86,7 +190,34 @@ def normalised(
 
 
 def with_context(frames: Frames, context: int = CONTEXT) -> Frames:
-    """(frames, n) -> (frames, n * context): previous, current, next; the ends see themselves twice."""
+    """Stack every frame with its neighbours.
+
+    Parameters
+    ----------
+    frames : array of shape (n_frames, n_columns)
+        Features of one utterance.
+    context : int, default 3
+        Frames in a row of the result, an odd number: 3 stacks the previous, current and next frame, 1 stacks
+        nothing. A network has a memory of its own and rarely needs more.
+
+    Returns
+    -------
+    array of shape (n_frames, n_columns * context)
+        The stacked frames. The first and last frame are repeated beyond the ends.
+
+    Raises
+    ------
+    ValueError
+        If `context` is even or below 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with_context(np.array([[1], [2], [3]], dtype=np.float32)).astype(int)
+    array([[1, 1, 2],
+           [1, 2, 3],
+           [2, 3, 3]])
+    """
     if context % 2 == 0 or context < 1:
         raise ValueError(f"context is {context}, expected an odd number of frames such as 1, 3 or 5")
     side = context // 2

@@ -1,4 +1,4 @@
-"""Any folder of audio with phone labels beside it."""
+"""A folder of audio files with phone labels beside them."""
 
 from __future__ import annotations
 
@@ -11,70 +11,125 @@ import numpy as np
 
 from echolearn.speech.errors import CorpusError, Problem
 from echolearn.speech.phones import ENGLISH, TIMIT_61
-from echolearn.speech.utterances import PARTS, Utterance, pair_up
+from echolearn.speech.utterances import PARTS, CorpusFiles, Utterance, pair_files
 
 PHONE_LIST = "phones.txt"
 _PART_FOLDERS = {"train": "train", "valid": "valid", "validation": "valid", "dev": "valid", "test": "test"}
 _HELD_OUT = 0.1
 
 
-def find_folder(
-    root: str | Path, seed: int = 0, labels: bool = True
-) -> tuple[list[Utterance], list[str], list[Problem]]:
-    """Utterances of `wav:DIR`, notes, problems.
+def find_folder(root: str | Path, seed: int = 0, *, labels_required: bool = True) -> CorpusFiles:
+    """Find the utterances below a folder and split them into parts.
 
-    The parts are folders called train, valid (dev, validation) and test if there are any; otherwise
-    one speaker in ten goes to validation and one to the test. With train and test alone, one
-    training speaker in ten goes to validation. A speaker is the folder a file lies in.
+    The parts are the folders called train, valid (or dev, validation) and test if there are any. Without them one
+    speaker in ten is held out for validation and one for the test. With train and test alone, one training speaker in
+    ten is held out for validation. A speaker is the folder that a file lies in.
+
+    Parameters
+    ----------
+    root : str or Path
+        The folder of the corpus.
+    seed : int, default 0
+        Seed of the split by speakers.
+    labels_required : bool, default True
+        Whether audio without a label file is a problem. False if a master label file has the labels.
+
+    Returns
+    -------
+    CorpusFiles
+        The utterances, a note if they were split by speakers, and what is wrong.
+
+    Raises
+    ------
+    CorpusError
+        If there is no such folder.
     """
     root = Path(root)
-    utterances, problems = [], []
-    for key, (audio, label) in pair_up(root).items():
-        if audio is None:
-            problems.append(Problem(str(label), "has labels but no audio beside it; add the audio or remove it"))
-        elif label is None and labels:
-            what = "has no labels beside it; expected the same name with .phn, .lab or .TextGrid"
-            problems.append(Problem(str(audio), what))
-        else:
-            part, speaker = _place(key)
-            utterances.append(Utterance(key, speaker, part, audio, label))
+    utterances, problems = _list_utterances(root, labels_required)
     if not utterances and not problems:
         problems.append(Problem(str(root), "holds no audio; expected .wav, .flac or .sph files and their labels"))
-    if not utterances:
-        return [], [], problems
-    present = {u.part for u in utterances}
-    if present == {""}:
-        dealt, notes, trouble = _deal(utterances, PARTS, seed, root)
-    elif present == {"train", "test"}:
-        train = [u for u in utterances if u.part == "train"]
-        dealt, notes, trouble = _deal(train, ("train", "valid"), seed, root)
-        dealt += [u for u in utterances if u.part == "test"]
-    else:
-        dealt, notes, trouble = utterances, [], _placed_problems(utterances, root)
-    return dealt, notes, problems + trouble
+    notes: list[str] = []
+    if utterances:
+        utterances, notes, more = _split(utterances, seed, root)
+        problems += more
+    listed = root / PHONE_LIST
+    return CorpusFiles(
+        utterances,
+        lambda used: phone_list(root, used),
+        notes,
+        problems,
+        depends_on=listed.read_text(encoding="utf-8") if listed.is_file() else "",
+    )
 
 
 def phone_list(root: str | Path, used: Iterable[str]) -> tuple[str, ...]:
-    """`phones.txt` of the folder, one phone a line, or the built-in list that knows most of those used."""
+    """Return the phone list of a folder.
+
+    Parameters
+    ----------
+    root : str or Path
+        The folder of the corpus.
+    used : iterable of str
+        The phones that occur in the labels.
+
+    Returns
+    -------
+    tuple of str
+        The phones of `phones.txt` in the folder, one per line; without that file TIMIT's 61 or the American English
+        list, whichever has more of the phones used.
+
+    Raises
+    ------
+    CorpusError
+        If `phones.txt` is empty or names a phone twice.
+    """
     path = Path(root) / PHONE_LIST
     if path.is_file():
         phones = tuple(path.read_text(encoding="utf-8").split())
         if not phones or len(set(phones)) != len(phones):
-            raise CorpusError.one(path, "is empty or names a phone twice; expected one phone a line")
+            raise CorpusError.one(path, "is empty or names a phone twice; expected one phone per line")
         return phones
     counts = Counter(used)
     return max((TIMIT_61, ENGLISH), key=lambda known: sum(counts[phone] for phone in known))
 
 
-def _place(key: str) -> tuple[str, str]:
-    """(part or "", speaker) by the folders on the way."""
+def _list_utterances(root: Path, labels_required: bool) -> tuple[list[Utterance], list[Problem]]:
+    """Return the utterances by their folders, and files that lack their audio or labels."""
+    utterances: list[Utterance] = []
+    problems: list[Problem] = []
+    for key, (audio, label) in pair_files(root).items():
+        if audio is None:
+            problems.append(Problem(str(label), "has labels but no audio beside it; add the audio or remove it"))
+        elif label is None and labels_required:
+            what = "has no labels beside it; expected the same name with .phn, .lab or .TextGrid"
+            problems.append(Problem(str(audio), what))
+        else:
+            part, speaker = _part_and_speaker(key)
+            utterances.append(Utterance(key, speaker, part, audio, label))
+    return utterances, problems
+
+
+def _split(utterances: list[Utterance], seed: int, root: Path) -> tuple[list[Utterance], list[str], list[Problem]]:
+    """Return the utterances with their parts, notes and problems."""
+    present = {u.part for u in utterances}
+    if present == {""}:
+        return _hold_out(utterances, PARTS, seed, root)
+    if present == {"train", "test"}:
+        train = [u for u in utterances if u.part == "train"]
+        split, notes, problems = _hold_out(train, ("train", "valid"), seed, root)
+        return split + [u for u in utterances if u.part == "test"], notes, problems
+    return utterances, [], _part_problems(utterances, root)
+
+
+def _part_and_speaker(key: str) -> tuple[str, str]:
+    """Return what the folders of a path say; the part is "" if none of them names one."""
     folders = key.split("/")[:-1]
     part = next((_PART_FOLDERS[f] for f in folders if f in _PART_FOLDERS), "")
     others = [f for f in folders if f not in _PART_FOLDERS]
     return part, others[-1] if others else "unknown"
 
 
-def _placed_problems(utterances: Sequence[Utterance], root: Path) -> list[Problem]:
+def _part_problems(utterances: Sequence[Utterance], root: Path) -> list[Problem]:
     present = {u.part for u in utterances}
     outside = "lies outside the folders train, valid and test that others are in; move it into one"
     return [Problem(str(u.audio), outside) for u in utterances if not u.part] + [
@@ -84,21 +139,21 @@ def _placed_problems(utterances: Sequence[Utterance], root: Path) -> list[Proble
     ]
 
 
-def _deal(
+def _hold_out(
     utterances: Sequence[Utterance], parts: Sequence[str], seed: int, root: Path
 ) -> tuple[list[Utterance], list[str], list[Problem]]:
-    """One speaker in ten to each part but train; by utterance if there are too few speakers."""
+    """Assign one speaker in ten to each part but train; single utterances if there are too few speakers."""
     speakers = sorted({u.speaker for u in utterances})
     by_speaker = len(speakers) >= len(parts)
     groups = speakers if by_speaker else [u.key for u in utterances]
     if len(groups) < len(parts):
-        what = f"holds {len(groups)} utterances to deal to {', '.join(parts)}; expected at least {len(parts)}"
+        what = f"holds {len(groups)} utterances to split into {', '.join(parts)}; expected at least {len(parts)}"
         return list(utterances), [], [Problem(str(root), what)]
     order = np.random.default_rng([seed, 3]).permutation(len(groups))
     held = max(1, round(_HELD_OUT * len(groups)))
-    place = dict.fromkeys(groups, "train")
+    part_of = dict.fromkeys(groups, "train")
     for i, part in enumerate(part for part in parts if part != "train"):
-        place |= {groups[k]: part for k in order[i * held : (i + 1) * held]}
-    dealt = [replace(u, part=place[u.speaker if by_speaker else u.key]) for u in utterances]
+        part_of |= {groups[k]: part for k in order[i * held : (i + 1) * held]}
+    split = [replace(u, part=part_of[u.speaker if by_speaker else u.key]) for u in utterances]
     how = "speakers" if by_speaker else "utterances (too few speakers, so the parts share voices)"
-    return dealt, [f"no folders for {', '.join(parts[1:])}: dealt by {how} with seed {seed}"], []
+    return split, [f"no folders for {', '.join(parts[1:])}: split by {how} with seed {seed}"], []

@@ -1,4 +1,4 @@
-"""A list of feature arrays that makes each array when it is asked for."""
+"""A list of feature arrays in which each array is computed when it is accessed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,41 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from echolearn.speech._typing import Frames
 from echolearn.speech.features import CONTEXT, normalised, with_context
-
-Frames = NDArray[np.float32]
 
 
 class FrameList(Sequence[Frames]):
-    """Utterances of one (frames, n) array, usually a file mapped into memory.
+    """The features of many utterances, stored as one array of frames, usually a file mapped into memory.
 
-    Only the n columns are kept; item k is read, normalised if a scale is given, and stacked with
-    its context when it is asked for. So a corpus of a million frames costs an utterance of memory.
+    Item k is a slice of the array, normalised if a scale is given and stacked with its context when it is accessed.
+    So a corpus of a million frames takes the memory of one utterance.
+
+    Parameters
+    ----------
+    frames : array of shape (n_frames, n_columns), float32
+        The frames of all utterances.
+    bounds : sequence of (int, int)
+        First frame of each utterance, and the frame after its last.
+    context : int, default 3
+        Frames in a row of an item, see `with_context`.
+    scale : (mean, deviation), optional
+        Arrays of shape (n_columns,) by which items are normalised. By default they are used as stored.
+
+    Attributes
+    ----------
+    frames, bounds, context, scale
+        As given; `bounds` is a list.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> utterances = FrameList.of_lengths(np.arange(10, dtype=np.float32).reshape(5, 2), [3, 2])
+    >>> len(utterances), utterances.lengths(), utterances[1].shape
+    (2, [3, 2], (2, 6))
+    >>> utterances.without_context()[1]
+    array([[6., 7.],
+           [8., 9.]], dtype=float32)
     """
 
     def __init__(
@@ -32,6 +57,22 @@ class FrameList(Sequence[Frames]):
 
     @classmethod
     def of_lengths(cls, frames: Frames, lengths: Sequence[int], context: int = CONTEXT) -> FrameList:
+        """Return the list of utterances that follow one another in an array.
+
+        Parameters
+        ----------
+        frames : array of shape (n_frames, n_columns), float32
+            The frames of all utterances.
+        lengths : sequence of int
+            Frames of each utterance.
+        context : int, default 3
+            Frames in a row of an item.
+
+        Returns
+        -------
+        FrameList
+            The list.
+        """
         edges = np.r_[0, np.cumsum(lengths)].tolist()
         return cls(frames, list(itertools.pairwise(edges)), context)
 
@@ -52,16 +93,53 @@ class FrameList(Sequence[Frames]):
         return with_context(rows, self.context)
 
     def lengths(self) -> list[int]:
+        """Return the number of frames of each utterance.
+
+        Returns
+        -------
+        list of int
+            The lengths.
+        """
         return [end - start for start, end in self.bounds]
 
     def take(self, which: Sequence[int]) -> FrameList:
+        """Return the utterances with these indices.
+
+        Parameters
+        ----------
+        which : sequence of int
+            The indices.
+
+        Returns
+        -------
+        FrameList
+            A list over the same array of frames.
+        """
         return FrameList(self.frames, [self.bounds[k] for k in which], self.context, self.scale)
 
     def without_context(self) -> FrameList:
+        """Return the same utterances without neighbouring frames.
+
+        Returns
+        -------
+        FrameList
+            A list over the same array of frames.
+        """
         return FrameList(self.frames, self.bounds, 1, self.scale)
 
     def scaled_like(self, which: Sequence[int]) -> FrameList:
-        """Normalised by the mean and deviation over the utterances `which`, taken in one pass."""
+        """Return the same utterances, normalised by the mean and deviation of some of them.
+
+        Parameters
+        ----------
+        which : sequence of int
+            Indices of the utterances that the mean and deviation are computed over, in one pass.
+
+        Returns
+        -------
+        FrameList
+            A list over the same array of frames.
+        """
         total, square, count = 0.0, 0.0, 0
         for k in which:
             rows = np.asarray(self.frames[slice(*self.bounds[k])], dtype=np.float64)

@@ -1,12 +1,11 @@
 """Phone label files: TIMIT .PHN, HTK .lab and master label files, Praat TextGrid.
 
-Inside, a segment's times are seconds. Samples (.PHN) and 100 ns units (HTK) survive the way there
-and back, because rounding to their grid undoes a double's last-digit error.
+Times are seconds once they are read. Samples (.PHN) and units of 100 ns (HTK) are recovered exactly when they are
+written again, because rounding to whole units removes the error in a double's last digit.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,15 +13,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echolearn.speech.audio import RATE
-from echolearn.speech.errors import CorpusError, Problem
-from echolearn.speech.phones import SILENCES
+from echolearn.speech.errors import CorpusError
 
-HTK_UNITS = 10_000_000
-TOLERANCE = 0.01  # one frame: hand labels and rounded times disagree by less
+HTK_UNITS = 10_000_000  # per second
+# A string in quotation marks (which doubles those inside), or a number that is no part of a word or an index.
+_TEXTGRID_TOKEN = re.compile(r'"((?:[^"]|"")*)"|(?<![\w.\[])(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![\w\]])')
 
 
 class Segment(NamedTuple):
-    """A phone (or a state) from start to end, in seconds."""
+    """A phone or a state with its times.
+
+    Parameters
+    ----------
+    start : float
+        Where it begins, in seconds.
+    end : float
+        Where it ends, in seconds.
+    name : str
+        The phone or state.
+    """
 
     start: float
     end: float
@@ -30,7 +39,25 @@ class Segment(NamedTuple):
 
 
 def read_labels(path: str | Path, rate: int = RATE) -> list[Segment] | list[str]:
-    """By the file's ending: .phn, .lab or .TextGrid. A .lab without times is a list of names."""
+    """Read the labels of one utterance in the format that the file's ending names.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that ends in .phn, .lab or .TextGrid, in upper or lower case.
+    rate : int, default 16000
+        Samples per second, in which a .phn file counts: the rate of the audio file beside it.
+
+    Returns
+    -------
+    list of Segment, or list of str
+        The phones with their times; their names alone for a .lab file without times.
+
+    Raises
+    ------
+    CorpusError
+        If the file cannot be read, holds no labels or ends in something else.
+    """
     path = Path(path)
     kind = path.suffix.lower()
     if kind == ".phn":
@@ -43,39 +70,105 @@ def read_labels(path: str | Path, rate: int = RATE) -> list[Segment] | list[str]
 
 
 def read_phn(path: str | Path, rate: int = RATE) -> list[Segment]:
-    """TIMIT: `start end phone` a line, times in samples at `rate`."""
+    """Read a label file of TIMIT: `start end phone` on every line, times in samples.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    rate : int, default 16000
+        Samples per second, in which the file counts.
+
+    Returns
+    -------
+    list of Segment
+        The phones with their times.
+
+    Raises
+    ------
+    CorpusError
+        If the file cannot be read, holds no labels or has a line of another form.
+    """
     segments = []
     for number, line in _lines(path):
         fields = line.split()
         if len(fields) != 3 or not (_is_time(fields[0]) and _is_time(fields[1])):
             raise _bad_line(path, number, line, "start end phone, times in samples")
         segments.append(Segment(int(fields[0]) / rate, int(fields[1]) / rate, fields[2]))
-    return _some(path, segments)
+    return _not_empty(path, segments)
 
 
 def write_phn(path: str | Path, segments: Iterable[Segment], rate: int = RATE) -> None:
+    """Write a label file of TIMIT.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; one that exists is replaced.
+    segments : iterable of Segment
+        The phones with their times.
+    rate : int, default 16000
+        Samples per second, in which the file counts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_phn(Path(folder) / "a.phn", [Segment(0.0, 0.5, "sil"), Segment(0.5, 0.75, "iy")])
+    ...     print((Path(folder) / "a.phn").read_text(), end="")
+    ...     read_phn(Path(folder) / "a.phn")[1]
+    0 8000 sil
+    8000 12000 iy
+    Segment(start=0.5, end=0.75, name='iy')
+    """
     rows = [f"{round(s.start * rate)} {round(s.end * rate)} {s.name}\n" for s in segments]
     Path(path).write_text("".join(rows), encoding="utf-8")
 
 
 def read_lab(path: str | Path) -> list[Segment] | list[str]:
-    """HTK: `start end phone` in 100 ns, or one phone a line without times."""
+    """Read a label file of HTK: `start end phone` in units of 100 ns, or one phone per line without times.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    list of Segment, or list of str
+        The phones with their times; their names alone if no line has times.
+
+    Raises
+    ------
+    CorpusError
+        If the file cannot be read, holds no labels or has a line of another form.
+    """
     rows = [line.split() for _, line in _lines(path)]
     if rows and all(len(row) == 1 for row in rows):
         return [row[0] for row in rows]
     segments = [_htk_segment(path, number, line) for number, line in _lines(path)]
-    return _some(path, segments)
-
-
-def write_lab(path: str | Path, segments: Iterable[Segment]) -> None:
-    Path(path).write_text("".join(_htk_row(s) for s in segments), encoding="utf-8")
+    return _not_empty(path, segments)
 
 
 def read_mlf(path: str | Path) -> dict[str, list[Segment]]:
-    """HTK master label file: utterance (`"*/name.lab"` -> `name`, folders kept) -> segments.
+    """Read a master label file of HTK.
 
-    State-level output of HVite (`start end s2 score aa`, the phone on its first state only) is
-    read as states `aa_s2`.
+    Parameters
+    ----------
+    path : str or Path
+        The file. State-level output of HVite (`start end s2 score aa`, with the phone on its first state only) is
+        read as states `aa_s2`.
+
+    Returns
+    -------
+    dict of str to list of Segment
+        The segments of each utterance. Its name is that of the entry without its ending and a leading `*/`; folders
+        are kept.
+
+    Raises
+    ------
+    CorpusError
+        If the file cannot be read, names no utterance or one twice, or has a line of another form.
     """
     found: dict[str, list[Segment]] = {}
     current: list[Segment] | None = None
@@ -106,15 +199,65 @@ def read_mlf(path: str | Path) -> dict[str, list[Segment]]:
 
 
 def write_mlf(path: str | Path, utterances: Mapping[str, Sequence[Segment]]) -> None:
-    parts = ["#!MLF!#\n"]
+    """Write a master label file of HTK.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; one that exists is replaced.
+    utterances : mapping of str to sequence of Segment
+        The segments of each utterance by its name, which becomes the entry `"*/name.lab"`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_mlf(Path(folder) / "a.mlf", {"u1": [Segment(0.0, 0.5, "sil_s2")]})
+    ...     print((Path(folder) / "a.mlf").read_text(), end="")
+    #!MLF!#
+    "*/u1.lab"
+    0 5000000 sil_s2
+    .
+    """
+    entries = ["#!MLF!#\n"]
     for name, segments in utterances.items():
-        parts += [f'"*/{name}.lab"\n', *(_htk_row(s) for s in segments), ".\n"]
-    Path(path).write_text("".join(parts), encoding="utf-8")
+        rows = (f"{round(s.start * HTK_UNITS)} {round(s.end * HTK_UNITS)} {s.name}\n" for s in segments)
+        entries += [f'"*/{name}.lab"\n', *rows, ".\n"]
+    Path(path).write_text("".join(entries), encoding="utf-8")
 
 
 def read_textgrid(path: str | Path, tier: str = "phones") -> list[Segment]:
-    """Praat, long or short text form: the tier called `phones` or `phone`, else the only interval tier."""
-    tokens = re.findall(r'"((?:[^"]|"")*)"|(?<![\w.\[])(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![\w\]])', _text(path))
+    """Read one interval tier of a Praat TextGrid, in its long or short text form.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    tier : str, default "phones"
+        Name of the tier, in any case and also without its last s. If the file has only one interval tier, that one
+        is read whatever its name.
+
+    Returns
+    -------
+    list of Segment
+        The intervals. One without text is named `sil`.
+
+    Raises
+    ------
+    CorpusError
+        If the file cannot be read, is damaged or has no such tier.
+    """
+    tiers = _textgrid_tiers(path, _TEXTGRID_TOKEN.findall(_text(path)))
+    wanted = [name for name in tiers if name.lower() in (tier, tier.rstrip("s"))]
+    if not wanted and len(tiers) == 1:
+        wanted = list(tiers)
+    if not wanted:
+        raise CorpusError.one(path, f"has interval tiers {sorted(tiers)}; expected one called {tier!r}")
+    return _not_empty(path, tiers[wanted[0]])
+
+
+def _textgrid_tiers(path: str | Path, tokens: list[tuple[str, str]]) -> dict[str, list[Segment]]:
+    """Return the interval tiers by name; a token is (string, "") or ("", number)."""
     tiers: dict[str, list[Segment]] = {}
     at = 0
     while at < len(tokens):
@@ -135,82 +278,7 @@ def read_textgrid(path: str | Path, tier: str = "phones") -> list[Segment]:
             what = f"tier {name[:60]!r} is cut short or damaged; export it from Praat again"
             raise CorpusError.one(path, what) from error
         at += 5 + 3 * count
-    wanted = [name for name in tiers if name.lower() in (tier, tier.rstrip("s"))]
-    if not wanted and len(tiers) == 1:
-        wanted = list(tiers)
-    if not wanted:
-        raise CorpusError.one(path, f"has interval tiers {sorted(tiers)}; expected one called {tier!r}")
-    return _some(path, tiers[wanted[0]])
-
-
-def write_textgrid(path: str | Path, segments: Sequence[Segment], tier: str = "phones") -> None:
-    low, high = (segments[0].start, segments[-1].end) if segments else (0.0, 0.0)
-    rows = [
-        'File type = "ooTextFile"',
-        'Object class = "TextGrid"',
-        "",
-        f"{low!r}",
-        f"{high!r}",
-        "<exists>",
-        "1",
-    ]
-    rows += ['"IntervalTier"', f'"{tier}"', f"{low!r}", f"{high!r}", str(len(segments))]
-    for segment in segments:
-        quoted = segment.name.replace('"', '""')
-        rows += [f"{segment.start!r}", f"{segment.end!r}", f'"{quoted}"']
-    Path(path).write_text("\n".join(rows) + "\n", encoding="utf-8")
-
-
-def checked(
-    segments: Sequence[Segment], seconds: float, phones: Iterable[str], file: str | Path
-) -> tuple[list[Segment], list[Problem]]:
-    """Segments that cover 0 to `seconds` without overlap or gap, and every reason why they do not.
-
-    A disagreement of up to one frame (10 ms) is closed halfway. An unlabelled beginning or end next
-    to a silence joins that silence.
-    """
-    known = set(phones)
-    problems = [
-        Problem(str(file), f"unknown phone {name!r} at {start:.3f} s; expected one of {len(known)} phones")
-        for start, _, name in segments
-        if name not in known
-    ]
-    edges = [segments[0].start]
-    for before, after in itertools.pairwise(segments):
-        apart = after.start - before.end
-        if abs(apart) > TOLERANCE:
-            what = "a gap" if apart > 0 else "an overlap"
-            problems.append(
-                Problem(
-                    str(file),
-                    f"{what} of {abs(apart) * 1000:.0f} ms between {before.name!r} (ends {before.end:.3f} s) "
-                    f"and {after.name!r} (starts {after.start:.3f} s); segments must follow one another",
-                )
-            )
-        edges.append((before.end + after.start) / 2)
-    edges.append(segments[-1].end)
-    problems += _check_ends(segments, seconds, file)
-    edges[0], edges[-1] = 0.0, seconds
-    for k, (start, end) in enumerate(itertools.pairwise(edges)):
-        if end < start and not problems:
-            problems.append(Problem(str(file), f"{segments[k].name!r} ends at {end:.3f} s before it starts"))
-    whole = [Segment(start, end, segment.name) for segment, start, end in zip(segments, edges, edges[1:], strict=False)]
-    return whole, problems
-
-
-def _check_ends(segments: Sequence[Segment], seconds: float, file: str | Path) -> list[Problem]:
-    problems = []
-    first, last = segments[0], segments[-1]
-    if last.end > seconds + TOLERANCE:
-        what = f"runs past the audio: {last.name!r} ends at {last.end:.3f} s, the audio at {seconds:.3f} s"
-        problems.append(Problem(str(file), f"{what}; labels and audio do not belong together"))
-    if seconds - last.end > TOLERANCE and last.name not in SILENCES:
-        what = f"leaves a gap of {(seconds - last.end) * 1000:.0f} ms after {last.name!r} at the end"
-        problems.append(Problem(str(file), f"{what}; label the silence there"))
-    if first.start > TOLERANCE and first.name not in SILENCES:
-        what = f"leaves a gap of {first.start * 1000:.0f} ms before {first.name!r} at the start"
-        problems.append(Problem(str(file), f"{what}; label the silence there"))
-    return problems
+    return tiers
 
 
 def _seconds(text: str) -> float:
@@ -228,12 +296,8 @@ def _htk_segment(path: str | Path, number: int, line: str) -> Segment:
 
 
 def _is_time(field: str) -> bool:
-    """Digits, and no more of them than the longest recording has use for."""
+    """Return whether a field is digits only, and no more of them than the longest recording needs."""
     return field.isascii() and field.isdigit() and len(field) <= 18
-
-
-def _htk_row(segment: Segment) -> str:
-    return f"{round(segment.start * HTK_UNITS)} {round(segment.end * HTK_UNITS)} {segment.name}\n"
 
 
 def _text(path: str | Path) -> str:
@@ -249,11 +313,12 @@ def _text(path: str | Path) -> str:
 
 
 def _lines(path: str | Path) -> list[tuple[int, str]]:
+    """Return the lines that are not blank, with their numbers."""
     rows = ((number, line.strip()) for number, line in enumerate(_text(path).splitlines(), 1))
     return [(number, line) for number, line in rows if line]
 
 
-def _some(path: str | Path, segments: list[Segment]) -> list[Segment]:
+def _not_empty(path: str | Path, segments: list[Segment]) -> list[Segment]:
     if not segments:
         raise CorpusError.one(path, "holds no labels; expected at least one phone")
     return segments

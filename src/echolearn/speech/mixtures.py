@@ -1,4 +1,7 @@
-"""Diagonal Gaussian mixtures, one a state: log densities, re-estimation, growth."""
+"""Mixtures of Gaussians with diagonal covariances, one per state: log densities, re-estimation, growth.
+
+S states, M components per state, D columns, T frames.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,30 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from echolearn.speech._typing import Frames
+
 VARIANCE_FLOOR = 0.01  # of the variance of all frames
 FRAMES_PER_COMPONENT = 20
-_SPLIT = 0.2  # deviations a split component's halves move apart
+_SPLIT = 0.2  # deviations by which each half of a split component moves
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Mixtures:
-    """weights (S, M) as logarithms, -inf where a state has fewer; means and variances (S, M, D)."""
+    """One mixture of Gaussians per state.
+
+    Parameters
+    ----------
+    log_weights : array of shape (S, M)
+        Logarithms of the weights; -inf where a state has fewer components.
+    means : array of shape (S, M, D)
+        Mean of each component.
+    variances : array of shape (S, M, D)
+        Variances of each component.
+    floor : array of shape (D,)
+        The smallest variance that re-estimation may give.
+    """
 
     log_weights: Floats
     means: Floats
@@ -25,11 +42,27 @@ class Mixtures:
 
     @property
     def components(self) -> int:
+        """Components per state, M."""
         return int(self.log_weights.shape[1])
 
     @classmethod
     def flat(cls, states: int, mean: Floats, variance: Floats) -> Mixtures:
-        """Every state alike: one Gaussian, that of all frames."""
+        """Return the same single Gaussian for every state.
+
+        Parameters
+        ----------
+        states : int
+            Number of states.
+        mean : array of shape (D,)
+            Mean of all frames.
+        variance : array of shape (D,)
+            Variance of all frames; 1 % of it becomes the floor.
+
+        Returns
+        -------
+        Mixtures
+            The model.
+        """
         shape = (states, 1, len(mean))
         floor = np.maximum(VARIANCE_FLOOR * variance, 1e-8)
         spread = np.maximum(variance, floor)
@@ -40,10 +73,22 @@ class Mixtures:
             floor,
         )
 
-    def component_densities(self, X: NDArray[np.float32], states: NDArray[np.int64]) -> NDArray[np.float32]:
-        """log w + log N(x; m, v) of each component: (T, M, len(states)).
+    def component_log_densities(self, X: Frames, states: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return log w + log N(x; m, v) of every component.
 
         The square is multiplied out, so that all frames and components are two matrix products.
+
+        Parameters
+        ----------
+        X : array of shape (T, D), float32
+            The frames.
+        states : array of int
+            The states to evaluate.
+
+        Returns
+        -------
+        array of shape (T, M, len(states)), float32
+            The log densities.
         """
         means, variances = (a[states].swapaxes(0, 1) for a in (self.means, self.variances))
         precision = 1.0 / variances
@@ -56,18 +101,41 @@ class Mixtures:
         out = X @ linear.T + (X * X) @ square.T + constant.reshape(-1).astype(np.float32)
         return np.asarray(out.reshape(len(X), self.components, len(states)), dtype=np.float32)
 
-    def densities(self, X: NDArray[np.float32], states: NDArray[np.int64]) -> NDArray[np.float32]:
-        """log p(x | state): (T, len(states))."""
-        parts = self.component_densities(X, states)
+    def log_densities(self, X: Frames, states: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return log p(x | state).
+
+        Parameters
+        ----------
+        X : array of shape (T, D), float32
+            The frames.
+        states : array of int
+            The states to evaluate.
+
+        Returns
+        -------
+        array of shape (T, len(states)), float32
+            The log densities.
+        """
+        each = self.component_log_densities(X, states)
         if self.components == 1:
-            return parts[:, 0]
-        top = parts.max(axis=1)
-        return np.asarray(top + np.log(np.exp(parts - top[:, None]).sum(axis=1)), dtype=np.float32)
+            return each[:, 0]
+        top = each.max(axis=1)
+        return np.asarray(top + np.log(np.exp(each - top[:, None]).sum(axis=1)), dtype=np.float32)
 
-    def reestimated(self, X: NDArray[np.float32], labels: NDArray[np.int64]) -> Mixtures:
-        """One step of expectation-maximisation in each state over the frames it was given.
+    def reestimated(self, X: Frames, labels: NDArray[np.int64]) -> Mixtures:
+        """Return the model after one step of expectation-maximisation in each state.
 
-        A state that was given no frame keeps its old density.
+        Parameters
+        ----------
+        X : array of shape (T, D), float32
+            The frames.
+        labels : array of shape (T,), int
+            The state of each frame.
+
+        Returns
+        -------
+        Mixtures
+            The model. A state without frames keeps its density.
         """
         log_weights, means, variances = self.log_weights.copy(), self.means.copy(), self.variances.copy()
         order = np.argsort(labels, kind="stable")
@@ -76,8 +144,8 @@ class Mixtures:
             rows = X[order[edges[s] : edges[s + 1]]]
             if len(rows) == 0:
                 continue
-            parts = self.component_densities(rows, np.array([s]))[:, :, 0].astype(np.float64)
-            share = np.exp(parts - parts.max(axis=1, keepdims=True))
+            each = self.component_log_densities(rows, np.array([s]))[:, :, 0].astype(np.float64)
+            share = np.exp(each - each.max(axis=1, keepdims=True))
             share /= share.sum(axis=1, keepdims=True)
             count = share.sum(axis=0)
             alive = count > 1e-3
@@ -92,9 +160,19 @@ class Mixtures:
         return replace(self, log_weights=log_weights, means=means, variances=variances)
 
     def grown(self, components: int, counts: NDArray[np.int64]) -> Mixtures:
-        """Each state's heaviest component split in two until there are `components`.
+        """Return the model with more components: the heaviest of each state is split in two until there are enough.
 
-        counts (S,): frames of each state; a state gets no more components than it can feed.
+        Parameters
+        ----------
+        components : int
+            Components per state.
+        counts : array of shape (S,), int
+            Frames of each state. A state gets no more components than it has frames for, one per 20.
+
+        Returns
+        -------
+        Mixtures
+            The model.
         """
         extra = components - self.components
         log_weights = np.pad(self.log_weights, ((0, 0), (0, extra)), constant_values=-np.inf)

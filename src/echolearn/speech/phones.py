@@ -1,8 +1,7 @@
-"""Phone lists, three states a phone, and how espeak-ng's phones fold to a fixed list.
+"""Phone lists, the three states of every phone, and the mapping from espeak-ng's phones to a fixed list.
 
-The 61 TIMIT phones are the first column of Kaldi's egs/timit/s5/conf/phones.60-48-39.map. The
-American English list is ours: ARPAbet names, with r-coloured vowels kept as phones of their own
-because espeak-ng voices them as one sound.
+The 61 TIMIT phones are the first column of Kaldi's egs/timit/s5/conf/phones.60-48-39.map. The American English list is
+our own: ARPAbet names, with r-coloured vowels as phones of their own because espeak-ng voices each as one sound.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ ENGLISH: tuple[str, ...] = tuple(_ENGLISH.split())
 
 SILENCES = frozenset({"sil", "h#", "pau", "epi", "sp", "_"})
 
-# Phones that begin with a closure, which espeak-ng times at the burst.
+# Phones that begin with a closure; espeak-ng gives the time of their burst.
 STOPS = frozenset({"p", "b", "t", "d", "k", "g", "ch", "jh"})
 
 _ESPEAK: dict[str, str] = {
@@ -46,9 +45,22 @@ _STATE_NAME = re.compile(r"^(?P<phone>.+?)(?:\[(?P<bracket>[2-4])\]|_s(?P<suffix
 
 
 def fold_espeak(name: str) -> str | None:
-    """espeak-ng's phone name as one of ENGLISH; "" for a mark that only colours the phone before it.
+    """Map a phone of espeak-ng to the American English list.
 
-    None for a phone this table does not know.
+    Parameters
+    ----------
+    name : str
+        espeak-ng's name of the phone, with or without marks of stress.
+
+    Returns
+    -------
+    str or None
+        One of `ENGLISH`; "" for a mark that only modifies the phone before it; None for an unknown phone.
+
+    Examples
+    --------
+    >>> fold_espeak("'aU"), fold_espeak("tS"), fold_espeak(";"), fold_espeak("unknown")
+    ('aw', 'ch', '', None)
     """
     bare = name.lstrip(_STRESS) if name not in _STRESS else ""
     if bare in ("", ";"):
@@ -57,12 +69,46 @@ def fold_espeak(name: str) -> str | None:
 
 
 def state_names(phones: Sequence[str]) -> tuple[str, ...]:
-    """HTK's names of the three emitting states: `aa_s2`, `aa_s3`, `aa_s4`, phone by phone."""
+    """Return the names of the three states of every phone, as HTK writes them.
+
+    Parameters
+    ----------
+    phones : sequence of str
+        The phones.
+
+    Returns
+    -------
+    tuple of str
+        Three names per phone, in the order of the phones. HTK counts emitting states from 2.
+
+    Examples
+    --------
+    >>> state_names(["aa", "sil"])
+    ('aa_s2', 'aa_s3', 'aa_s4', 'sil_s2', 'sil_s3', 'sil_s4')
+    """
     return tuple(f"{phone}_s{state + 2}" for phone in phones for state in range(STATES_PER_PHONE))
 
 
 def split_state(name: str) -> tuple[str, int | None]:
-    """`aa[2]`, `aa_s2` -> ("aa", 0); a name that carries no state -> (name, None)."""
+    """Split the name of a state into its phone and its number.
+
+    Parameters
+    ----------
+    name : str
+        A name such as ``aa_s2`` or ``aa[2]``.
+
+    Returns
+    -------
+    phone : str
+        The phone; `name` itself if it carries no state.
+    state : int or None
+        0, 1 or 2; None if the name carries no state.
+
+    Examples
+    --------
+    >>> split_state("aa_s2"), split_state("aa[4]"), split_state("aa")
+    (('aa', 0), ('aa', 2), ('aa', None))
+    """
     match = _STATE_NAME.match(name)
     if match is None:
         return name, None

@@ -1,7 +1,7 @@
-"""Sentences for synthetic speech: a small word list, a few templates, split by sentence.
+"""Sentences for synthetic speech: a small word list, a few templates, and a split by sentence.
 
-The words were picked so that every phone of the American English list occurs, rare ones (the
-vowels of `poor`, `boy`, `fire`, `idea`, the consonant of `measure`) in several places.
+The words were chosen so that every phone of the American English list occurs, rare ones (the vowels of `poor`, `boy`,
+`fire`, `idea`, the consonant of `measure`) in several places.
 """
 
 from __future__ import annotations
@@ -67,24 +67,53 @@ TEMPLATES: tuple[str, ...] = (
     "{num} {noun}s {verb} {name} {start} {det} {noun} {verb} {adv}.",
 )
 
-# Out of 20 sentences, by checksum: so no sentence is ever heard in two parts, whoever draws it.
+# Out of 20 sentences, by checksum: so no sentence is ever spoken in two parts, whoever draws it.
 _SHARES = {"valid": range(0, 2), "test": range(2, 4), "train": range(4, 20)}
 
 
 def part_of(sentence: str) -> str:
-    """The one part of the corpus a sentence may be spoken in."""
+    """Return the only part of the corpus in which a sentence may be spoken.
+
+    Parameters
+    ----------
+    sentence : str
+        The sentence.
+
+    Returns
+    -------
+    str
+        train, valid or test.
+    """
     bucket = zlib.crc32(sentence.encode()) % 20
     return next(part for part, share in _SHARES.items() if bucket in share)
 
 
 def draw_sentence(rng: np.random.Generator, part: str) -> str:
-    """A sentence of this part, drawn at random."""
+    """Draw a sentence of one part at random.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Source of randomness.
+    part : str
+        train, valid or test.
+
+    Returns
+    -------
+    str
+        The sentence.
+
+    Examples
+    --------
+    >>> draw_sentence(np.random.default_rng(1), "train")
+    'Suddenly, our ring from his wooden cloud proved George.'
+    """
     while True:
-        pieces = TEMPLATES[rng.integers(len(TEMPLATES))]
-        while "{" in pieces:
-            start, _, rest = pieces.partition("{")
+        sentence = TEMPLATES[rng.integers(len(TEMPLATES))]
+        while "{" in sentence:
+            start, _, rest = sentence.partition("{")
             kind, _, rest = rest.partition("}")
-            pieces = start + WORDS[kind][rng.integers(len(WORDS[kind]))] + rest
-        sentence = pieces[0].upper() + pieces[1:]
+            sentence = start + WORDS[kind][rng.integers(len(WORDS[kind]))] + rest
+        sentence = sentence[0].upper() + sentence[1:]
         if part_of(sentence) == part:
             return sentence

@@ -1,23 +1,23 @@
-"""Who speaks in the synthetic corpus: voice variants dealt out to train, validation and test.
+"""The speakers of the synthetic corpus: espeak-ng's voice variants, split into training, validation and test.
 
-A variant, and every variant that is a retouched copy of it (`steph`, `steph2`, `steph3`), is heard
-in one part only. Within a part a variant may come back as another speaker, with another rate,
-pitch, range and accent.
+A variant and its modified copies (`steph`, `steph2`, `steph3`) occur in one part only. Within a part a variant may
+occur again as another speaker, with another rate, pitch, range and accent.
 """
 
 from __future__ import annotations
 
 import string
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from echolearn.speech.espeak import Voice
+from echolearn.speech.utterances import PARTS
 
-PARTS = ("train", "valid", "test")
 FRAMES_PER_SPEAKER = 2_400  # TIMIT: eight sentences of three seconds
 
-# espeak-ng's variants without its robots, whispers and voices that clip or croak.
+# espeak-ng's variants without its robots, its whispers and the voices that clip or creak.
 _FEMALE = "Alicia Andrea Annie anika aunty belinda f1 f2 f3 f4 f5 grandma linda shelby steph steph2 steph3"
 _MALE = """
     Alex Andy Denis Diogo Gene Henrique Hugo Lee Marco Mario Michael Mike Nguyen Reed RicishayMax
@@ -33,7 +33,19 @@ _HELD_OUT_SHARE = 7  # one family in seven for each of validation and test
 
 @dataclass(frozen=True)
 class Speaker:
-    """A name in TIMIT's style, the part it is heard in, and its voice."""
+    """A speaker of the synthetic corpus.
+
+    Parameters
+    ----------
+    name : str
+        Name in TIMIT's style: F or M, then letters and a digit.
+    part : str
+        train, valid or test.
+    region : str
+        Folder of the accent, DR1 or DR2.
+    voice : Voice
+        How the speaker sounds.
+    """
 
     name: str
     part: str
@@ -42,37 +54,78 @@ class Speaker:
 
 
 def family(variant: str) -> str:
-    """Variants that differ by a trailing number are one voice retouched; m1, m2, f1, ... are not."""
+    """Return the name that a variant shares with its modified copies.
+
+    Parameters
+    ----------
+    variant : str
+        A variant of espeak-ng.
+
+    Returns
+    -------
+    str
+        The name without a trailing number, in lower case. Variants of a single letter and a number (m1, m2, f1, ...)
+        are voices of their own.
+
+    Examples
+    --------
+    >>> family("steph3"), family("m3")
+    ('steph', 'm3')
+    """
     stem = variant.rstrip(string.digits).lower()
     return variant if len(stem) == 1 else stem
 
 
-def deal_variants(rng: np.random.Generator) -> dict[str, list[str]]:
-    """Part -> its variants, both sexes in each."""
-    dealt: dict[str, list[str]] = {part: [] for part in PARTS}
+def split_variants(rng: np.random.Generator) -> dict[str, list[str]]:
+    """Assign every variant to one part, with both sexes in each.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    dict of str to list of str
+        The variants of each part.
+    """
+    variants_of: dict[str, list[str]] = {part: [] for part in PARTS}
     for variants in (FEMALE, MALE):
         families = sorted({family(variant) for variant in variants})
         families = [families[k] for k in rng.permutation(len(families))]
         held_out = len(families) // _HELD_OUT_SHARE
-        place = dict.fromkeys(families, "train")
-        place |= dict.fromkeys(families[:held_out], "valid")
-        place |= dict.fromkeys(families[held_out : 2 * held_out], "test")
+        part_of = dict.fromkeys(families, "train")
+        part_of |= dict.fromkeys(families[:held_out], "valid")
+        part_of |= dict.fromkeys(families[held_out : 2 * held_out], "test")
         for variant in variants:
-            dealt[place[family(variant)]].append(variant)
-    return dealt
+            variants_of[part_of[family(variant)]].append(variant)
+    return variants_of
 
 
-def draw_cast(frames: dict[str, int], seed: int) -> list[Speaker]:
-    """Speakers for this many frames a part; the same seed gives the same cast."""
+def draw_speakers(frames: Mapping[str, int], seed: int) -> list[Speaker]:
+    """Draw the speakers of a corpus at random.
+
+    Parameters
+    ----------
+    frames : mapping of str to int
+        Frames of each part.
+    seed : int
+        The same seed gives the same speakers.
+
+    Returns
+    -------
+    list of Speaker
+        About one speaker per 2,400 frames, in the order of the parts.
+    """
     rng = np.random.default_rng([seed, 1])
-    dealt = deal_variants(rng)
-    cast: list[Speaker] = []
+    variants_of = split_variants(rng)
+    speakers: list[Speaker] = []
     for part in PARTS:
         # A small part still needs a dozen voices, or its error is that of its few speakers.
         count = max(2, min(12, frames[part] // 600), round(frames[part] / FRAMES_PER_SPEAKER))
         order: list[str] = []
         while len(order) < count:
-            order += [dealt[part][k] for k in rng.permutation(len(dealt[part]))]
+            order += [variants_of[part][k] for k in rng.permutation(len(variants_of[part]))]
         for variant in order[:count]:
             accent = int(rng.random() < 0.3)
             voice = Voice(
@@ -83,11 +136,12 @@ def draw_cast(frames: dict[str, int], seed: int) -> list[Speaker]:
                 range=int(rng.integers(25, 76)),
             )
             sex = "F" if variant in FEMALE else "M"
-            cast.append(Speaker(sex + _letters(len(cast)), part, f"DR{accent + 1}", voice))
-    return cast
+            speakers.append(Speaker(sex + _letters(len(speakers)), part, f"DR{accent + 1}", voice))
+    return speakers
 
 
 def _letters(number: int) -> str:
+    """Return a number as three letters and a digit."""
     letters = ""
     for _ in range(3):
         number, k = divmod(number, 26)

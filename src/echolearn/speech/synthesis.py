@@ -1,9 +1,9 @@
-"""Speakers -> .WAV, .PHN and .TXT files of a TIMIT tree; run as a process of its own.
+"""Synthetic speech: the .WAV, .PHN and .TXT files of some speakers in a TIMIT tree, written by a process of its own.
 
-A process of its own, because espeak-ng keeps its state in globals: what it says depends on what it
-said before in the same process. A lane of speakers is always spoken by one fresh process in one
-order, so the corpus is the same on any number of cores. It also keeps a crash of the library away
-from the caller, and needs no `if __name__ == "__main__"` in the caller's script.
+espeak-ng keeps its state in globals: what it produces depends on what it produced before in the same process. So a job, a
+fixed list of speakers, is always done by one new process in a fixed order, and the corpus is the same on any number of
+cores. A process of its own also keeps a crash of the library away from the caller, and needs no
+`if __name__ == "__main__"` in the caller's script.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import sys
 import wave
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import lfilter
 
 from echolearn.speech.audio import RATE, resample
 from echolearn.speech.espeak import Espeak, EspeakError, Voice
@@ -32,33 +33,93 @@ SILENCE_SECONDS = (0.08, 0.2)  # before and after the sentence
 _LEVEL = 1_400.0  # root mean square of the speech, on the 16-bit scale
 _COLOUR = 0.8  # pole of the noise's filter: background noise is mostly low
 _HALF_UTTERANCE = 140  # frames; stopping this early makes the part's size right on average
+# A closure is a run of blocks of samples at most this loud, of the loudest block before the stop, and this long.
 _CLOSURE_LEVEL, _CLOSURE_SECONDS, _BLOCK = 0.2, 0.12, 110
 
 
+class SpeakerReport(TypedDict):
+    """What a job reports of each speaker: its name, how many frames and utterances, and a checksum of the samples."""
+
+    speaker: str
+    frames: int
+    utterances: int
+    sha256: str
+
+
 @dataclass(frozen=True)
-class Lane:
-    """One process's work: its speakers in their order, and how many frames each is to speak."""
+class SynthesisJob:
+    """The work of one process.
+
+    Parameters
+    ----------
+    root : str
+        Folder of the corpus.
+    seed : int
+        Seed of the corpus.
+    speakers : tuple of Speaker
+        The speakers in their order.
+    frames_per_speaker : dict of str to float
+        How many frames a speaker of each part is to speak, on average.
+    """
 
     root: str
     seed: int
     speakers: tuple[Speaker, ...]
-    budgets: dict[str, float]
+    frames_per_speaker: dict[str, float]
 
     def to_json(self) -> str:
+        """Return the job as JSON.
+
+        Returns
+        -------
+        str
+            The text that `from_json` reads.
+        """
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Lane:
-        raw: dict[str, Any] = json.loads(text)
+    def from_json(cls, text: str) -> SynthesisJob:
+        """Return the job that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            The job as JSON.
+
+        Returns
+        -------
+        SynthesisJob
+            The job.
+        """
+        raw = json.loads(text)
         speakers = tuple(Speaker(**{**one, "voice": Voice(**one["voice"])}) for one in raw["speakers"])
-        return cls(raw["root"], raw["seed"], speakers, raw["budgets"])
+        return cls(raw["root"], raw["seed"], speakers, raw["frames_per_speaker"])
 
 
 def phone_segments(events: list[tuple[int, str]], samples: NDArray[np.int16], rate: int) -> list[tuple[int, int, str]]:
-    """espeak's phone events -> (start, end, phone) in samples, the first from 0, the last to the end.
+    """Turn espeak-ng's phones into segments that cover the audio.
 
-    espeak times a stop at its burst and leaves the closure to the phone before; phoneticians count
-    the closure to the stop. So a stop's start moves back over the quiet stretch in front of it.
+    espeak-ng gives the time of a stop's burst and leaves the closure to the phone before; phoneticians count the
+    closure as part of the stop. So the start of a stop moves back over the silence in front of it.
+
+    Parameters
+    ----------
+    events : list of (int, str)
+        First sample and espeak-ng's name of every phone.
+    samples : array of shape (n_samples,), int16
+        The audio.
+    rate : int
+        Its samples per second.
+
+    Returns
+    -------
+    list of (int, int, str)
+        First sample, the sample after the last, and the phone of the American English list.
+
+    Raises
+    ------
+    EspeakError
+        If espeak-ng names a phone that is not in the table.
     """
     starts: list[tuple[int, str]] = [(0, "sil")]
     for sample, name in events:
@@ -78,7 +139,7 @@ def phone_segments(events: list[tuple[int, str]], samples: NDArray[np.int16], ra
 
 
 def _closure_start(before: NDArray[np.int16], rate: int) -> int:
-    """Where the quiet stretch at the end of the phone before a stop begins."""
+    """Return where the silence at the end of the phone before a stop begins."""
     blocks = len(before) // _BLOCK
     if blocks < 3:
         return len(before)
@@ -92,8 +153,25 @@ def _closure_start(before: NDArray[np.int16], rate: int) -> int:
     return len(before) - run * _BLOCK
 
 
-def utterance(espeak: Espeak, sentence: str, rng: np.random.Generator) -> tuple[NDArray[np.int16], list[Segment]]:
-    """A sentence in the current voice -> 16 kHz samples with background noise, and its phones."""
+def synthesise(espeak: Espeak, sentence: str, rng: np.random.Generator) -> tuple[NDArray[np.int16], list[Segment]]:
+    """Synthesise a sentence in the selected voice, with silence around it and noise in the background.
+
+    Parameters
+    ----------
+    espeak : Espeak
+        The synthesiser.
+    sentence : str
+        The sentence.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    samples : array of shape (n_samples,), int16
+        The audio at 16 kHz.
+    segments : list of Segment
+        Its phones. The first and the last are silence.
+    """
     raw, events = espeak.say(sentence, int(rng.integers(1, 2**31 - 1)))
     phones = phone_segments(events, raw, espeak.rate)
     head, tail = (int(seconds * espeak.rate) for seconds in rng.uniform(*SILENCE_SECONDS, size=2))
@@ -114,36 +192,49 @@ def utterance(espeak: Espeak, sentence: str, rng: np.random.Generator) -> tuple[
 
 
 def _noise(count: int, speech: float, rng: np.random.Generator) -> NDArray[np.float32]:
-    from scipy.signal import lfilter
-
+    """Return coloured noise for speech of this deviation, 8 to 25 dB below it."""
     snr = rng.uniform(*SNR_DB)
     white = rng.standard_normal(count, dtype=np.float32)
     coloured = np.asarray(lfilter([1.0], [1.0, -_COLOUR], white), dtype=np.float32)
     return coloured * np.float32(speech * 10 ** (-snr / 20) / max(1e-9, float(coloured.std())))
 
 
-def speak(lane: Lane) -> None:
-    """Write the lane's files under its root; a line of JSON a speaker goes back to the caller's pipe."""
+def run_job(job: SynthesisJob) -> None:
+    """Write the files of a job, and print one line of JSON per speaker, a `SpeakerReport`.
+
+    Parameters
+    ----------
+    job : SynthesisJob
+        The job.
+
+    Raises
+    ------
+    EspeakError
+        If espeak-ng is missing or fails.
+    OSError
+        If a file cannot be written.
+    """
     espeak = Espeak()
-    due = dict.fromkeys(lane.budgets, 0.0)
-    done = dict.fromkeys(lane.budgets, 0)
-    for speaker in lane.speakers:
-        rng = np.random.default_rng([lane.seed, 2, *speaker.name.encode()])
+    due = dict.fromkeys(job.frames_per_speaker, 0.0)
+    done = dict.fromkeys(job.frames_per_speaker, 0)
+    for speaker in job.speakers:
+        rng = np.random.default_rng([job.seed, 2, *speaker.name.encode()])
         espeak.use(speaker.voice)
         side = "TRAIN" if speaker.part == "train" else "TEST"
-        folder = Path(lane.root) / side / speaker.region / speaker.name
+        folder = Path(job.root) / side / speaker.region / speaker.name
         folder.mkdir(parents=True)
-        due[speaker.part] += lane.budgets[speaker.part]
+        due[speaker.part] += job.frames_per_speaker[speaker.part]
         digest, count, before = hashlib.sha256(), 0, done[speaker.part]
         while count == 0 or done[speaker.part] + _HALF_UTTERANCE < due[speaker.part]:
             count += 1
             sentence = draw_sentence(rng, speaker.part)
-            samples, segments = utterance(espeak, sentence, rng)
+            samples, segments = synthesise(espeak, sentence, rng)
             _write(folder / f"SX{count:03d}", samples, segments, sentence)
             digest.update(samples.tobytes())
             done[speaker.part] += frame_count(len(samples))
-        report = {"speaker": speaker.name, "frames": done[speaker.part] - before, "utterances": count}
-        print(json.dumps({**report, "sha256": digest.hexdigest()}), flush=True)
+        frames = done[speaker.part] - before
+        report = SpeakerReport(speaker=speaker.name, frames=frames, utterances=count, sha256=digest.hexdigest())
+        print(json.dumps(report), flush=True)
 
 
 def _write(stem: Path, samples: NDArray[np.int16], segments: list[Segment], sentence: str) -> None:
@@ -155,9 +246,15 @@ def _write(stem: Path, samples: NDArray[np.int16], segments: list[Segment], sent
 
 
 def main() -> int:
-    """A lane as JSON on standard input; failures go back as JSON too."""
+    """Run the job that standard input holds as JSON; print a failure as JSON too.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
     try:
-        speak(Lane.from_json(sys.stdin.read()))
+        run_job(SynthesisJob.from_json(sys.stdin.read()))
     except OSError as error:
         print(json.dumps({"errno": error.errno, "file": error.filename or "", "error": str(error)}))
         return 1

@@ -9,32 +9,73 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
-from echolearn.speech.cache import built_beside, default_cache
+from echolearn.speech._typing import Progress
+from echolearn.speech.cache import atomic_folder, default_cache
 from echolearn.speech.errors import CorpusError
 from echolearn.speech.espeak import INSTALL, EspeakError
-from echolearn.speech.speakers import PARTS, Speaker, draw_cast
-from echolearn.speech.synthesis import Lane
-
-Progress = Callable[[str, int, int], None]
+from echolearn.speech.phones import ENGLISH
+from echolearn.speech.speakers import Speaker, draw_speakers
+from echolearn.speech.synthesis import SpeakerReport, SynthesisJob
+from echolearn.speech.utterances import PARTS, CorpusFiles, Utterance, pair_files
 
 DEFAULT_FRAMES = 100_000
-MOST_FRAMES = 1_124_823  # the paper's training set; the tree's names and sentences reach further
+MOST_FRAMES = 1_124_823  # the paper's training set; the tree's names and sentences suffice for more
 MARKER = "corpus.json"
 _VERSION = 1  # raised whenever the same settings would give other files
-_LANES = 4  # fixed: what espeak says depends on the lane, and may not depend on the machine
+_JOBS = 4  # fixed: what espeak-ng produces depends on the job, and must not depend on the machine
+
+
+class Settings(TypedDict):
+    """What decides the content of the corpus: the version of this module, the frames of each part, and the seed."""
+
+    version: int
+    frames: dict[str, int]
+    seed: int
+
+
+class Marker(TypedDict):
+    """The corpus's own description: settings, frames of each part, number and bytes of files, checksum, parts."""
+
+    synthetic: bool
+    settings: Settings
+    frames: dict[str, int]
+    files: int
+    bytes: int
+    sha256: str
+    parts: dict[str, str]
 
 
 def part_frames(frames: int) -> dict[str, int]:
-    """Training frames -> frames of each part: the paper's shares, but no test smaller than 15,000.
+    """Return the number of frames of each part.
 
-    At the paper's 1,124,823 this gives its 122,487 and 57,919. A corpus of under 30,000 frames is tested on half as
-    many as it trains on (columns of the table differ by less than the error of 3,000 frames) and chooses on 15 %.
+    Parameters
+    ----------
+    frames : int
+        Training frames, at least 1,000.
+
+    Returns
+    -------
+    dict of str to int
+        Frames of train, valid and test in the paper's proportions, but no test part smaller than 15,000. The paper's
+        1,124,823 training frames give its 122,487 and 57,919. A corpus of under 30,000 frames is tested on half as
+        many as it trains on (columns of the table differ by less than the error of 3,000 frames) and validated on
+        15 %.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 1,000 training frames.
+
+    Examples
+    --------
+    >>> part_frames(20_000)
+    {'train': 20000, 'valid': 3000, 'test': 10000}
     """
     if frames < 1_000:
         raise ValueError(f"frames is {frames}, expected at least 1000 training frames (10 seconds)")
@@ -50,33 +91,70 @@ def synthetic_tree(
     progress: Progress | None = None,
     processes: int | None = None,
 ) -> Path:
-    """The folder of the synthetic corpus of this size and seed, written first if it is not there.
+    """Return the folder of a synthetic corpus, and write it first if it does not exist.
 
-    It appears under its name only when complete: it is written beside it and renamed. `progress` is
-    called from other threads, one at a time.
+    Parameters
+    ----------
+    frames : int, default 100,000
+        Training frames, at least 1,000; `part_frames` has the other parts.
+    seed : int, default 0
+        Seed of the speakers, sentences and noise. The same seed gives the same bytes on any machine.
+    cache : str or Path, optional
+        Folder to write to; see `default_cache`.
+    progress : callable, optional
+        Called as `progress(text, done, total)` from other threads, one at a time.
+    processes : int, optional
+        Processes that synthesise at the same time, by default as many as there are cores. Does not change the files.
+
+    Returns
+    -------
+    Path
+        The folder, laid out like TIMIT. It appears under its name only when it is complete.
+
+    Raises
+    ------
+    CorpusError
+        If espeak-ng is missing or fails, the folder was changed or cannot be written.
     """
     if seed < 0:
         raise ValueError(f"seed is {seed}, expected 0 or more")
-    settings = {"version": _VERSION, "frames": part_frames(frames), "seed": seed}
+    settings = Settings(version=_VERSION, frames=part_frames(frames), seed=seed)
     key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
-    home = Path(cache) if cache is not None else default_cache()
-    tree = home / f"synthetic-{frames}-{seed}-{key}"
+    parent = Path(cache) if cache is not None else default_cache()
+    tree = parent / f"synthetic-{frames}-{seed}-{key}"
     if tree.exists():
-        _check(tree)
+        _check_unchanged(tree)
         return tree
     try:
-        with built_beside(tree) as building:
-            reports = _speak_all(building, settings["frames"], seed, progress, processes)
-            _write_marker(building, settings, reports)
+        with atomic_folder(tree) as building:
+            speakers = draw_speakers(settings["frames"], seed)
+            reports = _synthesise_all(building, settings, speakers, progress, processes)
+            _write_marker(building, settings, speakers, reports)
     except EspeakError as error:
         raise CorpusError.one("espeak-ng", str(error)) from error
     return tree
 
 
-def marker(tree: Path) -> dict[str, Any]:
-    """What the tree's marker says: settings, parts (speaker -> part), frames, files, bytes, sha256."""
+def read_marker(tree: Path) -> Marker:
+    """Read the description that a synthetic corpus carries.
+
+    Parameters
+    ----------
+    tree : Path
+        Folder of the corpus.
+
+    Returns
+    -------
+    Marker
+        The description.
+
+    Raises
+    ------
+    CorpusError
+        If there is none, or none that can be read.
+    """
     try:
-        content: dict[str, Any] = json.loads((tree / MARKER).read_text(encoding="utf-8"))
+        content: Marker = json.loads((tree / MARKER).read_text(encoding="utf-8"))
         if not isinstance(content, dict) or not isinstance(content.get("parts"), dict):
             raise ValueError("it names no parts")
     except (OSError, ValueError, RecursionError) as error:
@@ -85,88 +163,122 @@ def marker(tree: Path) -> dict[str, Any]:
     return content
 
 
-def _speak_all(
-    root: Path, frames: Any, seed: int, progress: Progress | None, processes: int | None
-) -> list[dict[str, Any]]:
-    cast = draw_cast(frames, seed)
-    budgets = {part: frames[part] / sum(s.part == part for s in cast) for part in PARTS}
-    lanes = [Lane(str(root), seed, tuple(cast[k::_LANES]), budgets) for k in range(_LANES)]
-    spoken: list[dict[str, Any]] = []
+def find_synthetic(tree: Path, seed: int) -> CorpusFiles:
+    """Find the utterances of a synthetic corpus.
+
+    Parameters
+    ----------
+    tree : Path
+        Folder of the corpus.
+    seed : int
+        Its seed, for the note.
+
+    Returns
+    -------
+    CorpusFiles
+        The utterances and a note.
+
+    Raises
+    ------
+    CorpusError
+        If the folder is not complete.
+    """
+    parts = {speaker.lower(): part for speaker, part in read_marker(tree)["parts"].items()}
+    utterances = []
+    for side in ("TRAIN", "TEST"):
+        for key, (audio, phn) in pair_files(tree / side, (".phn",)).items():
+            speaker = key.split("/")[-2]
+            if audio is not None:
+                utterances.append(Utterance(f"{side.lower()}/{key}", speaker, parts[speaker], audio, phn))
+    note = f"synthetic speech by espeak-ng: {len(parts)} voices, {len(utterances)} sentences, seed {seed}"
+    return CorpusFiles(utterances, lambda used: ENGLISH, [note])
+
+
+def _synthesise_all(
+    root: Path,
+    settings: Settings,
+    speakers: Sequence[Speaker],
+    progress: Progress | None,
+    processes: int | None,
+) -> list[SpeakerReport]:
+    """Write the files of all speakers; return their reports in the order of the speakers."""
+    frames = settings["frames"]
+    shares = {part: frames[part] / sum(s.part == part for s in speakers) for part in PARTS}
+    jobs = [SynthesisJob(str(root), settings["seed"], tuple(speakers[k::_JOBS]), shares) for k in range(_JOBS)]
+    reports: dict[str, SpeakerReport] = {}
     lock = threading.Lock()
     total = sum(frames.values())
 
-    def heard(report: dict[str, Any]) -> None:
+    def on_report(report: SpeakerReport) -> None:
         with lock:
-            spoken.append(report)
+            reports[report["speaker"]] = report
             if progress:
-                progress("synthesising speech", min(total, sum(r["frames"] for r in spoken)), total)
+                progress("synthesising speech", min(total, sum(r["frames"] for r in reports.values())), total)
 
     children: list[subprocess.Popen[str]] = []
-    with ThreadPoolExecutor(processes or min(_LANES, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(processes or min(_JOBS, os.cpu_count() or 1)) as pool:
         try:
-            for done in [pool.submit(_run_lane, lane, heard, children) for lane in lanes if lane.speakers]:
+            for done in [pool.submit(_run_in_process, job, on_report, children) for job in jobs if job.speakers]:
                 done.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for child in children:
                 child.kill()
             raise
-    part = {speaker.name: speaker for speaker in cast}
-    return [{**report, "part": part[report["speaker"]].part} for report in _in_cast_order(spoken, cast)]
+    return [reports[speaker.name] for speaker in speakers]
 
 
-def _in_cast_order(spoken: list[dict[str, Any]], cast: list[Speaker]) -> list[dict[str, Any]]:
-    by_name = {report["speaker"]: report for report in spoken}
-    return [by_name[speaker.name] for speaker in cast]
-
-
-def _run_lane(lane: Lane, heard: Callable[[dict[str, Any]], None], children: list[subprocess.Popen[str]]) -> None:
-    with tempfile.TemporaryFile("w+") as complaints:
+def _run_in_process(
+    job: SynthesisJob, on_report: Callable[[SpeakerReport], None], children: list[subprocess.Popen[str]]
+) -> None:
+    with tempfile.TemporaryFile("w+") as errors:
         child = subprocess.Popen(
             [sys.executable, "-m", "echolearn.speech.synthesis"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=complaints,
+            stderr=errors,
             text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
         )
         children.append(child)
         with child:
-            _listen(child, lane, heard)
+            _exchange(child, job, on_report)
         if child.returncode != 0:
-            complaints.seek(0)
-            last = (complaints.read().strip() or f"exit status {child.returncode}").splitlines()[-1]
+            errors.seek(0)
+            last = (errors.read().strip() or f"exit status {child.returncode}").splitlines()[-1]
             raise EspeakError(f"the synthesiser stopped ({last}); {INSTALL}")
 
 
-def _listen(child: subprocess.Popen[str], lane: Lane, heard: Callable[[dict[str, Any]], None]) -> None:
+def _exchange(child: subprocess.Popen[str], job: SynthesisJob, on_report: Callable[[SpeakerReport], None]) -> None:
+    """Send the job to the process and read its reports until it ends."""
     if child.stdin is None or child.stdout is None:
         raise AssertionError("opened with pipes")
     with suppress(BrokenPipeError):  # a child that died at once is reported by its exit status
-        child.stdin.write(lane.to_json())
+        child.stdin.write(job.to_json())
         child.stdin.close()
     for line in child.stdout:
         report = json.loads(line)
         if "errno" in report:
-            raise OSError(report["errno"], report["error"], report["file"] or lane.root)
+            raise OSError(report["errno"], report["error"], report["file"] or job.root)
         if "error" in report:
             raise EspeakError(report["error"])
-        heard(report)
+        on_report(report)
 
 
-def _write_marker(root: Path, settings: dict[str, Any], reports: list[dict[str, Any]]) -> None:
+def _write_marker(
+    root: Path, settings: Settings, speakers: Sequence[Speaker], reports: Sequence[SpeakerReport]
+) -> None:
     files, size = _measure(root)
-    frames = {part: sum(r["frames"] for r in reports if r["part"] == part) for part in PARTS}
-    digest = hashlib.sha256("".join(r["sha256"] for r in reports).encode()).hexdigest()
-    content = {
-        "synthetic": True,
-        "settings": settings,
-        "frames": frames,
-        "files": files,
-        "bytes": size,
-        "sha256": digest,
-        "parts": {r["speaker"]: r["part"] for r in reports},
-    }
+    parts = {speaker.name: speaker.part for speaker in speakers}
+    content = Marker(
+        synthetic=True,
+        settings=settings,
+        frames={part: sum(r["frames"] for r in reports if parts[r["speaker"]] == part) for part in PARTS},
+        files=files,
+        bytes=size,
+        sha256=hashlib.sha256("".join(r["sha256"] for r in reports).encode()).hexdigest(),
+        parts=parts,
+    )
     with (root / MARKER).open("w", encoding="utf-8") as file:
         json.dump(content, file, indent=1)
         file.flush()
@@ -174,13 +286,13 @@ def _write_marker(root: Path, settings: dict[str, Any], reports: list[dict[str, 
 
 
 def _measure(root: Path) -> tuple[int, int]:
-    """Files of the tree (without the marker and what readers keep beside it) and their bytes."""
+    """Return the number and bytes of the tree's files, without the marker and what readers keep beside it."""
     sizes = [p.stat().st_size for side in ("TRAIN", "TEST") for p in (root / side).rglob("*.*")]
     return len(sizes), sum(sizes)
 
 
-def _check(tree: Path) -> None:
-    content = marker(tree)
+def _check_unchanged(tree: Path) -> None:
+    content = read_marker(tree)
     files, size = _measure(tree)
     if (files, size) != (content.get("files"), content.get("bytes")):
         raise CorpusError.one(

@@ -1,19 +1,19 @@
 """TIMIT as a licence holder has it: any case, SPHERE or RIFF, the CD's tree or flat folders.
 
-The standard task: 462 training speakers, 50 validation speakers and the 24 of the core test, all
-without the SA sentences, which every speaker reads. The speaker lists are public facts. Validation:
-Kaldi, egs/timit/s5/conf/dev_spk.list. Core test: the speakers of data/lists/test_core.ids in
-KarenMars/pae_probe_experiments.
+The standard task: 462 training speakers, 50 validation speakers and the 24 of the core test, all without the SA
+sentences, which every speaker reads. The speaker lists are public facts. Validation: Kaldi,
+egs/timit/s5/conf/dev_spk.list. Core test: the speakers of data/lists/test_core.ids in KarenMars/pae_probe_experiments.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from echolearn.speech.errors import Problem
-from echolearn.speech.utterances import Utterance, missing_parts, pair_up
+from echolearn.speech.phones import TIMIT_61
+from echolearn.speech.utterances import PARTS, CorpusFiles, Utterance, pair_files
 
 _CORE_TEST = """
     mdab0 mwbt0 felc0 mtas1 mwew0 fpas0 mjmp0 mlnt0 fpkt0 mlll0 mtls0 fjlm0
@@ -35,14 +35,29 @@ _SPEAKER = re.compile(r"^(?:dr\d[-_])?([fm][a-z]{3}\d)$")
 _SENTENCE = re.compile(r"^(sa|si|sx)(\d+)$")
 
 
-def find_timit(root: str | Path, labels: bool = True) -> tuple[list[Utterance], list[str], list[Problem]]:
-    """Utterances of the standard task, notes on what was left out, and what is wrong.
+def find_timit(root: str | Path, *, labels_required: bool = True) -> CorpusFiles:
+    """Find the utterances of the standard task.
 
-    labels=False: a master label file will have them, so missing .PHN files do not matter.
+    Parameters
+    ----------
+    root : str or Path
+        The folder of the corpus.
+    labels_required : bool, default True
+        Whether a missing .PHN file is a problem. False if a master label file has the labels.
+
+    Returns
+    -------
+    CorpusFiles
+        The utterances, notes on what was left out, and what is wrong.
+
+    Raises
+    ------
+    CorpusError
+        If there is no such folder.
     """
     root = Path(root)
     utterances, problems = [], []
-    found = [(key, *files) for key, files in pair_up(root, (".phn",)).items()]
+    found = [(key, *files) for key, files in pair_files(root, (".phn",)).items()]
     spoken = [(key, audio, phn, *named) for key, audio, phn in found if (named := _speaker_and_sentence(key))]
     test_side = _test_speakers([(key, speaker, sentence) for key, _, _, speaker, sentence in spoken])
     left_out = {"sa": 0, "other": 0}
@@ -52,7 +67,7 @@ def find_timit(root: str | Path, labels: bool = True) -> tuple[list[Utterance], 
             left_out["sa" if sentence.startswith("sa") else "other"] += 1
         elif audio is None:
             problems.append(Problem(str(phn), "has labels but no audio beside it; the copy is incomplete"))
-        elif phn is None and labels:
+        elif phn is None and labels_required:
             problems.append(Problem(str(audio), "has no .PHN labels beside it; the copy is incomplete"))
         else:
             utterances.append(Utterance(key, speaker, part, audio, phn))
@@ -60,16 +75,29 @@ def find_timit(root: str | Path, labels: bool = True) -> tuple[list[Utterance], 
         what = "holds no TIMIT speech; expected folders such as TRAIN/DR1/FCJF0 or dr1-fcjf0 with SX37.WAV"
         problems.append(Problem(str(root), what))
     elif not problems:
-        problems += missing_parts(utterances, root)
+        problems += _missing_parts(utterances, root)
     notes = [
         f"TIMIT: left out {left_out['sa']} SA sentences and {left_out['other']} sentences of test "
         "speakers outside the core test and the validation list"
     ]
-    return utterances, notes + _incomplete(utterances), problems
+    return CorpusFiles(utterances, lambda used: TIMIT_61, notes + _incomplete(utterances), problems)
 
 
 def frame_notes(frames: Mapping[str, int], utterances: Mapping[str, int]) -> list[str]:
-    """How the frame counts compare with the usual ones, and why they differ if they do."""
+    """Compare the numbers of frames with the usual ones, and say why they differ if they do.
+
+    Parameters
+    ----------
+    frames : mapping of str to int
+        Frames of each part.
+    utterances : mapping of str to int
+        Utterances of each part.
+
+    Returns
+    -------
+    list of str
+        One note per part.
+    """
     notes = []
     for part, usual in FRAMES.items():
         off = frames[part] - usual
@@ -86,6 +114,7 @@ def frame_notes(frames: Mapping[str, int], utterances: Mapping[str, int]) -> lis
 
 
 def _speaker_and_sentence(key: str) -> tuple[str, str] | None:
+    """Return the speaker and the sentence that a path names; None if it is not a path of TIMIT."""
     folders = key.split("/")
     sentence = _SENTENCE.match(folders[-1])
     speaker = _SPEAKER.match(folders[-2]) if len(folders) > 1 else None
@@ -93,11 +122,11 @@ def _speaker_and_sentence(key: str) -> tuple[str, str] | None:
 
 
 def _test_speakers(spoken: list[tuple[str, str, str]]) -> set[str]:
-    """Speakers of the complete test side: by folder, or in a flat copy by what they read.
+    """Return the speakers of the complete test side: by folder, or in a flat copy by what they read.
 
-    Nobody outside the complete test side reads an SX sentence that a core test speaker reads, and
-    everybody inside it does, so a flat copy needs no list of its 168 speakers. Not checked here
-    against a whole copy of the corpus; `corpus.notes` shows a count of training speakers other than 462.
+    Nobody outside the complete test side reads an SX sentence that a core test speaker reads, and everybody inside it
+    does, so a flat copy needs no list of its 168 speakers. This has not been checked against a whole copy of the
+    corpus; `corpus.notes` reports a number of training speakers other than 462.
     """
     inside = {speaker for key, speaker, _ in spoken if "test" in key.split("/")[:-2]}
     if inside:
@@ -107,6 +136,7 @@ def _test_speakers(spoken: list[tuple[str, str, str]]) -> set[str]:
 
 
 def _part(speaker: str, test_side: set[str]) -> str | None:
+    """Return a speaker's part; None for test speakers outside both lists, who are left out."""
     if speaker in CORE_TEST:
         return "test"
     if speaker in VALIDATION:
@@ -114,7 +144,17 @@ def _part(speaker: str, test_side: set[str]) -> str | None:
     return None if speaker in test_side else "train"
 
 
-def _incomplete(utterances: list[Utterance]) -> list[str]:
+def _missing_parts(utterances: Sequence[Utterance], root: Path) -> list[Problem]:
+    present = {utterance.part for utterance in utterances}
+    return [
+        Problem(str(root), f"holds no utterance of the {part} part; is the corpus complete?")
+        for part in PARTS
+        if part not in present
+    ]
+
+
+def _incomplete(utterances: Sequence[Utterance]) -> list[str]:
+    """Return one note per part whose number of speakers is not that of the standard split."""
     notes = []
     for part, usual in SPEAKERS.items():
         speakers = {u.speaker for u in utterances if u.part == part}

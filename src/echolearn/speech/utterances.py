@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from echolearn.speech.errors import CorpusError, Problem
@@ -13,10 +13,26 @@ AUDIO_ENDINGS = (".wav", ".flac", ".sph", ".nist", ".aiff", ".ogg")
 LABEL_ENDINGS = (".phn", ".lab", ".textgrid")
 PARTS = ("train", "valid", "test")
 
+PhoneList = Callable[[Iterable[str]], tuple[str, ...]]
+
 
 @dataclass(frozen=True)
 class Utterance:
-    """key: the path below the corpus without its ending; labels None if a master label file has them."""
+    """One utterance and its files.
+
+    Parameters
+    ----------
+    key : str
+        Path of its files below the corpus, without an ending and in lower case.
+    speaker : str
+        Who speaks.
+    part : str
+        train, valid or test; "" until the utterance is assigned to a part.
+    audio : Path
+        The audio file.
+    labels : Path or None
+        The label file; None if a master label file has the labels.
+    """
 
     key: str
     speaker: str
@@ -26,52 +42,104 @@ class Utterance:
 
     @property
     def name(self) -> str:
+        """The key with `_` between its parts, which is a file name."""
         return self.key.replace("/", "_")
 
 
-def files_below(root: Path) -> Iterator[Path]:
-    """Every file below a folder, in one order on every system."""
+@dataclass(frozen=True)
+class CorpusFiles:
+    """The files of a corpus, and what is known of them before they are opened.
+
+    Parameters
+    ----------
+    utterances : list of Utterance
+        The utterances in a fixed order.
+    phones : callable
+        Given the phones that occur in the labels, returns the phone list of the corpus.
+    notes : list of str
+        What a user should know of the corpus.
+    problems : list of Problem
+        What is wrong so far.
+    depends_on : str
+        What decides the labels besides the files of the utterances; another text is another cache entry.
+    """
+
+    utterances: list[Utterance]
+    phones: PhoneList
+    notes: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    depends_on: str = ""
+
+
+def pair_files(root: Path, label_endings: Sequence[str] = LABEL_ENDINGS) -> dict[str, tuple[Path | None, Path | None]]:
+    """Find the audio and label files below a folder and pair those of the same name.
+
+    Parameters
+    ----------
+    root : Path
+        The folder.
+    label_endings : sequence of str
+        Endings of label files, in lower case.
+
+    Returns
+    -------
+    dict of str to (Path or None, Path or None)
+        Audio and label file of each key, None where one is missing. Keys are paths below the folder in lower case
+        without an ending, in alphabetical order on every system.
+
+    Raises
+    ------
+    CorpusError
+        If there is no such folder.
+    """
     if not root.is_dir():
         raise CorpusError.one(root, "no such folder; expected the folder of a speech corpus")
-    yield from sorted(path for path in root.rglob("*") if path.is_file())
-
-
-def key_of(path: Path, root: Path) -> str:
-    return path.relative_to(root).with_suffix("").as_posix()
-
-
-def pair_up(root: Path, endings: Sequence[str] = LABEL_ENDINGS) -> dict[str, tuple[Path | None, Path | None]]:
-    """Key without regard to case -> (audio, labels), either of them None if it is missing."""
     audio: dict[str, Path] = {}
     labels: dict[str, Path] = {}
-    for path in files_below(root):
-        key, ending = key_of(path, root).lower(), path.suffix.lower()
+    for path in sorted(path for path in root.rglob("*") if path.is_file()):
+        key, ending = path.relative_to(root).with_suffix("").as_posix().lower(), path.suffix.lower()
         # Some copies of TIMIT hold SA1.WAV (SPHERE) and a converted SA1.WAV.wav side by side.
         key = key.removesuffix(".wav")
         if ending in AUDIO_ENDINGS:
             audio.setdefault(key, path)
-        elif ending in endings:
+        elif ending in label_endings:
             labels.setdefault(key, path)
     return {key: (audio.get(key), labels.get(key)) for key in sorted(audio.keys() | labels.keys())}
 
 
 def match_labels(
-    utterances: Sequence[Utterance], master: dict[str, list[Segment]], file: str | Path
+    utterances: Sequence[Utterance], master: Mapping[str, list[Segment]], file: str | Path
 ) -> tuple[dict[str, list[Segment]], list[Problem]]:
-    """A master label file's entries by utterance key; whatever fits nobody, two or is missing.
+    """Assign the entries of a master label file to utterances.
 
-    An entry fits the utterance whose path ends with it, whatever separates the parts and in any
-    case: `fcjf0_si1027`, `fcjf0/si1027` and `dr1-fcjf0-si1027` all mean train/dr1/fcjf0/si1027.
+    An entry belongs to the utterance whose path ends with it, in any case and with `/`, `-` or `_` between the names:
+    `fcjf0_si1027`, `fcjf0/si1027` and `dr1-fcjf0-si1027` all mean train/dr1/fcjf0/si1027.
+
+    Parameters
+    ----------
+    utterances : sequence of Utterance
+        The utterances.
+    master : mapping of str to list of Segment
+        The file's entries, as `read_mlf` returns them.
+    file : str or Path
+        The master label file, which the problems name.
+
+    Returns
+    -------
+    labels : dict of str to list of Segment
+        The segments by the key of the utterance.
+    problems : list of Problem
+        Entries that fit two utterances, utterances with two entries, and utterances without one.
     """
     by_ending: dict[str, list[Utterance]] = {}
     for utterance in utterances:
-        pieces = _pieces(utterance.key)
-        for k in range(len(pieces)):
-            by_ending.setdefault("/".join(pieces[k:]), []).append(utterance)
+        names = _path_names(utterance.key)
+        for k in range(len(names)):
+            by_ending.setdefault("/".join(names[k:]), []).append(utterance)
     found: dict[str, list[Segment]] = {}
     problems = []
     for entry, segments in master.items():
-        fitting = by_ending.get("/".join(_pieces(entry)), [])
+        fitting = by_ending.get("/".join(_path_names(entry)), [])
         if len(fitting) > 1:
             what = f"entry {entry!r} fits {len(fitting)} utterances, {fitting[0].key} and {fitting[1].key}"
             problems.append(Problem(str(file), f"{what}; write the speaker into the name"))
@@ -90,14 +158,5 @@ def match_labels(
     return found, problems
 
 
-def _pieces(key: str) -> list[str]:
+def _path_names(key: str) -> list[str]:
     return key.lower().replace("-", "/").replace("_", "/").split("/")
-
-
-def missing_parts(utterances: Iterable[Utterance], root: str | Path) -> list[Problem]:
-    present = {utterance.part for utterance in utterances}
-    return [
-        Problem(str(root), f"holds no utterance of the {part} part; is the corpus complete?")
-        for part in PARTS
-        if part not in present
-    ]

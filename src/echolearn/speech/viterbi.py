@@ -1,4 +1,4 @@
-"""The best path of an utterance through its chain of states, compiled."""
+"""The most probable path of an utterance through its chain of states, compiled."""
 
 from __future__ import annotations
 
@@ -52,12 +52,30 @@ def best_path(
     go: NDArray[np.float64],
     skip: float,
 ) -> tuple[NDArray[np.int64], float]:
-    """Positions in the chain, frame by frame, of the path of highest log probability.
+    """Return the path of the highest log probability.
 
-    emission (T, states), chain (3P,) which state stands at each position, stay and go (3P,) log
-    probabilities of staying at a position and of leaving it, skip the log penalty of each position
-    left out. Steps of 0 to 3 positions are allowed: a phone of one frame takes one of its three
-    states, and no phone can be left out, because three steps on is the same state of the next phone.
+    From one frame to the next a path moves by 0 to 3 positions. So a phone of one frame takes one of its three states,
+    and no phone can be left out, because three positions on is the same state of the next phone.
+
+    Parameters
+    ----------
+    emission : array of shape (n_frames, n_states), float32
+        Log density of every frame in every state.
+    chain : array of shape (n_positions,), int64
+        The state at each position: three positions per phone.
+    stay : array of shape (n_positions,)
+        Log probability of staying at a position.
+    go : array of shape (n_positions,)
+        Log probability of leaving a position.
+    skip : float
+        Log penalty of each position that is left out.
+
+    Returns
+    -------
+    path : array of shape (n_frames,), int64
+        The position at each frame.
+    total : float
+        Log probability of the path.
     """
     path, total = _best_path(emission, chain, stay, go, skip)
     return path, float(total)

@@ -1,0 +1,145 @@
+"""Transcripts of utterances, phones with or without times, and whether they fit the audio and the phone list."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from echolearn.speech.errors import Problem
+from echolearn.speech.labels import Segment
+from echolearn.speech.phones import SILENCES
+
+Transcript = Sequence[Segment] | Sequence[str]
+
+TOLERANCE = 0.01  # seconds, one frame: hand labels and rounded times disagree by less
+
+
+def phone_names(transcript: Transcript) -> list[str]:
+    """Return the names of a transcript's phones without their times.
+
+    Parameters
+    ----------
+    transcript : sequence of Segment or of str
+        The transcript.
+
+    Returns
+    -------
+    list of str
+        The names.
+    """
+    return [item.name if isinstance(item, Segment) else item for item in transcript]
+
+
+def check_segments(
+    segments: Sequence[Segment], seconds: float, phones: Collection[str], file: str | Path
+) -> tuple[list[Segment], list[Problem]]:
+    """Close small gaps and overlaps of the segments, and collect every reason why they do not cover the audio.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        At least one.
+    seconds : float
+        Length of the audio.
+    phones : collection of str
+        The phones that may occur.
+    file : str or Path
+        The label file, which the problems name.
+
+    Returns
+    -------
+    whole : list of Segment
+        Segments that follow one another from 0 to `seconds`. Boundaries that disagree by up to one frame (10 ms) meet
+        halfway. An unlabelled beginning or end next to a silence joins that silence.
+    problems : list of Problem
+        Unknown phones, gaps, overlaps, and labels that end before or after the audio.
+    """
+    known = set(phones)
+    problems = [
+        Problem(str(file), f"unknown phone {name!r} at {start:.3f} s; expected one of {len(known)} phones")
+        for start, _, name in segments
+        if name not in known
+    ]
+    edges = [segments[0].start]
+    for before, after in itertools.pairwise(segments):
+        apart = after.start - before.end
+        if abs(apart) > TOLERANCE:
+            what = "a gap" if apart > 0 else "an overlap"
+            problems.append(
+                Problem(
+                    str(file),
+                    f"{what} of {abs(apart) * 1000:.0f} ms between {before.name!r} (ends {before.end:.3f} s) "
+                    f"and {after.name!r} (starts {after.start:.3f} s); segments must follow one another",
+                )
+            )
+        edges.append((before.end + after.start) / 2)
+    edges.append(segments[-1].end)
+    problems += _check_ends(segments, seconds, file)
+    edges[0], edges[-1] = 0.0, seconds
+    for k, (start, end) in enumerate(itertools.pairwise(edges)):
+        if end < start and not problems:
+            problems.append(Problem(str(file), f"{segments[k].name!r} ends at {end:.3f} s before it starts"))
+    whole = [Segment(start, end, segment.name) for segment, start, end in zip(segments, edges, edges[1:], strict=False)]
+    return whole, problems
+
+
+def unknown_phones(names: Sequence[str], phones: Collection[str], file: str) -> list[Problem]:
+    """Return one problem for each phone of a transcript that is not in the phone list.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Phones of the transcript.
+    phones : collection of str
+        The phones that may occur.
+    file : str
+        What the problems name: the label file or the utterance.
+
+    Returns
+    -------
+    list of Problem
+        The problems in alphabetical order of the phones.
+    """
+    return [
+        Problem(file, f"unknown phone {name!r}; expected one of {len(phones)} phones")
+        for name in sorted(set(names) - set(phones))
+    ]
+
+
+def too_few_frames(frames: int, names: Sequence[str], file: str) -> list[Problem]:
+    """Return a problem if an utterance has fewer frames than phones, so that no path exists.
+
+    Parameters
+    ----------
+    frames : int
+        Frames of the utterance.
+    names : sequence of str
+        Its phones.
+    file : str
+        What the problem names: the label file or the utterance.
+
+    Returns
+    -------
+    list of Problem
+        One problem or none.
+    """
+    if names and frames >= len(names):
+        return []
+    what = f"{frames} frames cannot hold {len(names)} phones; labels and audio do not belong together"
+    return [Problem(file, what)]
+
+
+def _check_ends(segments: Sequence[Segment], seconds: float, file: str | Path) -> list[Problem]:
+    problems = []
+    first, last = segments[0], segments[-1]
+    if last.end > seconds + TOLERANCE:
+        what = f"runs past the audio: {last.name!r} ends at {last.end:.3f} s, the audio at {seconds:.3f} s"
+        problems.append(Problem(str(file), f"{what}; labels and audio do not belong together"))
+    if seconds - last.end > TOLERANCE and last.name not in SILENCES:
+        what = f"leaves a gap of {(seconds - last.end) * 1000:.0f} ms after {last.name!r} at the end"
+        problems.append(Problem(str(file), f"{what}; label the silence there"))
+    if first.start > TOLERANCE and first.name not in SILENCES:
+        what = f"leaves a gap of {first.start * 1000:.0f} ms before {first.name!r} at the start"
+        problems.append(Problem(str(file), f"{what}; label the silence there"))
+    return problems
