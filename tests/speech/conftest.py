@@ -1,4 +1,4 @@
-"""A good folder of speech, and one small synthetic corpus."""
+"""A folder of speech, and one small synthetic corpus."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 
 from echolearn.speech.errors import CorpusError
 from echolearn.speech.synthetic import synthetic_tree
-from speechfiles import spoken
+from speechfiles import ProblemsOf, write_utterance
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A good `wav:` folder of four speakers."""
+    """A `wav:` folder of four speakers without a fault."""
     root = tmp_path / "folder"
     for k, speaker in enumerate(("ann", "bob", "cid", "dee")):
         for number in range(2):
-            spoken(root / speaker / f"u{number}", seed=10 * k + number)
+            write_utterance(root / speaker / f"u{number}", seed=10 * k + number)
     return root
 
 
@@ -29,12 +29,14 @@ def small_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def small_tree(small_cache: Path) -> Path:
-    """A synthetic corpus of 12,000 training frames, made once."""
+    """A synthetic corpus of 12,000 training frames, written once."""
     return synthetic_tree(12_000, seed=1, cache=small_cache)
 
 
 @pytest.fixture
-def problems_of() -> Callable[[Callable[[], object]], list[str]]:
+def problems_of() -> ProblemsOf:
+    """Call a function that must raise a CorpusError, and return its problems as text."""
+
     def collect(call: Callable[[], object]) -> list[str]:
         with pytest.raises(CorpusError) as caught:
             call()

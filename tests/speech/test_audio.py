@@ -1,3 +1,5 @@
+"""Audio files of several formats and rates, and files that cannot be used."""
+
 from __future__ import annotations
 
 import builtins
@@ -11,7 +13,8 @@ from echolearn.speech.errors import CorpusError
 from speechfiles import tones, write_riff, write_sphere
 
 
-def what(path: Path) -> str:
+def problem_with(path: Path) -> str:
+    """Return what is wrong with a file that cannot be used."""
     with pytest.raises(CorpusError) as caught:
         read_audio(path)
     (problem,) = caught.value.problems
@@ -37,60 +40,60 @@ def test_other_rates_are_resampled_to_the_same_tone(tmp_path: Path, rate: int) -
     assert np.std(samples) == pytest.approx(8000 / np.sqrt(2), rel=0.01)
 
 
-def test_missing(tmp_path: Path) -> None:
-    assert "no such audio file" in what(tmp_path / "nowhere.wav")
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    assert "no such audio file" in problem_with(tmp_path / "nowhere.wav")
 
 
-def test_unreadable(tmp_path: Path) -> None:
+def test_a_file_that_is_no_audio_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.wav"
     path.write_bytes(b"this is no audio at all" * 10)
-    assert "not audio that can be read (230 bytes" in what(path)
+    assert "not audio that can be read (230 bytes" in problem_with(path)
 
 
-def test_empty_file(tmp_path: Path) -> None:
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.wav"
     path.write_bytes(b"")
-    assert "empty file" in what(path)
+    assert "empty file" in problem_with(path)
 
 
-def test_no_samples(tmp_path: Path) -> None:
-    assert "no samples" in what(write_riff(tmp_path / "a.wav", np.zeros(0, dtype=np.int16)))
+def test_a_file_without_samples_is_refused(tmp_path: Path) -> None:
+    assert "no samples" in problem_with(write_riff(tmp_path / "a.wav", np.zeros(0, dtype=np.int16)))
 
 
-def test_truncated_sphere(tmp_path: Path) -> None:
+def test_a_truncated_sphere_file_is_refused(tmp_path: Path) -> None:
     path = write_sphere(tmp_path / "a.wav", tones(0.2), promised=16_000)
-    assert "truncated: the header promises 16000 samples, 3200 are there" in what(path)
+    assert "truncated: the header promises 16000 samples, 3200 are there" in problem_with(path)
 
 
-def test_truncated_riff(tmp_path: Path) -> None:
+def test_a_truncated_riff_file_is_refused(tmp_path: Path) -> None:
     path = write_riff(tmp_path / "a.wav", tones(0.2))
     path.write_bytes(path.read_bytes()[:-1000])
-    assert "truncated: the header promises 3200 samples, 2700 are there" in what(path)
+    assert "truncated: the header promises 3200 samples, 2700 are there" in problem_with(path)
 
 
-def test_stereo(tmp_path: Path) -> None:
-    assert "2 channels" in what(write_riff(tmp_path / "a.wav", np.stack([tones(0.1), tones(0.1, 1)], axis=1)))
+def test_two_channels_are_refused(tmp_path: Path) -> None:
+    assert "2 channels" in problem_with(write_riff(tmp_path / "a.wav", np.stack([tones(0.1), tones(0.1, 1)], axis=1)))
 
 
 @pytest.mark.parametrize("level", [0, 77])
-def test_silent(tmp_path: Path, level: int) -> None:
-    assert "silent" in what(write_riff(tmp_path / "a.wav", np.full(1000, level, dtype=np.int16)))
+def test_constant_samples_are_refused(tmp_path: Path, level: int) -> None:
+    assert "silent" in problem_with(write_riff(tmp_path / "a.wav", np.full(1000, level, dtype=np.int16)))
 
 
-def test_a_rate_nobody_records_speech_at(tmp_path: Path) -> None:
-    assert "sampled at 4000 Hz" in what(write_riff(tmp_path / "a.wav", tones(1, rate=4_000), 4_000))
+def test_a_rate_at_which_no_speech_is_recorded_is_refused(tmp_path: Path) -> None:
+    assert "sampled at 4000 Hz" in problem_with(write_riff(tmp_path / "a.wav", tones(1, rate=4_000), 4_000))
 
 
-def test_not_a_number(tmp_path: Path) -> None:
+def test_samples_that_are_not_numbers_are_refused(tmp_path: Path) -> None:
     import soundfile
 
     samples = np.ones(500, dtype=np.float32)
     samples[7] = np.nan
     soundfile.write(tmp_path / "a.wav", samples, 16_000, subtype="FLOAT")
-    assert "not numbers" in what(tmp_path / "a.wav")
+    assert "not numbers" in problem_with(tmp_path / "a.wav")
 
 
-def test_without_soundfile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_soundfile_is_named_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_riff(tmp_path / "a.wav", tones(0.1))
     real = builtins.__import__
 
@@ -100,26 +103,26 @@ def test_without_soundfile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         return real(name, *rest, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(builtins, "__import__", without)
-    assert "pip install 'echolearn[speech]'" in what(path)
+    assert "pip install 'echolearn[speech]'" in problem_with(path)
 
 
-def test_a_format_chunk_that_is_cut_short(tmp_path: Path) -> None:
+def test_a_format_chunk_that_is_cut_short_is_refused(tmp_path: Path) -> None:
     path = write_riff(tmp_path / "a.wav", tones(0.1))
     path.write_bytes(path.read_bytes()[:30])
-    assert "not audio that can be read" in what(path)
+    assert "not audio that can be read" in problem_with(path)
 
 
-def test_samples_that_overflow_on_the_16_bit_scale(tmp_path: Path) -> None:
+def test_samples_that_overflow_on_the_16_bit_scale_are_refused(tmp_path: Path) -> None:
     soundfile = pytest.importorskip("soundfile")
     samples = tones(0.1).astype(np.float32)
-    soundfile.write(tmp_path / "loud.wav", samples, 16_000, subtype="FLOAT")  # forgot to scale: loud, but speech
+    soundfile.write(tmp_path / "loud.wav", samples, 16_000, subtype="FLOAT")  # not scaled: loud, but speech
     assert np.isfinite(read_audio(tmp_path / "loud.wav")).all()
     soundfile.write(tmp_path / "huge.wav", samples * np.float32(1e32), 16_000, subtype="FLOAT")
-    assert "larger than 65536 times full scale" in what(tmp_path / "huge.wav")
+    assert "larger than 65536 times full scale" in problem_with(tmp_path / "huge.wav")
 
 
-def test_a_header_that_promises_more_samples_than_memory_has(tmp_path: Path) -> None:
-    """The total of a FLAC header, 36 bits, is believed by nobody."""
+def test_a_header_that_promises_more_samples_than_memory_holds_is_not_trusted(tmp_path: Path) -> None:
+    """The number of samples in a FLAC header has 36 bits."""
     soundfile = pytest.importorskip("soundfile")
     path = tmp_path / "a.flac"
     soundfile.write(path, tones(0.1), 16_000)

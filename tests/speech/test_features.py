@@ -1,3 +1,5 @@
+"""Features of speech against formulas written out, and the times of frames."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -5,20 +7,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echolearn.speech.features import differences, frame_count, mfcc, normalised, with_context, with_differences
+from echolearn.speech.features import (
+    boundary_time,
+    differences,
+    first_frame,
+    frame_count,
+    mfcc,
+    normalised,
+    with_context,
+    with_differences,
+)
 from speechfiles import tones
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 5000))
-def test_frames_follow_the_formula(samples: int) -> None:
+def test_number_of_frames_follows_the_formula(samples: int) -> None:
     expected = 1 + (samples - 400) // 160 if samples >= 400 else 0
     assert frame_count(samples) == expected
     assert mfcc(np.ones(samples, dtype=np.float32) * np.arange(samples)).shape == (expected, 13)
 
 
-def test_mfcc_by_hand() -> None:
-    """A second witness of one frame: the textbook chain, written out."""
+def test_mfcc_of_one_frame_are_those_of_the_textbook() -> None:
+    """The steps of the textbook, written out."""
     samples = tones(0.025).astype(np.float64)
     frame = samples - samples.mean()
     energy = np.log((frame**2).sum())
@@ -53,7 +64,7 @@ def test_differences_of_a_ramp_are_its_slope() -> None:
     assert with_differences(ramp).shape == (20, 6)
 
 
-def test_normalised_has_no_mean_and_unit_deviation() -> None:
+def test_normalised_columns_have_zero_mean_and_unit_deviation() -> None:
     frames = np.random.default_rng(0).normal(3, 5, size=(50, 4)).astype(np.float32)
     frames[:, 2] = 7
     out = normalised(frames)
@@ -62,7 +73,7 @@ def test_normalised_has_no_mean_and_unit_deviation() -> None:
     assert np.all(normalised(frames, np.zeros(4), np.full(4, 2.0)) == frames / 2)
 
 
-def test_context_is_previous_current_next() -> None:
+def test_context_is_previous_current_and_next_frame() -> None:
     frames = np.arange(8, dtype=np.float32).reshape(4, 2)
     np.testing.assert_array_equal(
         with_context(frames), [[0, 1, 0, 1, 2, 3], [0, 1, 2, 3, 4, 5], [2, 3, 4, 5, 6, 7], [4, 5, 6, 7, 6, 7]]
@@ -70,3 +81,8 @@ def test_context_is_previous_current_next() -> None:
     assert with_context(frames[:0]).shape == (0, 6)
     with pytest.raises(ValueError, match="odd number"):
         with_context(frames, 2)
+
+
+def test_times_of_frames_and_boundaries() -> None:
+    assert [first_frame(t) for t in (0.0, 0.0125, 0.0126, 0.0225)] == [0, 0, 1, 1]
+    assert boundary_time(3) == pytest.approx(0.0375)

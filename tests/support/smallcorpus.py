@@ -1,4 +1,4 @@
-"""A small corpus with states that follow from the features, as one `features:` file."""
+"""A small `features:` corpus in which the states follow from the features."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STATES = tuple(f"{phone}_s{state}" for phone in ("aa", "b", "sil") for state in 
 
 
 def arrays(seed: int = 0, utterances: int = 24) -> dict[str, Any]:
-    """Labels that need memory: a frame's state depends on its input and on the frame before."""
+    """Return the arrays of the file. A frame's state depends on its own features and on those of the frame before."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(30, 60, utterances)
     X = rng.normal(size=(int(lengths.sum()), 5)).astype(np.float32)
@@ -31,5 +31,6 @@ def arrays(seed: int = 0, utterances: int = 24) -> dict[str, Any]:
 
 
 def write(path: Path, **changes: Any) -> Path:
+    """Write the file, with some arrays replaced."""
     np.savez(path, **{**arrays(), **changes})
     return path

@@ -1,25 +1,32 @@
-"""Tiny real files: speech-like audio in RIFF and SPHERE, with labels."""
+"""Small real files and corpora: speech-like audio in RIFF and SPHERE with phone labels."""
 
 from __future__ import annotations
 
 import wave
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from echolearn.speech.labels import Segment, write_phn
+from echolearn.speech.corpus import Corpus, open_corpus
+from echolearn.speech.labels import HTK_UNITS, Segment, write_phn
 
 RATE = 16_000
+TIMIT_PHONES = "h# sh iy hv ae dcl y er h#"
+
+# What the fixture `problems_of` returns: calls a function that must fail, returns the problems as text.
+ProblemsOf = Callable[[Callable[[], object]], list[str]]
 
 
 def tones(seconds: float, seed: int = 0, rate: int = RATE) -> np.ndarray:
-    """Something with changing energy and pitch, as int16."""
+    """Return int16 samples whose energy and pitch change."""
     t = np.arange(round(seconds * rate)) / rate
     noise = np.random.default_rng(seed).normal(size=len(t))
     return ((np.sin(2 * np.pi * (200 + 300 * t) * t) * (1 + np.sin(9 * t)) + 0.1 * noise) * 4000).astype(np.int16)
 
 
 def write_riff(path: Path, samples: np.ndarray, rate: int = RATE) -> Path:
+    """Write samples of shape (n,) or (n, channels)."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as raw, wave.open(raw, "wb") as file:
         file.setparams((1 if samples.ndim == 1 else samples.shape[1], 2, rate, 0, "NONE", ""))
@@ -28,6 +35,7 @@ def write_riff(path: Path, samples: np.ndarray, rate: int = RATE) -> Path:
 
 
 def write_sphere(path: Path, samples: np.ndarray, promised: int | None = None) -> Path:
+    """Write a NIST SPHERE file, whose header may promise another number of samples."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fields = [
         "NIST_1A",
@@ -46,8 +54,27 @@ def write_sphere(path: Path, samples: np.ndarray, promised: int | None = None) -
     return path
 
 
-def spoken(stem: Path, names: str = "h# s ih t h#", seconds: float = 1.0, seed: int = 0, sphere: bool = False) -> Path:
-    """stem.wav and stem.phn with these phones, evenly long."""
+def write_lab(path: Path, segments: Iterable[Segment]) -> None:
+    """Write a label file of HTK."""
+    rows = [f"{round(s.start * HTK_UNITS)} {round(s.end * HTK_UNITS)} {s.name}\n" for s in segments]
+    path.write_text("".join(rows), encoding="utf-8")
+
+
+def write_textgrid(path: Path, segments: Sequence[Segment]) -> None:
+    """Write a Praat TextGrid in its short text form, with one tier called phones."""
+    low, high = segments[0].start, segments[-1].end
+    rows = ['File type = "ooTextFile"', 'Object class = "TextGrid"', "", f"{low!r}", f"{high!r}", "<exists>", "1"]
+    rows += ['"IntervalTier"', '"phones"', f"{low!r}", f"{high!r}", str(len(segments))]
+    for segment in segments:
+        quoted = segment.name.replace('"', '""')
+        rows += [f"{segment.start!r}", f"{segment.end!r}", f'"{quoted}"']
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def write_utterance(
+    stem: Path, names: str = "h# s ih t h#", seconds: float = 1.0, seed: int = 0, sphere: bool = False
+) -> Path:
+    """Write stem.wav, and stem.phn with these phones, all of the same length."""
     audio = stem.with_suffix(".wav")
     (write_sphere if sphere else write_riff)(audio, tones(seconds, seed))
     phones = names.split()
@@ -57,3 +84,38 @@ def spoken(stem: Path, names: str = "h# s ih t h#", seconds: float = 1.0, seed: 
         [Segment(a / RATE, b / RATE, n) for a, b, n in zip(edges[:-1], edges[1:], phones, strict=True)],
     )
     return audio
+
+
+def write_timit(root: Path, upper: bool, sphere: bool = False) -> Path:
+    """Write a tree laid out like TIMIT.
+
+    It has three training speakers, two of the validation list, one of the core test, and one test speaker of neither
+    list. Each reads one SA, one SI and one SX sentence.
+    """
+    rows = [
+        "train/dr1/fcjf0",
+        "train/dr1/mdpk0",
+        "train/dr2/faem0",
+        "test/dr1/faks0",
+        "test/dr1/mdab0",
+        "test/dr1/mreb0",
+        "test/dr3/fcke9",
+    ]
+    for k, folder in enumerate(rows):
+        for sentence in ("sa1", f"si{600 + k}", f"sx{k}"):
+            stem = root / (f"{folder}/{sentence}".upper() if upper else f"{folder}/{sentence}")
+            write_utterance(stem, TIMIT_PHONES, 0.7, seed=k, sphere=sphere)
+            if upper:
+                for ending in (".wav", ".phn"):
+                    stem.with_suffix(ending).rename(stem.with_suffix(ending.upper()))
+    return root
+
+
+def open_wav(root: Path, **options: object) -> Corpus:
+    """Open a folder of audio, with a cache beside it."""
+    return open_corpus(f"wav:{root}", cache=root.parent / "cache", **options)  # type: ignore[arg-type]
+
+
+def open_timit(root: Path, **options: object) -> Corpus:
+    """Open a tree laid out like TIMIT, with a cache beside it."""
+    return open_corpus(f"timit:{root}", cache=root.parent / "cache", **options)  # type: ignore[arg-type]

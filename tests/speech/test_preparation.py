@@ -1,0 +1,92 @@
+"""Features and labels of a corpus of audio, and the cache that keeps them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from echolearn.speech.corpus import open_corpus
+from echolearn.speech.labels import read_phn
+from speechfiles import ProblemsOf, open_wav, tones, write_lab, write_riff, write_textgrid, write_utterance
+
+
+def test_normalised_by_the_training_part(folder: Path) -> None:
+    corpus = open_wav(folder, normalise="corpus")
+    X = np.concatenate(corpus.part("train")[0])[:, 39:78]
+    np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-3)
+    np.testing.assert_allclose(X.std(axis=0), 1, atol=1e-3)
+    own = np.concatenate(list(open_wav(folder).features.without_context()))
+    assert not np.allclose(own, np.concatenate(list(corpus.features.without_context())))
+
+
+def test_lab_and_textgrid_give_the_same_labels_as_phn(folder: Path) -> None:
+    first = open_wav(folder)
+    for k, phn in enumerate(sorted(folder.rglob("*.phn"))):
+        segments = read_phn(phn)
+        phn.unlink()
+        (write_lab if k % 2 else write_textgrid)(phn.with_suffix(".lab" if k % 2 else ".TextGrid"), segments)
+    second = open_wav(folder)
+    assert all(np.array_equal(a, b) for a, b in zip(first.labels, second.labels, strict=True))
+
+
+def test_phones_without_times_are_aligned(folder: Path) -> None:
+    for phn in sorted(folder.rglob("*.phn")):
+        names = [s.name for s in read_phn(phn)]
+        phn.unlink()
+        phn.with_suffix(".lab").write_text("\n".join(names))
+    corpus = open_wav(folder)
+    assert all(len(set((y // 3).tolist())) >= 4 for y in corpus.labels)
+
+
+def test_phn_counts_samples_of_the_file_before_resampling(tmp_path: Path) -> None:
+    root = tmp_path / "c"
+    for k in range(3):
+        write_riff(root / f"u{k}.wav", tones(1.0, k, 8_000), 8_000)
+        (root / f"u{k}.phn").write_text("0 4000 h#\n4000 8000 s\n")
+    assert {len(y) for y in open_wav(root).labels} == {98}
+
+
+def test_more_phones_than_frames_are_refused(folder: Path, problems_of: ProblemsOf) -> None:
+    write_utterance(folder / "ann" / "u0", names="s ih " * 30, seconds=0.4)
+    assert "38 frames cannot hold 60 phones" in problems_of(lambda: open_wav(folder))[0]
+
+
+def test_a_cache_that_cannot_be_written_or_was_damaged_is_named(folder: Path, problems_of: ProblemsOf) -> None:
+    (folder.parent / "file").write_text("")
+    found = problems_of(lambda: open_corpus(f"wav:{folder}", cache=folder.parent / "file"))
+    assert "cannot be written" in found[0]
+    open_wav(folder)
+    (made,) = (folder.parent / "cache").glob("prepared-*")
+    content = {file.name: file.read_bytes() for file in made.iterdir()}
+    for name, damaged in (
+        ("features.f32", b""),
+        ("features.f32", content["features.f32"] + b"1234"),
+        ("labels.npy", content["labels.npy"][:-2]),
+        ("labels.npy", content["labels.npy"][:-2] + b"\xff\x7f"),
+        ("corpus.json", b"[" * 100_000),
+        ("corpus.json", b"3"),
+        ("corpus.json", b'{"lengths": [1e300], "phones": []}'),
+    ):
+        (made / name).write_bytes(damaged)
+        assert "is damaged" in problems_of(lambda: open_wav(folder))[0]
+        (made / name).write_bytes(content[name])
+    open_wav(folder)
+
+
+def test_a_full_disk_is_named_and_leaves_nothing_behind(folder: Path) -> None:
+    code = (
+        "import resource, sys\nfrom echolearn.speech.corpus import open_corpus\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
+        "try: open_corpus('wav:' + sys.argv[1], cache=sys.argv[2])\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+    )
+    cache = folder.parent / "cache"
+    args = [sys.executable, "-c", code, str(folder), str(cache)]
+    out = subprocess.run(args, capture_output=True, text=True, check=True).stdout
+    assert out.startswith("CorpusError")
+    assert "disk is full" in out
+    assert os.listdir(cache) == []
