@@ -1,8 +1,8 @@
 """Synthetic speech: the .WAV, .PHN and .TXT files of some speakers in a TIMIT tree, written by a process of its own.
 
-espeak-ng keeps its state in globals: what it produces depends on what it produced before in the same process. So a job, a
-fixed list of speakers, is always done by one new process in a fixed order, and the corpus is the same on any number of
-cores. A process of its own also keeps a crash of the library away from the caller, and needs no
+espeak-ng keeps its state in globals: what it produces depends on what it produced before in the same process. So a
+job, a fixed list of speakers, is always done by one new process in a fixed order, and the corpus is the same on any
+number of cores. A process of its own also keeps a crash of the library away from the caller, and needs no
 `if __name__ == "__main__"` in the caller's script.
 """
 
