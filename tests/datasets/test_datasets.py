@@ -1,4 +1,4 @@
-"""The series against other solvers, term by term, and by what is known of them."""
+"""The series against other solvers, term by term, and against known exponents."""
 
 import importlib
 
@@ -52,7 +52,7 @@ def test_kuramoto_sivashinsky_solves_its_equation(points):
     # from a point of the attractor, with a general solver for stiff equations
     u = datasets.kuramoto_sivashinsky(9, points=points, discard=400, dt=0.125, random_state=3)
     k = 2j * np.pi * np.fft.fftfreq(points, 22.0 / points)
-    k[points // 2] *= points % 2  # as everywhere: no first derivative of the shortest wave
+    k[points // 2] *= points % 2  # the shortest wave has no first derivative on the grid
     square = (2 * np.pi * np.fft.fftfreq(points, 22.0 / points)) ** 2
 
     def slope(t, u):
@@ -64,7 +64,7 @@ def test_kuramoto_sivashinsky_solves_its_equation(points):
     np.testing.assert_allclose(u.mean(axis=1), 0, atol=1e-10)  # conserved
 
 
-def test_nearby_henon_points_part_at_the_known_rate():
+def test_nearby_henon_points_separate_at_the_known_rate():
     logs, v = 0.0, np.array([1.0, 0.0])
     for x, _ in datasets.henon(20_000):
         v = np.array([-2.8 * x * v[0] + v[1], 0.3 * v[0]])
@@ -73,7 +73,7 @@ def test_nearby_henon_points_part_at_the_known_rate():
     assert logs / 20_000 == pytest.approx(0.419, abs=0.01)
 
 
-def test_nearby_lorenz_points_part_at_the_known_rate():
+def test_nearby_lorenz_points_separate_at_the_known_rate():
     rates = []
     for start in datasets.lorenz(2000)[::200]:
         near, far = (datasets.lorenz(500, start=start + np.array([d, 0, 0]), discard=0) for d in (0.0, 1e-9))
@@ -102,10 +102,10 @@ def test_narma_starts_from_zero():
 
 
 def test_narma_draws_again_and_gives_up(monkeypatch):
-    monkeypatch.setitem(memory._NARMA, 10, (0.3, 0.05, 2.0, 0.1))  # a third of all draws explode
+    monkeypatch.setitem(memory.NARMA, 10, (0.3, 0.05, 2.0, 0.1))  # a third of all draws explode
     for seed in range(10):
         assert np.isfinite(datasets.narma(100, random_state=seed)[1]).all()
-    monkeypatch.setitem(memory._NARMA, 10, (2.0, 0.05, 1.5, 0.1))  # all do
+    monkeypatch.setitem(memory.NARMA, 10, (2.0, 0.05, 1.5, 0.1))  # all do
     with pytest.raises(ValueError, match="20 draws of u all ran off"):
         datasets.narma(100)
 
@@ -127,7 +127,7 @@ def test_discarded_steps_are_the_first_ones(name):
     assert late.flags.c_contiguous
 
 
-def test_seeds_matter_where_there_is_chance():
+def test_seeds_decide_where_numbers_are_drawn():
     for generate in (datasets.narma, datasets.kuramoto_sivashinsky):
         a, b, c = (np.ravel(generate(10, discard=20, random_state=seed)) for seed in (0, 0, 1))
         np.testing.assert_array_equal(a, b)

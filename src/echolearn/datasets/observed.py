@@ -1,4 +1,4 @@
-"""Series that were observed, from packages that ship them."""
+"""Observed series, from packages that ship them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,32 @@ from numpy.typing import NDArray
 
 
 def sunspots() -> NDArray[np.float64]:
-    """The mean number of sunspots of every year from 1700 to 2008, (309, 1): cycles of about eleven years, none alike.
+    """Load the mean number of sunspots of every year from 1700 to 2008: cycles of about eleven years, none alike.
 
-    Read from the file that the package statsmodels ships (installed, not imported), which has it from the National
-    Geophysical Data Center of the USA; public domain. Yule made the first autoregression for this series:
-    On a method of investigating periodicities in disturbed series, Phil. Trans. R. Soc. A 226 (1927).
+    Returns
+    -------
+    array of shape (309, 1)
+        One number per year.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If the package statsmodels, which ships the series, is not installed. It is not imported.
+
+    Notes
+    -----
+    statsmodels has the series from the National Geophysical Data Center of the USA; it is in the public domain.
+
+    References
+    ----------
+    Yule made the first autoregression for this series: On a method of investigating periodicities in disturbed series,
+    Phil. Trans. R. Soc. A 226 (1927).
+
+    Examples
+    --------
+    >>> from echolearn.datasets import sunspots
+    >>> sunspots().shape  # doctest: +SKIP
+    (309, 1)
     """
     spec = find_spec("statsmodels")
     if spec is None or spec.origin is None:
