@@ -71,6 +71,7 @@ def changed(**arrays: object) -> dict[str, object]:
         (changed(labels=np.full(60, 3)), ["labels run from 3 to 3"]),
         (changed(split=np.array(["train", "dev", "test"])), [r"split holds ['dev']"]),
         (changed(split=np.array(["train", "train", "test"])), ["split names only"]),
+        (changed(state_names=np.array([f"s{k}" for k in range(2**15)])), ["at most 32767"]),
         (changed(utterances=np.array(["a", "a", "c"])), ["twice"]),
         (changed(utterances=np.array(["a", None, "c"], dtype=object)), ["without Python objects"]),
     ],

@@ -62,6 +62,7 @@ def test_differences_of_a_ramp_are_its_slope() -> None:
     ramp = np.arange(20, dtype=np.float32)[:, None] * np.array([1, -3], dtype=np.float32)
     np.testing.assert_allclose(differences(ramp)[2:-2], np.tile([[1, -3]], (16, 1)), rtol=1e-6)
     assert with_differences(ramp).shape == (20, 6)
+    assert with_differences(ramp[:0]).shape == (0, 6)
 
 
 def test_normalised_columns_have_zero_mean_and_unit_deviation() -> None:

@@ -120,6 +120,12 @@ def test_textgrids_without_the_tier_or_cut_short_are_refused(tmp_path: Path) -> 
             read_textgrid(path)
 
 
+def test_the_only_tier_is_read_whatever_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.TextGrid"
+    path.write_text('"IntervalTier" "tones" 0 1 1 0 1 "aa"')
+    assert read_textgrid(path) == [Segment(0.0, 1.0, "aa")]
+
+
 def test_lab_without_times_is_a_list_of_names(tmp_path: Path) -> None:
     path = tmp_path / "a.lab"
     path.write_text("sil\nh\niy\n")

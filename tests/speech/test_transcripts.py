@@ -48,6 +48,8 @@ def test_every_problem_of_a_file_is_found() -> None:
 
 def test_a_phone_that_ends_before_it_starts_is_refused() -> None:
     assert problems_with([(0.0, 0.5, "iy"), (0.5, 0.495, "ah"), (0.48, 1.0, "iy")]) != []
+    within_tolerance = [(0.0, 0.5, "iy"), (0.5, 0.49, "ah"), (0.482, 1.0, "iy")]
+    assert problems_with(within_tolerance) == ["'ah' ends at 0.486 s before it starts"]
 
 
 def test_an_end_without_labels_is_refused() -> None:

@@ -177,6 +177,13 @@ def boundary_errors(found: Sequence[Alignment], truth: Sequence[Sequence[Segment
     -------
     array of shape (n_boundaries,)
         Seconds by which each boundary between two phones is later than the true one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = Alignment(labels=np.array([0, 1, 5], dtype=np.int16), starts=np.array([0, 2]), score=-1.0)
+    >>> boundary_errors([found], [[Segment(0.0, 0.02, "a"), Segment(0.02, 0.05, "b")]])
+    array([0.0075])
     """
     return np.array(
         [

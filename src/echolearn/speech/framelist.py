@@ -17,7 +17,7 @@ class FrameList(Sequence[Frames]):
     """The features of many utterances, stored as one array of frames, usually a file mapped into memory.
 
     Item k is a slice of the array, normalised if a scale is given and stacked with its context when it is accessed.
-    So a corpus of a million frames takes the memory of one utterance.
+    So a corpus of a million frames takes the memory of one utterance. The parameters are attributes too.
 
     Parameters
     ----------
@@ -29,11 +29,6 @@ class FrameList(Sequence[Frames]):
         Frames in a row of an item, see `with_context`.
     scale : (mean, deviation), optional
         Arrays of shape (n_columns,) by which items are normalised. By default they are used as stored.
-
-    Attributes
-    ----------
-    frames, bounds, context, scale
-        As given; `bounds` is a list.
 
     Examples
     --------

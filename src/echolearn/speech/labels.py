@@ -57,6 +57,14 @@ def read_labels(path: str | Path, rate: int = RATE) -> list[Segment] | list[str]
     ------
     CorpusError
         If the file cannot be read, holds no labels or ends in something else.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "a.lab").write_text("0 5000000 sil\\n5000000 7500000 iy\\n")
+    ...     read_labels(Path(folder) / "a.lab")[1]
+    Segment(start=0.5, end=0.75, name='iy')
     """
     path = Path(path)
     kind = path.suffix.lower()
