@@ -13,8 +13,7 @@ from echolearn.gradients.exact import loss_and_gradients
 from echolearn.readout import collect as passes
 from echolearn.readout import softmax
 from echolearn.readout.collect import Task
-from echolearn.reservoir.combination import bidirectional_reservoir, join_reservoirs
-from echolearn.reservoir.plasticity import intrinsic_plasticity
+from echolearn.reservoir.combination import bidirectional_reservoir
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Data, Selection, pack, unpack
 from echolearn.states.run import harvest
@@ -293,26 +292,6 @@ def test_large_networks_see_the_same_states(pooling, monkeypatch):
     np.testing.assert_array_equal(H, passes.observed(r, task, batch)[0][:, : r.N])
 
 
-def test_plasticity_of_both_directions_is_that_of_each():
-    halves = [Reservoir.random(2, 5, connections=3, bias_scaling=0.1, random_state=seed) for seed in (0, 1)]
-    both = intrinsic_plasticity(bidirectional_reservoir(*halves), X, epochs=2)
-    for units, half, heard in ((~both.backward, halves[0], X), (both.backward, halves[1], [x[::-1] for x in X])):
-        own = intrinsic_plasticity(half, heard, epochs=2)
-        for name in ("W", "W_rec", "bias"):
-            np.testing.assert_array_equal(both.subreservoir(units).weights()[name], own.weights()[name])
-
-
-def test_subreservoir_undoes_join_reservoirs():
-    rng = np.random.default_rng(1)
-    parts = [Reservoir(**ref.network(rng, N=n, n_in=2), activation="tanh") for n in (3, 5, 2)]
-    together = join_reservoirs(parts)
-    for i, part in enumerate(parts):
-        back = together.subreservoir(np.repeat([0, 1, 2], [3, 5, 2]) == i)
-        np.testing.assert_array_equal(back.W_rec.toarray(), part.W_rec.toarray())
-        np.testing.assert_array_equal(back.W, part.W)
-        np.testing.assert_array_equal(back.leak, part.leak)
-
-
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -342,21 +321,3 @@ def test_diagnostics_look_at_one_direction():
         with pytest.raises(ValueError, match=r"diagnostics follow one direction.*reservoir.subreservoir"):
             look(r)
         look(r.subreservoir(r.backward))
-
-
-@pytest.mark.parametrize(
-    ("how", "words"),
-    [
-        ({"backward": [True, False]}, r"backward has shape \(2,\); expected 3 times True or False"),
-        ({"backward": [0, 1, 1]}, r"backward has shape \(3,\); expected 3 times True or False"),
-        ({"backward": [True, False, False], "W_rec": np.ones((3, 3))}, "connects forward and backward units"),
-        ({"backward": [True, False, False], "W_fb": np.ones((3, 1))}, "Drop W_fb"),
-    ],
-)
-def test_a_reservoir_that_cannot_be_is_refused(how, words):
-    with pytest.raises(ValueError, match=words):
-        Reservoir(**{"W": np.ones((2, 3)), "W_rec": np.eye(3), **how})
-
-
-def test_no_backward_unit_is_one_direction():
-    assert Reservoir(W=np.ones((2, 3)), W_rec=np.eye(3), backward=np.zeros(3, bool)).backward is None

@@ -6,6 +6,7 @@ import pytest
 import toys
 from echolearn import ESNRegressor, Reservoir
 from echolearn.reservoir.activations import activate
+from echolearn.reservoir.combination import bidirectional_reservoir
 from echolearn.reservoir.plasticity import _towards_exponential, _towards_gaussian, intrinsic_plasticity
 from echolearn.states.run import harvest
 
@@ -72,6 +73,16 @@ def test_refused_reservoirs_and_numbers():
         intrinsic_plasticity(Reservoir.random(1, 4), 1e6 * x, rate=1e306)
     with pytest.raises(ValueError, match="X has 1 features"):
         intrinsic_plasticity(Reservoir.random(2, 4), x)
+
+
+def test_plasticity_of_both_directions_is_that_of_each():
+    X = toys.echoes(sequences=3)[0]
+    halves = [Reservoir.random(2, 5, connections=3, bias_scaling=0.1, random_state=seed) for seed in (0, 1)]
+    both = intrinsic_plasticity(bidirectional_reservoir(*halves), X, epochs=2)
+    for units, half, inputs in ((~both.backward, halves[0], X), (both.backward, halves[1], [x[::-1] for x in X])):
+        own = intrinsic_plasticity(half, inputs, epochs=2)
+        for name in ("W", "W_rec", "bias"):
+            np.testing.assert_array_equal(both.subreservoir(units).weights()[name], own.weights()[name])
 
 
 def test_estimators_adapt_before_they_learn():

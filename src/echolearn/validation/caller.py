@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 
 
 def user_stacklevel() -> int:
     """Return the `stacklevel` with which `warnings.warn`, called beside this function, names the user's line."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("echolearn."):
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("echolearn."):
         frame, level = frame.f_back, level + 1
     return level
