@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from echolearn.cli import configuration, display
+from echolearn.cli import configuration
+from echolearn.cli import progress as display
 from echolearn.cli.main import main
 from echolearn.experiments import table1
 from echolearn.experiments.table1 import Cell, Plan

@@ -67,7 +67,7 @@ def table1(
     """
     console = stderr()
     console.print("echolearn table1", highlight=False)
-    from echolearn.cli import display
+    from echolearn.cli import progress as display
     from echolearn.estimators.classifier import ESNClassifier
     from echolearn.execution.threads import chosen
     from echolearn.experiments import table1 as experiment

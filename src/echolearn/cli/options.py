@@ -161,7 +161,7 @@ def opened_corpus(
     labels: Path | None,
     normalise: str,
 ) -> Corpus:
-    from echolearn.cli import display
+    from echolearn.cli import progress as display
     from echolearn.speech.corpus import open_corpus
 
     with display.stages(stderr()) as progress:

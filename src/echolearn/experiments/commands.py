@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from echolearn import __version__
-from echolearn.cli import display
+from echolearn.cli import progress as display
 from echolearn.estimators import parameters as settings
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.saving import load

@@ -253,7 +253,7 @@ Memory: the most the process held while fitting.</p></section>
 
 def document(title: str, body: str) -> str:
     """One self-contained page: no script, no link to anything outside."""
-    style = resources.files("echolearn").joinpath("report.css").read_text(encoding="utf-8")
+    style = resources.files("echolearn.reporting").joinpath("page.css").read_text(encoding="utf-8")
     return f"""<!doctype html>
 <html lang=en><head><meta charset=utf-8>
 <meta name=viewport content="width=device-width, initial-scale=1">
