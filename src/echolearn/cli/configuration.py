@@ -1,4 +1,4 @@
-"""Settings from a TOML file or from `--set name=value`, every name checked against the ones there are."""
+"""Settings from a TOML file or from `--set name=value`; every name is checked against the known ones."""
 
 from __future__ import annotations
 
@@ -9,26 +9,29 @@ from typing import Any
 
 from echolearn.validation.names import check_name
 
+Settings = dict[str, Any]  # values of TOML
 
-def read(path: Path) -> dict[str, Any]:
+
+def read(path: Path) -> Settings:
+    """Return the content of a TOML file; ValueError where it is none."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as problem:  # also numbers too long for Python, and bytes that are no text
         raise ValueError(f"{path} is not a TOML file: {problem}") from problem
 
 
-def divided(
-    content: Mapping[str, Any], options: Iterable[str], tables: Iterable[str], where: str
-) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """A file's content as command options and tables of estimator settings."""
-    plain: dict[str, Any] = {}
-    nested: dict[str, dict[str, Any]] = {}
+def options_and_tables(
+    content: Mapping[str, object], options: Iterable[str], tables: Iterable[str], where: str
+) -> tuple[Settings, dict[str, Settings]]:
+    """Divide a file's content into the options of a command and its tables of estimator settings."""
+    plain: Settings = {}
+    nested: dict[str, Settings] = {}
     for key, value in content.items():
         name = key.replace("-", "_")
         check_name(name, [*options, *tables], where)
         if (name in tables) != isinstance(value, dict):
-            what = "a table: write it as" if name in tables else "one value, not a table such as"
-            raise ValueError(f"{where}: {name} is {what} [{name}]")
+            expected = "a table: write it as" if name in tables else "one value, not a table such as"
+            raise ValueError(f"{where}: {name} is {expected} [{name}]")
         if isinstance(value, dict):
             nested[name] = value
         else:
@@ -36,9 +39,9 @@ def divided(
     return plain, nested
 
 
-def assignments(texts: Iterable[str]) -> dict[str, Any]:
-    """`name=value` texts; values as in TOML, words without quotes allowed."""
-    found: dict[str, Any] = {}
+def assignments(texts: Iterable[str]) -> Settings:
+    """Parse `name=value` texts. Values are written as in TOML; words need no quotes."""
+    found: Settings = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
@@ -50,10 +53,10 @@ def assignments(texts: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def estimator_settings(given: Mapping[str, Any], known: Iterable[str], where: str) -> dict[str, Any]:
-    """Checked names, and values as Python has them: "none" for None (TOML has no such thing), pairs for leak."""
+def estimator_settings(given: Mapping[str, object], known: Iterable[str], where: str) -> Settings:
+    """Return settings with checked names and Python's values: "none" as None, which TOML lacks; `leak` as a pair."""
     known = set(known) - {"hidden_units", "initial_state"}
-    settings = {}
+    settings: Settings = {}
     for name, value in given.items():
         check_name(name, known, where)
         if isinstance(value, str) and value.lower() == "none" and name != "learn":

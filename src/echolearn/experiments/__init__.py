@@ -1,1 +1,1 @@
-"""The paper's table and the other reproducible runs."""
+"""The work behind the commands: the paper's table, and one network on one corpus."""

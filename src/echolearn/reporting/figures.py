@@ -94,10 +94,10 @@ def errors_by_column(ticks: Sequence[str], curves: Sequence[Curve]) -> str:
 def _error_curve(axes: Axes, curve: Curve, colour: str, *, label_above: bool) -> None:
     y = np.asarray(curve.y, float)
     x = np.arange(len(y))
-    style = {"ls": "--", "lw": 1.2, "marker": "o", "ms": 3} if curve.dashed else {"marker": "o", "ms": 6}
+    line, width, marker = ("--", 1.2, 3) if curve.dashed else ("-", 2, 6)
     # The readouts differ: a line from the paper's columns to ours would show a gain that is not due to learning.
-    axes.plot(x[:PAPER_COLUMNS], y[:PAPER_COLUMNS], color=colour, label=curve.label, **style)
-    axes.plot(x[PAPER_COLUMNS:], y[PAPER_COLUMNS:], color=colour, **style)
+    for part, label in ((slice(PAPER_COLUMNS), curve.label), (slice(PAPER_COLUMNS, None), None)):
+        axes.plot(x[part], y[part], color=colour, label=label, ls=line, lw=width, marker="o", ms=marker)
     if curve.dashed:
         return
     offset = (0, 7 if label_above else -14)

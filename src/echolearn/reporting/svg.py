@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:  # optional, see above
     from matplotlib.figure import Figure
@@ -55,7 +55,9 @@ def can_draw() -> bool:
 
 
 @contextmanager
-def styled_figure(name: str, size: tuple[float, float], layout: str | None = None) -> Iterator[Figure]:
+def styled_figure(
+    name: str, size: tuple[float, float], layout: Literal["constrained"] | None = None
+) -> Iterator[Figure]:
     """Yield an empty figure of `size` inches, drawn in our style as long as the context lasts."""
     import matplotlib
     from matplotlib.figure import Figure

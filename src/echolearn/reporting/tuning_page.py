@@ -58,7 +58,8 @@ def tuning_page(trials: Sequence[Trial], best: Trial, logarithmic: Collection[st
 </section>
 {figure_blocks(_figures(trials, names, logarithmic))}
 <section><h2>Every trial, best first</h2>{table_block([*HEAD, *names], [_row(trial, names) for trial in ranked])}
-<p class=note>–: stopped early, because its held-out error lagged behind the median of the trials before it.</p></section>"""
+<p class=note>–: stopped early, because its held-out error lagged behind the median of the trials before it.</p>
+</section>"""
     return document("Tuning an echo state network", body)
 
 

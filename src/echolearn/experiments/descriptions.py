@@ -1,0 +1,75 @@
+"""What `echolearn info` prints of a network, a corpus, and the installation."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+from pathlib import Path
+
+from echolearn import __version__
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.execution.threads import threads
+from echolearn.reservoir.reservoir import spectral_radius_of
+from echolearn.speech.audio import RATE
+from echolearn.speech.cache import default_cache
+from echolearn.speech.corpus import Corpus
+from echolearn.speech.features import SHIFT
+from echolearn.training.progress import clock
+
+# Optional packages, and the extra of echolearn that installs each.
+EXTRAS = {
+    "kaldi_native_fbank": "speech",
+    "soundfile": "speech",
+    "espeakng_loader": "speech",
+    "matplotlib": "report",
+    "optuna": "tune",
+}
+
+
+def describe_model(model: ESNClassifier, path: Path) -> str:
+    """Return size, spectral radius, training and settings of a network."""
+    reservoir, history = model.reservoir_, model.history_
+    defaults = ESNClassifier().get_params(deep=False)
+    changed = {k: v for k, v in model.get_params(deep=False).items() if v != defaults[k]}
+    learned = {"none": "nothing but the readout", "input": "W", "both": "W and W_rec"}[model.learn]
+    lines = [
+        f"{path}: {type(model).__name__}, {reservoir.N:,} hidden units, {reservoir.n_in} inputs, "
+        f"{len(model.classes_)} states",
+        f"learned: {learned}; readout: {model.readout}; activation: {reservoir.activation}",
+        f"spectral radius {spectral_radius_of(reservoir.W_rec):.3f}, {reservoir.W_rec.nnz:,} connections, "
+        f"leak {reservoir.leak.min():.3g} to {reservoir.leak.max():.3g}",
+    ]
+    if history:
+        best = min(r.get("valid_error", r["error"]) for r in history)
+        lines.append(f"{len(history)} epochs in {clock(history[-1]['seconds'])}, best held-out error {best:.4f}")
+    lines.append("settings other than the defaults: " + (", ".join(f"{k}={v!r}" for k, v in changed.items()) or "none"))
+    return "\n".join(lines)
+
+
+def describe_corpus(corpus: Corpus) -> str:
+    """Return frames, utterances and speakers of every part of a corpus."""
+    lines = [f"{corpus.name}{' (synthetic speech)' if corpus.synthetic else ''}: {len(corpus.state_names)} states"]
+    for part, frames in corpus.frames.items():
+        which = corpus.which(part)
+        speakers = len({corpus.speakers[k] for k in which})
+        length = clock(frames * SHIFT / RATE)
+        lines.append(f"  {part:5}  {frames:>9,} frames ({length})  {len(which):,} utterances  {speakers} speakers")
+    return "\n".join([*lines, *(f"  {note}" for note in corpus.notes)])
+
+
+def describe_installation() -> str:
+    """Return versions, threads, the cache, and which optional packages are installed."""
+    versions = ", ".join(f"{n} {importlib.metadata.version(n)}" for n in ("numpy", "scipy", "numba", "scikit-learn"))
+    cache = default_cache()
+    size = sum(f.stat().st_size for f in cache.rglob("*") if f.is_file()) if cache.is_dir() else 0
+    lines = [
+        f"echolearn {__version__}, Python {platform.python_version()}, {versions}",
+        f"threads: {threads()} of {os.cpu_count()} cores",
+        f"cache: {cache} ({size / 1e6:,.0f} MB)",
+    ]
+    for module, extra in EXTRAS.items():
+        installed = importlib.util.find_spec(module) is not None
+        lines.append(f"  {module}: " + ("installed" if installed else f"missing; pip install 'echolearn[{extra}]'"))
+    return "\n".join(lines)

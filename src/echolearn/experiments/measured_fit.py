@@ -1,0 +1,141 @@
+"""One fit on a corpus with its errors, time and memory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NotRequired, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.experiments.corpus_parts import CorpusParts
+from echolearn.reservoir.reservoir import spectral_radius_of
+from echolearn.speech.phones import split_state
+
+Note = Callable[[str], object]  # receives a line for the user
+EpochRow = dict[str, float]  # a row of an estimator's history_
+
+
+class FitResult(TypedDict):
+    """What is known of a fit. Errors are fractions of frames; `confusion[spoken][recognised]` counts test frames."""
+
+    test_error: float
+    valid_error: float
+    confusion: list[list[int]]
+    seconds: float
+    frames_per_second: float
+    peak_memory_mb: float | None
+    spectral_radius: float
+    epochs: int
+    history: list[EpochRow]
+    settings: dict[str, object]
+    fingerprint: NotRequired[str]
+
+
+def planned_epochs(estimator: ESNClassifier, sequences: int) -> int:
+    """Return how many epochs a fit on this many sequences takes at most."""
+    return 0 if estimator.learn == "none" else estimator._epochs(sequences)
+
+
+def fit_and_test(
+    estimator: ESNClassifier,
+    parts: CorpusParts,
+    checkpoint: Path,
+    *,
+    on_epoch: Callable[[EpochRow], object],
+    note: Note,
+) -> FitResult:
+    """Fit, test, and return the result. An interrupted fit resumes from the folder `checkpoint`."""
+    resumed = checkpoint.is_dir() and any(checkpoint.iterdir())
+    started = time.perf_counter()
+    earlier = None if resumed else 0.0  # seconds of earlier runs; None: the first row will tell
+
+    def after_epoch(row: EpochRow) -> object:
+        nonlocal earlier
+        if earlier is None:
+            earlier = max(0.0, row["seconds"] - (time.perf_counter() - started))
+        return on_epoch(row)
+
+    with peak_memory() as peak, warnings_as_notes(note):
+        estimator.fit(
+            *parts.train,
+            validation=parts.valid_known if parts.valid_known[0] else None,
+            callback=after_epoch,
+            checkpoint=checkpoint,
+        )
+    if earlier is None:  # all epochs were done in earlier runs
+        earlier = estimator.history_[-1]["seconds"] if estimator.history_ else 0.0
+    seconds = time.perf_counter() - started + earlier
+    frames = sum(map(len, parts.train[0]))
+    history = [dict(row) for row in estimator.history_]
+    spoken, recognised = np.concatenate(parts.test[1]), np.concatenate(estimator.predict(parts.test[0]))
+    valid_wrong = np.concatenate(parts.valid[1]) != np.concatenate(estimator.predict(parts.valid[0]))
+    return {
+        "test_error": float(np.mean(spoken != recognised)),
+        "valid_error": float(np.mean(valid_wrong)),
+        "confusion": confusion_counts(spoken, recognised, parts.phones).tolist(),
+        "seconds": round(seconds, 3),
+        "frames_per_second": round(frames * max(1, len(history)) / seconds, 1),
+        "peak_memory_mb": peak(),
+        "spectral_radius": float(spectral_radius_of(estimator.recurrent_weights_)),
+        "epochs": len(history),
+        "history": history,
+        "settings": {k: v for k, v in estimator.get_params(deep=False).items() if k != "initial_state"},
+    }
+
+
+def confusion_counts(
+    spoken: NDArray[np.str_], recognised: NDArray[np.str_], phones: Sequence[str]
+) -> NDArray[np.int64]:
+    """Return the numbers of frames (P, P) from state names: rows are the phones spoken, columns those recognised."""
+    index = {phone: k for k, phone in enumerate(phones)}
+
+    def phone_numbers(states: NDArray[np.str_]) -> NDArray[np.int64]:
+        names, inverse = np.unique(states, return_inverse=True)
+        return np.array([index[split_state(str(name))[0]] for name in names])[inverse]
+
+    table = np.zeros((len(phones), len(phones)), np.int64)
+    np.add.at(table, (phone_numbers(spoken), phone_numbers(recognised)), 1)
+    return table
+
+
+@contextlib.contextmanager
+def warnings_as_notes(note: Note) -> Iterator[None]:
+    """Pass every warning on as one line, instead of printing it into the middle of a live display."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+
+        def show(message: Warning | str, *_: object, **__: object) -> None:
+            note(f"note: {message}")
+
+        warnings.showwarning = show
+        yield
+
+
+@contextlib.contextmanager
+def peak_memory() -> Iterator[Callable[[], float | None]]:
+    """Yield a function that returns the most memory this process held since, in MB; None where it is unknown."""
+    status, refs = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+    with contextlib.suppress(OSError):
+        refs.write_text("5")  # resets the high-water mark, so that it belongs to this fit alone
+
+    def peak() -> float | None:
+        if status.is_file():
+            line = next((r for r in status.read_text().splitlines() if r.startswith("VmHWM")), None)
+            if line is not None:
+                return round(int(line.split()[1]) / 1024, 1)
+        if os.name != "posix":
+            return None
+        import resource  # exists on POSIX systems only
+
+        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return round(size / (1024**2 if sys.platform == "darwin" else 1024), 1)
+
+    yield peak

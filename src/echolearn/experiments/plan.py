@@ -1,0 +1,111 @@
+"""The plan of Table 1: which networks its columns have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from echolearn.estimators import parameters
+from echolearn.estimators.classifier import ESNClassifier
+
+Settings = Mapping[str, Any]  # parameters of ESNClassifier
+
+DEMO_FRAMES = 35_000
+# The paper's scale.
+FULL_FRAMES = 1_124_823
+FULL_UNITS = (100, 500, 2_000, 10_000, 30_000)
+FULL_EPOCHS = 40
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table: the paper's settings or, without `paper`, our defaults, with `changes`."""
+
+    paper: bool
+    changes: Settings
+
+
+COLUMNS: dict[str, Column] = {
+    "esn": Column(True, {"learn": "none"}),
+    "W_m1": Column(True, {"learn": "input", "lookback": 1}),
+    "W_Wrec_m1": Column(True, {"learn": "both", "lookback": 1}),
+    "W_Wrec_m3": Column(True, {"learn": "both", "lookback": 3}),
+    "W_Wrec_full": Column(True, {"learn": "both", "lookback": None}),
+    "esn_ours": Column(False, {"learn": "none"}),
+    "ours": Column(False, {}),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One network of the table."""
+
+    units: int
+    column: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.column}-{self.units}-{self.seed}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to compute.
+
+    Attributes
+    ----------
+    units : tuple of int
+        Numbers of hidden units, one row of the table each.
+    seeds : int
+        How many networks, with seeds from 0, are averaged in each cell of the table.
+    epochs : int
+        Epochs of the paper's columns; ours take as many as the data need.
+    targets : str
+        "all", or "last": only the last frame of each block has a target, as in the paper. Both this and `gradient` are
+        for the columns that the paper has formulas for (m = 1 and 3).
+    gradient : str
+        "exact", or "printed": the paper's formulas as printed.
+    columns : tuple of str
+        Which columns, of `COLUMNS`.
+    paper : mapping
+        Parameters of `ESNClassifier` that replace the paper's in its columns.
+    ours : mapping
+        Parameters of `ESNClassifier` that replace our defaults in our columns.
+    """
+
+    units: tuple[int, ...] = (100, 500)
+    seeds: int = 1
+    epochs: int = 20
+    targets: str = "all"
+    gradient: str = "exact"
+    columns: tuple[str, ...] = tuple(COLUMNS)
+    paper: Settings = field(default_factory=dict)
+    ours: Settings = field(default_factory=dict)
+
+    def estimator(self, cell: Cell) -> ESNClassifier:
+        """Return the network of a cell, not fitted."""
+        column = COLUMNS[cell.column]
+        changes: dict[str, Any] = {"random_state": cell.seed, **column.changes}
+        if not column.paper:
+            return ESNClassifier(cell.units, **{**changes, **self.ours, **column.changes})
+        if changes["learn"] != "none":  # a fixed network is the same however many epochs the others take
+            changes |= {"epochs": self.epochs}
+        if changes.get("lookback") is not None:
+            changes |= {"targets": self.targets, "gradient": self.gradient}
+        return ESNClassifier.paper(cell.units, **{**changes, **self.paper, **column.changes})
+
+    def cells(self) -> list[Cell]:
+        """Return all cells, small networks first, so that the first rows are soon complete."""
+        return [Cell(n, c, s) for n in self.units for c in self.columns for s in range(self.seeds)]
+
+    def check(self) -> None:
+        """Check every setting of every cell, before the first is fitted."""
+        unknown = [c for c in self.columns if c not in COLUMNS]
+        if unknown or not self.columns:
+            raise ValueError(f"columns: {', '.join(unknown) or 'none'}; expected some of {', '.join(COLUMNS)}.")
+        if not self.units or self.seeds < 1:
+            raise ValueError(f"units={self.units}, seeds={self.seeds}; expected at least one of each.")
+        for cell in self.cells():
+            parameters.check(self.estimator(cell).get_params(deep=False))

@@ -1,0 +1,87 @@
+"""The search space: which settings are searched, and in which ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sklearn.base import BaseEstimator
+
+from echolearn.training.optimizers import default_step
+from echolearn.validation.names import check_name
+
+if TYPE_CHECKING:  # optional
+    import optuna
+
+Options = tuple[float, float] | list[object]  # a range, searched evenly in its logarithm; or choices
+Space = Mapping[str, tuple[float, float] | Sequence[object]]  # as a user gives it
+
+# The ridge and the penalty of the softmax readout are absent: every fit chooses them itself.
+FIXED: dict[str, Options] = {
+    "spectral_radius": (0.2, 1.0),
+    "input_scaling": (0.01, 2.0),
+    "bias_scaling": (0.01, 1.0),
+    "leak": [(0.03, 0.9), (0.1, 1.0), (0.3, 1.0), 1.0],
+}
+LEARNED: dict[str, Options] = {**FIXED, "step_size": (0.001, 0.03)}
+
+
+def pipeline_prefix(estimator: BaseEstimator) -> str:
+    """Return what a Pipeline puts before the names of its last step's settings; "" for a network."""
+    return f"{estimator.steps[-1][0]}__" if hasattr(estimator, "steps") else ""
+
+
+def checked_space(estimator: BaseEstimator, space: Space | None) -> dict[str, Options]:
+    """Return the space by the names of the estimator's settings; ValueError where a name or a range is impossible."""
+    known, prefix = estimator.get_params(), pipeline_prefix(estimator)
+    if space is None:
+        space = FIXED if known[f"{prefix}learn"] == "none" or known[f"{prefix}epochs"] == 0 else LEARNED
+    if not isinstance(space, Mapping):
+        raise TypeError(f"space={space!r:.80}; expected ranges and choices by the names of settings.")
+    full: dict[str, Options] = {}
+    for name, options in space.items():
+        own = name if name in known else prefix + name
+        check_name(own, known, "space")
+        full[own] = _checked_options(name, options)
+    if not full:
+        raise ValueError("space is empty; give at least one setting to search.")
+    return full
+
+
+def _checked_options(name: str, options: object) -> Options:
+    if isinstance(options, list) and options:
+        return options
+    if isinstance(options, tuple) and len(options) == 2 and all(isinstance(v, (int, float)) for v in options):
+        low, high = options
+        if 0 < low <= high:
+            return low, high
+    raise ValueError(
+        f"space: {name} is {options!r}; expected a pair (low, high) with 0 < low <= high, or a list of choices."
+    )
+
+
+def suggested(trial: optuna.Trial, name: str, options: Options) -> object:
+    """Return the value that Optuna proposes. Choices are stored by their index, because they may be of any type."""
+    if isinstance(options, list):
+        return options[trial.suggest_categorical(name, list(range(len(options))))]
+    low, high = options
+    if isinstance(low, int) and isinstance(high, int):
+        return trial.suggest_int(name, low, high, log=True)
+    return trial.suggest_float(name, low, high, log=True)
+
+
+def initial_values(estimator: BaseEstimator, space: Mapping[str, Options]) -> dict[str, object]:
+    """Return the estimator's own settings as far as they lie in the space, as Optuna stores them."""
+    values: dict[str, object] = {}
+    params, prefix = estimator.get_params(), pipeline_prefix(estimator)
+    if params.get(f"{prefix}step_size", 0) is None:
+        step = default_step(params[f"{prefix}optimizer"], params[f"{prefix}hidden_units"])
+        params[f"{prefix}step_size"] = step
+    for name, options in space.items():
+        own = params[name]
+        if isinstance(options, list):
+            if own in options:
+                values[name] = options.index(own)
+        elif isinstance(own, (int, float)) and options[0] <= own <= options[1]:
+            values[name] = own
+    return values
