@@ -1,23 +1,24 @@
+"""Tests of the search for settings."""
+
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor, FrameWise
 from echolearn.estimators.framewise import scorer
-from echolearn.tuning import search as tuning
-from echolearn.tuning.search import Trial, Tuning, checked_space, tune
+from echolearn.tuning import tune
 
 X, VALUES = toys.echoes(sequences=12)
 _, LABELS = toys.labels(sequences=12)
 RISING_X, RISING = toys.rising()
 SMALL = {**toys.FAST, "hidden_units": 8, "readout": "ridge"}
 FIXED = {**SMALL, "learn": "none"}
-LEAKS = {"leak": [0.05, 1.0]}
 
 
 def test_the_first_trial_has_the_estimators_own_settings():
@@ -28,8 +29,6 @@ def test_the_first_trial_has_the_estimators_own_settings():
 
 
 def test_the_score_is_the_mean_over_folds_and_the_best_is_refitted():
-    from sklearn.model_selection import KFold
-
     found = tune(ESNClassifier(**FIXED), X, LABELS, space={"spectral_radius": (0.2, 1.2)}, trials=3, folds=2)
     for trial in found.trials:
         scores = []
@@ -43,34 +42,9 @@ def test_the_score_is_the_mean_over_folds_and_the_best_is_refitted():
     np.testing.assert_array_equal(found.estimator.readout_weights_, again.readout_weights_)
 
 
-def test_a_search_goes_on_where_it_stopped(tmp_path, capsys):
-    esn, kept = ESNClassifier(**FIXED), tmp_path / "search.sqlite"
-    first = tune(esn, X, LABELS, trials=3, storage=kept, refit=False)
-    more = tune(esn, X, LABELS, trials=5, storage=kept, refit=False, verbose=1)
-    assert more.trials[:3] == first.trials
-    assert len({str(t.settings) for t in more.trials}) == 5  # none proposed twice
-    said = capsys.readouterr().err
-    assert "3 trials kept from before" in said
-    assert "trial 5/5  score" in said
-    assert tune(esn, X, LABELS, trials=5, storage=kept, refit=False).trials == more.trials
-
-
-def test_going_on_with_other_data_or_settings_is_refused(tmp_path):
-    kept = tmp_path / "search.sqlite"
-    tune(ESNClassifier(**FIXED), X, LABELS, trials=1, storage=kept, refit=False)
-    with pytest.raises(ValueError, match="holds another search: data differ"):
-        tune(ESNClassifier(**FIXED), [2 * x for x in X], LABELS, storage=kept)
-    with pytest.raises(ValueError, match="estimator differ"):
-        tune(ESNClassifier(**{**FIXED, "direct": False}), X, LABELS, storage=kept)
-    with pytest.raises(ValueError, match="space"):
-        tune(ESNClassifier(**FIXED), X, LABELS, storage=kept, space=LEAKS)
-    with pytest.raises(ValueError, match="its folder does not exist"):
-        tune(ESNClassifier(**FIXED), X, LABELS, storage=tmp_path / "none" / "search.sqlite")
-
-
-def test_trials_that_lag_are_stopped_after_an_epoch():
+def test_trials_that_lag_behind_are_stopped_after_an_epoch():
     class Lags(ESNClassifier):
-        """Whose held-out error is told by its leak."""
+        """Its held-out error is given by its leak."""
 
         def fit(self, X, y, *, validation=None, callback=None, **more):
             for epoch in range(1, 9):
@@ -91,7 +65,7 @@ def test_trials_that_lag_are_stopped_after_an_epoch():
     assert found.best_settings["leak"] == max(t.settings["leak"] for t in found.trials)
 
 
-def test_learned_networks_tell_their_held_out_error_epoch_by_epoch():
+def test_a_trial_has_the_held_out_error_of_every_epoch():
     found = tune(ESNClassifier(**SMALL), X, LABELS, trials=1, validation=(X[:3], LABELS[:3]))
     esn = ESNClassifier(**SMALL).fit(X, LABELS, validation=(X[:3], LABELS[:3]))
     assert found.trials[0].curve == pytest.approx([row["valid_error"] for row in esn.history_])
@@ -107,31 +81,36 @@ def test_pipelines_regressors_and_scorers():
     assert len(found.estimator.predict(X)) == len(X)
 
 
-def test_one_label_a_sequence_is_cut_with_every_class_in_every_fold():
+def test_with_one_label_per_sequence_every_fold_has_every_class():
     found = tune(ESNClassifier(**FIXED), RISING_X, RISING, trials=2, folds=5, space={"pooling": ["last", 3]})
     assert found.best_score > 0.8
 
 
-@pytest.mark.parametrize(
-    ("space", "word"),
-    [
-        ({"spectral_radus": (0.1, 1.0)}, "did you mean spectral_radius"),
-        ({"leak": (0.0, 1.0)}, "0 < low <= high"),
-        ({"leak": []}, "a list of choices"),
-        ({"leak": 0.3}, "a list of choices"),
-        ({}, "space is empty"),
-    ],
-)
-def test_a_space_that_cannot_be_searched_is_named(space, word):
-    with pytest.raises(ValueError, match=word):
-        checked_space(ESNClassifier(), space)
-
-
-def test_too_few_sequences_are_named():
+def test_too_few_sequences_are_reported():
     with pytest.raises(ValueError, match=r"3 folds of 1 sequence.*validation=\(X, y\)"):
         tune(ESNClassifier(**FIXED), X[0], LABELS[0])
     with pytest.raises(ValueError, match="5 folds of 3"):
         tune(ESNClassifier(**FIXED), X[:3], LABELS[:3], folds=5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"trials": 0}, "trials=0; expected a whole number >= 1"),
+        ({"folds": 1.5}, "folds=1.5"),
+        ({"random_state": 2**32}, "below 2\\*\\*32"),
+        ({"validation": [X]}, "expected a pair"),
+        ({"scoring": "accuracy"}, "expected a function of"),
+    ],
+)
+def test_impossible_arguments_are_reported(arguments, word):
+    with pytest.raises((ValueError, TypeError), match=word):
+        tune(ESNClassifier(**FIXED), X, LABELS, **arguments)
+
+
+def test_something_other_than_an_estimator_is_refused():
+    with pytest.raises(TypeError, match="expected a network, or a Pipeline"):
+        tune(ESNClassifier, X, LABELS)
 
 
 def test_a_failed_trial_is_not_taken_for_a_finished_one(tmp_path):
@@ -149,13 +128,14 @@ def test_a_failed_trial_is_not_taken_for_a_finished_one(tmp_path):
     found = tune(esn, X, LABELS, trials=2, scoring=broken_once, **how)
     assert len(found.trials) == 2
     assert found.trials[0].settings["spectral_radius"] == pytest.approx(0.7)  # the one that failed, tried again
-    with pytest.raises(ValueError, match="no trial has a finite score"):
-        _ = Tuning([Trial(0, {}, None, 1.0)], {}).best
-    nan = tune(ESNClassifier(**FIXED), X, LABELS, trials=2, scoring=lambda *_: float("nan"), refit=False)
-    assert [t.score for t in nan.trials] == [None, None]
 
 
-def test_without_optuna_it_says_what_to_install():
+def test_a_score_that_is_not_finite_counts_as_stopped_early():
+    found = tune(ESNClassifier(**FIXED), X, LABELS, trials=2, scoring=lambda *_: float("nan"), refit=False)
+    assert [t.score for t in found.trials] == [None, None]
+
+
+def test_without_optuna_the_error_says_what_to_install():
     code = (
         "import sys; sys.modules['optuna'] = None\n"
         "from echolearn import ESNClassifier, tuning\n"
@@ -164,9 +144,3 @@ def test_without_optuna_it_says_what_to_install():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'echolearn[tune]'" in done.stdout, done.stderr
-
-
-def test_fixed_networks_have_no_step_to_search():
-    assert "step_size" not in checked_space(ESNClassifier(learn="none"), None)
-    assert "step_size" in checked_space(ESNClassifier(), None)
-    assert tuning.LEARNED.keys() >= tuning.FIXED.keys()

@@ -195,10 +195,11 @@ def headline(table: Table) -> str:
                 f"With {row['units']:,} hidden units, learning W and W_rec takes the state error from "
                 f"{percent(fixed)} % to {percent(learned)} %, {percent(row['relative_gain'])} % relative"
             )
-            if row["relative_gain_ours"] is not None:
+            ours = row["relative_gain_ours"]
+            if ours is not None:
                 text += (
                     f"; our defaults reach {percent(row['columns']['ours']['test_error'])} %, "
-                    f"{percent(row['relative_gain_ours'])} % below the same network with fixed weights"
+                    f"{percent(abs(ours))} % {'below' if ours >= 0 else 'above'} the same network with fixed weights"
                 )
             return text + "."
     return ""

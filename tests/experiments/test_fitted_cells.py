@@ -1,0 +1,72 @@
+"""Tests of fitted cells on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toys
+from echolearn import ESNClassifier
+from echolearn.experiments.fitted_cells import CellStore, fit_fingerprint
+
+RESULT: Any = {"test_error": 0.5, "fingerprint": "f"}
+
+
+@pytest.fixture(scope="module")
+def network() -> ESNClassifier:
+    X, _ = toys.echoes(sequences=4)
+    _, y = toys.labels(sequences=4)
+    return ESNClassifier(5, learn="none", readout="ridge", random_state=0).fit(X, y)
+
+
+def test_a_saved_cell_is_found_and_its_checkpoints_are_gone(tmp_path: Path, network: ESNClassifier) -> None:
+    store = CellStore(tmp_path, print)
+    store.checkpoint("a", "f").mkdir()
+    store.save("a", RESULT, network)
+    assert store.find("a", "f") == RESULT
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.json", "a.safetensors"]
+    assert store.load_model("a").hidden_units == 5
+
+
+def test_a_cell_of_an_earlier_version_without_checksum_is_found(tmp_path: Path, network: ESNClassifier) -> None:
+    store = CellStore(tmp_path, print)
+    store.save("a", RESULT, network)
+    (tmp_path / "a.json").write_text(json.dumps(RESULT))
+    assert store.find("a", "f") == RESULT
+
+
+def test_a_cell_that_does_not_fit_is_not_found_and_the_reason_is_given(tmp_path: Path, network: ESNClassifier) -> None:
+    notes: list[str] = []
+    store = CellStore(tmp_path, notes.append)
+    assert store.find("a", "f") is None
+    assert notes == []
+    store.save("a", RESULT, network)
+    assert store.find("a", "another") is None
+    assert "other settings or another corpus" in notes[-1]
+    (tmp_path / "a.json").write_text((tmp_path / "a.json").read_text().replace("0.5", "0.4"))
+    assert store.find("a", "f") is None
+    assert "is damaged" in notes[-1]
+
+
+def test_a_cell_without_its_model_file_is_not_found(tmp_path: Path, network: ESNClassifier) -> None:
+    store = CellStore(tmp_path, lambda text: None)
+    store.save("a", RESULT, network)
+    store.model_path("a").unlink()
+    assert store.find("a", "f") is None
+
+
+def test_removed_cells_leave_nothing_behind(tmp_path: Path, network: ESNClassifier) -> None:
+    store = CellStore(tmp_path, print)
+    store.save("a", RESULT, network)
+    store.checkpoint("a", "f").mkdir()
+    store.remove(["a", "b"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_fingerprint_depends_on_settings_and_corpus() -> None:
+    found = {fit_fingerprint(ESNClassifier(n), corpus) for n in (5, 6) for corpus in ("a", "b")}
+    assert len(found) == 4
+    assert fit_fingerprint(ESNClassifier(5), "a") in found

@@ -1,0 +1,49 @@
+"""Tests of the search space."""
+
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from echolearn import ESNClassifier, FrameWise
+from echolearn.tuning.space import FIXED, LEARNED, checked_space, initial_values
+
+
+@pytest.mark.parametrize(
+    ("space", "word"),
+    [
+        ({"spectral_radus": (0.1, 1.0)}, "did you mean spectral_radius"),
+        ({"leak": (0.0, 1.0)}, "0 < low <= high"),
+        ({"leak": (1.0, 0.5)}, "0 < low <= high"),
+        ({"leak": []}, "a list of choices"),
+        ({"leak": 0.3}, "a list of choices"),
+        ({}, "space is empty"),
+    ],
+)
+def test_a_space_that_cannot_be_searched_is_refused(space, word):
+    with pytest.raises(ValueError, match=word):
+        checked_space(ESNClassifier(), space)
+
+
+def test_a_space_that_is_no_mapping_is_refused():
+    with pytest.raises(TypeError, match="expected ranges and choices"):
+        checked_space(ESNClassifier(), ["leak"])
+
+
+def test_fixed_networks_have_no_step_size_to_search():
+    assert "step_size" not in checked_space(ESNClassifier(learn="none"), None)
+    assert "step_size" in checked_space(ESNClassifier(), None)
+    assert LEARNED.keys() >= FIXED.keys()
+
+
+def test_names_without_a_prefix_are_those_of_the_last_step():
+    pipeline = make_pipeline(FrameWise(StandardScaler()), ESNClassifier())
+    assert checked_space(pipeline, {"leak": [0.3]}) == {"esnclassifier__leak": [0.3]}
+
+
+def test_initial_values_are_those_inside_the_space():
+    esn = ESNClassifier(100, spectral_radius=0.7, input_scaling=5.0, leak=1.0)
+    values = initial_values(esn, checked_space(esn, None))
+    assert values["spectral_radius"] == 0.7
+    assert "input_scaling" not in values  # 5 is outside of its range
+    assert values["leak"] == 3  # choices are stored by their index
+    assert values["step_size"] == pytest.approx(0.01)  # the default that None stands for
