@@ -152,7 +152,8 @@ def toml(data: Any, folder: Path) -> Call:
     path = _written(folder, "settings.toml", content)
 
     def call() -> Any:
-        _, tables = configuration.options_and_tables(configuration.read(path), ["units", "epochs"], ["estimator"], "file")
+        content = configuration.read(path)
+        _, tables = configuration.options_and_tables(content, ["units", "epochs"], ["estimator"], "file")
         known = ESNClassifier().get_params(deep=False)
         changes = configuration.estimator_settings(tables.get("estimator", {}), known, "[estimator]")
         return ESNClassifier(**{**SMALL, **changes, "verbose": 0}).fit(X, LABELS, callback=stop)._U

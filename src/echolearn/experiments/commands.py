@@ -20,7 +20,7 @@ from echolearn.estimators.saving import load
 from echolearn.experiments.corpus_parts import CorpusParts
 from echolearn.experiments.fitted_cells import fit_fingerprint
 from echolearn.experiments.measured_fit import EpochRow, FitResult, confusion_counts, fit_and_test, planned_epochs
-from echolearn.modelfile.tensors import write_atomically
+from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech.audio import RATE, read_audio
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.errors import CorpusError, Problem, raise_any

@@ -11,7 +11,7 @@ from echolearn.estimators import parameters
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.experiments.corpus_parts import CorpusParts
 from echolearn.experiments.measured_fit import warnings_as_notes
-from echolearn.modelfile.tensors import write_atomically
+from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech.corpus import Corpus
 from echolearn.tuning.results import Tuning
 from echolearn.tuning.search import tune

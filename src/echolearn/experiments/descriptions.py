@@ -11,7 +11,7 @@ from pathlib import Path
 from echolearn import __version__
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.execution.threads import threads
-from echolearn.reservoir.reservoir import spectral_radius_of
+from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.speech.audio import RATE
 from echolearn.speech.cache import default_cache
 from echolearn.speech.corpus import Corpus

@@ -12,7 +12,7 @@ from echolearn import __version__
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.saving import load
 from echolearn.experiments.measured_fit import FitResult, Note
-from echolearn.modelfile.tensors import write_atomically
+from echolearn.modelfile.atomic import write_atomically
 
 
 def fit_fingerprint(estimator: ESNClassifier, corpus: str) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.experiments.corpus_parts import CorpusParts
-from echolearn.reservoir.reservoir import spectral_radius_of
+from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.speech.phones import split_state
 
 Note = Callable[[str], object]  # receives a line for the user

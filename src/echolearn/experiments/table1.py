@@ -13,7 +13,7 @@ from echolearn.experiments.fitted_cells import CellStore, fit_fingerprint
 from echolearn.experiments.measured_fit import EpochRow, FitResult, fit_and_test, planned_epochs
 from echolearn.experiments.plan import Cell, Plan
 from echolearn.experiments.summary import summary
-from echolearn.modelfile.tensors import write_atomically
+from echolearn.modelfile.atomic import write_atomically
 from echolearn.reporting.table import Table, write_tables
 from echolearn.reporting.table_page import table_page
 from echolearn.speech.corpus import Corpus

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, NotRequired, TypedDict
 
-from echolearn.modelfile.tensors import write_atomically
+from echolearn.modelfile.atomic import write_atomically
 
 
 class Entry(TypedDict):

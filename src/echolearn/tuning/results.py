@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from echolearn.modelfile.tensors import write_atomically
+from echolearn.modelfile.atomic import write_atomically
 from echolearn.reporting.tuning_page import search_summary, tuning_page
 from echolearn.tuning.space import Options
 
