@@ -49,9 +49,10 @@ def syrk_rate(M):
     """Flops a second (by the clock, and by processor time with all cores busy) of one syrk a core, in float64."""
     from scipy.linalg import blas
 
-    from echolearn.execution.threads import each, threads
+    from echolearn.execution.threads import map_in_order
+    from echolearn.execution.threads import thread_count
 
-    cores = threads()
+    cores = thread_count()
     H = np.random.default_rng(0).standard_normal((ROWS, M))
     grams = [np.zeros((M, M), order="F") for _ in range(cores)]
 
@@ -59,7 +60,7 @@ def syrk_rate(M):
         blas.dsyrk(1.0, H.T, beta=1.0, c=G, lower=1, overwrite_c=1)
 
     flops = cores * ROWS * M * M
-    seconds, cpu = clocked(lambda: list(each(one, grams)), 3)
+    seconds, cpu = clocked(lambda: list(map_in_order(one, grams)), 3)
     return flops / seconds, flops / cpu * cores
 
 
@@ -67,32 +68,36 @@ def potrf_rate(G):
     """The same of one Cholesky factorisation of G a core."""
     from scipy.linalg import lapack
 
-    from echolearn.execution.threads import each, threads
+    from echolearn.execution.threads import map_in_order
+    from echolearn.execution.threads import thread_count
 
-    cores = threads()
+    cores = thread_count()
     flops = cores * len(G) ** 3 / 3
-    seconds, cpu = clocked(lambda: list(each(lambda _: lapack.dpotrf(G.T, lower=1)[1], range(cores))), 2)
+    seconds, cpu = clocked(lambda: list(map_in_order(lambda _: lapack.dpotrf(G.T, lower=1)[1], range(cores))), 2)
     return flops / seconds, flops / cpu * cores
 
 
 def work(units, frames, path):
-    from echolearn.execution.threads import each, one_blas_thread, threads
+    from echolearn.execution.blas import one_blas_thread
+    from echolearn.execution.threads import map_in_order
+    from echolearn.execution.threads import thread_count
     from echolearn.readout import collect as passes
     from echolearn.readout import statistics as readout
     from echolearn.reservoir.reservoir import Reservoir
-    from echolearn.sequences.batch import Data, groups
+    from echolearn.sequences.batching import group_sequences
+    from echolearn.sequences.dataset import Dataset
     from echolearn.states.run import run
 
     X, y = repeated(path, frames)
-    data = Data(X, y, CLASSES, True, np.dtype(np.float32))
+    data = Dataset(X, y, CLASSES, True, np.dtype(np.float32))
     reservoir = Reservoir.random(117, units, spectral_radius=0.9, connections=10, leak=(0.1, 0.9), random_state=0)
     M, K = units + 118, sum(map(len, X))
     with one_blas_thread():
         passes.collect(reservoir, data.subset(range(20)), passes.Task())  # compiles
         before = syrk_rate(M)
         tenth = data.subset(range(0, len(X), 10))
-        some = list(groups(tenth.lengths, passes.at_once(units)))
-        states = clocked(lambda: [None for _ in each(lambda i: run(reservoir, tenth.batch(i)).F.shape, some)])
+        some = list(group_sequences(tenth.lengths, passes.at_once(units)))
+        states = clocked(lambda: [None for _ in map_in_order(lambda i: run(reservoir, tenth.batch(i)).F.shape, some)])
         states *= K / sum(map(len, tenth.X))
         with measured() as record:
             kept = []
@@ -114,7 +119,7 @@ def work(units, frames, path):
         "gram_mb": M * M * 8 / 1e6,
         # one batch: f(z), H and H_c of the frames worked on at once, in float32
         "batch_mb": passes.at_once(units) * (2 * units + M) * 4 / 1e6,
-        "threads": threads(),
+        "threads": thread_count(),
     }
 
 

@@ -28,14 +28,14 @@ SMALLEST = 50e6  # bytes; less is lost among what the interpreter does meanwhile
 
 
 def noise(frames):
-    from echolearn.sequences.batch import Data
+    from echolearn.sequences.dataset import Dataset
 
     rng = np.random.default_rng(0)
     X = [rng.standard_normal((n, N_IN)).astype(np.float32) for n in rng.integers(100, 600, 100)]
     y = [rng.integers(0, CLASSES, len(x)) for x in X]
     count = max(1, round(frames * len(X) / sum(map(len, X))))
-    each = range(count)
-    return Data([X[i % 100] for i in each], [y[i % 100] for i in each], CLASSES, True, np.dtype(np.float32))
+    map_in_order = range(count)
+    return Dataset([X[i % 100] for i in map_in_order], [y[i % 100] for i in map_in_order], CLASSES, True, np.dtype(np.float32))
 
 
 def network(units, connections=10):
@@ -110,10 +110,11 @@ def calibrated():
 
 def point(work, units, frames, lookback=None):
     """(processor seconds, seconds, bytes) of one piece of work, and the job the model sees."""
-    from echolearn.execution.threads import each, threads
+    from echolearn.execution.threads import map_in_order
+    from echolearn.execution.threads import thread_count
     from echolearn.readout import collect as passes
     from echolearn.readout import statistics as readout
-    from echolearn.sequences.batch import groups
+    from echolearn.sequences.batching import group_sequences
     from echolearn.training import cost_model as costs
 
     data, reservoir = noise(frames), network(units)
@@ -130,7 +131,7 @@ def point(work, units, frames, lookback=None):
         if work == "classical":
             readout.solve(passes.collect(reservoir, data, task), 1.0, intercept=True)
         else:
-            sum(each(part, groups(data.lengths, passes.at_once(units))))
+            sum(map_in_order(part, group_sequences(data.lengths, passes.at_once(units))))
         cpu = time.process_time() - start
     job = costs.Job(
         N=units,
@@ -139,7 +140,7 @@ def point(work, units, frames, lookback=None):
         connections=10,
         frames=int(data.lengths.sum()),
         choose=False,
-        threads=threads(),
+        threads=thread_count(),
     )
     return cpu, record["seconds"], record["extra_mb"] * 1e6, job
 
@@ -160,8 +161,8 @@ def modelled(work, job, r):
 
 def series(works, threads, r=None):
     """One process: its rates (unless they are known), and the points of `works` on so many threads."""
-    os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:threads]))
-    from echolearn.execution.threads import one_blas_thread
+    os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:thread_count]))
+    from echolearn.execution.blas import one_blas_thread
 
     found = []
     with one_blas_thread():
@@ -177,7 +178,7 @@ def series(works, threads, r=None):
                     "units": work[1],
                     "frames": job.frames,
                     "lookback": work[3] if len(work) > 3 else None,
-                    "threads": threads,
+                    "threads": thread_count,
                     "seconds": cpu,
                     "wall_seconds": wall,
                     "model_seconds": float(seconds),
@@ -278,8 +279,8 @@ if __name__ == "__main__":
     for name, works in sets.items():
         # memory is told best in a process of its own: one that was used keeps some
         for some in [[work] for work in works] if name == "units" else [works]:
-            threads = 1 if name == "threads" else cores
-            found += [{**f, "set": name} for f in in_own_process(series, some, threads, rates)[0]]
+            thread_count = 1 if name == "threads" else cores
+            found += [{**f, "set": name} for f in in_own_process(series, some, thread_count, rates)[0]]
             print(found[-1], flush=True)
     rows = rows_of(found)
     rows[0]["rates"] = vars(rates)

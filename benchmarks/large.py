@@ -37,16 +37,16 @@ def repeated(X, y, frames):
 def accuracy(path, units, frames):
     """Squared error per frame on train, error on valid and test, seconds: exact, then iterative at the same ridge and
     at its own."""
-    from echolearn.execution.threads import one_blas_thread
+    from echolearn.execution.blas import one_blas_thread
     from echolearn.readout import collect as passes
     from echolearn.readout import conjugate_gradients as iterative
     from echolearn.readout import statistics as readout
     from echolearn.reservoir.reservoir import Reservoir
-    from echolearn.sequences.batch import Data
+    from echolearn.sequences.dataset import Dataset
 
     corpus = load_an4(path)
-    data = {name: Data(*part, 102, True, np.dtype(np.float32)) for name, part in corpus.items()}
-    train = Data(*repeated(*corpus["train"], frames), 102, True, np.dtype(np.float32)) if frames else data["train"]
+    data = {name: Dataset(*part, 102, True, np.dtype(np.float32)) for name, part in corpus.items()}
+    train = Dataset(*repeated(*corpus["train"], frames), 102, True, np.dtype(np.float32)) if frames else data["train"]
     reservoir = Reservoir.random(
         117, units, connections=10, input_scaling=0.1, bias_scaling=0.1, leak=(0.03, 0.9), random_state=0
     )
@@ -93,10 +93,10 @@ def accuracy(path, units, frames):
 
 def wrong_percent(reservoir, data, U, task):
     from echolearn.readout import collect as passes
-    from echolearn.sequences.batch import groups
+    from echolearn.sequences.batching import group_sequences
 
     wrong = frames = 0
-    for which in groups(data.lengths, passes.FRAMES):
+    for which in group_sequences(data.lengths, passes.FRAMES):
         H_c, labels, _, _ = passes.observed(reservoir, task, data.batch(which))
         wrong += int(((H_c @ U.astype(H_c.dtype)).argmax(axis=1) != labels).sum())
         frames += len(labels)

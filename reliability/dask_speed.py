@@ -20,8 +20,9 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 import clusters
+from echolearn.execution.threads import thread_count
 from echolearn import ESNClassifier
-from echolearn.cluster.executor import Cluster
+from echolearn.cluster.executor import ClusterExecutor
 from echolearn.execution import threads as engine
 from reliability import results
 
@@ -64,7 +65,7 @@ class Counted:
 
     def __init__(self):
         self.out = self.back = 0
-        submit, result = Cluster.submit, Cluster.result
+        submit, result = ClusterExecutor.submit, ClusterExecutor.result
 
         def counted_submit(cluster, name, function, *arguments, **where):
             self.out += sum(len(a) for a in arguments if isinstance(a, bytes))
@@ -75,7 +76,7 @@ class Counted:
             self.back += size(value)
             return value
 
-        Cluster.submit, Cluster.result = counted_submit, counted_result
+        ClusterExecutor.submit, ClusterExecutor.result = counted_submit, counted_result
 
 
 def size(value):
@@ -129,7 +130,7 @@ def main():
             row["between MB"] = sum(end[w][0] - start[w][0] for w in end) / 1e6 / asked.repeats - row["back MB"]
             row["worker MB"] = max(m for _, m in end.values()) / 1e6
             print(f"{name}: {row['here s']:.2f} s here, {row['Dask s']:.2f} s on two workers", flush=True)
-    threads = engine.threads()
+    threads = thread_count()
     results.show(
         f"{asked.frames:,} frames, {threads} threads here, 2 workers of 1", tuple(next(iter(rows.values()))), rows
     )

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from echolearn.estimators.classifier import ESNClassifier
     from echolearn.estimators.forecaster import ESNForecaster
     from echolearn.estimators.framewise import FrameWise
+    from echolearn.estimators.loading import load
     from echolearn.estimators.regressor import ESNRegressor
-    from echolearn.estimators.saving import load
     from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
     from echolearn.reservoir.reservoir import Reservoir
 
@@ -37,7 +37,7 @@ _HOMES = {
     "Reservoir": "reservoir",
     "StackedClassifier": "estimators.stacked",
     "StackedRegressor": "estimators.stacked",
-    "load": "estimators.saving",
+    "load": "estimators.loading",
 }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from echolearn.execution.threads import one_blas_thread
+from echolearn.execution.blas import one_blas_thread
 from reliability import load
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the kernel is asked for memory")

@@ -7,8 +7,8 @@ import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.estimators.data_warnings import InputWarning, warn_of_scale
 from echolearn.readout.statistics import ReadoutWarning
-from echolearn.reservoir.spectrum import EchoStateWarning
-from echolearn.sequences.batch import scaling
+from echolearn.reservoir.reservoir import EchoStateWarning
+from echolearn.sequences.scaling import mean_and_scale
 from reliability import stress
 
 HARD = [
@@ -74,7 +74,7 @@ def test_series_of_any_scale():
 def test_scaling_is_the_mean_and_the_standard_deviation():
     table = np.random.default_rng(0).normal([1, -5, 0], [1, 1e3, 1e-3], (50, 3))
     table = np.hstack([table, np.full((50, 1), 3.0), np.zeros((50, 1))])
-    mean, scale = scaling(table, "table")
+    mean, scale = mean_and_scale(table, "table")
     np.testing.assert_allclose(mean, table.mean(axis=0), rtol=1e-14)
     np.testing.assert_allclose(scale, [*table[:, :3].std(axis=0), 1, 1], rtol=1e-14)
 

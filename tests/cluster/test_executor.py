@@ -16,6 +16,7 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.cli.main import main
 from echolearn.cluster import executor as cluster
+from echolearn.cluster.executor import ClusterExecutor
 from echolearn.execution import threads as engine
 from echolearn.readout import collect as passes
 from echolearn.readout import conjugate_gradients as iterative
@@ -177,7 +178,7 @@ def test_killed_workers_change_nothing(client, three, monkeypatch, kills):
     settings = {**SMALL, "blocks": 1, "batch_size": None, "readout": "ridge", "epochs": 4}
     here = ESNClassifier(**settings).fit(X, y)
     alive = [process for process in running if process.poll() is None]
-    tasks, task = [], cluster.Cluster._task
+    tasks, task = [], ClusterExecutor._task
 
     def deadly(self, *arguments):
         """In the middle of a pass of learning, workers die: one after another, by the number of tasks sent."""
@@ -187,7 +188,7 @@ def test_killed_workers_change_nothing(client, three, monkeypatch, kills):
             alive.pop().send_signal(signal.SIGKILL)
         return future
 
-    monkeypatch.setattr(cluster.Cluster, "_task", deadly)
+    monkeypatch.setattr(ClusterExecutor, "_task", deadly)
     assert_same(here, ESNClassifier(**settings).fit(X, y, engine=client))
     assert len(tasks) > 40
     assert len(alive) == 3 - kills
@@ -196,7 +197,7 @@ def test_killed_workers_change_nothing(client, three, monkeypatch, kills):
 def test_tasks_do_not_carry_the_data(client, monkeypatch):
     """What a pass sends is the size of the weights, however many sequences there are."""
     sent = {5: [], 40: []}
-    submit = cluster.Cluster.submit
+    submit = ClusterExecutor.submit
 
     def counted(self, name, function, *arguments, **where):
         if name != "part":
@@ -204,7 +205,7 @@ def test_tasks_do_not_carry_the_data(client, monkeypatch):
             sent[count].append(max(map(len, bytes_of), default=0))
         return submit(self, name, function, *arguments, **where)
 
-    monkeypatch.setattr(cluster.Cluster, "submit", counted)
+    monkeypatch.setattr(ClusterExecutor, "submit", counted)
     for count in sent:
         X, y = toys.labels(sequences=count, steps=(50, 51))
         settings = {**SMALL, "epochs": 1, "batch_size": 20, "refine_epochs": 1}

@@ -13,9 +13,12 @@ from echolearn.gradients.exact import loss_and_gradients
 from echolearn.readout import collect as passes
 from echolearn.readout import softmax
 from echolearn.readout.collect import Task
-from echolearn.reservoir.combination import bidirectional_reservoir
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import Data, Selection, pack, unpack
+from echolearn.reservoir.combination import bidirectional_reservoir, join_reservoirs
+from echolearn.reservoir.plasticity import intrinsic_plasticity
+from echolearn.reservoir.reservoir import Reservoir, both_ways, side_by_side
+from echolearn.sequences.batch import pack, unpack
+from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.selection import Selection
 from echolearn.states.run import harvest
 from echolearn.training.objectives import cross_entropy as refining
 
@@ -41,7 +44,7 @@ lengths = st.lists(st.integers(1, 12), min_size=1, max_size=20)
 def test_turning_a_batch_turns_every_sequence(lengths):
     M = [np.arange(n)[:, None] + 100.0 * i for i, n in enumerate(lengths)]
     batch = pack(M, np.float64)
-    turn = batch.turned()
+    turn = batch.reversed_rows()
     for m, back in zip(M, unpack(batch, batch.X[turn]), strict=True):
         np.testing.assert_array_equal(back, m[::-1])
     np.testing.assert_array_equal(turn[turn], np.arange(batch.frames))
@@ -172,7 +175,7 @@ def test_refining_derivatives_against_central_differences(pooling):
     w, backward = two_ways(rng, N=7, n_in=2)
     r = Reservoir(**w, activation="tanh", backward=backward)
     y = [(v[:, 0] > 0).astype(int) for v in VALUES]
-    data = Data(X, y if pooling is None else [labels[-1] for labels in y], 2, pooling is None, np.dtype(float))
+    data = Dataset(X, y if pooling is None else [labels[-1] for labels in y], 2, pooling is None, np.dtype(float))
     task, V = Task(pooling=pooling), rng.normal(size=(7 + 2 + 1, 2))
     met = refining.share(r, task, V, data.batch(range(len(X))))
     for name in ("W", "W_rec", "bias"):
@@ -286,7 +289,7 @@ def test_large_networks_see_the_same_states(pooling, monkeypatch):
     w, backward = two_ways(np.random.default_rng(5), n_in=2)
     r = Reservoir(**w, activation="tanh", backward=backward)
     y = VALUES if pooling is None else [v[0] for v in VALUES]
-    batch = Data(X, y, None, pooling is None, np.dtype(float)).batch(range(len(X)))
+    batch = Dataset(X, y, None, pooling is None, np.dtype(float)).batch(range(len(X)))
     task = Task(washout=1, pooling=pooling)
     H = np.vstack([part[0] for part in passes.streamed(r, task, batch)])
     np.testing.assert_array_equal(H, passes.observed(r, task, batch)[0][:, : r.N])

@@ -18,8 +18,8 @@ from echolearn import ESNClassifier, ESNRegressor, Reservoir
 from echolearn.estimators.classifier import nearest_distribution
 from echolearn.gradients.exact import loss_and_gradients
 from echolearn.readout import collect as passes
-from echolearn.reservoir.spectrum import EchoStateWarning
-from echolearn.sequences.batch import Data
+from echolearn.reservoir.reservoir import EchoStateWarning
+from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import split
 from echolearn.states import run as states
 from echolearn.training.loop import TrainingWarning
@@ -389,7 +389,7 @@ def test_echo_state_warning_reaches_the_user():
 
 
 def test_splits():
-    data = Data(X, VALUES, None, True, np.dtype("float32"))
+    data = Dataset(X, VALUES, None, True, np.dtype("float32"))
     rng = np.random.default_rng(0)
     train, held = split(data, 0.25, 0, rng)
     assert (len(train.X), len(held.X)) == (6, 2)
@@ -399,11 +399,11 @@ def test_splits():
         train, held = split(data, fraction, 0, rng)
         assert train.X
         assert held.X
-    long = Data([np.ones((100, 1))] * 2, [np.ones((100, 1))] * 2, None, True, np.dtype("float32"))
+    long = Dataset([np.ones((100, 1))] * 2, [np.ones((100, 1))] * 2, None, True, np.dtype("float32"))
     train, held = split(long, 0.1, 0, rng)
     assert [len(x) for x in train.X] == [90, 90]
     assert [len(x) for x in held.X] == [10, 10]
-    count = Data([np.arange(100.0)[:, None]], [np.arange(100.0)], None, True, np.dtype("float32"))
+    count = Dataset([np.arange(100.0)[:, None]], [np.arange(100.0)], None, True, np.dtype("float32"))
     train, held = split(count, 0.3, 20, rng)
     np.testing.assert_array_equal(train.X[0][-1], 69)
     np.testing.assert_array_equal(held.X[0][:, 0], np.arange(50, 100))  # its washout lies before the cut

@@ -19,7 +19,8 @@ from echolearn.modelfile import checkpoint as checkpoints
 from echolearn.readout.collect import Task
 from echolearn.readout.statistics import Sums
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import Data, pack
+from echolearn.sequences.batch import pack
+from echolearn.sequences.dataset import Dataset
 from echolearn.training.objectives import stacked as together
 
 N_OUT = 3
@@ -134,7 +135,7 @@ def test_running_values_of_equal_batches_are_those_of_a_full_pass(batches, seed)
 def test_full_batch_epochs_take_the_exact_gradient():
     """However many epochs, the sums and P are of the weights as they are: one Adam step is the sign of the gradient."""
     _, X, labels, layers, how, _, _ = draw(0)
-    data = Data(X, labels, N_OUT, True, np.dtype(float))
+    data = Dataset(X, labels, N_OUT, True, np.dtype(float))
     plan = together.Plan(how["sees"], ["both"] * len(layers), [True] * len(layers), 1e-3, 5, None)
     zeros = [Sums.zeros(1, 1)] * len(layers)  # forgotten at once
     learner = together.Together(together.State(layers, []), data, plan, np.random.default_rng(0), zeros, None)

@@ -15,7 +15,9 @@ from threadpoolctl import threadpool_info
 import toys
 from echolearn import ESNClassifier
 from echolearn.execution import threads as engine
-from echolearn.execution.threads import added, each, one_blas_thread, total
+from echolearn.execution.blas import one_blas_thread
+from echolearn.execution.threads import map_and_sum, map_in_order, thread_count
+from echolearn.execution.tree_sum import ARITY, tree_sum
 
 
 def test_results_come_in_order():
@@ -23,16 +25,16 @@ def test_results_come_in_order():
         time.sleep(0.02 if i == 0 else 0)
         return i
 
-    assert list(each(slow_first, range(20))) == list(range(20))
-    assert list(each(slow_first, [])) == []
+    assert list(map_in_order(slow_first, range(20))) == list(range(20))
+    assert list(map_in_order(slow_first, [])) == []
 
 
 def test_total_adds_in_order_into_the_first():
     parts = [np.array([float(i)]) for i in range(5)]
-    assert total(lambda i: parts[i], range(5)) is parts[0]
+    assert map_and_sum(lambda i: parts[i], range(5)) is parts[0]
     assert parts[0][0] == 10
     # floating-point sums keep their order: 1e16 + 1 - 1e16 is 0 from left to right
-    assert total(lambda v: np.array([v]), [1e16, 1.0, -1e16])[0] == 0
+    assert map_and_sum(lambda v: np.array([v]), [1e16, 1.0, -1e16])[0] == 0
 
 
 def test_a_failure_in_a_thread_reaches_the_caller():
@@ -42,21 +44,21 @@ def test_a_failure_in_a_thread_reaches_the_caller():
         return i
 
     with pytest.raises(ZeroDivisionError, match="in part 3"):
-        list(each(fail, range(10)))
+        list(map_in_order(fail, range(10)))
 
 
 def test_few_results_wait():
     """Work runs at most a few items ahead of the one who takes the results."""
     started = []
-    results = each(lambda i: started.append(i), range(100))
+    results = map_in_order(lambda i: started.append(i), range(100))
     next(results)
     time.sleep(0.05)
-    assert len(started) <= engine.threads() + 2
+    assert len(started) <= thread_count() + 2
     results.close()
 
 
 def test_work_leaves_the_main_thread():
-    names = set(each(lambda _: threading.current_thread().name, range(8)))
+    names = set(map_in_order(lambda _: threading.current_thread().name, range(8)))
     assert all(name.startswith("echolearn") for name in names)
 
 
@@ -82,10 +84,10 @@ def test_the_number_of_threads_does_not_touch_the_bits(monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_makes_its_own_threads():
-    assert list(each(lambda i: i, range(4))) == [0, 1, 2, 3]
+    assert list(map_in_order(lambda i: i, range(4))) == [0, 1, 2, 3]
     child = os.fork()
     if child == 0:
-        os._exit(0 if list(each(lambda i: i, range(4))) == [0, 1, 2, 3] else 1)
+        os._exit(0 if list(map_in_order(lambda i: i, range(4))) == [0, 1, 2, 3] else 1)
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -103,17 +105,17 @@ def test_added_is_a_tree_of_neighbours(values):
     def node(parts):
         """Level after level, ARITY neighbours from left to right."""
         while len(parts) > 1:
-            wholes = [parts[start : start + engine.ARITY] for start in range(0, len(parts), engine.ARITY)]
+            wholes = [parts[start : start + ARITY] for start in range(0, len(parts), ARITY)]
             parts = [reduce(add, whole) for whole in wholes]  # `sum` adds otherwise from Python 3.12 on
         return parts[0] if parts else None
 
-    assert added(values) == node(values)
+    assert tree_sum(values) == node(values)
 
 
 def test_a_thread_knows_the_cluster_of_its_caller():
     token = engine.CLUSTER.set("mine")
     try:
-        assert set(each(lambda _: engine.CLUSTER.get(), range(4))) == {"mine"}
+        assert set(map_in_order(lambda _: engine.CLUSTER.get(), range(4))) == {"mine"}
     finally:
         engine.CLUSTER.reset(token)
-    assert set(each(lambda _: engine.CLUSTER.get(), range(4))) == {None}
+    assert set(map_in_order(lambda _: engine.CLUSTER.get(), range(4))) == {None}

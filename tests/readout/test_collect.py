@@ -11,7 +11,7 @@ from echolearn.readout import collect as passes
 from echolearn.readout import statistics as readout
 from echolearn.readout.collect import Task, collect
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import Data
+from echolearn.sequences.dataset import Dataset
 from echolearn.states.run import harvest
 
 
@@ -23,7 +23,7 @@ def data_of(lengths, seed=0, classes=None):
     rng = np.random.default_rng(seed)
     X = [rng.normal(size=(n, 2)) for n in lengths]
     y = [rng.normal(size=(n, 3)) if classes is None else rng.integers(0, classes, n) for n in lengths]
-    return Data(X, y, classes, True, np.dtype(np.float64))
+    return Dataset(X, y, classes, True, np.dtype(np.float64))
 
 
 def obvious(reservoir, data, task):
@@ -85,7 +85,7 @@ def test_streamed_states_are_those_of_the_whole_batch(lengths, task, frames):
 def test_where_a_frame_asks_for_others_sequences_stay_whole(task, monkeypatch):
     y = data_of([30, 9, 25]).y
     per_step = task.pooling is None
-    data = Data(data_of([30, 9, 25]).X, y if per_step else [t[0] for t in y], None, per_step, np.dtype(np.float64))
+    data = Dataset(data_of([30, 9, 25]).X, y if per_step else [t[0] for t in y], None, per_step, np.dtype(np.float64))
     at_once = collect(network(), data, task)
     monkeypatch.setattr(passes, "FRAMES", 7)
     for wide in (readout.WIDE, 4):

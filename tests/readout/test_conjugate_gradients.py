@@ -15,10 +15,10 @@ from echolearn.readout import conjugate_gradients as iterative
 from echolearn.readout import statistics as readout
 from echolearn.readout.collect import Task, collect, observed
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import Data
+from echolearn.sequences.dataset import Dataset
 
 X, VALUES = toys.echoes(sequences=12, steps=(30, 60))
-DATA = Data(X, VALUES, None, True, np.dtype("float64"))
+DATA = Dataset(X, VALUES, None, True, np.dtype("float64"))
 RESERVOIR = Reservoir.random(2, 20, connections=4, bias_scaling=0.1, leak=(0.2, 0.9), random_state=0)
 
 
@@ -104,7 +104,7 @@ def test_the_streamed_readout_is_the_direct_one(task, dtype, monkeypatch):
     usual = iterative.conjugate_gradients.__kwdefaults__
     to_the_last = {**usual, "iterations": 100, "tolerance": 1e-13}
     monkeypatch.setattr(iterative.conjugate_gradients, "__kwdefaults__", to_the_last)
-    data = Data(X, VALUES, None, True, np.dtype(dtype))
+    data = Dataset(X, VALUES, None, True, np.dtype(dtype))
     expected = readout.solve(collect(RESERVOIR, data, task), 0.1, intercept=True)
     cold = iterative.solve(RESERVOIR, data, task, 0.1, rng())
     warm = iterative.solve(RESERVOIR, data, task, 0.1, rng(), np.ones_like(expected))
@@ -156,7 +156,7 @@ def test_the_way_of_other_weights_is_not_gone_on_from(tmp_path, monkeypatch):
     "task", [Task(), Task(washout=3), Task(lookback=4, targets="last"), Task(pooling="mean"), Task(pooling=2)]
 )
 def test_rows_are_counted_as_they_are_seen(task):
-    data = DATA if task.pooling is None else Data(X, [v[0] for v in VALUES], None, False, np.dtype("float64"))
+    data = DATA if task.pooling is None else Dataset(X, [v[0] for v in VALUES], None, False, np.dtype("float64"))
     seen = [len(observed(RESERVOIR, task, data.batch([i]))[1]) for i in range(len(X))]
     assert iterative.rows(data, task).tolist() == seen
 
@@ -172,7 +172,9 @@ def test_a_sample_holds_the_rows_asked_for_and_no_row_twice():
 def test_the_ridge_of_a_whole_sample_is_that_of_the_sums():
     path = 10.0 ** np.arange(-4.0, 4)
     H_c, T = iterative.sample(RESERVOIR, DATA, Task(), rng(), frames=10_000)
-    held = observed(RESERVOIR, Task(), Data(*toys.echoes(seed=1), None, True, np.dtype("float64")).batch(range(8)))[:2]
+    held = observed(RESERVOIR, Task(), Dataset(*toys.echoes(seed=1), None, True, np.dtype("float64")).batch(range(8)))[
+        :2
+    ]
     s, h = readout.sums(H_c, T, 2), readout.sums(*held, 2)
     for sums, rows in ((None, None), (h, held)):
         expected, _ = readout.choose_ridge(s, path, intercept=True, held_out=sums)

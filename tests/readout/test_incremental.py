@@ -13,7 +13,7 @@ from echolearn.readout import statistics as readout
 from echolearn.readout.collect import Task, observed
 from echolearn.readout.incremental import follow
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import Data
+from echolearn.sequences.dataset import Dataset
 from echolearn.training import loop as training
 
 X, LABELS = toys.labels(sequences=8)
@@ -65,7 +65,7 @@ def test_few_iterations_go_most_of_the_way():
 def test_all_products_of_a_mini_batch_are_in_its_precision():
     """float64 would copy the states for every product."""
     X, y = toys.labels(sequences=4)
-    data = Data(X, [(v == "low").astype(int) for v in y], 2, True, np.dtype("float32"))
+    data = Dataset(X, [(v == "low").astype(int) for v in y], 2, True, np.dtype("float32"))
     reservoir = Reservoir.random(2, 15, connections=4, random_state=0)
     follower = following.Follower(data, Task(), np.float64(0.1), training.TURNOVER, np.random.default_rng(0))
     U = follower.start(reservoir)

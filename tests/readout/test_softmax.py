@@ -9,12 +9,12 @@ from echolearn.readout import softmax
 from echolearn.readout import statistics as readout
 from echolearn.readout.collect import Task, collect, observed
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import Data
+from echolearn.sequences.dataset import Dataset
 
 X, LABELS = toys.labels(sequences=12, steps=(30, 60))
 VALUES = toys.echoes(sequences=12, steps=(30, 60))[1]
 CLASSES = [np.digitize(v[:, 0], [-0.4, 0.4]) for v in VALUES]
-DATA = Data(X, CLASSES, 3, True, np.dtype("float64"))
+DATA = Dataset(X, CLASSES, 3, True, np.dtype("float64"))
 RESERVOIR = Reservoir.random(2, 10, connections=4, input_scaling=0.5, bias_scaling=0.1, random_state=0)
 TASK = Task()
 
@@ -117,7 +117,7 @@ def test_neither_units_nor_zeros_of_the_features_matter(unit, zero):
         return softmax.probabilities(H_c @ V), strength / readout.squares(s).mean()
 
     (plain, strength), (other, other_strength) = (
-        found(Data(moved, CLASSES, 3, True, np.dtype("float64"))) for moved in (X, [zero + unit * x for x in X])
+        found(Dataset(moved, CLASSES, 3, True, np.dtype("float64"))) for moved in (X, [zero + unit * x for x in X])
     )
     assert other_strength == pytest.approx(strength, rel=1e-4)
     np.testing.assert_allclose(other, plain, atol=1e-3)

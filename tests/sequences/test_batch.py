@@ -6,18 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference as ref
-from echolearn.sequences.batch import (
-    Data,
-    Selection,
-    as_classes,
-    block_starts,
-    dealt,
-    ends,
-    groups,
-    one_hot,
-    pack,
-    unpack,
-)
+from echolearn.sequences.batch import pack, unpack
+from echolearn.sequences.batching import group_sequences, split_evenly
+from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.selection import Selection, block_ends, block_starts
+from echolearn.sequences.targets import as_class_numbers, one_hot
 
 lengths_ = st.lists(st.integers(1, 12), min_size=1, max_size=9)
 few = settings(max_examples=60, deadline=None)
@@ -97,7 +90,7 @@ def test_selection_takes_what_the_loops_take(lengths, washout, lookback, targets
 @given(st.integers(1, 30), st.integers(0, 5), st.sampled_from([None, 1, 2, 3, 7]))
 def test_ends_and_block_starts_agree_with_the_loops(length, washout, lookback):
     length += washout
-    assert list(ends(length, washout, lookback)) == ref.kept_steps(length, washout, lookback, "last")
+    assert list(block_ends(length, washout, lookback)) == ref.kept_steps(length, washout, lookback, "last")
     starts = np.flatnonzero(block_starts(length, washout, lookback))
     assert tuple(starts) == ref.block_cuts(length, washout, lookback)
 
@@ -107,7 +100,7 @@ def test_ends_and_block_starts_agree_with_the_loops(length, washout, lookback):
 def test_groups_cover_every_sequence_once(lengths, frames, shuffled):
     lengths = np.array(lengths)
     order = np.random.default_rng(0).permutation(len(lengths)) if shuffled else None
-    parts = list(groups(lengths, frames, order))
+    parts = list(group_sequences(lengths, frames, order))
     assert sorted(np.concatenate(parts)) == list(range(len(lengths)))
     assert all(len(p) == 1 or lengths[p].sum() <= frames for p in parts)
 
@@ -117,7 +110,7 @@ def test_groups_cover_every_sequence_once(lengths, frames, shuffled):
 def test_dealt_piles_cover_a_batch_once(lengths, parts):
     lengths = np.array(lengths)
     which = np.random.default_rng(0).permutation(len(lengths))[: max(1, len(lengths) - 2)]
-    piles = dealt(which, lengths, parts)
+    piles = split_evenly(which, lengths, parts)
     assert sorted(np.concatenate(piles)) == sorted(which)
     assert len(piles) == min(parts, len(which))
     assert max(map(len, piles)) - min(map(len, piles)) <= 1
@@ -130,18 +123,18 @@ def test_one_hot():
 def test_as_classes_undoes_one_hot_and_leaves_the_rest():
     labels = [np.array([2, 0]), np.array([1])]
     rows = [one_hot(each, 3, np.float64) for each in labels]
-    for got, wanted in zip(as_classes(rows), labels, strict=True):
+    for got, wanted in zip(as_class_numbers(rows), labels, strict=True):
         np.testing.assert_array_equal(got, wanted)
-    np.testing.assert_array_equal(as_classes([row[0] for row in rows]), [2, 1])
+    np.testing.assert_array_equal(as_class_numbers([row[0] for row in rows]), [2, 1])
     for odd in ([0, 0, 0], [1, 1, 0], [1, -1, 0], [0, 0, 2], [0.5, 0.5, 0]):
         given = [rows[0], np.array([odd], float)]
-        assert as_classes(given) is given
+        assert as_class_numbers(given) is given
 
 
 def test_data_batches_and_subsets():
     X = numbered([3, 5, 4])
     labels = [np.arange(len(x)) % 3 for x in X]
-    data = Data(X, labels, 3, True, np.dtype("float32"))
+    data = Dataset(X, labels, 3, True, np.dtype("float32"))
     assert data.n_out == 3
     batch = data.subset([2, 0]).batch([0, 1])
     assert batch.X.dtype == np.float32
@@ -149,8 +142,8 @@ def test_data_batches_and_subsets():
     np.testing.assert_array_equal(unpack(batch, batch.X)[0], X[2])
     np.testing.assert_array_equal(unpack(batch, batch.T)[0], labels[2])
     np.testing.assert_array_equal(unpack(batch, batch.T)[1], labels[0])
-    values = Data(X, [x[:, :1] for x in X], None, True, np.dtype("float64"))
+    values = Dataset(X, [x[:, :1] for x in X], None, True, np.dtype("float64"))
     assert values.n_out == 1
     np.testing.assert_array_equal(unpack(values.batch([1]), values.batch([1]).T)[0], X[1][:, :1])
-    one_each = Data(X, [2, 0, 1], 3, False, np.dtype("float32")).batch([0, 1, 2])
+    one_each = Dataset(X, [2, 0, 1], 3, False, np.dtype("float32")).batch([0, 1, 2])
     np.testing.assert_array_equal(one_each.T, [0, 1, 2])  # longest first

@@ -9,7 +9,8 @@ import reference as ref
 from echolearn.gradients.exact import through_time
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import LANES, pack
+from echolearn.sequences.batch import pack
+from echolearn.sequences.batching import LANES
 from echolearn.states import run as states
 from echolearn.states.run import SHORTEST, harvest, run
 

@@ -9,7 +9,8 @@ import reference as ref
 from echolearn.gradients.exact import through_time
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import LANES, pack, unpack
+from echolearn.sequences.batch import pack, unpack
+from echolearn.sequences.batching import LANES
 from echolearn.states import _simd as lanes
 from echolearn.states._kernels import _activate
 from echolearn.states._simd import STEPS

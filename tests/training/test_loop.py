@@ -8,14 +8,13 @@ from echolearn.gradients.exact import Gradients
 from echolearn.readout import collect as passes
 from echolearn.readout import statistics as readout
 from echolearn.readout.collect import Task, collect
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.reservoir.spectrum import spectral_radius_of
-from echolearn.sequences.batch import Data
+from echolearn.reservoir.reservoir import Reservoir, spectral_radius_of
+from echolearn.sequences.dataset import Dataset
 from echolearn.training import optimizers as updates
 from echolearn.training.loop import Learner, Plan, full_batch, learn, running
 
 X, VALUES = toys.echoes(sequences=8)
-DATA = Data(X, VALUES, None, True, np.dtype("float64"))
+DATA = Dataset(X, VALUES, None, True, np.dtype("float64"))
 RESERVOIR = Reservoir.random(2, 12, connections=4, bias_scaling=0.1, leak=(0.2, 0.9), random_state=0)
 
 
@@ -154,8 +153,8 @@ def test_step_sizes_fall_to_a_twentieth_with_mini_batches(monkeypatch):
 
 def test_every_sequence_once_an_epoch_in_another_order(monkeypatch):
     seen = []
-    real = Data.batch
-    monkeypatch.setattr(Data, "batch", lambda self, which, *a: (seen.append(list(which)), real(self, which, *a))[1])
+    real = Dataset.batch
+    monkeypatch.setattr(Dataset, "batch", lambda self, which, *a: (seen.append(list(which)), real(self, which, *a))[1])
     learner = Learner(RESERVOIR, DATA, Task(), plan(batch_size=3), rng())
     learner.sums = collect(RESERVOIR, DATA, Task())
     orders = []

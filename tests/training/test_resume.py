@@ -6,6 +6,7 @@ import pytest
 import toys
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.execution import threads as engine
+from echolearn.execution.threads import thread_count
 from echolearn.modelfile import checkpoint as checkpoints
 from echolearn.modelfile.checkpoint import FORMAT, KEPT, Checkpoint, CheckpointError, CheckpointWarning
 from echolearn.readout import conjugate_gradients as iterative
@@ -239,7 +240,7 @@ def test_other_settings_are_refused_and_named(changes, named, tmp_path):
 def test_another_number_of_threads_is_refused_where_it_shows_in_the_bits(tmp_path, monkeypatch):
     monkeypatch.setattr(iterative, "FROM", 0)
     ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
-    now = engine.threads()
+    now = thread_count()
     monkeypatch.setattr(engine, "threads", lambda: now + 1)
     with pytest.raises(CheckpointError, match=f"threads: {now} then, {now + 1} now"):
         ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)

@@ -1,3 +1,3 @@
-"""The same sums over data on a Dask cluster."""
+"""The same sums over data on a Dask cluster (extra `dask`)."""
 
-from echolearn.cluster.executor import on as on
+from echolearn.cluster.connection import on as on

@@ -1,6 +1,6 @@
 """Data that never were in this process: files that the workers of a cluster read, dask bags, delayed sequences.
 
-X becomes a list of `cluster.Far`; y comes here, to be checked and encoded like any other.
+X becomes a list of `RemoteSequence`; y is fetched, to be checked and encoded like any other.
 """
 
 from __future__ import annotations
@@ -12,19 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echolearn.execution.threads import CLUSTER
-from echolearn.sequences.batch import groups
+from echolearn._typing import Array
+from echolearn.cluster.executor import FRAMES, PARTS, ClusterExecutor, RemoteSequence
+from echolearn.execution.executor import active_executor
+from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.validation import checked_sequence
 
-Array = NDArray[Any]
-
-AT_ONCE = 64  # files looked at, or delayed sequences put together, by one task
+AT_ONCE = 64  # files that one task examines, or delayed sequences that it joins
 
 
-def afar(X: Any) -> bool:
-    """Whether X is files, a bag or delayed sequences."""
+def is_remote_source(X: Any) -> bool:
+    """Return whether X is a list of files, a bag or delayed sequences."""
     return _is_bag(X) or _all(X, _is_path) or _all(X, _is_delayed)
 
 
@@ -44,87 +43,88 @@ def _is_delayed(x: Any) -> bool:
     return hasattr(x, "__dask_graph__")
 
 
-def opened(X: Any, y: Any) -> tuple[Any, Any]:
-    """X and y of a fit. Where y is None it is in X: `y` of each npz file, the second of each pair of a bag."""
-    if not afar(X):
+def open_source(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return X and y of a fit. Where y is None it is in X: `y` of each npz file, the second of each pair of a bag."""
+    if not is_remote_source(X):
         return X, y
     if _all(X, _is_path):
         y = _read_targets(X) if y is None else _read_targets(y) if _all(y, _is_path) else y
         return _files(X), y
     parts = _parts(X)
     if y is None:
-        y = [entry for part in [_cluster().submit("y", seconds, p) for p in parts] for entry in _cluster().result(part)]
-        return _listed([_cluster().submit("X", firsts, p) for p in parts]), y
+        y = [
+            entry for part in [_executor().submit("y", seconds, p) for p in parts] for entry in _executor().result(part)
+        ]
+        return _listed([_executor().submit("X", firsts, p) for p in parts]), y
     if _all(y, _is_delayed):
-        y = [entry for part in _parts(y) for entry in _cluster().result(part)]
-    return _listed([_cluster().submit("X", checked, p) for p in parts]), y
+        y = [entry for part in _parts(y) for entry in _executor().result(part)]
+    return _listed([_executor().submit("X", checked, p) for p in parts]), y
 
 
-def opened_X(X: Any) -> Any:
-    """X of a prediction."""
-    if not afar(X):
+def open_inputs(X: Any) -> Any:
+    """Return X of a prediction."""
+    if not is_remote_source(X):
         return X
-    return _files(X) if _all(X, _is_path) else _listed([_cluster().submit("X", checked, p) for p in _parts(X)])
+    return _files(X) if _all(X, _is_path) else _listed([_executor().submit("X", checked, p) for p in _parts(X)])
 
 
-def _cluster() -> Any:
-    cluster = CLUSTER.get()
-    if cluster is None:
+def _executor() -> ClusterExecutor:
+    executor = active_executor()
+    if not isinstance(executor, ClusterExecutor):
         raise ValueError(
             "X is a list of files, a dask bag or delayed sequences: these are for the workers of a cluster. Work "
             "within echolearn.cluster.on(...), give fit an engine=, or load them as arrays."
         )
-    return cluster
+    return executor
 
 
 def _files(paths: Any) -> list[Any]:
-    """Sequences in files; each worker reads its part, and reads it again for one that has died."""
-    from echolearn.cluster.executor import FRAMES, PARTS, Far
-
-    cluster = _cluster()
-    shapes = [s for part in _looked_at(paths, shapes_of) for s in part]
+    """Return sequences in files; each worker reads its part, and another reads it again if that worker dies."""
+    executor = _executor()
+    shapes = [s for part in _examine(paths, shapes_of) for s in part]
     lengths = np.array([s[0] for s in shapes])
     out: list[Any] = [None] * len(paths)
-    wholes = list(groups(lengths, max(FRAMES, int(lengths.sum()) // PARTS)))
+    wholes = list(group_sequences(lengths, max(FRAMES, int(lengths.sum()) // PARTS)))
     for k, which in enumerate(wholes):
         names = [os.fspath(paths[i]) for i in which]
-        part = cluster.submit("read", read, names, slot=cluster.slot(k, len(wholes)))
+        part = executor.submit("read", read, names, slot=executor.slot(k, len(wholes)))
         for index, i in enumerate(which):
-            out[i] = Far(cluster, part, index, shapes[i])
+            out[i] = RemoteSequence(executor, part, index, shapes[i])
     return out
 
 
 def _read_targets(paths: Any) -> list[Any]:
-    return [y for part in _looked_at(paths, targets_of) for y in part]
+    return [y for part in _examine(paths, targets_of) for y in part]
 
 
-def _looked_at(paths: Any, function: Callable[[list[str]], Any]) -> list[Any]:
-    cluster, names = _cluster(), [os.fspath(p) for p in paths]
+def _examine(paths: Any, function: Callable[[list[str]], Any]) -> list[Any]:
+    executor, names = _executor(), [os.fspath(p) for p in paths]
     tasks = [
-        cluster.submit(function.__name__, function, names[start : start + AT_ONCE])
+        executor.submit(function.__name__, function, names[start : start + AT_ONCE])
         for start in range(0, len(names), AT_ONCE)
     ]
-    return [cluster.result(task) for task in tasks]
+    return [executor.result(task) for task in tasks]
 
 
 def _parts(X: Any) -> list[Any]:
-    """Futures of lists of sequences (or pairs): a bag's own partitions, or some delayed sequences together."""
-    client, cluster = _cluster().client, _cluster()
+    """Return futures of lists of sequences (or pairs): a bag's own partitions, or groups of delayed sequences."""
+    executor = _executor()
     if _is_bag(X):
-        return list(client.compute(X.to_delayed()))
-    futures = client.compute(list(X))
+        return list(executor.client.compute(X.to_delayed()))
+    futures = executor.client.compute(list(X))
     return [
-        cluster.submit("listed", listed, *futures[start : start + AT_ONCE]) for start in range(0, len(futures), AT_ONCE)
+        executor.submit("listed", listed, *futures[start : start + AT_ONCE])
+        for start in range(0, len(futures), AT_ONCE)
     ]
 
 
 def _listed(parts: list[Any]) -> list[Any]:
-    from echolearn.cluster.executor import Far
-
-    cluster = _cluster()
-    tasks = [cluster.submit("shapes", shapes_in, part) for part in parts]
-    shapes = [cluster.result(task) for task in tasks]
-    return [Far(cluster, part, i, s) for part, of in zip(parts, shapes, strict=True) for i, s in enumerate(of)]
+    executor = _executor()
+    tasks = [executor.submit("shapes", shapes_in, part) for part in parts]
+    shapes = [executor.result(task) for task in tasks]
+    return [
+        RemoteSequence(executor, part, i, s) for part, of in zip(parts, shapes, strict=True) for i, s in enumerate(of)
+    ]
 
 
 # On the workers
@@ -135,7 +135,7 @@ def read(paths: list[str]) -> list[Array]:
 
 
 def shapes_of(paths: list[str]) -> list[tuple[int, ...]]:
-    """Shapes of X, from the files' heads."""
+    """Return the shapes of X, from the files' headers."""
     shapes = [_shape(path) for path in paths]
     for path, shape in zip(paths, shapes, strict=True):
         if len(shape) != 2 or 0 in shape:
@@ -148,8 +148,8 @@ def targets_of(paths: list[str]) -> list[Array]:
 
 
 def _array(path: str, name: str) -> Array:
-    """An npy file, or the array of this name in an npz file."""
-    found = np.load(_there(path), allow_pickle=False)
+    """Return the array in an npy file, or the one of this name in an npz file."""
+    found = np.load(_existing(path), allow_pickle=False)
     if isinstance(found, np.ndarray):
         return found
     with found:
@@ -159,7 +159,7 @@ def _array(path: str, name: str) -> Array:
 
 
 def _shape(path: str) -> tuple[int, ...]:
-    if _there(path).suffix != ".npz":
+    if _existing(path).suffix != ".npz":
         return tuple(np.load(path, mmap_mode="r", allow_pickle=False).shape)
     with zipfile.ZipFile(path) as archive:
         if "X.npy" not in archive.namelist():
@@ -171,9 +171,9 @@ def _shape(path: str) -> tuple[int, ...]:
             return shape
 
 
-def _there(path: str) -> Path:
+def _existing(path: str) -> Path:
     if not os.path.exists(path):
-        raise FileNotFoundError(f"{path} is not there on a worker; every worker must see the files under this path.")
+        raise FileNotFoundError(f"{path} does not exist on a worker; every worker must see the files under this path.")
     return Path(path)
 
 

@@ -1,328 +1,211 @@
-"""Stack: what stacked estimators share, layers that learn one by one and then together (docs/stacks.md)."""
+"""What stacked estimators share: opening data, the fitted layers, and predictions through all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from numbers import Integral
 from os import PathLike
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn import __version__
-from echolearn.estimators import parameters as settings
-from echolearn.estimators.fitting import Callback
-from echolearn.execution.threads import each, one_blas_thread
-from echolearn.gradients import stacked as joint
-from echolearn.gradients.stacked import Layer
-from echolearn.modelfile.checkpoint import Checkpoint, fingerprint
-from echolearn.readout import collect as passes
-from echolearn.readout import conjugate_gradients as iterative
-from echolearn.readout import statistics as readout
-from echolearn.sequences.batch import Data, groups, pack, unpack
-from echolearn.sequences.split import split
-from echolearn.sequences.validation import check_finite, check_has_time, check_long_enough, open_sequences, open_targets
-from echolearn.states.run import run
-from echolearn.training import optimizers as updates
-from echolearn.training.loop import History
-from echolearn.training.objectives import stacked as together
-from echolearn.training.objectives.stacked import Plan, State, Together
-from echolearn.training.progress import Progress, say
+from echolearn._typing import Array
+from echolearn.estimators._base import (
+    OpenedData,
+    SequenceEstimator,
+    fitted_model,
+    open_data,
+    warn_of_input_scale,
+)
+from echolearn.estimators.models import FittedStack
+from echolearn.estimators.parameters import check_each
+from echolearn.estimators.saving import save_model
+from echolearn.estimators.settings import NetworkSettings
+from echolearn.estimators.stack_fitting import FittedLayer, layer_inputs
+from echolearn.readout.solver import solver_for
+from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.split import Split, hold_out
+from echolearn.sequences.validation import check_long_enough, open_sequences, open_targets
+from echolearn.training.history import History
 from echolearn.validation.values import check_pair
 
-Array = NDArray[Any]
 
-STEP = 0.3  # of the step size of a layer that learns by itself
+class StackedEstimator(BaseEstimator):
+    """Fitted layers, and predictions with them.
 
+    Attributes of a fitted stack: `layers_`, the layers as fitted estimators from the input to the top; `scales_`, the
+    factors of what each but the top passes on; `history_` of the joint epochs.
+    """
 
-class Stack(BaseEstimator):
-    """What both stacks share. Settings are only stored here; `fit` checks them."""
+    layers_: list[SequenceEstimator]
+    scales_: list[Array]
+    history_: History
+    per_step_: bool
+    n_features_in_: int
 
-    _kind: Any  # of a layer
+    def _open_fit(self, X: Any, y: Any, lengths: ArrayLike | None, layers: Sequence[SequenceEstimator]) -> OpenedData:
+        """Check the data of a fit."""
+        opened = open_data(X, y, lengths)
+        check_long_enough(opened.given, _longest_washout(layers))
+        for layer in layers:
+            NetworkSettings.of(layer.get_params(deep=False)).check_targets(opened.per_step)
+        warn_of_input_scale(opened.given.X, NetworkSettings.of(layers[0].get_params(deep=False)))
+        return opened
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        lengths: Any = None,
-        validation: tuple[Any, Any] | None = None,
-        callback: Callback | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> Self:
-        """X, y and `validation` as for a single layer. `callback(row)` is called after each epoch, with the number of
-        the layer while it learns by itself; `checkpoint`: a folder where the epochs of each layer, and those together,
-        are kept: the same fit, started again, goes on from there and ends in the same bits."""
-        before = self.__dict__.copy()
-        try:
-            interrupted = self._fit(X, y, lengths, validation, callback, checkpoint)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+    def _split(
+        self, opened: OpenedData, validation: Any, layers: Sequence[SequenceEstimator], rng: np.random.Generator
+    ) -> Split:
+        """Return training and held-out data, their targets as they came."""
+        params = self.get_params(deep=False)
+        dtype = np.dtype(layers[-1].get_params(deep=False)["dtype"])
+        data = Dataset(opened.given.X, opened.entries, None, opened.per_step, dtype)
+        if validation is None:
+            return hold_out(data, params["validation_fraction"], _longest_washout(layers), rng)
+        X, y = check_pair("validation", validation)
+        given = open_sequences(X, None, opened.given.X[0].shape[1])
+        check_long_enough(given, _longest_washout(layers))
+        entries, per_step = open_targets(y, given)
+        if per_step != opened.per_step:
+            raise ValueError(
+                "validation: its y must be of the same kind as y (one entry per step, or one per sequence)."
+            )
+        return Split(data, replace(data, X=given.X, y=entries), refit=False)
+
+    def _generators(self) -> dict[str, np.random.Generator]:
+        """Return one random generator per purpose."""
+        seed = self.get_params(deep=False)["random_state"]
+        return dict(zip(("split", "order", "readout"), np.random.default_rng(seed).spawn(3), strict=True))
+
+    def _adopt(self, layers: Sequence[FittedLayer], history: History, interrupted: bool, opened: OpenedData) -> Self:
+        for layer in layers:
+            esn, network = layer.estimator, layer.network
+            esn.network_, esn.codec_, esn.history_ = network, layer.codec, layer.history
+            esn.refinement_ = layer.refinement
+            esn.per_step_, esn.n_features_in_ = network.view.pooling is None, network.reservoir.n_in
+        self.layers_ = [layer.estimator for layer in layers]
+        self.scales_ = [layer.scale for layer in layers[:-1]]
+        self.history_, self.per_step_, self.n_features_in_ = history, opened.per_step, opened.given.X[0].shape[1]
         if interrupted:
             raise KeyboardInterrupt
         return self
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        lengths: Any,
-        validation: tuple[Any, Any] | None,
-        callback: Callback | None,
-        checkpoint: str | PathLike[str] | None,
-    ) -> bool:
-        """True if Ctrl-C ended the learning early; what was learned by then is kept."""
-        self.layers_ = self._drawn()
-        top = self.layers_[-1]
-        given = open_sequences(X, lengths)
-        check_has_time(given)
-        washout = max(layer.washout for layer in self.layers_)
-        check_long_enough(given, washout)
-        entries, self.per_step_ = open_targets(y, given)
-        self.n_features_in_ = given.X[0].shape[1]
-        self._prepare(entries)
-        rng_split, rng_order, rng_readout = np.random.default_rng(self.random_state).spawn(3)
-        train, held, spare = Data(given.X, entries, None, self.per_step_, np.dtype(top.dtype)), None, None
-        if validation is not None:
-            held = self._held_out_given(validation, train)
-        else:
-            train, held = split(train, self.validation_fraction, washout, rng_split)
-            spare = held
-        interrupted = self._one_by_one(train, held, callback, checkpoint)
-        self.history_ = History()
-        if self.joint_epochs and not interrupted:
-            with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-                interrupted = self._together(train, held, callback, checkpoint, rng_order)
-        self._finish(train, held, spare, rng_readout)
-        return interrupted
-
-    def _held_out_given(self, validation: tuple[Any, Any], train: Data) -> Data:
-        X, y = check_pair("validation", validation)
-        given = open_sequences(X, None, self.n_features_in_)
-        entries, per_step = open_targets(y, given)
-        if per_step != self.per_step_:
-            raise ValueError("validation: its y must be of the same kind as y (an entry a step, or one a sequence).")
-        return Data(given.X, entries, None, per_step, train.dtype)
-
-    def _drawn(self) -> list[Any]:
-        """The layers as they will learn, each with a seed of its own."""
-        settings.check_each(self.get_params(deep=False))
-        if not isinstance(self.layers, (list, tuple)) or len(self.layers) < 2:
-            raise ValueError(f"layers={self.layers!r}; expected a list of two or more, from the input to the top.")
-        seeds = np.random.default_rng(self.random_state).integers(2**31, size=len(self.layers))
-        drawn = []
-        for number, (layer, seed) in enumerate(zip(self.layers, seeds, strict=True), 1):
-            if isinstance(layer, Integral) and not isinstance(layer, bool):
-                layer = self._kind(int(layer))
-            if not isinstance(layer, self._kind):
-                raise ValueError(
-                    f"layers[{number - 1}] is {layer!r}; expected a number of hidden units or an {self._kind.__name__}."
-                )
-            settings.check(layer.get_params(deep=False))
-            _check_layer(layer, number)
-            drawn.append(clone(layer).set_params(random_state=int(seed), verbose=self.verbose, validation_fraction=0.0))
-        if len({layer.dtype for layer in drawn}) > 1:
-            raise ValueError(f"dtype={[layer.dtype for layer in drawn]} of the layers; expected one for all of them.")
-        return drawn
-
-    def _one_by_one(
-        self,
-        train: Data,
-        held: Data | None,
-        callback: Callback | None,
-        checkpoint: str | PathLike[str] | None,
-    ) -> bool:
-        """Each layer on what the ones below pass on; True if Ctrl-C ended the top one early."""
-        self._scales: list[Array] = []
-        X, X_held = train.X, None if held is None else held.X
-        for number, layer in enumerate(self.layers_, 1):
-            top = number == len(self.layers_)
-            say(self.verbose, f"layer {number} of {len(self.layers_)}: {layer.hidden_units} units")
-
-            def told(row: dict[str, float], number: int = number) -> object:
-                return None if callback is None else callback({"layer": number, **row})
-
-            folder = None if checkpoint is None else Path(checkpoint) / f"layer-{number}"
-            validation = None if held is None or X_held is None else (X_held, held.y if top else joint.a_step(held))
-            try:
-                layer.fit(
-                    X, train.y if top else joint.a_step(train), validation=validation, callback=told, checkpoint=folder
-                )
-            except KeyboardInterrupt:
-                if not top:
-                    raise
-                return True
-            finally:
-                vars(layer).pop("_named_classes", None)
-            if not top:
-                self._scales.append(np.ones(layer._U.shape[1]))
-                X = self._up(number - 1, X, train.X)
-                self._scales[-1] = joint.scaled_to_one(X, layer._U.shape[1])
-                X_held = None if held is None or X_held is None else self._up(number - 1, X_held, held.X)
-        return False
-
-    def _up(self, number: int, X: Sequence[Array], source: Sequence[Array]) -> list[Array]:
-        """What a layer passes on for its inputs X and those of the whole stack, one array a sequence."""
-        layer, scale, dtype = self.layers_[number], self._scales[number], np.dtype(self.layers_[number].dtype)
-        out = [X[0]] * len(X)
-
-        def part(which: Array) -> tuple[Array, list[Array]]:
-            batch, first = (pack([M[i] for i in which], dtype) for M in (X, source))
-            H = run(layer.reservoir_, batch, keep_F=False).H
-            Y = readout.outputs(H, batch.X if layer.direct else batch.X[:, :0], layer._U.astype(dtype))
-            return which, unpack(batch, joint.passed_on(H, Y, first.X, scale, self.sees, self._entropy))
-
-        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            for which, parts in each(part, groups(np.array([len(x) for x in X]), passes.at_once(layer.hidden_units))):
-                for i, passed in zip(which, parts, strict=True):
-                    check_finite(passed, f"outputs of layer {number + 1}")
-                    out[i] = passed
-        return out
-
-    def _inputs(self, X: Sequence[Array]) -> list[Sequence[Array]]:
-        """The inputs of every layer."""
-        inputs = [X]
-        for number in range(len(self.layers_) - 1):
-            inputs.append(self._up(number, inputs[-1], X))
-        return inputs
-
-    def _data(self, number: int, X: Sequence[Array], y: Data) -> Data:
-        """A layer's data, its targets in the units of the top layer."""
-        top = self.layers_[-1]
-        data = Data(X, top._encode(y.y, fitting=False), top._classes, self.per_step_, y.dtype)
-        return data if number == len(self.layers_) - 1 else replace(data, y=joint.a_step(data), per_step=True)
-
-    def _collected(self, train: Data) -> list[readout.Sums]:
-        """Of every layer, for its weights as they are."""
-        each_of = zip(self.layers_, enumerate(self._inputs(train.X)), strict=True)
-        return [
-            passes.collect(layer.reservoir_, self._data(number, X, train), layer._task.readout_view())
-            for layer, (number, X) in each_of
+    def _top_inputs(self, X: Sequence[Array]) -> Sequence[Array]:
+        """Return the inputs of the top layer."""
+        layers = [
+            FittedLayer(
+                esn,
+                NetworkSettings.of(esn.get_params(deep=False)),
+                esn.network_,
+                esn.codec_,
+                scale,
+                History(),
+                History(),
+            )
+            for esn, scale in zip(self.layers_, [*self.scales_, np.ones(1)], strict=True)
         ]
+        sees = self.get_params(deep=False)["sees"]
+        return layer_inputs(layers, X, sees, entropy=self.layers_[0].network_.readout.softmax)[-1]
 
-    def _checkpoint(self, folder: str | PathLike[str], train: Data, held: Data | None) -> Checkpoint:
-        """Of the epochs together. The layers' own settings stand in their own."""
-        about = {k: v for k, v in self.get_params(deep=False).items() if k not in ("verbose", "layers")}
-        about |= {"data": fingerprint(train), "held_out": None if held is None else fingerprint(held)}
-        return Checkpoint(
-            Path(folder) / "together", {"echolearn": __version__, "estimator": type(self).__name__, **about}
-        )
-
-    def _together(
-        self,
-        train: Data,
-        held: Data | None,
-        callback: Callback | None,
-        checkpoint: str | PathLike[str] | None,
-        rng: np.random.Generator,
-    ) -> bool:
-        """All layers at once; True if Ctrl-C ended it early."""
-        top = self.layers_[-1]
-        data, held_out = (None if d is None else self._data(len(self.layers_) - 1, d.X, d) for d in (train, held))
-        assert data is not None
-        scales = [*self._scales, np.ones(data.n_out)]
-        state = State(
-            [Layer(e.reservoir_, e._task, e.ridge_, scale) for e, scale in zip(self.layers_, scales, strict=True)],
-            [e._U for e in self.layers_],
-        )
-        plan = Plan(
-            self.sees,
-            [e.learn for e in self.layers_],
-            [e.learn_leak for e in self.layers_],
-            self.step_size or STEP * updates.default_step("adam", max(e.hidden_units for e in self.layers_)),
-            self.joint_epochs,
-            top.batch_size,
-        )
-        strengths = [e.strength_ for e in self.layers_] if self._entropy else None
-        learner = Together(state, data, plan, rng, self._collected(train), strengths)
-        score = (
-            None
-            if held_out is None
-            else partial(together.error, data=held_out, sees=self.sees, entropy=self._entropy, loss=top._loss)
-        )
-        say(self.verbose, f"all {len(self.layers_)} layers together")
-        with Progress(self.verbose, self.joint_epochs, callback) as progress:
-            kept = None if checkpoint is None else self._checkpoint(checkpoint, data, held_out)
-            state, self.history_, interrupted = together.learn(learner, score, progress.epoch, kept)
-        for layer, now, U in zip(self.layers_, state.layers, state.readouts, strict=True):
-            layer.reservoir_, layer._U, layer._sums = now.reservoir, U, None
-        return interrupted
-
-    def _finish(self, train: Data, held: Data | None, spare: Data | None, rng: np.random.Generator) -> None:
-        """The readouts that the layers end with."""
-        top, last = self.layers_[-1], len(self.layers_) - 1
-        if self._entropy and spare is None:
-            return  # they have learned with the other weights
-        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            if self.joint_epochs and not self._entropy:
-                X = train.X
-                for number, layer in enumerate(self.layers_[:-1]):
-                    s = passes.collect(layer.reservoir_, self._data(number, X, train), layer._task.readout_view())
-                    layer._U = readout.solve(s, layer.ridge_, intercept=True)
-                    self._take_units(layer)
-                    X = self._up(number, X, train.X)
-            data, held_out = (None if d is None else self._data(last, self._inputs(d.X)[-1], d) for d in (train, held))
-            assert data is not None
-            if self._entropy:
-                s = passes.collect(top.reservoir_, data, top._task.readout_view())
-            else:
-                s = top._fit_readout(data, held_out if spare is not None else None, held_out, rng)
-            if spare is not None and held_out is not None:
-                top._join(data.joined(held_out), s, rng)
-
-    def _asked(self, method: str, X: Any, lengths: Any) -> Any:
-        """What the top layer answers, in the form X came in."""
+    def _ask_top(self, method: str, X: Any, lengths: ArrayLike | None) -> Any:
+        """Return what the top layer answers, in the form in which X came."""
         check_is_fitted(self)
         given = open_sequences(X, lengths, self.n_features_in_, type(self).__name__)
-        answer = getattr(self.layers_[-1], method)(self._inputs(given.X)[-1])
+        answer = getattr(self.layers_[-1], method)(self._top_inputs(given.X))
         return given.answer(answer) if self.per_step_ else answer
 
-    def predict(self, X: Any, *, lengths: Any = None) -> Any:
-        """As the top layer predicts, in the form X came in."""
-        return self._asked("predict", X, lengths)
+    def predict(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+        """Return the predictions of the top layer.
 
-    def _scored(self, X: Any, y: Any, lengths: Any) -> float:
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
+
+        Returns
+        -------
+        array or list of arrays
+            Predictions per step in the form of X, or one per sequence.
+        """
+        return self._ask_top("predict", X, lengths)
+
+    def _score_top(self, X: Any, y: Any, lengths: ArrayLike | None) -> float:
         check_is_fitted(self)
         given = open_sequences(X, lengths, self.n_features_in_, type(self).__name__)
-        return float(self.layers_[-1].score(self._inputs(given.X)[-1], open_targets(y, given)[0]))
+        return float(self.layers_[-1].score(self._top_inputs(given.X), open_targets(y, given)[0]))
 
-    def save(self, path: Any) -> None:
-        """One safetensors file with every layer; `echolearn.load` reads it."""
-        from echolearn.estimators import saving as storage
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the fitted stack to one safetensors file with every layer.
 
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write. The file appears when it is complete; an existing one is replaced.
+
+        See Also
+        --------
+        echolearn.load : Read the file back.
+        """
         check_is_fitted(self)
-        storage.save(self, path)
-
-    def _adopt(self, layers: list[Any], scales: list[Array], history: History) -> None:
-        """Fitted layers, read from a file."""
-        self.layers_, self._scales, self.history_ = layers, scales, history
-        self.n_features_in_, self.per_step_ = layers[0].n_features_in_, layers[-1].per_step_
-        if hasattr(layers[-1], "classes_"):
-            self.classes_ = layers[-1].classes_
+        stack = FittedStack(
+            estimator=type(self).__name__,
+            settings=self.get_params(deep=False),
+            layers=[fitted_model(layer) for layer in self.layers_],
+            scales=self.scales_,
+            history=self.history_,
+        )
+        save_model(stack, path)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "history_")
+        return hasattr(self, "layers_")
 
 
-def _check_layer(layer: Any, number: int) -> None:
-    """Settings that a layer of a stack cannot have."""
+def draw_layers(stack: StackedEstimator, kind: type[SequenceEstimator]) -> list[SequenceEstimator]:
+    """Return the layers as they will learn, each with a seed of its own."""
+    params = stack.get_params(deep=False)
+    check_each(params)
+    layers = params["layers"]
+    if not isinstance(layers, (list, tuple)) or len(layers) < 2:
+        raise ValueError(f"layers={layers!r}; expected a list of two or more, from the input to the top.")
+    seeds = np.random.default_rng(params["random_state"]).integers(2**31, size=len(layers))
+    drawn = []
+    for number, (layer, seed) in enumerate(zip(layers, seeds, strict=True), 1):
+        if isinstance(layer, Integral) and not isinstance(layer, bool):
+            layer = kind(int(layer))
+        if not isinstance(layer, kind):
+            raise ValueError(
+                f"layers[{number - 1}] is {layer!r}; expected a number of hidden units or an {kind.__name__}."
+            )
+        own = layer.get_params(deep=False)
+        NetworkSettings.of(own)
+        _check_layer(own, number)
+        changes = {"random_state": int(seed), "verbose": params["verbose"], "validation_fraction": 0.0}
+        drawn.append(clone(layer).set_params(**changes))
+    dtypes = [layer.get_params(deep=False)["dtype"] for layer in drawn]
+    if len(set(dtypes)) > 1:
+        raise ValueError(f"dtype={dtypes} of the layers; expected one for all of them.")
+    return drawn
+
+
+def _longest_washout(layers: Sequence[SequenceEstimator]) -> int:
+    return max(int(layer.get_params(deep=False)["washout"]) for layer in layers)
+
+
+def _check_layer(params: dict[str, Any], number: int) -> None:
+    """Refuse settings that a layer of a stack cannot have."""
     for name, value, why in (
         ("feedback", False, "outputs go up, not back"),
         ("gradient", "exact", "the paper's formulas end at one layer"),
-        ("targets", "all", "the layer above hears every frame"),
+        ("targets", "all", "the layer above sees every frame"),
         ("bidirectional", False, "the way back runs in one direction"),
     ):
-        if getattr(layer, name, value) != value:
-            raise ValueError(
-                f"{name}={getattr(layer, name)!r} in layer {number}; expected {value!r} in a stack: {why}."
-            )
-    if layer.hidden_units >= iterative.FROM:
-        raise ValueError(f"layer {number} has {layer.hidden_units} units; expected fewer than {iterative.FROM}.")
+        if params.get(name, value) != value:
+            raise ValueError(f"{name}={params[name]!r} in layer {number}; expected {value!r} in a stack: {why}.")
+    units = params["hidden_units"]
+    if solver_for(units).iterative:
+        raise ValueError(f"layer {number} has {units} units, too many for a stack: its readout has no Gram matrix.")

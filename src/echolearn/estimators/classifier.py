@@ -1,59 +1,189 @@
-"""ESNClassifier: fit / predict / score, as scikit-learn has it."""
+"""ESNClassifier: one label per time step, or one per sequence."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from echolearn.estimators import ensemble as blocks
-from echolearn.estimators.data_warnings import warn_of_labels
-from echolearn.estimators.fitting import Callback, EchoStateNetwork, store
+from echolearn._typing import Array
+from echolearn.cluster.connection import use_engine
+from echolearn.estimators._base import SequenceEstimator, store_parameters
+from echolearn.estimators.fitting import Callback
+from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.streams import ClassifierStream
-from echolearn.execution.threads import chosen
-from echolearn.modelfile.checkpoint import Checkpoint
-from echolearn.readout import conjugate_gradients as iterative
-from echolearn.readout import softmax
-from echolearn.readout import statistics as readout
+from echolearn.estimators.targets import ClassCodec
 from echolearn.readout.online import LMS, RLS
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import Data, Pooling
-from echolearn.sequences.validation import flat
-from echolearn.training.loop import History
-from echolearn.training.objectives.cross_entropy import Refiner, refine
-from echolearn.training.progress import say
-from echolearn.validation.caller import user_stacklevel
-
-Array = NDArray[Any]
-
-REFINED = (3.0,)  # the penalty of a softmax readout that is refined; on AN4, 300 units, the one chosen
+from echolearn.sequences.selection import Pooling
+from echolearn.training.history import History
 
 
-def _has_sums(esn: Any) -> bool:
+def _has_ridge_readout(esn: ESNClassifier) -> bool:
     if esn.readout == "ridge":
         return True
     raise AttributeError(
-        "partial_fit adds to the sums of a ridge readout; a softmax readout has none and needs all the data at once. "
-        "Set readout='ridge', or learn on a stream: stream(online=LMS())."
+        "partial_fit adds to the statistics of a ridge readout; a softmax readout has none and needs all the data at "
+        "once. Set readout='ridge', or learn on a stream: stream(online=LMS())."
     )
 
 
-class ESNClassifier(ClassifierMixin, EchoStateNetwork):
-    """An echo state network for a label a step, or one a sequence, with all its weights learned.
+class ESNClassifier(ClassifierMixin, SequenceEstimator):
+    """An echo state network that labels time steps or whole sequences, with all its weights learned.
 
-    Everything is a keyword; the defaults learn W, W_rec and the leaks on mini-batches and end in a softmax
-    readout. `ESNClassifier.paper(hidden_units)` has the paper's own settings. With `bidirectional=True` half of the
-    hidden_units read every sequence from its end: for whole sequences, not for streams.
+    The defaults learn W, W_rec, the bias and the leaks on mini-batches by exact gradients, and end in a softmax
+    readout. `ESNClassifier.paper(hidden_units)` has the settings of the paper.
+
+    Parameters
+    ----------
+    hidden_units : int, default=300
+        The number of hidden units N. More units fit more, cost more, and need more data.
+    blocks : int, default=None
+        How many networks the hidden units are split into. Each is learned on its own, on one core, and they answer by
+        the mean of their outputs. None: one per about 250 units, where the topology is "random" and weights are
+        learned. Set 1 for a single reservoir of all units.
+    spectral_radius : float or None, default=0.9
+        The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
+        (tanh) or 4 (sigmoid) a network without leak never forgets. None takes a `topology` matrix as it is.
+    connections : int, default=10
+        How many units each unit receives. The cost of the recurrence grows with it; more rarely help.
+    topology : str or square matrix, default="random"
+        Which units are connected: "random", "ring", "delay_line", "small_world", "orthogonal", "groups", "deep", or
+        your own matrix of shape (hidden_units, hidden_units), dense or sparse.
+    bidirectional : bool, default=False
+        Whether half of the units read every sequence from its end. For whole sequences, not for streams.
+    input_scaling : float or array of shape (n_features,), default=0.1
+        W is drawn uniformly from [-input_scaling, input_scaling], for all features or for each. Raise it if the task is
+        non-linear in the inputs, lower it if it needs long memory.
+    bias_scaling : float, default=0.1
+        The bias of the units is drawn uniformly from [-bias_scaling, bias_scaling]. 0: no bias.
+    feedback : bool, default=False
+        Whether the outputs of the previous step are fed back to the units through W_fb: the targets while fitting, the
+        network's own outputs in a prediction.
+    feedback_scaling : float, default=0.1
+        W_fb is drawn uniformly from [-feedback_scaling, feedback_scaling].
+    activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
+        The activation function f of the units.
+    leak : float or (float, float), default=(0.03, 0.9)
+        The leak a of the units, in (0, 1]: 1 for no leak, small for slow units. A pair spreads the leaks evenly in
+        logarithm between its ends.
+    learn_leak : bool, default=True
+        Whether the leak of each unit is learned too.
+    plasticity : float, default=None
+        Adapts gain and bias of the units by intrinsic plasticity before learning, to a standard deviation (tanh) or
+        mean (sigmoid) of this size. None: no intrinsic plasticity.
+    initial_state : array of shape (hidden_units,), default=None
+        The state before the first step of every sequence. None: zero.
+    washout : int, default=0
+        Steps at the start of each sequence that are not learned from and not scored on while fitting. Raise it if the
+        initial transient disturbs the fit.
+    direct : bool, default=True
+        Whether the readout sees the inputs beside the states (eq. 7).
+    pooling : {"mean", "last"} or int, default="mean"
+        With one target per sequence: what the readout sees of its states. Their mean, the last one, or the means over
+        this many equal parts of time side by side.
+    ridge : float, list of float, or "auto", default="auto"
+        The penalty mu of the ridge readout (eq. 9): a number, numbers to choose from, or "auto" for a path in units of
+        the mean squared state. The choice is made on held-out data, or by generalised cross-validation without any.
+    readout : {"softmax", "ridge"}, default="softmax"
+        The final readout. "softmax": multinomial logistic regression on the learned states, with calibrated
+        probabilities. "ridge": the closed form of the paper, faster, and required by `partial_fit` and RLS.
+    learn : {"both", "input", "none"}, default="both"
+        Which weights are learned: W, W_rec, W_fb and the bias ("both"), all but W_rec ("input"), or only the readout
+        ("none": a classical echo state network).
+    lookback : int, default=None
+        How many steps the gradient follows back in time (m in the paper). None: the whole sequence.
+    targets : {"all", "last"}, default="all"
+        Which frames of a block of `lookback` steps contribute to the gradient: all, or only the last one, as in the
+        paper.
+    gradient : {"exact", "printed"}, default="exact"
+        The exact gradient, or the formulas as they are printed in the paper, for comparison.
+    case : {2, 1}, default=2
+        The paper's Case 2 takes the gradient at a readout that is fresh for the current weights, Case 1 at an older
+        one.
+    optimizer : {"adam", "fista"}, default="adam"
+        How gradients become updates: Adam, or the paper's FISTA-like momentum (eq. 36, 37).
+    momentum : {"fista", "printed"}, default="fista"
+        The momentum factor of optimizer="fista": as Beck and Teboulle give it, or as the paper prints it.
+    step_size : float, default=None
+        The step size alpha at the start. None: 0.01 for Adam, less above 300 units; 0.07 for FISTA.
+    epochs : int, default=None
+        Passes over the training data while the weights are learned. None: enough for 400 updates, at least 8.
+    refine_epochs : int, default=3
+        Last epochs in which all weights, those of the softmax readout too, are learned on the cross entropy. Only with
+        one label per step.
+    batch_size : int, default=8
+        Sequences per mini-batch. None: all of them, one update per epoch.
+    clip : float, default=None
+        The norm to which each gradient is shortened if it is longer. None: no clipping.
+    renormalize : bool, default=False
+        Whether W_rec is scaled back to `spectral_radius` after every epoch, as in the paper.
+    validation_fraction : float, default=0.1
+        The share of the sequences that is held out to decide on stopping, ridge and penalty; with fewer than five
+        sequences, the last steps of each. The final readout is fitted to them too. 0: nothing is held out.
+    patience : int, "auto" or None, default="auto"
+        Epochs without a better validation error after which learning stops; "auto": a quarter of the epochs, at least
+        5. None: no early stopping.
+    dtype : {"float32", "float64"}, default="float32"
+        The precision of the states. Statistics and gradients are summed up in float64 in any case.
+    random_state : int, numpy.random.Generator or None, default=0
+        The seed of the weights, the held-out sequences and the order of mini-batches. The same seed and data give the
+        same bits, with any number of threads. None: another network in every fit.
+    verbose : int, default=0
+        1 prints one line per epoch to stderr, rewritten in place on a terminal; 2 rewrites none.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The labels, sorted.
+    network_ : Network
+        The fitted network; the weights below are views of it.
+    reservoir_ : Reservoir
+        All weights of the state equation.
+    input_weights_ : array of shape (n_features, n_units)
+        W.
+    recurrent_weights_ : sparse array of shape (n_units, n_units)
+        W_rec.
+    feedback_weights_ : array of shape (n_units, n_classes) or None
+        W_fb.
+    readout_weights_ : array of shape (n_units + n_features, n_classes)
+        U, without the intercept.
+    intercept_ : array of shape (n_classes,)
+        The intercept of each class.
+    ridge_ : float
+        The ridge of the readout, given or chosen.
+    strength_ : float
+        The penalty of the softmax readout.
+    history_, refinement_ : History
+        One row per epoch of learning, and of the last epochs on the cross entropy.
+    per_step_ : bool
+        Whether there is one label per step.
+    n_features_in_ : int
+        The number of features.
+
+    References
+    ----------
+    H. Palangi, L. Deng, R. Ward, "Learning Input and Recurrent Weight Matrices in Echo State Networks". Equation
+    numbers are those of docs/notation.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = [rng.standard_normal((rng.integers(20, 40), 2)) for _ in range(20)]
+    >>> y = [np.roll(x[:, 0], 1) > 0 for x in X]  # one label per step: the sign of the previous input
+    >>> esn = ESNClassifier(20, epochs=2, readout="ridge").fit(X, y)
+    >>> esn.score(X, y) > 0.9
+    True
     """
+
+    codec_: ClassCodec
+    refinement_: History
 
     def __init__(
         self,
@@ -72,7 +202,7 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         leak: float | tuple[float, float] = (0.03, 0.9),
         learn_leak: bool = True,
         plasticity: float | None = None,
-        initial_state: Any = None,
+        initial_state: ArrayLike | None = None,
         washout: int = 0,
         direct: bool = True,
         pooling: Pooling = "mean",
@@ -94,20 +224,31 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         validation_fraction: float = 0.1,
         patience: int | str | None = "auto",
         dtype: str = "float32",
-        random_state: int | None = 0,
+        random_state: int | np.random.Generator | None = 0,
         verbose: int = 0,
     ):
-        store(self, locals())
+        store_parameters(self, locals())
 
     @classmethod
     def paper(cls, hidden_units: int, **changes: Any) -> ESNClassifier:
-        """The paper's settings: sigmoid units, λ = 3.9, μ = 1e-8, α = 0.07, FISTA on the whole data with
-        clipped gradients, W_rec renormalised, ridge readout, no leak. `changes` replace single ones.
+        """Return a classifier with the settings of the paper.
 
-        The paper does not say at which norm it clips: 8 was best of 1, 4 and 8 on validation data.
+        Sigmoid units, λ = 3.9, μ = 1e-8, α = 0.07, FISTA on the whole data with clipped gradients, W_rec renormalised,
+        ridge readout, no leak. The paper does not say at which norm it clips: 8 was the best of 1, 4 and 8 on
+        validation data.
 
-        `learn="none"` is its fixed ESN; `learn="input", lookback=1` and `learn="both", lookback=1` or 3 are the
-        columns of its table.
+        Parameters
+        ----------
+        hidden_units : int
+            The number of hidden units.
+        **changes
+            Any parameter of the classifier, in place of the paper's. ``learn="none"`` is its fixed network;
+            ``learn="input", lookback=1`` and ``learn="both", lookback=1`` or ``3`` are the columns of its table.
+
+        Returns
+        -------
+        ESNClassifier
+            The classifier, not yet fitted.
         """
         own: dict[str, Any] = {
             "blocks": 1,
@@ -135,236 +276,213 @@ class ESNClassifier(ClassifierMixin, EchoStateNetwork):
         X: Any,
         y: Any,
         *,
-        lengths: Any = None,
+        lengths: ArrayLike | None = None,
         validation: tuple[Any, Any] | None = None,
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
         engine: Any = None,
     ) -> Self:
-        """X: (steps, features), or a list of such arrays, or one with `lengths`; y: a label a step, or one a
-        sequence. `validation=(X, y)` decides on stopping and strengths instead of held-back sequences.
-        `callback(row)` is called after each epoch; return True to stop. `checkpoint`: a folder where the state
-        is kept after each epoch and, in long ones, every five minutes; the same fit, started again, goes on from there
-        and ends in the same bits. `engine`: "dask", a scheduler's address or a `distributed.Client`, to work on a
-        cluster (docs/scaling.md)."""
-        with chosen(engine):
-            return self._fit(X, y, lengths, validation, callback, checkpoint)
+        """Learn all weights from sequences and their labels.
 
-    @available_if(_has_sums)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, lengths: Any = None) -> Self:
-        """Adds sequences to what the (ridge) readout was fitted on: the same U as from all of them at once.
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several of any lengths. Time runs along the first axis of each sequence.
+        y : array or list of arrays
+            One label per time step (in the form of X), or one label per sequence.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
+        validation : (X, y), default=None
+            Data that decide on stopping, ridge and penalty, instead of held-out training sequences.
+        callback : callable, default=None
+            Called after each epoch with its row of `history_`; learning stops if it returns True.
+        checkpoint : str or path-like, default=None
+            A folder where the state of learning is kept after each epoch and, in long ones, every five minutes. The
+            same fit, started again, resumes from there and ends in the same bits.
+        engine : str or distributed.Client, default=None
+            "dask", a scheduler's address, or a client: work on a Dask cluster (docs/scaling.md).
 
-        The first call is a fit; name all `classes` there if its y may lack some. Weights learned in it stay.
+        Returns
+        -------
+        ESNClassifier
+            The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
         """
-        if self._blocks > 1:
+        with use_engine(engine):
+            return self._fit_labels(X, y, lengths, validation, callback, checkpoint=checkpoint)
+
+    def _fit_labels(
+        self,
+        X: Any,
+        y: Any,
+        lengths: ArrayLike | None,
+        validation: Any = None,
+        callback: Callback | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        labels: Array | None = None,
+    ) -> Self:
+        """Fit; labels: all classes, if y may lack some."""
+        opened = self._open_fit(X, y, lengths)
+        codec = ClassCodec.of(opened.entries, opened.per_step, labels)
+        fitted = self._fit_network(opened, codec, validation, callback, checkpoint)
+        self._adopt(fitted, codec, opened)
+        self.refinement_ = fitted.refinement
+        return self._unless_interrupted(fitted)
+
+    @available_if(_has_ridge_readout)
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+    ) -> Self:
+        """Add sequences to those that the ridge readout was fitted to: the same U as from all of them at once.
+
+        The first call is a fit; weights learned in it stay.
+
+        Parameters
+        ----------
+        X, y, lengths
+            As in `fit`.
+        classes : array of labels, default=None
+            All labels; needed in the first call if its y may lack some.
+
+        Returns
+        -------
+        ESNClassifier
+            The estimator itself.
+        """
+        networks = NetworkSettings.of(self.get_params(deep=False)).networks()
+        if networks > 1:
             raise ValueError(
-                f"partial_fit goes on with the sums of one readout of all units, and these {self.hidden_units} learn "
-                f"in {self._blocks} blocks with one each. Set blocks=1, or learn='none'."
+                f"partial_fit adds to the statistics of one readout of all units, and these {self.hidden_units} learn "
+                f"in {networks} blocks with one each. Set blocks=1, or learn='none'."
             )
-        if classes is not None:
-            named = _named(classes)
-            if hasattr(self, "classes_") and not np.array_equal(named, self.classes_):
-                raise ValueError(
-                    f"classes={classes!r:.80}; expected those of the first call, {self.classes_.tolist()}."
-                )
-            self._named_classes = named
-        try:
-            return self._partial_fit(X, y, lengths)
-        finally:
-            self.__dict__.pop("_named_classes", None)
+        labels = None if classes is None else _distinct(classes)
+        if not self.__sklearn_is_fitted__():
+            return self._fit_labels(X, y, lengths, labels=labels)
+        if labels is not None and not np.array_equal(labels, self.classes_):
+            raise ValueError(f"classes={classes!r:.80}; expected those of the first call, {self.classes_.tolist()}.")
+        return self._add_sequences(X, y, lengths)
 
     def stream(self, *, online: RLS | LMS | None = None) -> ClassifierStream:
-        """The network running on, a frame or a chunk at a time; with `online` it learns on (docs/streams.md)."""
+        """Return the network as a stream that takes one frame or a chunk of frames at a time (docs/streams.md).
+
+        Parameters
+        ----------
+        online : RLS or LMS, default=None
+            The rule by which the readout continues to learn. None: it does not.
+
+        Returns
+        -------
+        ClassifierStream
+            A stream in its first state.
+        """
         check_is_fitted(self)
-        return ClassifierStream(self, online)
+        params = self.get_params(deep=False)
+        return ClassifierStream(self.network_, self.codec_, dtype=params["dtype"], online=online)
 
     @property
-    def _blocks(self) -> int:
-        if self.learn == "none" or self.epochs == 0:
-            return 1  # nothing is learned but one readout of all units
-        random = isinstance(self.topology, str) and self.topology == "random"  # any other is meant for all units
-        count = max(1, round(self.hidden_units / blocks.UNITS)) if random else 1
-        most = self.hidden_units // 2 if self.bidirectional else self.hidden_units
-        return int(max(1, min(most, self.blocks or count)))
-
-    def _fit_anew(self, *arguments: Any) -> bool:
-        return super()._fit_anew(*arguments) if self._blocks == 1 else blocks.fit(self, self._blocks, *arguments)
+    def classes_(self) -> Array:
+        """The labels, sorted."""
+        return self.codec_.labels
 
     @property
-    def _classes(self) -> int:
-        return len(self.classes_)
+    def strength_(self) -> float:
+        """The penalty of the softmax readout."""
+        strength = self.network_.readout.strength
+        if strength is None:
+            raise AttributeError("a ridge readout has no strength_; its penalty is ridge_.")
+        return strength
 
-    def _encode(self, entries: list[Any], fitting: bool) -> list[Any]:
-        labels = flat(entries, self.per_step_)
-        if fitting:
-            if labels.ndim == 2 and labels.shape[1] == 1:
-                labels = column_or_1d(labels, warn=True)
-                entries = [e.ravel() for e in entries]
-            if labels.ndim > 1:
-                raise ValueError(f"y has shape {labels.shape}; expected one label each, not a row of them.")
-            try:
-                with warnings.catch_warnings(action="ignore", category=UserWarning):  # of many classes: told below
-                    check_classification_targets(labels)
-                self.classes_ = getattr(self, "_named_classes", np.unique(labels))
-            except TypeError:
-                kinds = sorted({type(label).__name__ for label in labels})
-                raise ValueError(f"y mixes labels of types {kinds}; use one type, for example strings.") from None
-            if len(self.classes_) < 2:
-                raise ValueError(
-                    f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
-                )
-            if not hasattr(self, "_named_classes"):  # of partial_fit: other labels may come later
-                warn_of_labels(labels, stacklevel=1 + user_stacklevel())
-        try:
-            unknown = np.setdiff1d(labels, self.classes_)
-        except TypeError:  # labels of another type than the classes, which cannot be ordered among them
-            unknown = np.array(
-                [e for e in labels.tolist() if e not in self.classes_.tolist()] or labels.tolist(), object
-            )
-        if len(unknown):
-            raise ValueError(f"y holds labels that were not there when fitting: {unknown[:5].tolist()}.")
-        numbers = [np.searchsorted(self.classes_, e) for e in entries]
-        return numbers
+    def decision_function(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+        """Return the readout's outputs per class: logits, or the values of a ridge readout.
 
-    @staticmethod
-    def _loss(Y: Array, T: Array) -> float:
-        return float((Y.argmax(axis=1) != T).sum())
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
 
-    @property
-    def _fed_back(self) -> Callable[[Array], Array]:
-        return softmax.probabilities if self.readout == "softmax" else np.asarray
-
-    def _fit_readout(
-        self,
-        train: Data,
-        spare: Data | None,
-        held_out: Data | None,
-        rng: np.random.Generator,
-        checkpoint: Checkpoint | None = None,
-    ) -> readout.Sums | iterative.Sketch:
-        # A large network's U starts the softmax readout, whose penalty is chosen on what U must not have seen.
-        unseen = self.readout == "softmax" and self.hidden_units >= iterative.FROM
-        s = super()._fit_readout(train, None if unseen else spare, held_out, rng, checkpoint)
-        self.refinement_ = History()
-        if self.readout == "softmax":
-            task = self._task.readout_view()
-            say(self.verbose, "softmax readout ...")
-            self._U, self.strength_ = softmax.refit(
-                self.reservoir_,
-                train,
-                task,
-                s,
-                held_out=held_out,
-                rng=rng,
-                strengths=REFINED if self._refines else softmax.STRENGTHS,
-                U=self._U,
-            )
-            self._sums = None
-        return s
-
-    def _decided(self, Y: Array) -> Array:
-        return np.asarray(self.classes_[Y.argmax(axis=1)])
-
-    def _likely(self, Y: Array) -> Array:
-        turn = softmax.probabilities if self.readout == "softmax" else nearest_distribution
-        return np.asarray(turn(Y.astype(np.float64)))
-
-    @property
-    def _refines(self) -> bool:
-        # with one label a sequence there are too few targets for all weights to follow: it made toy tasks worse
-        exact = self.learn != "none" and self.gradient == "exact" and self.per_step_
-        return bool(exact and self.readout == "softmax" and self.refine_epochs > 0 and self.epochs != 0)
-
-    def _refine(
-        self,
-        train: Data,
-        held_out: Data | None,
-        s: readout.Sums | iterative.Sketch,
-        checkpoint: Checkpoint | None,
-        rng: np.random.Generator,
-    ) -> bool:
-        if not self._refines:
-            return False
-        view = self._task.readout_view()
-
-        def score(reservoir: Reservoir, V: Array) -> float:
-            assert held_out is not None
-            return softmax.cross_entropy(reservoir, held_out, view, V)
-
-        def note(row: dict[str, float]) -> None:
-            held = f"  valid {row['valid_cross_entropy']:.4f}" if held_out is not None else ""
-            told = f"cross entropy {row['cross_entropy']:.4f}{held}"
-            say(self.verbose, f"refining {row['epoch']}/{self.refine_epochs}  {told}")
-
-        plan = self._plan(self.ridge_, self.refine_epochs)
-        kept = None if checkpoint is None else checkpoint.for_stage("refining")
-        refiner = Refiner(self.reservoir_, self._U, train, self._task, s, self.strength_, plan, self.refine_epochs, rng)
-        self.reservoir_, self._U, self.refinement_, interrupted = refine(
-            refiner, None if held_out is None else score, note, kept
-        )
-        return interrupted
-
-    def _join(self, data: Data, s: readout.Sums | iterative.Sketch, rng: np.random.Generator) -> None:
-        if self.readout == "softmax":
-            view = self._task.readout_view()
-            self._U = softmax.descend(
-                self.reservoir_, data, view, s, self._U, self.strength_, rng, rate=softmax.RATE / 4
-            )
-
-    def decision_function(self, X: Any, *, lengths: Any = None) -> Any:
-        """Readout outputs a class: logits, or the ridge readout's values; for two classes, their difference."""
-        given, outputs = self._outputs(X, lengths)
+        Returns
+        -------
+        array or list of arrays
+            One row per step, or per sequence, in the form of X; for two classes the difference of their outputs.
+        """
         if len(self.classes_) == 2:
-            outputs = [Y[:, 1] - Y[:, 0] for Y in outputs]
-        return self._answer(given, outputs)
+            return self._answer(X, lengths, lambda Y: Y[:, 1] - Y[:, 0])
+        return self._answer(X, lengths, np.asarray)
 
-    def predict(self, X: Any, *, lengths: Any = None) -> Any:
-        """The label of each step, or of each sequence, in the form X came in."""
-        given, outputs = self._outputs(X, lengths)
-        return self._answer(given, [self._decided(Y) for Y in outputs])
+    def predict(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+        """Return the label of each step, or of each sequence.
 
-    def predict_proba(self, X: Any, *, lengths: Any = None) -> Any:
-        """Probabilities a class. Calibrated with readout="softmax"; a ridge readout's values are moved to the
-        nearest point that is a distribution."""
-        given, outputs = self._outputs(X, lengths)
-        return self._answer(given, [self._likely(Y) for Y in outputs])
+        Parameters
+        ----------
+        X, lengths
+            As in `decision_function`.
 
-    def predict_log_proba(self, X: Any, *, lengths: Any = None) -> Any:
+        Returns
+        -------
+        array or list of arrays
+            Labels in the form of X, or one per sequence.
+        """
+        check_is_fitted(self)
+        return self._answer(X, lengths, self.codec_.decode)
+
+    def predict_proba(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+        """Return the probabilities of the classes.
+
+        They are calibrated with ``readout="softmax"``; the values of a ridge readout are moved to the nearest point
+        that is a distribution.
+
+        Parameters
+        ----------
+        X, lengths
+            As in `decision_function`.
+
+        Returns
+        -------
+        array or list of arrays
+            One row of probabilities per step, or per sequence, in the form of X.
+        """
+        check_is_fitted(self)
+        softmax = self.network_.readout.softmax
+        return self._answer(X, lengths, lambda Y: self.codec_.probabilities(Y, softmax))
+
+    def predict_log_proba(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+        """Return the logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X, lengths
+            As in `decision_function`.
+
+        Returns
+        -------
+        array or list of arrays
+            One row per step, or per sequence, in the form of X.
+        """
         P = self.predict_proba(X, lengths=lengths)
         with np.errstate(divide="ignore"):
             return [np.log(p) for p in P] if isinstance(P, list) else np.log(P)
 
-    def score(self, X: Any, y: Any, *, lengths: Any = None) -> float:
-        """The share of right labels over all steps (or sequences)."""
-        true, predicted = self._compared(X, y, lengths)
+    def score(self, X: Any, y: Any, *, lengths: ArrayLike | None = None) -> float:
+        """Return the share of correct labels over all steps (or sequences).
+
+        Parameters
+        ----------
+        X, y, lengths
+            As in `fit`.
+
+        Returns
+        -------
+        float
+            The accuracy.
+        """
+        true, predicted = self._compare(X, y, lengths)
         return float(np.mean(predicted == column_or_1d(true)))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # NaN in, NaN out
-def nearest_distribution(Y: Any) -> Any:
-    """Each row moved to the nearest point of the simplex (it keeps the order of the classes): all classes lowered by
-    one amount and cut off at 0. Those kept must add up to 1, which sets the amount, which sets those kept, until none
-    of them falls away any more."""
-    P = np.empty_like(Y)
-    for row in range(Y.shape[0]):
-        before, amount = 0, -np.inf
-        for _ in range(Y.shape[1]):
-            kept, total = 0, 0.0
-            for y in Y[row]:
-                if y > amount:
-                    kept += 1
-                    total += y
-            if kept == before:
-                break
-            before, amount = kept, (total - 1) / kept
-        for k in range(Y.shape[1]):
-            P[row, k] = max(Y[row, k] - amount, 0.0)
-        P[row] /= P[row].sum()
-    return P
-
-
-def _named(classes: Any) -> Array:
-    """Each class once, in order."""
+def _distinct(classes: ArrayLike) -> Array:
+    """Return each class once, in order."""
     try:
         return np.unique(classes)
     except (TypeError, ValueError):

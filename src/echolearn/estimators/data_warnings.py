@@ -1,18 +1,17 @@
-"""What is told of inputs and labels that little can be learned from, before the work starts."""
+"""Warnings about inputs and labels from which little can be learned, before the work starts."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from echolearn._typing import Array
 from echolearn.reservoir.construction import input_scales
-from echolearn.sequences.batch import LARGEST, scaling
-
-Array = NDArray[Any]
+from echolearn.sequences.scaling import LARGEST, mean_and_scale
+from echolearn.validation.caller import user_stacklevel
 
 # Where reliability/stress.py saw results turn poor.
 LOUD, FAINT = 60.0, 3e-4  # drives W'x: above, units only know the sign of their input; below, inputs drown in rounding
@@ -20,15 +19,15 @@ ASIDE = 4.0  # drive of the features' means: units sit where they hardly bend,
 APART = {"tanh": 8.0, "sigmoid": 8.0, "relu": 1e3, "identity": 1e3}  # if it is so many times that of their spread
 MAJORITY = 0.97  # of the labels: more, and the answer was always the same
 MANY, FEW = 20, 15  # classes, and labels for each, that are too few
-LOOKED_AT = 1000, 4e5  # sequences, and numbers in them, that their scale is told from
+EXAMINED = 1000, 4e5  # sequences, and numbers in them, from which their scale is estimated
 
 
 class InputWarning(UserWarning):
     """Inputs or labels are of a kind or scale that little can be learned from."""
 
 
-def warn_of_scale(X: Sequence[Array], input_scaling: Any, activation: str, stacklevel: int) -> None:
-    """Warns of inputs that hardly move the units, or hold them at their limits."""
+def warn_of_scale(X: Sequence[Array], input_scaling: ArrayLike, activation: str) -> None:
+    """Warn of inputs that hardly move the units, or hold them at their limits."""
     mean, spread = _scale_of_some(X)
     widest = np.ravel(input_scales(input_scaling, X[0].shape[1]))
     weight = widest / np.sqrt(3)  # the standard deviation of a uniform weight
@@ -40,7 +39,7 @@ def warn_of_scale(X: Sequence[Array], input_scaling: Any, activation: str, stack
     j = int(np.argmax(loudness))
     about = f"(feature {j}: mean {mean[j]:.2g}, standard deviation {spread[j]:.2g})"
     if not spread.any():
-        if not all((x == X[0][0]).all() for x in X):  # what varies so rarely that no sample shows it may yet be of use
+        if not all((x == X[0][0]).all() for x in X):  # what varies too rarely for the sample may yet be of use
             return
         text = "all features are constant: the network can only tell how many steps have passed. Look at X."
     elif drive > LOUD and activation in ("tanh", "sigmoid"):
@@ -60,21 +59,21 @@ def warn_of_scale(X: Sequence[Array], input_scaling: Any, activation: str, stack
         )
     else:
         return
-    warnings.warn(text, InputWarning, stacklevel=stacklevel)
+    warnings.warn(text, InputWarning, stacklevel=user_stacklevel())
 
 
 def _scale_of_some(X: Sequence[Array]) -> tuple[Array, Array]:
-    """Mean and standard deviation (0 where constant) of each feature, from as many steps as are quick to look at."""
-    sequences, numbers = LOOKED_AT
+    """Return mean and standard deviation (0 where constant) of each feature, from a quick sample of steps."""
+    sequences, numbers = EXAMINED
     some = X[:: -(-len(X) // sequences)]
     every = int(np.ceil(sum(x.size for x in some) / numbers))
     table = np.clip(np.concatenate([x[::every] for x in some]).astype(np.float64), -LARGEST, LARGEST)
-    mean, spread = scaling(table, "X")
+    mean, spread = mean_and_scale(table, "X")
     return mean, np.where(np.ptp(table, axis=0) > 0, spread, 0.0)
 
 
-def warn_of_labels(labels: Array, stacklevel: int) -> None:
-    """Warns of a class that leaves hardly any room for others, and of many classes with few labels each."""
+def warn_of_labels(labels: Array) -> None:
+    """Warn of a class that leaves hardly any room for others, and of many classes with few labels each."""
     classes, counts = np.unique(labels, return_counts=True)
     share, each = counts.max() / len(labels), len(labels) / len(classes)
     if len(classes) >= MANY and each < FEW:
@@ -82,12 +81,12 @@ def warn_of_labels(labels: Array, stacklevel: int) -> None:
             f"y has {len(classes)} classes and {len(labels)} labels, {each:.2g} for each: too few to tell the classes "
             "apart. Give more sequences, or join classes.",
             InputWarning,
-            stacklevel=stacklevel,
+            stacklevel=user_stacklevel(),
         )
     if share > MAJORITY:
         warnings.warn(
             f"{share:.3%} of y is {classes.tolist()[counts.argmax()]!r}: answering it always is right that often, and "
             "other labels will hardly be predicted. Leave out some of its sequences, or decide by predict_proba.",
             InputWarning,
-            stacklevel=stacklevel,
+            stacklevel=user_stacklevel(),
         )

@@ -1,51 +1,152 @@
-"""ESNForecaster: a series in, its future out. One step ahead is learned; further ahead the network hears itself."""
+"""ESNForecaster: continues a series. One step ahead is learned; further ahead the network receives its own outputs."""
 
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.estimators.fitting import Callback, EchoStateNetwork, store
-from echolearn.execution.threads import one_blas_thread
-from echolearn.readout import conjugate_gradients as iterative
-from echolearn.readout import statistics as readout
-from echolearn.sequences.batch import pack, scaling
-from echolearn.sequences.validation import Given, check_long_enough, open_sequences
-from echolearn.states.run import closed_loop, run
-from echolearn.validation.values import is_number
-
-Array = NDArray[Any]
+from echolearn._typing import Array
+from echolearn.estimators._base import SequenceEstimator, store_parameters
+from echolearn.estimators.fitting import Callback, FitRequest, fit_network
+from echolearn.estimators.models import ForecastState
+from echolearn.estimators.series import (
+    inputs_of,
+    open_exogenous,
+    open_series,
+    standardised,
+)
+from echolearn.estimators.settings import NetworkSettings
+from echolearn.estimators.targets import ValueCodec, squared_error
+from echolearn.execution.blas import one_blas_thread
+from echolearn.readout.network import Network
+from echolearn.readout.observation import stack
+from echolearn.sequences.batch import pack
+from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.scaling import mean_and_scale
+from echolearn.sequences.validation import Given, check_has_time, check_long_enough
+from echolearn.states.closed_loop import run_closed_loop
+from echolearn.states.run import run
+from echolearn.validation.caller import user_stacklevel
+from echolearn.validation.values import check_integer, is_number
 
 FAR = 100.0  # standard deviations from the mean at which a forecast has left its series
 PATHS = 2000  # forecasts that run side by side in `score`
+# Down to what float64 statistics can carry: a noiseless series has small errors to find.
+RIDGES = tuple(10.0 ** np.arange(-11, 2))
 
 
 class ForecastWarning(UserWarning):
     """The closed loop ran away from the series."""
 
 
-class ESNForecaster(EchoStateNetwork):
+class ESNForecaster(SequenceEstimator):
     """An echo state network that continues a series, with all its weights learned.
 
-    Its input at step t is [x_t, e_{t+1}], its target x_{t+1}: what is known of the next step (`exogenous`) may help
-    to tell it. Forecasting, every output is the next input, so feeding back goes through W, and W, W_rec and the
-    leaks are learned for the one-step error by the exact gradient. Series are standardised inside.
+    Its input at step t is [x_t, e_{t+1}], its target x_{t+1}: what is known of the next step (`exogenous`) may help to
+    predict it. In a forecast every output is the next input, so feedback goes through W, and W, W_rec and the leaks are
+    learned for the one-step error by the exact gradient. Series are standardised inside.
 
-    noise: standard deviations of Gaussian noise on the x_t the network learns from (not on its targets). It moves the
-    states as the network's own errors will when it runs alone, which should steady closed loops that run away.
-    The other settings are those of ESNRegressor. States are float64: errors of 1e-5 are not rare here.
+    Parameters
+    ----------
+    hidden_units : int, default=100
+        The number of hidden units N. More units fit more, cost more, and need more data.
+    spectral_radius : float or None, default=0.9
+        The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
+        (tanh) or 4 (sigmoid) a network without leak never forgets. None takes a `topology` matrix as it is.
+    connections : int, default=10
+        How many units each unit receives. The cost of the recurrence grows with it; more rarely help.
+    input_scaling : float or array of shape (n_features,), default=0.5
+        W is drawn uniformly from [-input_scaling, input_scaling], for all features or for each. Raise it if the task is
+        non-linear in the inputs, lower it if it needs long memory.
+    bias_scaling : float, default=0.1
+        The bias of the units is drawn uniformly from [-bias_scaling, bias_scaling]. 0: no bias.
+    activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
+        The activation function f of the units.
+    leak : float or (float, float), default=(0.3, 1.0)
+        The leak a of the units, in (0, 1]: 1 for no leak, small for slow units. A pair spreads the leaks evenly in
+        logarithm between its ends.
+    learn_leak : bool, default=True
+        Whether the leak of each unit is learned too.
+    initial_state : array of shape (hidden_units,), default=None
+        The state before the first step of every sequence. None: zero.
+    washout : int, default=50
+        Steps at the start of each sequence that are not learned from and not scored on while fitting. Raise it if the
+        initial transient disturbs the fit.
+    direct : bool, default=True
+        Whether the readout sees the inputs beside the states (eq. 7).
+    noise : float, default=0.0
+        Standard deviation of Gaussian noise on the inputs x_t that the network learns from (not on its targets), in
+        units of the series' standard deviation. It moves the states as the network's own errors will in a closed loop,
+        which should steady forecasts that run away.
+    ridge : float, list of float, or "auto", default="auto"
+        The penalty mu of the ridge readout (eq. 9): a number, numbers to choose from, or "auto" for a path in units of
+        the mean squared state. The choice is made on held-out data, or by generalised cross-validation without any.
+    learn : {"both", "input", "none"}, default="both"
+        Which weights are learned: W, W_rec, W_fb and the bias ("both"), all but W_rec ("input"), or only the readout
+        ("none": a classical echo state network).
+    lookback : int, default=None
+        How many steps the gradient follows back in time (m in the paper). None: the whole sequence.
+    optimizer : {"adam", "fista"}, default="adam"
+        How gradients become updates: Adam, or the paper's FISTA-like momentum (eq. 36, 37).
+    step_size : float, default=None
+        The step size alpha at the start. None: 0.01 for Adam, less above 300 units; 0.07 for FISTA.
+    epochs : int, default=None
+        Passes over the training data while the weights are learned. None: enough for 400 updates, at least 8.
+    batch_size : int, default=8
+        Sequences per mini-batch. None: all of them, one update per epoch.
+    clip : float, default=None
+        The norm to which each gradient is shortened if it is longer. None: no clipping.
+    renormalize : bool, default=False
+        Whether W_rec is scaled back to `spectral_radius` after every epoch, as in the paper.
+    validation_fraction : float, default=0.1
+        The share of the sequences that is held out to decide on stopping, ridge and penalty; with fewer than five
+        sequences, the last steps of each. The final readout is fitted to them too. 0: nothing is held out.
+    patience : int, "auto" or None, default=None
+        Epochs without a better validation error after which learning stops; "auto": a quarter of the epochs, at least
+        5. None: no early stopping.
+    dtype : {"float32", "float64"}, default="float64"
+        The precision of the states. Statistics and gradients are summed up in float64 in any case.
+    random_state : int, numpy.random.Generator or None, default=0
+        The seed of the weights, the held-out sequences and the order of mini-batches. The same seed and data give the
+        same bits, with any number of threads. None: another network in every fit.
+    verbose : int, default=0
+        1 prints one line per epoch to stderr, rewritten in place on a terminal; 2 rewrites none.
+
+    Attributes
+    ----------
+    target_mean_, target_scale_ : array of shape (n_dims,)
+        Mean and standard deviation of the series.
+    forecast_ : ForecastState
+        Where forecasts continue from, the scale of exogenous inputs, and the one-step residuals.
+    network_ : Network
+        The fitted network.
+    reservoir_ : Reservoir
+        All weights of the state equation.
+    ridge_ : float
+        The ridge of the readout, given or chosen.
+    history_ : History
+        One row per epoch of learning.
+    n_features_in_ : int
+        The number of inputs: dimensions of the series, and exogenous inputs.
+
+    Examples
+    --------
+    >>> from echolearn import ESNForecaster
+    >>> from echolearn.datasets import mackey_glass
+    >>> series = mackey_glass(600)
+    >>> esn = ESNForecaster(50, learn="none").fit(series[:500])
+    >>> esn.predict(10).shape
+    (10,)
     """
 
-    # what a series in a closed loop leaves no choice about
-    feedback, feedback_scaling, pooling, targets = False, 1.0, "mean", "all"
-    gradient, case, momentum = "exact", 2, "fista"
-    _classes = None
+    forecast_: ForecastState
+    codec_: ValueCodec
 
     def __init__(
         self,
@@ -58,7 +159,7 @@ class ESNForecaster(EchoStateNetwork):
         activation: str = "tanh",
         leak: float | tuple[float, float] = (0.3, 1.0),
         learn_leak: bool = True,
-        initial_state: Any = None,
+        initial_state: ArrayLike | None = None,
         washout: int = 50,
         direct: bool = True,
         noise: float = 0.0,
@@ -74,10 +175,10 @@ class ESNForecaster(EchoStateNetwork):
         validation_fraction: float = 0.1,
         patience: int | str | None = None,
         dtype: str = "float64",
-        random_state: int | None = 0,
+        random_state: int | np.random.Generator | None = 0,
         verbose: int = 0,
     ):
-        store(self, locals())
+        store_parameters(self, locals())
 
     def fit(
         self,
@@ -88,125 +189,158 @@ class ESNForecaster(EchoStateNetwork):
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
     ) -> Self:
-        """series: (steps,) or (steps, dims), or a list of such arrays; exogenous: rows that go with the steps of the
-        series, (steps, inputs), in the same form. y is not looked at. `callback` and `checkpoint` as in
-        ESNClassifier."""
-        return self._fit(series, exogenous, None, None, callback, checkpoint)
+        """Learn to predict each value of a series from those before it.
 
-    def _fit_anew(self, X: Any, y: Any, lengths: Any, *rest: Any) -> bool:
-        """X is the series and y the exogenous rows; the network below learns from pairs made of them."""
-        given, self._one_value = open_series(X, "series", None)
-        series = given.X
-        if given.lengths.min() < self.washout + 3:
-            raise ValueError(
-                f"a series has {given.lengths.min()} steps; washout={self.washout} and learning one step from another "
-                f"need at least {self.washout + 3}. Give longer series, or a smaller washout."
-            )
-        self._many = given.kind != "one"
-        self.target_mean_, self.target_scale_ = scaling(np.concatenate(series), "series")
-        outside = open_exogenous(y, given.lengths, None, self._many)
-        self.exogenous_mean_, self.exogenous_scale_ = scaling(np.concatenate(outside), "exogenous")
-        Z, E = self._scaled(series, outside)
-        rng = np.random.default_rng(self.random_state).spawn(5)[-1]
-        heard = [z + self.noise * rng.standard_normal(z.shape) for z in Z] if self.noise else Z
-        pairs = [inputs(z, e) for z, e in zip(heard, E, strict=True)]
-        interrupted = super()._fit_anew(pairs, [z[1:] for z in Z], None, *rest)
-        self._remember(Z, E)
-        return interrupted
+        Parameters
+        ----------
+        series : array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
+            One series, or several that are learned by one model.
+        y : None
+            Ignored; here for scikit-learn.
+        exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
+            What is known of each step in advance, in the form of the series.
+        callback : callable, default=None
+            Called after each epoch with its row of `history_`; learning stops if it returns True.
+        checkpoint : str or path-like, default=None
+            A folder where the state of learning is kept; the same fit, started again, resumes from there and ends in
+            the same bits.
 
-    def _look_at(self, X: list[Array]) -> None:
-        """Series are standardised, and a constant one has a sound forecast."""
-
-    def _scaled(self, series: list[Array], outside: list[Array]) -> tuple[list[Array], list[Array]]:
-        return (
-            [(s - self.target_mean_) / self.target_scale_ for s in series],
-            [(e - self.exogenous_mean_) / self.exogenous_scale_ for e in outside],
-        )
-
-    def _encode(self, entries: list[Any], fitting: bool) -> list[Any]:
-        return entries  # standardised already
-
-    @staticmethod
-    def _loss(Y: Array, T: Array) -> float:
-        return float(((Y - T) ** 2).sum() / T.shape[1])
-
-    def _ridge_path(self, diagonal: float) -> Any:
-        """Down to what float64 sums can carry: a noiseless series has small errors to find."""
-        return 10.0 ** np.arange(-11, 2) * diagonal if isinstance(self.ridge, str) else self.ridge
-
-    def _fit_readout(self, *parts: Any) -> readout.Sums | iterative.Sketch:
-        s = super()._fit_readout(*parts)
-        values = s.values if isinstance(s, iterative.Sketch) else readout.spectrum(s)
-        self._fitted_share = readout.freedom(values, self.ridge_) / s.n
-        return s
-
-    def _remember(self, Z: list[Array], E: list[Array]) -> None:
-        """Where forecasts go on from, and the one-step residuals of all series.
-
-        Residuals of a fitted readout are too small; divided by 1 - df / n (df: its degrees of freedom) they have
-        about the size that leaving each one out would give.
+        Returns
+        -------
+        ESNForecaster
+            The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
         """
-        H = [self._states(z, e) for z, e in zip(Z, E, strict=True)]
-        self.last_state_ = np.stack([h[-1] for h in H])
-        self.last_value_ = np.stack([z[-1] for z in Z])
-        R = [z[1:] - self._one_step(h, inputs(z, e)) for z, e, h in zip(Z, E, H, strict=True)]
-        self.residuals_ = np.concatenate([r[self.washout :] for r in R]) / (1 - self._fitted_share)
+        params = self.get_params(deep=False)
+        settings = NetworkSettings.of(params, ridge_path=RIDGES)
+        given, one_value = open_series(series, "series", None)
+        if given.lengths.min() < settings.washout + 3:
+            raise ValueError(
+                f"a series has {given.lengths.min()} steps; washout={settings.washout} and learning one step from "
+                f"another need at least {settings.washout + 3}. Give longer series, or a smaller washout."
+            )
+        many = given.kind != "one"
+        codec = ValueCodec(*mean_and_scale(np.concatenate(given.X), "series"), one_value, settings.dtype)
+        rows = open_exogenous(exogenous, given.lengths, None, many)
+        exogenous_scale = mean_and_scale(np.concatenate(rows), "exogenous")
+        Z, E = standardised(given.X, codec.mean, codec.scale), standardised(rows, *exogenous_scale)
+        fitted = fit_network(
+            FitRequest(
+                owner=type(self).__name__,
+                params=params,
+                settings=settings,
+                data=_one_step_data(Z, E, settings, self.noise),
+                validation=None,
+                loss=squared_error,
+                callback=callback,
+                checkpoint=checkpoint,
+            )
+        )
+        assert fitted.ridge_fit is not None
+        share = fitted.ridge_fit.degrees_of_freedom() / fitted.ridge_fit.n
+        self.forecast_ = _forecast_state(fitted.network, settings.dtype, Z, E, share, scale=exogenous_scale, many=many)
+        self.network_, self.codec_, self.history_ = fitted.network, codec, fitted.history
+        self.per_step_, self.n_features_in_ = True, Z[0].shape[1] + E[0].shape[1]
+        return self._unless_interrupted(fitted)
 
-    def _states(self, z: Array, e: Array) -> Array:
-        """The state after hearing each value but the last: (steps - 1, N)."""
-        with one_blas_thread():
-            return run(self.reservoir_, pack([inputs(z, e)], np.dtype(self.dtype))).H
+    @property
+    def target_mean_(self) -> Array:
+        """The mean of each dimension of the series."""
+        return self.codec_.mean
 
-    def _one_step(self, H: Array, X: Array) -> Array:
-        H_c = readout.stack(H, X.astype(H.dtype), direct=self.direct, intercept=True)
-        return np.asarray(H_c @ self._U.astype(H.dtype), dtype=np.float64)
+    @property
+    def target_scale_(self) -> Array:
+        """The standard deviation of each dimension of the series."""
+        return self.codec_.scale
+
+    @property
+    def residuals_(self) -> Array:
+        """The one-step residuals of the training series, in standard deviations."""
+        return self.forecast_.residuals
 
     def predict(self, steps: int, *, warm_up: Any = None, exogenous: Any = None) -> Any:
-        """The next `steps` values, each heard as the next input: (steps,) or (steps, dims) as the series came.
+        """Return the next values, each of which is the input of the one after it.
 
-        They follow the end of the series of `fit`, or of `warm_up` (a series, or a list). exogenous: a row for each of
-        the steps and, before them, for each of the warm-up.
+        Parameters
+        ----------
+        steps : int
+            How many values to forecast.
+        warm_up : array or list of arrays, default=None
+            Series whose continuation is forecast. None: those of `fit`.
+        exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
+            One row for each step to come and, before them, for each step of the warm-up.
+
+        Returns
+        -------
+        array of shape (steps,) or (steps, n_dims), or list of such arrays
+            The forecast, in the form of the series.
         """
         h, x, E, many = self._begin(steps, warm_up, exogenous)
-        return self._answer_paths(self._alone(h, x, E).swapaxes(0, 1), many)
+        return self._in_units(self._closed_loop(h, x, E).swapaxes(0, 1), many)
 
     def forecast_interval(
-        self,
-        steps: int,
-        coverage: float = 0.9,
-        *,
-        paths: int = 500,
-        warm_up: Any = None,
-        exogenous: Any = None,
+        self, steps: int, coverage: float = 0.9, *, paths: int = 500, warm_up: Any = None, exogenous: Any = None
     ) -> tuple[Any, Any]:
-        """Lower and upper bounds that each step's value keeps between with probability `coverage`, as `predict` gives
-        values.
+        """Return bounds between which each value lies with probability `coverage`.
 
-        `paths` closed loops run side by side; after each step every one adds a one-step residual of the training
-        series, drawn anew, to what it hears; the bounds are quantiles over the paths.
+        `paths` closed loops run side by side; after each step a one-step residual of the training series, drawn anew,
+        is added to the input of each of them. The bounds are quantiles over the paths.
+
+        Parameters
+        ----------
+        steps : int
+            How many values to forecast.
+        coverage : float, default=0.9
+            The probability that a value lies between the bounds.
+        paths : int, default=500
+            How many closed loops to run. More give smoother bounds.
+        warm_up, exogenous
+            As in `predict`.
+
+        Returns
+        -------
+        lower, upper : array of shape (steps,) or (steps, n_dims), or list of such arrays
+            The bounds, in the form of the series.
         """
         if not is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r}; expected a number between 0 and 1, for example 0.9.")
-        _at_least("paths", paths, 2)
+        check_integer("paths", paths, 2)
         h, x, E, many = self._begin(steps, warm_up, exogenous)
         rng = np.random.default_rng(self.random_state).spawn(6)[-1]
         shares = np.array([0.5 - float(coverage) / 2, 0.5 + float(coverage) / 2])
+        residuals = self.forecast_.residuals
         bounds: list[Array] = []
         for i in range(len(h)):
-            shocks = self.residuals_[rng.integers(len(self.residuals_), size=(steps, paths))]
+            shocks = residuals[rng.integers(len(residuals), size=(steps, paths))]
             h_i, x_i, E_i = (np.repeat(v, paths, axis=-2) for v in (h[i : i + 1], x[i : i + 1], E[:, i : i + 1]))
-            bounds.append(np.quantile(self._alone(h_i, x_i, E_i, shocks), shares, axis=1))
+            bounds.append(np.quantile(self._closed_loop(h_i, x_i, E_i, shocks), shares, axis=1))
         lower, upper = np.stack(bounds, axis=1)
-        return self._answer_paths(lower, many), self._answer_paths(upper, many)
+        return self._in_units(lower, many), self._in_units(upper, many)
 
     def score(self, series: Any, y: None = None, *, exogenous: Any = None, horizon: int = 1) -> float:
-        """Minus the NRMSE of forecasts `horizon` steps ahead, in closed loop, from every step after the washout:
-        sqrt(Σ (forecast - x)² / Σ (x - mean)²), dims weighted by their scale in training. 0 is perfect, -1 no better
-        than the mean."""
+        """Return minus the NRMSE of closed-loop forecasts `horizon` steps ahead, from every step after the washout.
+
+        sqrt(Σ (forecast - x)² / Σ (x - mean)²), with dimensions weighted by their scale in training.
+
+        Parameters
+        ----------
+        series : array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
+            The series to forecast.
+        y : None
+            Ignored; here for scikit-learn.
+        exogenous : array or list of arrays, default=None
+            As in `fit`.
+        horizon : int, default=1
+            How many steps ahead each forecast is.
+
+        Returns
+        -------
+        float
+            0 is perfect, -1 no better than the mean.
+        """
         check_is_fitted(self)
-        _at_least("horizon", horizon, 1)
+        check_integer("horizon", horizon, 1)
         given = self._series(series, "series")
-        outside = self._exogenous(exogenous, given.lengths, given.kind != "one")
+        rows = self._exogenous(exogenous, given.lengths, given.kind != "one")
         least = self.washout + horizon + 2
         if given.lengths.min() < least:
             raise ValueError(
@@ -214,12 +348,12 @@ class ESNForecaster(EchoStateNetwork):
                 f"{least}."
             )
         errors, truth = [], []
-        for z, e in zip(*self._scaled(given.X, outside), strict=True):
-            H = self._states(z, e)
-            first = np.arange(self.washout + 1, len(z) - horizon)  # the last value heard
+        for z, e in zip(*self._scaled(given.X, rows), strict=True):
+            H = _states(self.network_, self.dtype, z, e)
+            first = np.arange(self.washout + 1, len(z) - horizon)  # the last known value
             for t in np.array_split(first, np.ceil(len(first) / PATHS)):
                 E = e[t + 1 + np.arange(horizon)[:, None]]
-                errors.append(self._alone(H[t - 1], z[t], E)[-1] - z[t + horizon])
+                errors.append(self._closed_loop(H[t - 1], z[t], E)[-1] - z[t + horizon])
                 truth.append(z[t + horizon])
         T = np.concatenate(truth)
         spread = float(((T - T.mean(axis=0)) ** 2).sum())
@@ -228,28 +362,36 @@ class ESNForecaster(EchoStateNetwork):
         with np.errstate(over="ignore"):
             return -float(np.sqrt((np.concatenate(errors) ** 2).sum() / spread))
 
+    def _scaled(self, series: Sequence[Array], rows: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+        known = self.forecast_
+        return (
+            standardised(series, self.codec_.mean, self.codec_.scale),
+            standardised(rows, known.exogenous_mean, known.exogenous_scale),
+        )
+
     def _begin(self, steps: int, warm_up: Any, exogenous: Any) -> tuple[Array, Array, Array, bool]:
-        """State before and value at the last known step, (B, N) and (B, dims); E (steps, B, inputs) to come; and
-        whether the caller gave a list."""
+        """Return the state before and the value at the last known step, (B, N) and (B, dims); E (steps, B, inputs) to
+        come; and whether the caller gave a list."""
         check_is_fitted(self)
-        _at_least("steps", steps, 1)
+        check_integer("steps", steps, 1)
         if warm_up is None:
-            many, known = self._many, np.zeros(len(self.last_value_), int)
-            h, x = self.last_state_, self.last_value_
+            many, known = self.forecast_.many, np.zeros(len(self.forecast_.last_value), int)
+            h, x = self.forecast_.last_state, self.forecast_.last_value
             _, E = self._scaled([], self._exogenous(exogenous, known + steps, many))
         else:
             given = self._series(warm_up, "warm_up")
             check_long_enough(given, max(1, self.washout))
             many, known = given.kind != "one", given.lengths
             Z, E = self._scaled(given.X, self._exogenous(exogenous, known + steps, many))
-            h = np.stack([self._states(z, e[: len(z)])[-1] for z, e in zip(Z, E, strict=True)])
-            x = np.stack([z[-1] for z in Z])
+            ends = [_states(self.network_, self.dtype, z, e[: len(z)])[-1] for z, e in zip(Z, E, strict=True)]
+            h, x = np.stack(ends), np.stack([z[-1] for z in Z])
         return h, x, np.stack([e[n:] for e, n in zip(E, known, strict=True)], axis=1), many
 
-    def _alone(self, h: Array, x: Array, E: Array, shocks: Array | None = None) -> Array:
-        """Closed loops from here on, (steps, B, dims); one that leaves its series is told of."""
+    def _closed_loop(self, h: Array, x: Array, E: Array, shocks: Array | None = None) -> Array:
+        """Return closed loops from here on, (steps, B, dims); warn of one that leaves its series."""
+        network = self.network_
         with one_blas_thread():
-            Y = closed_loop(self.reservoir_, self._U, self.direct, h, x, E, shocks)
+            Y = run_closed_loop(network.reservoir, network.readout.U, network.view.direct, h, x, E=E, shocks=shocks)
         with np.errstate(invalid="ignore"):
             far = ~(np.abs(Y) < FAR).all(axis=(1, 2))
         if far.any():
@@ -257,63 +399,67 @@ class ESNForecaster(EchoStateNetwork):
                 f"the forecast runs away: after {int(far.argmax()) + 1} steps it is {FAR:g} standard deviations from "
                 "the mean of its series. Fit with some noise (for example noise=1e-3), a larger ridge, or more data.",
                 ForecastWarning,
-                stacklevel=3,
+                stacklevel=user_stacklevel(),
             )
         return Y
 
     def _series(self, series: Any, name: str) -> Given:
-        given, _ = open_series(series, name, len(self.target_mean_))
+        given, _ = open_series(series, name, len(self.codec_.mean))
         return given
 
     def _exogenous(self, exogenous: Any, lengths: Array, many: bool) -> list[Array]:
-        return open_exogenous(exogenous, lengths, len(self.exogenous_mean_), many)
+        return open_exogenous(exogenous, lengths, len(self.forecast_.exogenous_mean), many)
 
-    def _answer_paths(self, Y: Array, many: bool) -> Any:
-        """(B, steps, dims), standardised, as the caller knows the series."""
-        values = Y * self.target_scale_ + self.target_mean_
-        if self._one_value:
+    def _in_units(self, Y: Array, many: bool) -> Any:
+        """Return standardised values (B, steps, dims) in the units and form of the series."""
+        values = Y * self.codec_.scale + self.codec_.mean
+        if self.codec_.one_value:
             values = values[..., 0]
         return list(values) if many else values[0]
 
 
-def inputs(z: Array, e: Array) -> Array:
-    """[x_t, e_{t+1}] for every step but the last: (steps - 1, dims + inputs)."""
-    return np.hstack([z[:-1], e[1:]])
+def _one_step_data(Z: list[Array], E: list[Array], settings: NetworkSettings, noise: float) -> Dataset:
+    """Return pairs of inputs and the next values, as a dataset."""
+    rng = np.random.default_rng(settings.random_state).spawn(5)[-1]
+    noisy = [z + noise * rng.standard_normal(z.shape) for z in Z] if noise else Z
+    inputs = [inputs_of(z, e) for z, e in zip(noisy, E, strict=True)]
+    given = Given(inputs, "list")
+    check_has_time(given)
+    check_long_enough(given, settings.washout)
+    return Dataset.place(inputs, [z[1:] for z in Z], None, per_step=True, dtype=settings.dtype)
 
 
-def open_series(series: Any, name: str, dims: int | None) -> tuple[Given, bool]:
-    """One series (steps,) or (steps, dims) or a list of such, as float64; and whether values stand alone."""
-    try:
-        many = isinstance(series, (list, tuple)) and len(series) > 0 and any(np.ndim(s) > 0 for s in series)
-        parts = list(series) if many else [series]
-        alone = all(np.ndim(p) == 1 for p in parts)
-        columns = [np.asarray(p)[:, None] if np.ndim(p) == 1 else p for p in parts]
-        given = open_sequences(columns if many else columns[0], None, dims, "this forecaster")
-    except (TypeError, ValueError) as problem:
-        kind = TypeError if isinstance(problem, TypeError) else ValueError
-        raise kind(f"{name}: {problem}") from problem
-    return Given([x.astype(np.float64) for x in given.X], given.kind), alone
+def _states(network: Network, dtype: str, z: Array, e: Array) -> Array:
+    """Return the state after each value but the last: (steps - 1, N)."""
+    with one_blas_thread():
+        return run(network.reservoir, pack([inputs_of(z, e)], np.dtype(dtype))).H
 
 
-def open_exogenous(exogenous: Any, lengths: Array, width: int | None, many: bool) -> list[Array]:
-    """Exogenous rows, one array (length, inputs) a series; without any, arrays with no columns."""
-    if exogenous is None:
-        if width:
-            raise ValueError(f"this forecaster was fitted with {width} exogenous inputs: give exogenous= for them too.")
-        return [np.empty((n, 0)) for n in lengths]
-    if width == 0:
-        raise ValueError("exogenous is given, but this forecaster was fitted without. Leave it out, or fit with it.")
-    given, _ = open_series(exogenous, "exogenous", width)
-    if (given.kind != "one") != many or len(given.X) != len(lengths):
-        found = "one array" if given.kind == "one" else f"a list of {len(given.X)}"
-        wanted = f"a list of {len(lengths)}" if many else "one array"
-        raise ValueError(f"exogenous is {found}; expected {wanted}, as the series were when fitting.")
-    for i, (e, n) in enumerate(zip(given.X, lengths, strict=True)):
-        if len(e) != n:
-            raise ValueError(f"exogenous of series {i} has {len(e)} rows; expected {n}, one a step.")
-    return given.X
+def _forecast_state(
+    network: Network,
+    dtype: str,
+    Z: list[Array],
+    E: list[Array],
+    share: float,
+    *,
+    scale: tuple[Array, Array],
+    many: bool,
+) -> ForecastState:
+    """Return where forecasts continue from, and the one-step residuals of all series.
 
-
-def _at_least(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name}={value!r}; expected a whole number >= {least}.")
+    Residuals of a fitted readout are too small; divided by 1 - df / n (df: its degrees of freedom, df / n: `share`)
+    they have about the size that leaving each one out would give.
+    """
+    H = [_states(network, dtype, z, e) for z, e in zip(Z, E, strict=True)]
+    U, residuals = network.readout.U, []
+    for z, e, h in zip(Z, E, H, strict=True):
+        H_c = stack(h, inputs_of(z, e).astype(h.dtype), direct=network.view.direct, intercept=True)
+        residuals.append(z[1:] - np.asarray(H_c @ U.astype(h.dtype), dtype=np.float64))
+    return ForecastState(
+        exogenous_mean=scale[0],
+        exogenous_scale=scale[1],
+        last_state=np.stack([h[-1] for h in H]),
+        last_value=np.stack([z[-1] for z in Z]),
+        residuals=np.concatenate([r[network.view.washout :] for r in residuals]) / (1 - share),
+        many=many,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from echolearn.gradients.parameters import GRADIENT_RULES
 from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.validation import parameters
 from echolearn.validation.parameters import (
@@ -28,18 +29,13 @@ def _is_list_of_ridges(value: object) -> bool:
 
 RULES: dict[str, Rule] = {
     **RESERVOIR_RULES,
+    **GRADIENT_RULES,
     "blocks": or_none(whole_number(1), "as many as make good learners of their size"),
     "bidirectional": BOOLEAN,
     "learn_leak": BOOLEAN,
     "plasticity": or_none(number(lambda v: 1e-3 <= v <= 1, "a number from 0.001 to 1"), "no intrinsic plasticity"),
     "feedback": BOOLEAN,
-    "washout": whole_number(0),
     "direct": BOOLEAN,
-    "pooling": any_of(
-        one_of("mean", "last"),
-        whole_number(1),
-        expected="'mean', 'last', or a whole number >= 1 (into how many parts time is cut, each with its own mean)",
-    ),
     "noise": NON_NEGATIVE,
     "ridge": Rule(
         lambda v: v == "auto" if isinstance(v, str) else (is_number(v) and v >= 0) or _is_list_of_ridges(v),
@@ -47,9 +43,6 @@ RULES: dict[str, Rule] = {
     ),
     "readout": one_of("ridge", "softmax"),
     "learn": one_of("none", "input", "both"),
-    "lookback": or_none(whole_number(1), "the whole sequence"),
-    "targets": one_of("all", "last"),
-    "gradient": one_of("exact", "printed"),
     "case": one_of(1, 2),
     "optimizer": one_of("adam", "fista"),
     "momentum": one_of("fista", "printed"),

@@ -1,32 +1,160 @@
-"""ESNRegressor: fit / predict / score, as scikit-learn has it."""
+"""ESNRegressor: values per time step, or one value or vector per sequence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.estimators.fitting import Callback, EchoStateNetwork, store
+from echolearn._typing import Array
+from echolearn.cluster.connection import use_engine
+from echolearn.estimators._base import SequenceEstimator, store_parameters
+from echolearn.estimators.fitting import Callback
 from echolearn.estimators.streams import EstimatorStream
-from echolearn.execution.threads import chosen
+from echolearn.estimators.targets import ValueCodec
 from echolearn.readout.online import LMS, RLS
-from echolearn.sequences.batch import Pooling, scaling
-from echolearn.sequences.validation import flat
-
-Array = NDArray[Any]
+from echolearn.sequences.selection import Pooling
 
 
-class ESNRegressor(RegressorMixin, EchoStateNetwork):
-    """An echo state network for values a step, or for one (or one vector) a sequence, all weights learned.
+class ESNRegressor(RegressorMixin, SequenceEstimator):
+    """An echo state network that predicts values per time step or per sequence, with all its weights learned.
 
-    Targets are standardised inside, so that step sizes and ridges mean the same for every scale. `bidirectional` as in
-    ESNClassifier.
+    Targets are standardised inside, so that step sizes and ridges mean the same for every scale.
+
+    Parameters
+    ----------
+    hidden_units : int, default=300
+        The number of hidden units N. More units fit more, cost more, and need more data.
+    spectral_radius : float or None, default=0.9
+        The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
+        (tanh) or 4 (sigmoid) a network without leak never forgets. None takes a `topology` matrix as it is.
+    connections : int, default=10
+        How many units each unit receives. The cost of the recurrence grows with it; more rarely help.
+    topology : str or square matrix, default="random"
+        Which units are connected: "random", "ring", "delay_line", "small_world", "orthogonal", "groups", "deep", or
+        your own matrix of shape (hidden_units, hidden_units), dense or sparse.
+    bidirectional : bool, default=False
+        Whether half of the units read every sequence from its end. For whole sequences, not for streams.
+    input_scaling : float or array of shape (n_features,), default=0.5
+        W is drawn uniformly from [-input_scaling, input_scaling], for all features or for each. Raise it if the task is
+        non-linear in the inputs, lower it if it needs long memory.
+    bias_scaling : float, default=0.1
+        The bias of the units is drawn uniformly from [-bias_scaling, bias_scaling]. 0: no bias.
+    feedback : bool, default=False
+        Whether the outputs of the previous step are fed back to the units through W_fb: the targets while fitting, the
+        network's own outputs in a prediction.
+    feedback_scaling : float, default=0.1
+        W_fb is drawn uniformly from [-feedback_scaling, feedback_scaling].
+    activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
+        The activation function f of the units.
+    leak : float or (float, float), default=(0.3, 1.0)
+        The leak a of the units, in (0, 1]: 1 for no leak, small for slow units. A pair spreads the leaks evenly in
+        logarithm between its ends.
+    learn_leak : bool, default=True
+        Whether the leak of each unit is learned too.
+    plasticity : float, default=None
+        Adapts gain and bias of the units by intrinsic plasticity before learning, to a standard deviation (tanh) or
+        mean (sigmoid) of this size. None: no intrinsic plasticity.
+    initial_state : array of shape (hidden_units,), default=None
+        The state before the first step of every sequence. None: zero.
+    washout : int, default=0
+        Steps at the start of each sequence that are not learned from and not scored on while fitting. Raise it if the
+        initial transient disturbs the fit.
+    direct : bool, default=True
+        Whether the readout sees the inputs beside the states (eq. 7).
+    pooling : {"mean", "last"} or int, default="mean"
+        With one target per sequence: what the readout sees of its states. Their mean, the last one, or the means over
+        this many equal parts of time side by side.
+    ridge : float, list of float, or "auto", default="auto"
+        The penalty mu of the ridge readout (eq. 9): a number, numbers to choose from, or "auto" for a path in units of
+        the mean squared state. The choice is made on held-out data, or by generalised cross-validation without any.
+    learn : {"both", "input", "none"}, default="both"
+        Which weights are learned: W, W_rec, W_fb and the bias ("both"), all but W_rec ("input"), or only the readout
+        ("none": a classical echo state network).
+    lookback : int, default=None
+        How many steps the gradient follows back in time (m in the paper). None: the whole sequence.
+    targets : {"all", "last"}, default="all"
+        Which frames of a block of `lookback` steps contribute to the gradient: all, or only the last one, as in the
+        paper.
+    gradient : {"exact", "printed"}, default="exact"
+        The exact gradient, or the formulas as they are printed in the paper, for comparison.
+    case : {2, 1}, default=2
+        The paper's Case 2 takes the gradient at a readout that is fresh for the current weights, Case 1 at an older
+        one.
+    optimizer : {"adam", "fista"}, default="adam"
+        How gradients become updates: Adam, or the paper's FISTA-like momentum (eq. 36, 37).
+    momentum : {"fista", "printed"}, default="fista"
+        The momentum factor of optimizer="fista": as Beck and Teboulle give it, or as the paper prints it.
+    step_size : float, default=None
+        The step size alpha at the start. None: 0.01 for Adam, less above 300 units; 0.07 for FISTA.
+    epochs : int, default=None
+        Passes over the training data while the weights are learned. None: enough for 400 updates, at least 8.
+    batch_size : int, default=8
+        Sequences per mini-batch. None: all of them, one update per epoch.
+    clip : float, default=None
+        The norm to which each gradient is shortened if it is longer. None: no clipping.
+    renormalize : bool, default=False
+        Whether W_rec is scaled back to `spectral_radius` after every epoch, as in the paper.
+    validation_fraction : float, default=0.1
+        The share of the sequences that is held out to decide on stopping, ridge and penalty; with fewer than five
+        sequences, the last steps of each. The final readout is fitted to them too. 0: nothing is held out.
+    patience : int, "auto" or None, default="auto"
+        Epochs without a better validation error after which learning stops; "auto": a quarter of the epochs, at least
+        5. None: no early stopping.
+    dtype : {"float32", "float64"}, default="float32"
+        The precision of the states. Statistics and gradients are summed up in float64 in any case.
+    random_state : int, numpy.random.Generator or None, default=0
+        The seed of the weights, the held-out sequences and the order of mini-batches. The same seed and data give the
+        same bits, with any number of threads. None: another network in every fit.
+    verbose : int, default=0
+        1 prints one line per epoch to stderr, rewritten in place on a terminal; 2 rewrites none.
+
+    Attributes
+    ----------
+    target_mean_, target_scale_ : array of shape (n_outputs,)
+        Mean and standard deviation of the targets.
+    network_ : Network
+        The fitted network; the weights below are views of it.
+    reservoir_ : Reservoir
+        All weights of the state equation.
+    input_weights_ : array of shape (n_features, n_units)
+        W.
+    recurrent_weights_ : sparse array of shape (n_units, n_units)
+        W_rec.
+    feedback_weights_ : array of shape (n_units, n_outputs) or None
+        W_fb.
+    readout_weights_ : array of shape (n_units + n_features, n_outputs)
+        U, without the intercept, for standardised targets.
+    intercept_ : array of shape (n_outputs,)
+        The intercept of each output.
+    ridge_ : float
+        The ridge of the readout, given or chosen.
+    history_ : History
+        One row per epoch of learning.
+    per_step_ : bool
+        Whether there are targets per step.
+    n_features_in_ : int
+        The number of features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = [rng.standard_normal((50, 1)) for _ in range(10)]
+    >>> y = [np.roll(x[:, 0], 2) for x in X]  # the input two steps ago
+    >>> esn = ESNRegressor(30, epochs=2, washout=2).fit(X, y)
+    >>> esn.predict(X[0]).shape
+    (50,)
     """
+
+    codec_: ValueCodec
 
     def __init__(
         self,
@@ -44,7 +172,7 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         leak: float | tuple[float, float] = (0.3, 1.0),
         learn_leak: bool = True,
         plasticity: float | None = None,
-        initial_state: Any = None,
+        initial_state: ArrayLike | None = None,
         washout: int = 0,
         direct: bool = True,
         pooling: Pooling = "mean",
@@ -64,99 +192,136 @@ class ESNRegressor(RegressorMixin, EchoStateNetwork):
         validation_fraction: float = 0.1,
         patience: int | str | None = "auto",
         dtype: str = "float32",
-        random_state: int | None = 0,
+        random_state: int | np.random.Generator | None = 0,
         verbose: int = 0,
     ):
-        store(self, locals())
+        store_parameters(self, locals())
 
     def fit(
         self,
         X: Any,
         y: Any,
         *,
-        lengths: Any = None,
+        lengths: ArrayLike | None = None,
         validation: tuple[Any, Any] | None = None,
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
         engine: Any = None,
     ) -> Self:
-        """X: (steps, features), or a list of such arrays, or one with `lengths`; y: values a step (steps,) or
-        (steps, outputs), or one value or vector a sequence. `validation`, `callback`, `checkpoint` and
-        `engine` as in ESNClassifier."""
-        with chosen(engine):
-            return self._fit(X, y, lengths, validation, callback, checkpoint)
+        """Learn all weights from sequences and their targets.
 
-    def partial_fit(self, X: Any, y: Any, *, lengths: Any = None) -> Self:
-        """Adds sequences to what the readout was fitted on: the same U as from all of them at once.
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several of any lengths. Time runs along the first axis of each sequence.
+        y : array or list of arrays
+            One value, or one row of values, per time step (in the form of X), or one per sequence.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
+        validation : (X, y), default=None
+            Data that decide on stopping and ridge, instead of held-out training sequences.
+        callback : callable, default=None
+            Called after each epoch with its row of `history_`; learning stops if it returns True.
+        checkpoint : str or path-like, default=None
+            A folder where the state of learning is kept; the same fit, started again, resumes from there and ends in
+            the same bits.
+        engine : str or distributed.Client, default=None
+            "dask", a scheduler's address, or a client: work on a Dask cluster (docs/scaling.md).
+
+        Returns
+        -------
+        ESNRegressor
+            The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
+        """
+        with use_engine(engine):
+            opened = self._open_fit(X, y, lengths)
+            codec = ValueCodec.of(opened.entries, opened.per_step, self.dtype)
+            fitted = self._fit_network(opened, codec, validation, callback, checkpoint)
+        self._adopt(fitted, codec, opened)
+        return self._unless_interrupted(fitted)
+
+    def partial_fit(self, X: Any, y: Any, *, lengths: ArrayLike | None = None) -> Self:
+        """Add sequences to those that the readout was fitted to: the same U as from all of them at once.
 
         The first call is a fit. Weights learned in it stay, and so does the scale of the targets.
+
+        Parameters
+        ----------
+        X, y, lengths
+            As in `fit`.
+
+        Returns
+        -------
+        ESNRegressor
+            The estimator itself.
         """
-        return self._partial_fit(X, y, lengths)
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, lengths=lengths)
+        return self._add_sequences(X, y, lengths)
 
     def stream(self, *, online: RLS | LMS | None = None) -> EstimatorStream:
-        """The network running on, a frame or a chunk at a time; with `online` it learns on (docs/streams.md)."""
-        check_is_fitted(self)
-        return EstimatorStream(self, online)
+        """Return the network as a stream that takes one frame or a chunk of frames at a time (docs/streams.md).
 
-    def __sklearn_tags__(self) -> Any:
+        Parameters
+        ----------
+        online : RLS or LMS, default=None
+            The rule by which the readout continues to learn. None: it does not.
+
+        Returns
+        -------
+        EstimatorStream
+            A stream in its first state.
+        """
+        check_is_fitted(self)
+        return EstimatorStream(self.network_, self.codec_, dtype=self.dtype, online=online)
+
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
     @property
-    def _classes(self) -> None:
-        return None
-
-    def _encode(self, entries: list[Any], fitting: bool) -> list[Any]:
-        values = np.asarray(flat(entries, self.per_step_))
-        if values.dtype.kind not in "fiub":
-            try:
-                values = values.astype(np.float64)
-            except (TypeError, ValueError, OverflowError):
-                raise ValueError(f"y holds {values.dtype} entries; expected numbers.") from None
-        if values.ndim > 2:
-            raise ValueError(f"y has shape {values.shape}; expected a value or a row of values each.")
-        if fitting:
-            self._one_value = values.ndim == 1
-            self.target_mean_, self.target_scale_ = scaling(values.reshape(len(values), -1), "y")
-        wide = values.size // len(values)
-        if wide != len(self.target_mean_):
-            raise ValueError(f"y has {wide} values each; expected {len(self.target_mean_)}, as when fitting.")
-        shape = (-1, wide)
-        with np.errstate(over="ignore"):
-            scaled = [
-                (np.reshape(e, shape).astype(np.float64) - self.target_mean_) / self.target_scale_ for e in entries
-            ]
-        farthest = max(float(np.abs(e).max()) for e in scaled)
-        if not farthest < float(np.finfo(self.dtype).max) ** 0.5:
-            raise ValueError(
-                f"y holds values {farthest:.3g} standard deviations from those fitted; {self.dtype} has no room for "
-                "their squares. Look for errors in y, or fit anew."
-            )
-        return scaled if self.per_step_ else [e[0] for e in scaled]
-
-    def _decided(self, Y: Array) -> Array:
-        values = Y.astype(np.float64) * self.target_scale_ + self.target_mean_
-        return np.asarray(values[:, 0] if self._one_value else values)
-
-    @staticmethod
-    def _loss(Y: Array, T: Array) -> float:
-        return float(((Y - T) ** 2).sum() / T.shape[1])
+    def target_mean_(self) -> Array:
+        """The mean of each target."""
+        return self.codec_.mean
 
     @property
-    def _fed_back(self) -> Callable[[Array], Array]:
-        return np.asarray
+    def target_scale_(self) -> Array:
+        """The standard deviation of each target."""
+        return self.codec_.scale
 
-    def predict(self, X: Any, *, lengths: Any = None) -> Any:
-        """Values of each step, or of each sequence, in the form X came in."""
-        given, outputs = self._outputs(X, lengths)
-        return self._answer(given, [self._decided(Y) for Y in outputs])
+    def predict(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+        """Return the values of each step, or of each sequence.
 
-    def score(self, X: Any, y: Any, *, lengths: Any = None) -> float:
-        """R² over all steps (or sequences), averaged over outputs."""
-        from sklearn.metrics import r2_score
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
 
-        true, predicted = self._compared(X, y, lengths)
+        Returns
+        -------
+        array or list of arrays
+            Values in the form of X, or one value or row per sequence.
+        """
+        check_is_fitted(self)
+        return self._answer(X, lengths, self.codec_.decode)
+
+    def score(self, X: Any, y: Any, *, lengths: ArrayLike | None = None) -> float:
+        """Return R² over all steps (or sequences), averaged over outputs.
+
+        Parameters
+        ----------
+        X, y, lengths
+            As in `fit`.
+
+        Returns
+        -------
+        float
+            1 is perfect, 0 no better than the mean.
+        """
+        true, predicted = self._compare(X, y, lengths)
         if true.dtype.kind not in "fiub" or true.size != predicted.size:
             raise ValueError(f"y holds {true.dtype} of shape {true.shape}; expected numbers, {predicted.shape}.")
         return float(r2_score(true.reshape(predicted.shape), predicted))

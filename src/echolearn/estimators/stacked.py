@@ -1,110 +1,352 @@
-"""StackedClassifier and StackedRegressor: layers on layers (docs/stacks.md)."""
+"""StackedClassifier and StackedRegressor: layers of echo state networks, each on the outputs of the one below."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, Self
 
+import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
 
-from echolearn.estimators._stack import Stack
+from echolearn._typing import Array
+from echolearn.estimators._base import store_parameters
+from echolearn.estimators._stack import StackedEstimator, draw_layers
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.fitting import store
+from echolearn.estimators.fitting import Callback
 from echolearn.estimators.regressor import ESNRegressor
+from echolearn.estimators.stack_fitting import StackRequest, fit_stack
+from echolearn.estimators.targets import ClassCodec, ValueCodec
 
 
-class StackedClassifier(ClassifierMixin, Stack):
-    """Layers of echo state networks for a label a step, or one a sequence (docs/stacks.md).
+class StackedClassifier(ClassifierMixin, StackedEstimator):
+    """Layers of echo state networks that label time steps or whole sequences (docs/stacks.md).
 
-    layers: numbers of hidden units, or ESNClassifiers with their settings, from the input to the top. sees: what a
-    layer sees of the one below, "output", "output+input" (of the stack) or "output+hidden". joint_epochs: how long all
-    layers learn together, after each has learned by itself; 0: not at all. step_size: of these epochs.
+    Each layer first learns by itself, on what the one below passes on; then all of them learn jointly, by exact
+    gradients through the whole stack.
+
+    Parameters
+    ----------
+    layers : list of int or of ESNClassifier, default=(150, 150)
+        The layers from the input to the top: numbers of hidden units, or estimators with their settings.
+    sees : {"output", "output+input", "output+hidden"}, default="output"
+        What a layer sees of the one below: its outputs, and beside them the input of the stack or the hidden states.
+    joint_epochs : int, default=6
+        How many epochs all layers learn jointly, after each has learned by itself. 0: not at all.
+    step_size : float, default=None
+        The step size of the joint epochs. None: 0.3 of that of a layer that learns by itself.
+    validation_fraction : float, default=0.1
+        The share of the sequences that is held out to decide on stopping, ridge and penalty.
+    random_state : int, numpy.random.Generator or None, default=0
+        The seed of all layers, the held-out sequences and the order of mini-batches.
+    verbose : int, default=0
+        1 prints one line per epoch to stderr, rewritten in place on a terminal; 2 rewrites none.
+
+    Attributes
+    ----------
+    layers_ : list of ESNClassifier
+        The fitted layers, from the input to the top.
+    scales_ : list of arrays
+        The factors by which each layer but the top scales what it passes on.
+    history_ : History
+        One row per joint epoch; each layer has its own history.
+    per_step_ : bool
+        Whether there is one target per step.
+    n_features_in_ : int
+        The number of features.
+    classes_ : array of shape (n_classes,)
+        The labels, sorted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNClassifier, StackedClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = [rng.standard_normal((30, 2)) for _ in range(10)]
+    >>> y = [np.roll(x[:, 0], 1) > 0 for x in X]
+    >>> layer = ESNClassifier(10, epochs=1, readout="ridge")
+    >>> stack = StackedClassifier([layer, layer], joint_epochs=1).fit(X, y)
+    >>> stack.predict(X[0]).shape
+    (30,)
     """
 
-    _kind = ESNClassifier
-
     def __init__(
         self,
-        layers: Any = (150, 150),
+        layers: Sequence[int | ESNClassifier] = (150, 150),
         *,
         sees: str = "output",
         joint_epochs: int = 6,
         step_size: float | None = None,
         validation_fraction: float = 0.1,
-        random_state: int | None = 0,
+        random_state: int | np.random.Generator | None = 0,
         verbose: int = 0,
     ):
-        store(self, locals())
+        store_parameters(self, locals())
 
-    def _prepare(self, entries: list[Any]) -> None:
-        top = self.layers_[-1]
-        top.per_step_ = self.per_step_
-        top._encode(entries, fitting=True)
-        self.classes_ = top.classes_
-        for number, layer in enumerate(self.layers_, 1):
-            if (layer.blocks or 1) > 1:
-                raise ValueError(
-                    f"blocks={layer.blocks} in layer {number}; expected None or 1: a layer has one readout."
-                )
-            layer._named_classes = top.classes_
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: ArrayLike | None = None,
+        validation: tuple[Any, Any] | None = None,
+        callback: Callback | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> Self:
+        """Learn all layers from sequences and their labels.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several of any lengths.
+        y : array or list of arrays
+            One label per time step (in the form of X), or one per sequence.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
+        validation : (X, y), default=None
+            Data that decide on stopping, ridge and penalty, instead of held-out training sequences.
+        callback : callable, default=None
+            Called after each epoch with its row of history, with the number of the layer while it learns by itself.
+            The layer, or the joint learning, stops if it returns True.
+        checkpoint : str or path-like, default=None
+            A folder where the epochs of each layer, and the joint ones, are kept; the same fit, started again, resumes
+            from there and ends in the same bits.
+
+        Returns
+        -------
+        StackedClassifier
+            The estimator itself. After Ctrl-C in the top layer or later it holds the best weights so far, and
+            KeyboardInterrupt is raised.
+        """
+        layers = draw_layers(self, ESNClassifier)
+        opened = self._open_fit(X, y, lengths, layers)
+        codec = ClassCodec.of(opened.entries, opened.per_step)
+        # One label per sequence is little for the cross entropy of all weights (see ESNClassifier).
+        entropy = bool(opened.per_step and layers[-1].get_params(deep=False)["readout"] == "softmax")
+        for number, layer in enumerate(layers, 1):
+            blocks = layer.get_params(deep=False)["blocks"]
+            if (blocks or 1) > 1:
+                raise ValueError(f"blocks={blocks} in layer {number}; expected None or 1: a layer has one readout.")
             layer.set_params(blocks=1)
-            if layer is not top:
-                layer.set_params(readout="softmax" if self._entropy else "ridge")
-
-    def _take_units(self, layer: Any) -> None:
-        """Labels have no units."""
+            if layer is not layers[-1]:
+                layer.set_params(readout="softmax" if entropy else "ridge")
+        rng = self._generators()
+        request = StackRequest(
+            owner=type(self).__name__,
+            params=self.get_params(deep=False),
+            layers=layers,
+            split=self._split(opened, validation, layers, rng["split"]),
+            codec=codec,
+            layer_codec=lambda entries: codec,
+            entropy=entropy,
+            callback=callback,
+            checkpoint=checkpoint,
+            rng=rng,
+        )
+        return self._adopt(*fit_stack(request), opened)
 
     @property
-    def _entropy(self) -> bool:
-        # one label a sequence is little for the cross entropy of all weights (see ESNClassifier)
-        return bool(self.per_step_ and self.layers_[-1].readout == "softmax")
+    def classes_(self) -> Array:
+        """The labels, sorted."""
+        codec = self.layers_[-1].codec_
+        assert isinstance(codec, ClassCodec)
+        return codec.labels
 
-    def decision_function(self, X: Any, *, lengths: Any = None) -> Any:
-        """The top layer's outputs a class; for two classes, their difference."""
-        return self._asked("decision_function", X, lengths)
+    def decision_function(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+        """Return the top layer's outputs per class; for two classes, their difference.
 
-    def predict_proba(self, X: Any, *, lengths: Any = None) -> Any:
-        """Probabilities a class."""
-        return self._asked("predict_proba", X, lengths)
+        Parameters
+        ----------
+        X, lengths
+            As in `predict`.
 
-    def predict_log_proba(self, X: Any, *, lengths: Any = None) -> Any:
-        return self._asked("predict_log_proba", X, lengths)
+        Returns
+        -------
+        array or list of arrays
+            One row per step, or per sequence, in the form of X.
+        """
+        return self._ask_top("decision_function", X, lengths)
 
-    def score(self, X: Any, y: Any, *, lengths: Any = None) -> float:
-        """The share of right labels over all steps (or sequences)."""
-        return self._scored(X, y, lengths)
+    def predict_proba(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X, lengths
+            As in `predict`.
+
+        Returns
+        -------
+        array or list of arrays
+            One row per step, or per sequence, in the form of X.
+        """
+        return self._ask_top("predict_proba", X, lengths)
+
+    def predict_log_proba(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+        """Return the logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X, lengths
+            As in `predict`.
+
+        Returns
+        -------
+        array or list of arrays
+            One row per step, or per sequence, in the form of X.
+        """
+        return self._ask_top("predict_log_proba", X, lengths)
+
+    def score(self, X: Any, y: Any, *, lengths: ArrayLike | None = None) -> float:
+        """Return the share of correct labels over all steps (or sequences).
+
+        Parameters
+        ----------
+        X, y, lengths
+            As in `fit`.
+
+        Returns
+        -------
+        float
+            1 is perfect.
+        """
+        return self._score_top(X, y, lengths)
 
 
-class StackedRegressor(RegressorMixin, Stack):
-    """Layers of echo state networks for values a step, or for one (or one vector) a sequence; settings as in
-    StackedClassifier, with ESNRegressors."""
+class StackedRegressor(RegressorMixin, StackedEstimator):
+    """Layers of echo state networks that predict values per time step or per sequence (docs/stacks.md).
 
-    _kind = ESNRegressor
-    _entropy = False
+    Each layer first learns by itself, on what the one below passes on; then all of them learn jointly, by exact
+    gradients through the whole stack.
+
+    Parameters
+    ----------
+    layers : list of int or of ESNRegressor, default=(150, 150)
+        The layers from the input to the top: numbers of hidden units, or estimators with their settings.
+    sees : {"output", "output+input", "output+hidden"}, default="output"
+        What a layer sees of the one below: its outputs, and beside them the input of the stack or the hidden states.
+    joint_epochs : int, default=6
+        How many epochs all layers learn jointly, after each has learned by itself. 0: not at all.
+    step_size : float, default=None
+        The step size of the joint epochs. None: 0.3 of that of a layer that learns by itself.
+    validation_fraction : float, default=0.1
+        The share of the sequences that is held out to decide on stopping, ridge and penalty.
+    random_state : int, numpy.random.Generator or None, default=0
+        The seed of all layers, the held-out sequences and the order of mini-batches.
+    verbose : int, default=0
+        1 prints one line per epoch to stderr, rewritten in place on a terminal; 2 rewrites none.
+
+    Attributes
+    ----------
+    layers_ : list of ESNRegressor
+        The fitted layers, from the input to the top.
+    scales_ : list of arrays
+        The factors by which each layer but the top scales what it passes on.
+    history_ : History
+        One row per joint epoch; each layer has its own history.
+    per_step_ : bool
+        Whether there is one target per step.
+    n_features_in_ : int
+        The number of features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNRegressor, StackedRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = [rng.standard_normal((30, 1)) for _ in range(10)]
+    >>> y = [np.roll(x[:, 0], 1) for x in X]
+    >>> layer = ESNRegressor(10, epochs=1)
+    >>> stack = StackedRegressor([layer, layer], joint_epochs=1).fit(X, y)
+    >>> stack.predict(X[0]).shape
+    (30,)
+    """
 
     def __init__(
         self,
-        layers: Any = (150, 150),
+        layers: Sequence[int | ESNRegressor] = (150, 150),
         *,
         sees: str = "output",
         joint_epochs: int = 6,
         step_size: float | None = None,
         validation_fraction: float = 0.1,
-        random_state: int | None = 0,
+        random_state: int | np.random.Generator | None = 0,
         verbose: int = 0,
     ):
-        store(self, locals())
+        store_parameters(self, locals())
 
-    def __sklearn_tags__(self) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: ArrayLike | None = None,
+        validation: tuple[Any, Any] | None = None,
+        callback: Callback | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> Self:
+        """Learn all layers from sequences and their targets.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several of any lengths.
+        y : array or list of arrays
+            One value, or one row of values, per time step (in the form of X), or one per sequence.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
+        validation : (X, y), default=None
+            Data that decide on stopping, ridge and penalty, instead of held-out training sequences.
+        callback : callable, default=None
+            Called after each epoch with its row of history, with the number of the layer while it learns by itself.
+            The layer, or the joint learning, stops if it returns True.
+        checkpoint : str or path-like, default=None
+            A folder where the epochs of each layer, and the joint ones, are kept; the same fit, started again, resumes
+            from there and ends in the same bits.
+
+        Returns
+        -------
+        StackedRegressor
+            The estimator itself. After Ctrl-C in the top layer or later it holds the best weights so far, and
+            KeyboardInterrupt is raised.
+        """
+        layers = draw_layers(self, ESNRegressor)
+        opened = self._open_fit(X, y, lengths, layers)
+        dtype = layers[-1].get_params(deep=False)["dtype"]
+        rng = self._generators()
+        split = self._split(opened, validation, layers, rng["split"])
+        request = StackRequest(
+            owner=type(self).__name__,
+            params=self.get_params(deep=False),
+            layers=layers,
+            split=split,
+            codec=ValueCodec.of(list(split.train.y), opened.per_step, dtype),
+            layer_codec=lambda entries: ValueCodec.of(entries, True, dtype),
+            entropy=False,
+            callback=callback,
+            checkpoint=checkpoint,
+            rng=rng,
+        )
+        return self._adopt(*fit_stack(request), opened)
+
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
-    def _prepare(self, entries: list[Any]) -> None:
-        """Nothing depends on the targets."""
+    def score(self, X: Any, y: Any, *, lengths: ArrayLike | None = None) -> float:
+        """Return R² over all steps (or sequences), averaged over outputs.
 
-    def _take_units(self, layer: Any) -> None:
-        layer.target_mean_, layer.target_scale_ = self.layers_[-1].target_mean_, self.layers_[-1].target_scale_
+        Parameters
+        ----------
+        X, y, lengths
+            As in `fit`.
 
-    def score(self, X: Any, y: Any, *, lengths: Any = None) -> float:
-        """R² over all steps (or sequences), averaged over outputs."""
-        return self._scored(X, y, lengths)
+        Returns
+        -------
+        float
+            1 is perfect.
+        """
+        return self._score_top(X, y, lengths)

@@ -1,4 +1,4 @@
-"""A network that runs on: one frame (n_in,) or a chunk (steps, n_in) at a time, in constant memory.
+"""A network that runs continuously: one frame (n_in,) or a chunk (steps, n_in) at a time, in constant memory.
 
 One compiled loop over the frames serves both, so that a stream gives the same bits however it is cut into chunks.
 `predict` of an estimator computes the same sums with matrix products over all frames, which add in another order:
@@ -7,99 +7,61 @@ the two agree to rounding.
 
 from __future__ import annotations
 
-from copy import copy, deepcopy
+from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
-from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from echolearn._typing import Array
+from echolearn.estimators.targets import ClassCodec, TargetCodec
+from echolearn.readout.network import Network
 from echolearn.readout.online import LMS, RLS
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import one_hot
-from echolearn.states._kernels import _OPTIONS, _activate
+from echolearn.sequences.selection import Pooling
+from echolearn.states._stepping import advance
 from echolearn.validation.values import check_boolean, check_float_dtype, check_integer, finite_array
-
-Array = NDArray[Any]
-
-
-@njit(nogil=True, cache=True, **_OPTIONS)
-def _advance(
-    X: Any,
-    W: Any,
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    W_fb: Any,
-    bias: Any,
-    a: Any,
-    code: int,
-    U: Any,
-    softmax: bool,
-    h: Any,
-    y: Any,
-    z: Any,
-    Y: Any,
-) -> int:
-    """Eq. 1 and Y = H_c U, frame after frame; h (N,) and the fed-back y (n_out,) move on.
-
-    X (K, n_in); W (n_in, N); indptr, indices, data: W_rec; W_fb (n_out, N), or (0, N) for none; U (n_out, M);
-    z (N,): room to work in; Y (K, n_out) is filled. Returns the first frame that is not finite, having moved
-    nothing, or -1.
-    """
-    N = h.shape[0]
-    for t in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            if not np.isfinite(X[t, j]):
-                return t
-    for t in range(X.shape[0]):
-        z[:] = bias
-        for j in range(X.shape[1]):
-            x = X[t, j]
-            for i in range(N):
-                z[i] += x * W[j, i]
-        for i in range(N):
-            for p in range(indptr[i], indptr[i + 1]):
-                z[i] += data[p] * h[indices[p]]
-        for o in range(W_fb.shape[0]):
-            for i in range(N):
-                z[i] += y[o] * W_fb[o, i]
-        _activate(code, z)
-        for i in range(N):
-            h[i] += a[i] * (z[i] - h[i])
-        for o in range(U.shape[0]):
-            s = U[o, -1]
-            for i in range(N):
-                s += U[o, i] * h[i]
-            for j in range(N, U.shape[1] - 1):
-                s += U[o, j] * X[t, j - N]
-            Y[t, o] = s
-        if softmax:
-            _softmax(Y[t], y)
-        else:
-            y[:] = Y[t]
-    return -1
-
-
-@njit(nogil=True, cache=True, **_OPTIONS)
-def _softmax(logits: Any, out: Any) -> None:
-    top = logits.max()
-    total = out.dtype.type(0)
-    for o in range(out.shape[0]):
-        out[o] = np.exp(logits[o] - top)
-        total += out[o]
-    for o in range(out.shape[0]):
-        out[o] /= total
 
 
 class Stream:
-    """A reservoir and its readout U (M, n_out), running. `predict` takes the next frame or frames and gives the
-    readout's outputs; a reservoir with W_fb hears the outputs of the step before.
+    """A reservoir and its readout, running.
 
-    pooling: None, or how frames make one answer ("mean", "last"): then each answer is for the sequence so far.
-    softmax: outputs are fed back, and learned by, as probabilities. online: RLS or LMS, for `learn`; A (M, M): what
-    RLS goes on from.
+    `predict` takes the next frame or frames and returns the readout's outputs; a reservoir with feedback weights
+    receives the outputs of the previous step. With `online`, `learn` adapts the readout after every frame.
+
+    Parameters
+    ----------
+    reservoir : Reservoir
+        The weights of the state equation, without backward units.
+    U : array of shape (n_units + n_features + 1, n_outputs)
+        The readout, the intercept last; without `direct`, there are no rows for the features.
+    direct : bool, default=True
+        Whether the readout sees the inputs beside the states.
+    washout : int, default=0
+        First frames that are answered but not learned from or pooled.
+    pooling : {"mean", "last"}, default=None
+        How frames make one answer, for the sequence so far. None: one answer per frame.
+    softmax : bool, default=False
+        Whether outputs are logits: they are fed back, and learned from, as probabilities.
+    dtype : {"float64", "float32"}, default="float64"
+        The precision of states and outputs.
+    online : RLS or LMS, default=None
+        The rule by which the readout learns. None: it does not.
+    A : array of shape (M, M), default=None
+        What RLS continues from: the Gram matrix of a fit plus its ridge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import Reservoir
+    >>> from echolearn.streams import Stream
+    >>> from echolearn.online import RLS
+    >>> stream = Stream.untrained(Reservoir.random(1, 20, random_state=0), outputs=1, online=RLS(ridge=1.0))
+    >>> for x in np.sin(np.arange(100.0)):
+    ...     answer = stream.learn([x], x)
+    >>> stream.steps
+    100
     """
 
     def __init__(
@@ -109,7 +71,7 @@ class Stream:
         *,
         direct: bool = True,
         washout: int = 0,
-        pooling: str | None = None,
+        pooling: Pooling | None = None,
         softmax: bool = False,
         dtype: str = "float64",
         online: RLS | LMS | None = None,
@@ -137,7 +99,7 @@ class Stream:
         if reservoir.W_fb is not None and reservoir.W_fb.shape[1] != n_out:
             raise ValueError(f"W_fb takes {reservoir.W_fb.shape[1]} outputs, but U gives {n_out}.")
         self.reservoir, self._dtype = reservoir, np.dtype(dtype)
-        self._direct, self._washout, self._pooling, self._soft = direct, washout, pooling, softmax
+        self._direct, self._washout, self._pooling, self._softmax = direct, washout, pooling, softmax
         self._online, self._P = online, np.empty(0) if online is None else online.start(M, A)
         self._x, self._z = np.empty((1, reservoir.n_in), dtype), np.empty(reservoir.N, dtype)
         self._weights = self._laid_out()
@@ -146,12 +108,29 @@ class Stream:
 
     @classmethod
     def untrained(cls, reservoir: Reservoir, outputs: int, *, online: RLS | LMS, **how: Any) -> Self:
-        """A stream whose U is zero, to be learned."""
+        """Return a stream whose readout is zero, to be learned.
+
+        Parameters
+        ----------
+        reservoir : Reservoir
+            The weights of the state equation.
+        outputs : int
+            The number of outputs.
+        online : RLS or LMS
+            The rule by which the readout learns.
+        **how
+            Any other parameter of the stream.
+
+        Returns
+        -------
+        Stream
+            A stream in its first state.
+        """
         M = reservoir.N + how.get("direct", True) * reservoir.n_in + 1
         return cls(reservoir, np.zeros((M, outputs)), online=online, **how)
 
     def _laid_out(self) -> tuple[Any, ...]:
-        """The weights in the order and layout that the compiled loop takes."""
+        """Return the weights in the order and layout that the compiled loop takes."""
         r, dtype = self.reservoir, self._dtype
         W_fb = np.zeros((0, r.N)) if r.W_fb is None else r.W_fb.T
         bias = np.zeros(r.N) if r.bias is None else r.bias
@@ -165,17 +144,28 @@ class Stream:
             r.leak.astype(dtype),
             ACTIVATIONS[r.activation],
             np.ascontiguousarray(self._U.T, dtype),
-            self._soft,
+            self._softmax,
         )
 
     def reset(self, state: ArrayLike | None = None) -> Self:
-        """Back to the start of a sequence, or to a given state (N,) there. What was learned stays learned."""
+        """Return to the start of a sequence, or to a given state there. What was learned stays learned.
+
+        Parameters
+        ----------
+        state : array of shape (n_units,), default=None
+            The state to continue from. None: the reservoir's initial state.
+
+        Returns
+        -------
+        Stream
+            The stream itself.
+        """
         r = self.reservoir
         if state is None:
             state = np.zeros(r.N) if r.initial_state is None else r.initial_state
         h = finite_array("state", state).astype(self._dtype)
         if h.shape != (r.N,):
-            raise ValueError(f"state has shape {h.shape}; expected {r.N} finite numbers, one a unit.")
+            raise ValueError(f"state has shape {h.shape}; expected {r.N} finite numbers, one per unit.")
         n_out = self._U.shape[1]
         self._h, self._y = h, np.zeros(n_out, self._dtype)
         self._total: Array = np.zeros(n_out)
@@ -184,38 +174,67 @@ class Stream:
 
     @property
     def state(self) -> Array:
-        """A copy of h (N,)."""
+        """A copy of the state h (n_units,)."""
         return self._h.copy()
 
     @property
     def readout_weights(self) -> Array:
-        """A copy of U (M, n_out), the intercept last."""
+        """A copy of the readout U, the intercept last."""
         return self._U.copy()
 
     def copy(self) -> Self:
-        """A stream that goes on from here by itself."""
+        """Return a stream that continues from here by itself.
+
+        Returns
+        -------
+        Stream
+            An independent copy.
+        """
         return deepcopy(self)
 
     def predict(self, X: ArrayLike) -> Any:
-        """The answer to the next frame (n_in,), or the answers to a chunk of them (steps, n_in)."""
+        """Return the answer to the next frame, or the answers to a chunk of frames.
+
+        Parameters
+        ----------
+        X : array of shape (n_features,) or (n_steps, n_features)
+            The next frame, or the next frames.
+
+        Returns
+        -------
+        array
+            One answer, or one per frame.
+        """
         frames, one = self._frames(X)
         return self._answer(self._pooled(self._run(frames)), one)
 
     def learn(self, X: ArrayLike, y: Any) -> Any:
-        """What `predict` answers to each frame, and then a step of the online readout towards its y.
+        """Return what `predict` answers to each frame, and then take a step of the online readout towards its target.
 
-        Frames of the washout are answered, not learned from.
+        Frames of the washout are answered, but not learned from.
+
+        Parameters
+        ----------
+        X : array of shape (n_features,) or (n_steps, n_features)
+            The next frame, or the next frames.
+        y : scalar or array
+            The target of each frame.
+
+        Returns
+        -------
+        array
+            One answer, or one per frame, made before learning from it.
         """
         if self._online is None or self._pooling is not None:
             raise ValueError(
-                "this stream answers for whole sequences: learn needs a target a step."
+                "this stream answers for whole sequences: learn needs one target per step."
                 if self._pooling is not None
                 else "this stream does not learn: make it with online=RLS() or LMS(), from echolearn.online."
             )
         frames, one = self._frames(X)
         T = self._targets([y] if one else y)
         if len(T) != len(frames):
-            raise ValueError(f"y has {len(T)} entries for {len(frames)} frames; expected a target a frame.")
+            raise ValueError(f"y has {len(T)} entries for {len(frames)} frames; expected one target per frame.")
         finite = np.isfinite(frames).all(axis=1)
         if not finite.all():
             raise _not_finite(int(finite.argmin()), len(frames))
@@ -230,7 +249,7 @@ class Stream:
         assert self._online is not None
         phi = np.concatenate([self._h, x, [1.0]] if self._direct else [self._h, [1.0]]).astype(np.float64)
         # y holds the newest probabilities: less the target, they are the gradient of the cross entropy by the logits
-        E = (self._y if self._soft else phi @ self._U) - target
+        E = (self._y if self._softmax else phi @ self._U) - target
         P, U = self._online.step(self._P, self._U, phi, E)
         if not np.isfinite(U).all():
             raise FloatingPointError(
@@ -241,7 +260,7 @@ class Stream:
         self._weights[-2][:] = U.T
 
     def _frames(self, X: ArrayLike) -> tuple[Array, bool]:
-        """The frames (steps, n_in), ready for the compiled loop, and whether it is a single one."""
+        """Return the frames (steps, n_in), ready for the compiled loop, and whether it is a single one."""
         n_in = self._x.shape[1]
         try:
             x = X if isinstance(X, np.ndarray) else np.asarray(X)
@@ -260,7 +279,7 @@ class Stream:
 
     def _run(self, X: Array) -> Array:
         Y = np.empty((len(X), len(self._y)), self._dtype)
-        bad = _advance(X, *self._weights, self._h, self._y, self._z, Y)
+        bad = advance(X, *self._weights, self._h, self._y, self._z, Y)
         if bad >= 0:
             raise _not_finite(bad, len(X))
         self.steps += len(X)
@@ -272,8 +291,10 @@ class Stream:
         return Y
 
     def _pooled(self, Y: Array) -> Array:
-        """Running means over the frames since the washout: U is linear, so outputs may be averaged for states.
-        During the washout there is no mean yet, and the newest frame speaks for itself."""
+        """Return running means over the frames since the washout: U is linear, so outputs may be averaged for states.
+
+        During the washout there is no mean yet, and the newest frame stands for itself.
+        """
         if self._pooling != "mean":
             return Y
         first = self.steps - len(Y)  # steps before these
@@ -289,12 +310,12 @@ class Stream:
         return Y[0] if one else Y
 
     def _targets(self, y: Any) -> Array:
-        """y as rows of n_out numbers."""
+        """Return y as rows of n_out numbers."""
         T = finite_array("y", y)
         T = T[:, None] if T.ndim == 1 else T
         n_out = self._U.shape[1]
         if T.ndim != 2 or T.shape[1] != n_out:
-            raise ValueError(f"y has shape {np.shape(y)}; expected {n_out} finite numbers a frame.")
+            raise ValueError(f"y has shape {np.shape(y)}; expected {n_out} finite numbers per frame.")
         return T
 
 
@@ -305,49 +326,58 @@ def _not_finite(frame: int, frames: int) -> ValueError:
 
 
 class EstimatorStream(Stream):
-    """The stream of a fitted estimator. A later fit of the estimator does not touch it."""
+    """The stream of a fitted network, with answers as its estimator gives them. A later fit does not change it."""
 
-    def __init__(self, esn: Any, online: RLS | LMS | None):
-        self._esn = copy(esn)
-        softmax = getattr(esn, "readout", "ridge") == "softmax"
-        if softmax and isinstance(online, RLS):
+    def __init__(self, network: Network, codec: TargetCodec, *, dtype: str, online: RLS | LMS | None):
+        readout, view = network.readout, network.view
+        if readout.softmax and isinstance(online, RLS):
             raise ValueError("RLS fits squared errors, this readout is a softmax. Use LMS(), or readout='ridge'.")
+        A = None
+        if isinstance(online, RLS) and online.ridge is None and readout.statistics is not None:
+            A = readout.statistics.G.copy()  # G + ridge I, with the intercept not penalised
+            A.flat[: -1 : len(A) + 1] += readout.ridge
+        self._codec = codec
         super().__init__(
-            esn.reservoir_,
-            esn._U,
-            direct=esn.direct,
-            washout=esn.washout,
-            pooling=None if esn.per_step_ else esn.pooling,
-            softmax=softmax,
-            dtype=esn.dtype,
+            network.reservoir,
+            readout.U,
+            direct=view.direct,
+            washout=view.washout,
+            pooling=view.pooling,
+            softmax=readout.softmax,
+            dtype=dtype,
             online=online,
-            A=esn._penalised_gram() if isinstance(online, RLS) and online.ridge is None else None,
+            A=A,
         )
 
     def _answer(self, Y: Array, one: bool) -> Any:
-        answers = self._esn._decided(Y)
+        answers = self._codec.decode(Y)
         return answers[0] if one else answers
 
     def _targets(self, y: Any) -> Array:
-        return np.asarray((super()._targets(y) - self._esn.target_mean_) / self._esn.target_scale_)
+        return self._codec.encode_frames(super()._targets(y))
 
 
 class ClassifierStream(EstimatorStream):
     """The stream of a fitted ESNClassifier: labels, or probabilities."""
 
+    _codec: ClassCodec
+
     def predict_proba(self, X: ArrayLike) -> Any:
-        """As `predict`, the probabilities of the classes instead of labels. Each call takes new frames."""
+        """Return the probabilities of the classes, where `predict` returns labels. Each call takes new frames.
+
+        Parameters
+        ----------
+        X : array of shape (n_features,) or (n_steps, n_features)
+            The next frame, or the next frames.
+
+        Returns
+        -------
+        array
+            One row of probabilities, or one per frame.
+        """
         frames, one = self._frames(X)
-        P = self._esn._likely(self._pooled(self._run(frames)))
+        P = self._codec.probabilities(self._pooled(self._run(frames)), self._softmax)
         return P[0] if one else P
 
     def _targets(self, y: Any) -> Array:
-        known = {label: k for k, label in enumerate(self._esn.classes_.tolist())}
-        try:
-            labels = np.asarray(y).ravel().tolist()
-            unknown = [label for label in labels if label not in known]
-        except (TypeError, ValueError):  # not hashable, or of several shapes
-            labels, unknown = [], [y]
-        if unknown:
-            raise ValueError(f"y holds labels that were not there when fitting: {unknown[:5]!r:.200}.")
-        return one_hot(np.array([known[label] for label in labels], int), len(known), np.float64)
+        return self._codec.encode_frames(y)

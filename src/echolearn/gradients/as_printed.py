@@ -7,20 +7,14 @@ W_rec stand on the wrong side. They know neither leak nor feedback. Here σ' is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from echolearn._typing import Array
+from echolearn.gradients.gradients import Gradients
 from echolearn.reservoir.activations import slope
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
 from echolearn.states.run import States
-
-if TYPE_CHECKING:
-    from echolearn.gradients.exact import Gradients
-
-Array = NDArray[Any]
 
 
 def through_time(
@@ -31,8 +25,6 @@ def through_time(
     dE/dH (K, N) is -A', up to the paper's convention. A block's frames with an error at place n are the
     columns of H_n; the frames at the places before are H_{n-1} ... H_1, and the state before the block H_0.
     """
-    from echolearn.gradients.exact import Gradients
-
     if reservoir.W_fb is not None or reservoir.backward is not None or not (reservoir.leak == 1).all():
         raise ValueError(
             "gradient='printed': the paper's formulas have no leak, no feedback and no backward units. Use leak=1, "

@@ -7,26 +7,20 @@ them: resuming with others is refused, and the difference is shown.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from echolearn._typing import Array
 from echolearn.modelfile.history import HISTORY_TENSORS, history_rows, history_tensors
 from echolearn.modelfile.layout import Facts, ModelFileError
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.writer import write_tensors
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import Data, groups, shuffled
 from echolearn.validation.caller import user_stacklevel
 
 State = tuple[dict[str, Array], Facts]  # arrays by name, and plain values by name
@@ -160,101 +154,3 @@ def _plain(value: object) -> object:
     if isinstance(value, np.random.Generator):
         return [value.bit_generator.state, str(value.bit_generator.seed_seq)]
     return str(value)
-
-
-def shapes_of(reservoir: Reservoir, M: int, n_out: int) -> dict[str, Shape]:
-    """The arrays that learning may keep, and their shapes; M: the rows of U, None: any length."""
-    weights: dict[str, Shape] = {name: value.shape for name, value in reservoir.weights().items()}
-    kept = {f"{folder}/{name}": shape for folder in FOLDERS for name, shape in weights.items()}
-    like_U = dict.fromkeys(("Q", "U", "held", "solved", "V", "velocity", "best_V"), (M, n_out))
-    sketch = {"sketch/V": (M - 1, None), "sketch/values": (None,), "sketch/mean": (M - 1,), "sketch/recent": (None, M)}
-    return {**kept, "G": (M, M), **like_U, **sketch}
-
-
-@dataclass
-class Midway:
-    """An epoch of mini-batches that is under way: which they are, how many are done, and the error so far over n
-    targets. before: the random state that their order was drawn from."""
-
-    batches: list[Array]
-    before: Any
-    done: int = 0
-    error: float = 0.0
-    n: float = 0.0
-
-    @classmethod
-    def begun(cls, lengths: Array, size: int, rng: np.random.Generator) -> Midway:
-        before = rng.bit_generator.state
-        return cls(shuffled(lengths, size, rng), before)
-
-    def facts(self) -> dict[str, Any]:
-        return {"before": self.before, "done": self.done, "error": self.error, "n": self.n}
-
-    @classmethod
-    def resumed(cls, facts: dict[str, Any], lengths: Array, size: int, rng: np.random.Generator) -> Midway:
-        """rng is left where the order was drawn."""
-        rng.bit_generator.state = facts["before"]
-        midway = cls.begun(lengths, size, rng)
-        midway.done, midway.error, midway.n = int(facts["done"]), float(facts["error"]), float(facts["n"])
-        if not midway.between:
-            raise ValueError(f"{midway.done} of {len(midway.batches)} mini-batches are done")
-        return midway
-
-    def add(self, error: float, n: float) -> None:
-        """One more mini-batch is done."""
-        self.done, self.error, self.n = self.done + 1, self.error + error, self.n + n
-
-    @property
-    def between(self) -> bool:
-        """Whether there are mini-batches left. After the last one the epoch's end is as near as a state."""
-        return 0 < self.done < len(self.batches)
-
-
-def filed(folder: str, values: dict[str, Array]) -> dict[str, Array]:
-    """Arrays by name as "folder/name"."""
-    return {f"{folder}/{name}": value for name, value in values.items()}
-
-
-def under(folder: str, tensors: dict[str, Array]) -> dict[str, Array]:
-    """The arrays named "folder/name", by name."""
-    return {name.split("/")[1]: value for name, value in tensors.items() if name.startswith(folder + "/")}
-
-
-def fingerprint(data: Data) -> str:
-    """A hash of every frame and target, in order."""
-    digests = [b""] * len(data.X)
-    items = list(groups(data.lengths, FRAMES))
-    for which, some in zip(items, data.each(_digests, items), strict=True):
-        for i, digest in zip(which, some, strict=True):
-            digests[i] = digest
-    return hashlib.blake2b(b"".join(digests), digest_size=16).hexdigest()
-
-
-def _digests(data: Data, which: Array) -> list[bytes]:
-    """Of each sequence with its targets."""
-    found = []
-    for x, y in ((data.X[i], data.y[i]) for i in which):
-        digest = hashlib.blake2b(repr((np.shape(x), np.shape(y))).encode(), digest_size=16)
-        digest.update(np.ascontiguousarray(x).data)
-        digest.update(np.ascontiguousarray(y).data)
-        found.append(digest.digest())
-    return found
-
-
-def matrix_fingerprint(matrix: Any) -> str:
-    """A hash of a dense or sparse matrix."""
-    entries = sparse.csr_array(matrix, dtype=np.float64)
-    entries.sum_duplicates()
-    digest = hashlib.blake2b(repr(entries.shape).encode(), digest_size=16)
-    for part in (entries.indptr, entries.indices):
-        digest.update(part.astype(np.int64).data)
-    digest.update(entries.data.data)
-    return digest.hexdigest()
-
-
-def weights_fingerprint(reservoir: Reservoir, more: Any) -> str:
-    """A hash of all weights, and of how else they are used."""
-    digest = hashlib.blake2b(repr(more).encode(), digest_size=16)
-    for name, value in sorted(reservoir.weights().items()):
-        digest.update(name.encode() + np.ascontiguousarray(value).tobytes())
-    return digest.hexdigest()

@@ -1,101 +1,174 @@
-"""Learning large networks: a U that follows the weights from mini-batch to mini-batch, without running sums.
+"""A readout that is kept up to date while the weights of a large network change, without running statistics.
 
-The exact way (`training.Learner`) adds each mini-batch to G and solves for U again: M² a frame and M³ a batch. Here a
-mini-batch moves U by a few conjugate gradients on its own states, in the metric of a sketch of G.
+The exact way (`readout.tracking`) adds each mini-batch to G and solves for U again: M² operations per frame and M³ per
+batch. Here a mini-batch moves U by a few conjugate gradients on its own states, in the metric of a sketch of G.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echolearn.execution.threads import each, threads
-from echolearn.modelfile.checkpoint import filed, under
-from echolearn.readout import collect as passes
-from echolearn.readout import conjugate_gradients as iterative
-from echolearn.readout.conjugate_gradients import Operator, dots, penalised, ratio
+from echolearn._typing import Array
+from echolearn.execution.threads import map_in_order, thread_count
+from echolearn.readout import sketch as sketches
+from echolearn.readout.conjugate_gradients import column_dots, penalised, ratio, solve_iteratively
+from echolearn.readout.observation import Observation, ReadoutView, Task, observe
+from echolearn.readout.sketch import Operator, Sketch, make_sketch, sample_rows, sample_sequences
+from echolearn.readout.statistics import Statistics
+from echolearn.readout.tracking import TURNOVER, Facts, Kept, Tensors
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import Data
+from echolearn.sequences.dataset import Dataset
 
-Array = NDArray[Any]
-
-START = 100_000  # frames that the first U is found on
+START = 100_000  # frames that the first U is solved on
 RENEWAL = 16  # mini-batches that a sketch serves while the weights change
-ITERATIONS = 4  # of conjugate gradients a mini-batch
+ITERATIONS = 4  # of conjugate gradients per mini-batch
 
 
-class Follower:
-    """Keeps a sketch of G while the weights change; U is kept by the learner."""
+def solve_from_sample(
+    reservoir: Reservoir, data: Dataset, view: ReadoutView, mu: float, rng: np.random.Generator, U: Array | None = None
+) -> Array:
+    """Return U of all the data, from the given one or from 0, with a sketch of its own."""
+    H_c, _ = sample_rows(reservoir, data, view, rng)
+    return solve_iteratively(reservoir, data, view, mu, make_sketch(H_c, view.target_count(data)), U=U)
 
-    def __init__(self, data: Data, task: passes.Task, mu: float, turnover: float, rng: np.random.Generator):
-        self.data, self.task, self.mu, self.turnover, self.rng = data, task, float(mu), turnover, rng
-        self.n = float(iterative.rows(data, task).sum())
 
-    def start(self, reservoir: Reservoir) -> Array:
-        """A first U, from some of the data as if it were all."""
-        part = iterative.some(self.data, self.task, START, self.rng)
-        mu = self.mu * float(iterative.rows(part, self.task).sum()) / self.n
-        return iterative.solve(reservoir, part, self.task, mu, self.rng).astype(self.data.dtype)
+class IterativeFullBatch:
+    """U by conjugate gradients from the last one. Case 1 takes the gradient at the U of the epoch before."""
 
-    def fitted(self, reservoir: Reservoir, task: passes.Task, U: Array | None) -> Array:
-        """The U of all the data, by conjugate gradients from a given one."""
-        return iterative.solve(reservoir, self.data, task, self.mu, self.rng, U)
+    with_statistics = False
 
-    def begin(self, reservoir: Reservoir) -> None:
-        """An epoch starts with a sketch of its own, so that nothing but U has to be kept between epochs."""
-        self._renew(iterative.sample(reservoir, self.data, self.task, self.rng)[0])
+    def __init__(self, data: Dataset, task: Task, mu: float, rng: np.random.Generator, case: int):
+        self.data, self.task, self.mu, self.rng, self.case = data, task, float(mu), rng, case
+        self.reset()
+
+    def reset(self) -> None:
+        self.U: Array | None = None  # of the newest weights that it was solved for
+        self.next_U: Array | None = None  # at which the next gradient is taken
+
+    def begin_epoch(self, reservoir: Reservoir, pause: Callable[[], object]) -> None:
+        if self.next_U is None:
+            before = self.U
+            self.U = solve_from_sample(reservoir, self.data, self.task, self.mu, self.rng, before)
+            self.next_U = before if self.case == 1 and before is not None else self.U
+            pause()
+
+    def gradient_readout(self) -> Array:
+        assert self.next_U is not None
+        return self.next_U
+
+    def finish(self, statistics: Statistics | None) -> float:
+        self.next_U = None
+        return self.task.target_count(self.data)
+
+    def readout(self, reservoir: Reservoir) -> Array:
+        return solve_from_sample(reservoir, self.data, self.task.view(), self.mu, self.rng, self.U)
+
+    def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
+        pairs = (("U", self.U), ("solved", self.next_U))
+        return {name: U for name, U in pairs if U is not None}, {"solved_n": self.task.target_count(self.data)}
+
+    def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
+        self.U, self.next_U = tensors.get("U"), tensors.get("solved")
+
+
+class IterativeMiniBatches:
+    """U moved by every mini-batch, in the metric of a sketch that is renewed every `RENEWAL` mini-batches."""
+
+    def __init__(self, data: Dataset, task: Task, mu: float, rng: np.random.Generator, case: int):
+        self.data, self.task, self.mu, self.rng, self.case = data, task, float(mu), rng, case
+        self.n = task.target_count(data)
+        self.reset()
+
+    def reset(self) -> None:
+        self.U: Array | None = None
+        self.held: Array | None = None  # U at the begin of the epoch, for Case 1
+        self.sketch: Sketch | None = None
+        self.recent: list[Array] = []  # rows of H_c for the next sketch
+
+    def begin_epoch(self, reservoir: Reservoir) -> None:
+        """Begin with a sketch of its own, so that only U must be kept between epochs."""
+        self.held = self._started(reservoir)
+        self._renew(sample_rows(reservoir, self.data, self.task, self.rng)[0])
+
+    def _started(self, reservoir: Reservoir) -> Array:
+        """Return U; the first one is solved from some of the data as if they were all."""
+        if self.U is None:
+            part = sample_sequences(self.data, self.task, START, self.rng)
+            mu = self.mu * self.task.target_count(part) / self.n
+            self.U = solve_from_sample(reservoir, part, self.task, mu, self.rng).astype(self.data.dtype)
+        return self.U
 
     def _renew(self, H_c: Array) -> None:
-        self.sketch = iterative.sketch(H_c, self.n)
+        self.sketch = make_sketch(H_c, self.n)
         self.inverse = self.sketch.inverse(self.mu)
-        self.recent: list[Array] = []
+        self.recent = []
 
-    def step(self, U: Array, piles: Sequence[tuple[Array, Array]], share: float) -> Array:
-        """U after a mini-batch. Some of its rows are put by for the next sketch."""
-        # share as a plain number: a NumPy one would turn all that follows into float64
-        U = follow(U, piles, self.inverse, self.mu, float(share), self.turnover)
-        for H_c, _ in piles:
-            count = int(np.ceil(iterative.SAMPLE / RENEWAL / len(piles)))
+    def observe(self, reservoir: Reservoir, parts: list[Array]) -> Kept:
+        task = self.task
+
+        def see(data: Dataset, which: Array) -> tuple[Observation, None]:
+            return observe(reservoir, task, data.batch(which)), None
+
+        return self.data.executor.keep(self.data, see, parts)
+
+    def update(self, kept: Kept, share: float) -> tuple[Array, float]:
+        rows = list(self.data.executor.map_kept(lambda seen: (seen[0].H_c, seen[0].T), kept))
+        assert self.U is not None
+        # share as a Python float: a NumPy one would turn all that follows into float64
+        self.U = update_readout(self.U, rows, self.inverse, self.mu, float(share))
+        for H_c, _ in rows:
+            count = int(np.ceil(sketches.SAMPLE / RENEWAL / len(rows)))
             self.recent.append(H_c[self.rng.permutation(len(H_c))[:count]])
-        if len(self.recent) >= RENEWAL * len(piles):
+        if len(self.recent) >= RENEWAL * len(rows):
             self._renew(np.vstack(self.recent))
-        return U
+        U = self.U if self.case == 2 or self.held is None else self.held
+        return U, float(sum(len(T) for _, T in rows))
 
-    def state(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """What a checkpoint inside an epoch keeps: the sketch, and the rows put by for the next."""
-        arrays = {"V": self.sketch.V, "values": self.sketch.values, "mean": self.sketch.mean}
+    def readout(self, reservoir: Reservoir) -> Array:
+        return self._started(reservoir)
+
+    def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
+        """Inside an epoch the sketch is kept too, and the rows for the next one."""
+        tensors = {name: U for name, U in (("U", self.U), ("held", self.held)) if U is not None}
+        if not inside_epoch or self.sketch is None:
+            return tensors, {}
+        s = self.sketch
+        tensors |= {"sketch/V": s.V, "sketch/values": s.values, "sketch/mean": s.mean}
         if self.recent:
-            arrays["recent"] = np.vstack(self.recent)
-        facts = {name: getattr(self.sketch, name) for name in ("tail", "n", "square")}
-        return filed("sketch", arrays), {**facts, "recent": [len(H_c) for H_c in self.recent]}
+            tensors["sketch/recent"] = np.vstack(self.recent)
+        facts = {"tail": s.tail, "n": s.n, "square": s.square, "recent": [len(H_c) for H_c in self.recent]}
+        return tensors, {"following": facts}
 
-    def resume(self, tensors: dict[str, Array], facts: dict[str, Any]) -> None:
-        arrays = under("sketch", tensors)
-        V, values, mean = (arrays[name] for name in ("V", "values", "mean"))
-        rows, counts = arrays.get("recent"), facts["recent"]
+    def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
+        self.U, self.held = tensors.get("U"), tensors.get("held")
+        if "following" not in facts:
+            return
+        about = facts["following"]
+        V, values, mean = (tensors[f"sketch/{name}"] for name in ("V", "values", "mean"))
+        rows, counts = tensors.get("sketch/recent"), about["recent"]
         if V.shape[1] != len(values) or sum(counts) != (0 if rows is None else len(rows)):
             raise ValueError(f"a sketch of {V.shape[1]} directions, {len(values)} values and rows {counts}")
-        self.sketch = iterative.Sketch(V, values, float(facts["tail"]), mean, float(facts["n"]), float(facts["square"]))
+        self.sketch = Sketch(V, values, float(about["tail"]), mean, float(about["n"]), float(about["square"]))
         self.inverse = self.sketch.inverse(self.mu)
         self.recent = [] if rows is None else np.split(rows, np.cumsum(counts)[:-1])
 
 
-def follow(
+def update_readout(
     U: Array,
-    piles: Sequence[tuple[Array, Array]],
+    rows: Sequence[tuple[Array, Array]],
     inverse: Operator,
     mu: float,
     share: float,
-    turnover: float,
+    *,
+    turnover: float = TURNOVER,
     iterations: int = ITERATIONS,
 ) -> Array:
-    """U after one more mini-batch of rows (H_c, T), without sums.
+    """Return U after one more mini-batch of rows (H_c, T), without statistics.
 
-    Where U solves (G + mu I) U = Q, running sums (1 - τw) G + τ H_b'H_b (τ: turnover, w: the batch's share) would lead
-    to U + C with
+    Where U solves (G + mu I) U = Q, running statistics (1 - τw) G + τ H_b'H_b (τ: turnover, w: the batch's share) would
+    lead to U + C with
 
         (G + mu I + τ H_b'H_b) C = τ (H_b'(T_b - H_b U) - w mu U)              (τw beside 1 left out).
 
@@ -103,34 +176,26 @@ def follow(
     sketch behind `inverse` is all that must be known of it. Columns are independent: each core takes some.
     """
 
-    def part(columns: Array) -> Array:
-        T = [_columns_of(t, columns) for _, t in piles]
-        return _follow(U[:, columns], [H_c for H_c, _ in piles], T, inverse, mu, share, turnover, iterations)
+    def update_columns(columns: Array) -> Array:
+        H, T = [H_c for H_c, _ in rows], [_columns_of(t, columns) for _, t in rows]
+        R = -share * penalised(U[:, columns], mu)
+        for H_c, t in zip(H, T, strict=True):
+            R += H_c.T @ (t - H_c @ U[:, columns])
+        R *= turnover
+        return _corrected(U[:, columns].copy(), R, H, inverse, turnover, iterations=iterations)
 
-    return np.hstack(list(each(part, np.array_split(np.arange(U.shape[1]), min(threads(), U.shape[1])))))
+    parts = np.array_split(np.arange(U.shape[1]), min(thread_count(), U.shape[1]))
+    return np.hstack(list(map_in_order(update_columns, parts)))
 
 
-def _follow(
-    U: Array,
-    H: Sequence[Array],
-    T: Sequence[Array],
-    inverse: Operator,
-    mu: float,
-    share: float,
-    turnover: float,
-    iterations: int,
-) -> Array:
-    R = -share * penalised(U, mu)
-    for H_c, t in zip(H, T, strict=True):
-        R += H_c.T @ (t - H_c @ U)
-    R *= turnover
-    U = U.copy()
+def _corrected(U: Array, R: Array, H: Sequence[Array], inverse: Operator, turnover: float, *, iterations: int) -> Array:
+    """Return U + C after some conjugate gradients; R is the right-hand side, H the rows of the mini-batch."""
     D = Z = inverse(R)
     B = R  # (G + mu I) D
-    power = dots(R, Z)
+    power = column_dots(R, Z)
     for count in range(1, iterations + 1):
         Y = [H_c @ D for H_c in H]
-        alpha = ratio(power, dots(D, B) + turnover * sum(dots(y, y) for y in Y))
+        alpha = ratio(power, column_dots(D, B) + turnover * sum(column_dots(y, y) for y in Y))
         U += alpha * D
         if count == iterations:
             break
@@ -139,12 +204,12 @@ def _follow(
             A += H_c.T @ (turnover * y)
         R = R - alpha * A
         Z = inverse(R)
-        before, power = power, dots(R, Z)
+        before, power = power, column_dots(R, Z)
         beta = ratio(power, before)
         D, B = Z + beta * D, R + beta * B
     return U
 
 
 def _columns_of(T: Array, columns: Array) -> Array:
-    """These columns of T; class numbers stand for rows with a single 1."""
+    """Return these columns of T; class numbers stand for rows with a single 1."""
     return T[:, columns] if T.ndim == 2 else T[:, None] == columns

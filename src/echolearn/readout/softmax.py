@@ -1,4 +1,4 @@
-"""The softmax readout: multinomial logistic regression on the states, warm-started from a ridge U.
+"""The softmax readout: multinomial logistic regression on the states, started from a ridge readout.
 
 Minimises  -1/n Σ log softmax(H_c V)[label] + strength/2 ||V||²  (without V's intercept) by mini-batches over streamed
 states.
@@ -11,162 +11,153 @@ two or three passes over the data come as far as dozens of plain ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import linalg
+from numpy.typing import DTypeLike
 
-from echolearn.execution.threads import total
-from echolearn.readout import collect as passes
-from echolearn.readout.conjugate_gradients import Operator, Sketch
-from echolearn.readout.statistics import Sums, residual, solve, squares
+from echolearn._typing import Array
+from echolearn.execution.threads import map_and_sum
+from echolearn.readout import observation
+from echolearn.readout.network import probabilities
+from echolearn.readout.observation import ReadoutView, observe
+from echolearn.readout.sketch import Operator
+from echolearn.readout.solver import RidgeFit
+from echolearn.readout.statistics import residual
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import Data, groups
-
-Array = NDArray[Any]
+from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.dataset import Dataset
 
 # Penalties to choose from, strongest first, in units of the mean variance of H_c's columns over the number of frames: a
 # penalty of c weighs as much as c frames do.
 STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
-FRAMES = 2048  # a mini-batch
+FRAMES = 2048  # per mini-batch
 MOMENTUM = 0.9
 RATE = 4.0
 PASSES = 1  # over the data, for each strength
 LEAST_STEPS = 100  # for each strength: little data is passed over more often
-WARM = 8.0  # U predicts targets of 0 and 1; logits of frames need to spread more
+SPREAD = 8.0  # U predicts targets of 0 and 1; logits of frames need to spread more
 
 
-def refit(
+class PreconditionedMomentum:
+    """Steps of a softmax readout V (M, n_out): V - rate (G/n + strength I)^-1 dE/dV, with momentum."""
+
+    def __init__(self, V: Array, inverse: Operator, strength: float, dtype: DTypeLike):
+        self.V = V.astype(dtype)
+        self.velocity = np.zeros_like(self.V)
+        self.inverse = inverse
+        self.penalty = np.full((len(V), 1), strength, dtype)
+        self.penalty[-1] = 0  # the intercept is not penalised
+
+    def step(self, dE_dV: Array, rate: float) -> None:
+        """Take one step; dE_dV: the mean over frames, without the penalty."""
+        towards = self.inverse(dE_dV + self.penalty * self.V)
+        self.velocity = MOMENTUM * self.velocity + (1 - MOMENTUM) * towards
+        self.V = self.V - rate * self.velocity
+
+
+def fit_softmax(
     reservoir: Reservoir,
-    data: Data,
-    task: passes.Task,
-    s: Sums | Sketch,
+    data: Dataset,
+    view: ReadoutView,
+    fit: RidgeFit,
     *,
-    held_out: Data | None,
+    held_out: Dataset | None,
     rng: np.random.Generator,
     strengths: Sequence[float] = STRENGTHS,
-    U: Array | None = None,
 ) -> tuple[Array, float]:
-    """V (M, n_out) and the strength chosen. s: the sums of `data`, or (large networks) a sketch of them with the ridge
-    readout U.
+    """Return V (M, n_out) and the strength chosen, started from the ridge readout of `fit`.
 
     Strengths are tried from strong to weak, each from where the one before ended, until the held-out cross
     entropy rises.
     """
-    scale = (s.square if isinstance(s, Sketch) else float(squares(s).mean())) / s.n**2
+    scale = fit.square / fit.n**2
     if held_out is None:
         strength = scale  # nothing to choose by: as if one frame more had been seen
-        return descend(reservoir, data, task, s, warm_start(s, strength, U), strength, rng), strength
-    V = warm_start(s, strengths[0] * scale, U)
+        return descend(reservoir, data, view, fit, _start(fit, strength), strength=strength, rng=rng), strength
+    V = _start(fit, strengths[0] * scale)
     best, best_score, best_strength = V, np.inf, strengths[0] * scale
     for strength in strengths:
-        V = descend(reservoir, data, task, s, V, strength * scale, rng)
-        score = cross_entropy(reservoir, held_out, task, V)
+        V = descend(reservoir, data, view, fit, V, strength=strength * scale, rng=rng)
+        score = cross_entropy(reservoir, held_out, view, V)
         if not score < best_score:
             break
         best, best_score, best_strength = V, score, strength * scale
     return best, best_strength
 
 
-def warm_start(s: Sums | Sketch, strength: float, U: Array | None) -> Array:
-    """The ridge solution of the same penalty, spread to logits; from a sketch none can be solved, and U stands in."""
-    if isinstance(s, Sketch):
-        assert U is not None
-        return WARM * U
-    return WARM * solve(s, strength * s.n, intercept=True)
-
-
-def penalty(M: int, strength: float, dtype: Any) -> Array:
-    """strength for each row of V (M, 1); the intercept goes free."""
-    column = np.full((M, 1), strength, dtype)
-    column[-1] = 0
-    return column
-
-
-def preconditioner(s: Sums | Sketch, strength: float, dtype: Any) -> Operator:
-    """R -> (G/n + strength I)^-1 R, the intercept free."""
-    if isinstance(s, Sketch):
-        inverse, n = s.inverse(strength * s.n), s.n
-        return lambda R: n * inverse(R)
-    A = s.G / s.n
-    more = strength + 1e-7 * float(squares(s).mean()) / s.n
-    A.flat[:: len(A) + 1] += penalty(len(A), more, np.float64)[:, 0] + 1e-13 * float(np.trace(A))  # definite for sure
-    P = linalg.cho_solve(linalg.cho_factor(A, lower=True), np.eye(len(A))).astype(dtype)
-    return lambda R: np.asarray(P @ R)
+def _start(fit: RidgeFit, strength: float) -> Array:
+    """Return the ridge solution of the same penalty, spread to logits."""
+    return SPREAD * fit.solve_again(strength * fit.n)
 
 
 def descend(
     reservoir: Reservoir,
-    data: Data,
-    task: passes.Task,
-    s: Sums | Sketch,
+    data: Dataset,
+    view: ReadoutView,
+    fit: RidgeFit,
     V: Array,
+    *,
     strength: float,
     rng: np.random.Generator,
-    *,
     rate: float = RATE,
 ) -> Array:
-    """Preconditioned gradient descent with momentum, its rate falling linearly to nothing."""
-    pull, inverse = penalty(len(V), strength, data.dtype), preconditioner(s, strength, data.dtype)
-    V = V.astype(data.dtype)
-    velocity = np.zeros_like(V)
-    steps = max(LEAST_STEPS, int(PASSES * np.ceil(s.n / FRAMES)))
-    for step, (H_c, labels) in enumerate(mini_batches(reservoir, data, task, rng, steps)):
-        G = _gradient(V, H_c, labels)
-        velocity = MOMENTUM * velocity + (1 - MOMENTUM) * inverse(G / len(labels) + pull * V)
-        V = V - (rate * (1 - step / steps)) * velocity
-    return V.astype(np.float64)
+    """Return V after preconditioned gradient descent with momentum, its rate falling linearly to nothing."""
+    descent = PreconditionedMomentum(V, fit.preconditioner(strength, data.dtype), strength, data.dtype)
+    steps = max(LEAST_STEPS, int(PASSES * np.ceil(fit.n / FRAMES)))
+    for step, (H_c, labels) in enumerate(_minibatches(reservoir, data, view, rng, steps)):
+        descent.step(_gradient(descent.V, H_c, labels) / len(labels), rate * (1 - step / steps))
+    return descent.V.astype(np.float64)
 
 
 def _gradient(V: Array, H_c: Array, labels: Array) -> Array:
-    """H_c'(softmax(H_c V) - T), on two cores."""
+    """Return H_c'(softmax(H_c V) - T), on two cores."""
 
     def part(rows: slice) -> Array:
         return np.asarray(H_c[rows].T @ residual(probabilities(H_c[rows] @ V), labels[rows]))
 
     middle = len(labels) // 2
-    return np.asarray(total(part, [slice(0, middle), slice(middle, None)]))
+    return np.asarray(map_and_sum(part, [slice(0, middle), slice(middle, None)]))
 
 
-def mini_batches(
-    reservoir: Reservoir, data: Data, task: passes.Task, rng: np.random.Generator, steps: int
+def _minibatches(
+    reservoir: Reservoir, data: Dataset, view: ReadoutView, rng: np.random.Generator, steps: int
 ) -> Iterator[tuple[Array, Array]]:
-    """H_c and class numbers of about `FRAMES` frames, from sequences in random order, `steps` times."""
+    """Yield H_c and class numbers of about `FRAMES` frames, from sequences in random order, `steps` times."""
 
-    def part(data: Data, which: Array) -> tuple[Array, Array]:
-        H_c, T, _, _ = passes.observed(reservoir, task, data.batch(which))
-        return H_c, T
+    def part(data: Dataset, which: Array) -> tuple[Array, Array]:
+        seen = observe(reservoir, view, data.batch(which))
+        return seen.H_c, seen.T
 
     kept: list[tuple[Array, Array]] = []
-    if task.pooling:  # a row a sequence is little to keep: the states are run once, not for every step
-        H_parts, label_parts = zip(*data.each(part, groups(data.lengths, passes.FRAMES)), strict=True)
+    if view.pooling:  # one row per sequence is little to keep: the states are run once, not for every step
+        groups = group_sequences(data.lengths, observation.FRAMES)
+        H_parts, label_parts = zip(*data.map(part, groups), strict=True)
         kept = [(np.concatenate(H_parts), np.concatenate(label_parts))]
     while True:
-        for H_c, labels in kept or data.each(part, groups(data.lengths, 4 * FRAMES, rng.permutation(len(data.X)))):
+        for H_c, labels in kept or data.map(
+            part, group_sequences(data.lengths, 4 * FRAMES, rng.permutation(len(data.X)))
+        ):
             order = rng.permutation(len(labels))
-            pieces: Sequence[Array] = np.array_split(order, max(1, round(len(order) / FRAMES)))
-            for rows in pieces:
+            for rows in np.array_split(order, max(1, round(len(order) / FRAMES))):
                 if steps == 0:
                     return
                 steps -= 1
                 yield H_c[rows], labels[rows]
 
 
-def probabilities(logits: Array) -> Array:
-    """softmax along the rows."""
-    P = np.exp(logits - logits.max(axis=1, keepdims=True))
-    P /= P.sum(axis=1, keepdims=True)
-    return np.asarray(P)
+def log_likelihood(P: Array, labels: Array) -> Array:
+    """Return log P[label] of each row; a probability that has underflowed counts as 1e-300 (float32: 1e-30)."""
+    least = 1e-300 if P.dtype == np.float64 else 1e-30
+    return np.asarray(np.log(np.maximum(P[np.arange(len(labels)), labels], least)))
 
 
-def cross_entropy(reservoir: Reservoir, data: Data, task: passes.Task, V: Array) -> float:
-    """-1/n Σ log softmax(H_c V)[label]."""
+def cross_entropy(reservoir: Reservoir, data: Dataset, view: ReadoutView, V: Array) -> float:
+    """Return -1/n Σ log softmax(H_c V)[label]."""
 
-    def part(data: Data, which: Array) -> tuple[float, int]:
-        H_c, T, _, _ = passes.observed(reservoir, task, data.batch(which))
-        P = probabilities((H_c @ V.astype(H_c.dtype)).astype(np.float64))
-        return -float(np.log(np.maximum(P[np.arange(len(T)), T], 1e-300)).sum()), len(T)
+    def part(data: Dataset, which: Array) -> tuple[float, int]:
+        seen = observe(reservoir, view, data.batch(which))
+        P = probabilities((seen.H_c @ V.astype(seen.H_c.dtype)).astype(np.float64))
+        return -float(log_likelihood(P, seen.T).sum()), len(seen.T)
 
-    parts = list(data.each(part, groups(data.lengths, passes.FRAMES)))
+    parts = list(data.map(part, group_sequences(data.lengths, observation.FRAMES)))
     return float(sum(e for e, _ in parts) / sum(n for _, n in parts))

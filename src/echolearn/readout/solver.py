@@ -1,86 +1,308 @@
-"""The ridge that serves best, and the readout with it: by the sums of all states, or by a sample of a large network's.
+"""The two ways to a ridge readout: exactly, from G and Q, or by conjugate gradients for large networks.
 
-A ridge is given as a number, or as a function from the mean diagonal of the Gram matrix to those to choose from.
+`solver_for` chooses; nothing else in the library asks how large a network is. A ridge is given as a number, or as a
+function from the mean diagonal of the Gram matrix to the ridges to choose from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike
+from scipy import linalg
 
+from echolearn._typing import Array
+from echolearn.execution.threads import thread_count
 from echolearn.modelfile.checkpoint import Checkpoint
-from echolearn.readout import collect as passes
-from echolearn.readout import conjugate_gradients as iterative
-from echolearn.readout import statistics as readout
+from echolearn.readout.collect import collect
+from echolearn.readout.conjugate_gradients import solve_iteratively
+from echolearn.readout.incremental import IterativeFullBatch, IterativeMiniBatches
+from echolearn.readout.observation import ReadoutView, Task
+from echolearn.readout.ridge import choose_ridge, degrees_of_freedom, gram_eigenvalues, solve
+from echolearn.readout.sketch import Operator, Sketch, choose_ridge_by_sample, make_sketch, sample_rows
+from echolearn.readout.statistics import Statistics, column_squares
+from echolearn.readout.tracking import ExactFullBatch, ExactMiniBatches, FullBatchTracker, MiniBatchTracker
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import Data
+from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.split import Split
 
-Array = NDArray[Any]
-Ridge = float | Callable[[float], Sequence[float]]
+Ridge = float | Callable[[float], Sequence[float] | Array]
 
-RIDGES = 10.0 ** np.arange(-8, 2)  # of "auto", in units of the mean diagonal of the Gram matrix
-
-
-def of_sums(s: readout.Sums, ridge: Ridge, held_out: readout.Sums | None = None) -> float:
-    """On held-out sums, or by generalised cross-validation."""
-    if not callable(ridge):
-        return ridge
-    path = ridge(float(np.trace(s.G)) / len(s.G))
-    return readout.choose_ridge(s, path, intercept=True, held_out=held_out)[0]
+LARGE = 8000  # hidden units from which the readout is solved by conjugate gradients
 
 
-def of_sample(seen: tuple[Array, Array], ridge: Ridge, data: Data, task: passes.Task, held_out: Any = None) -> float:
-    """As `of_sums`, from a sample of rows of H_c and T."""
-    if not callable(ridge):
-        return ridge
-    diagonal = iterative.rows(data, task).sum() * float(np.square(seen[0]).mean(dtype=np.float64))
-    return iterative.choose_ridge(seen, ridge(diagonal), data.n_out, held_out)
+class RidgeFit(Protocol):
+    """A ridge readout U with its ridge, and what a softmax readout that starts from it needs to know of G.
+
+    n: the number of targets; square: the mean square of H_c's columns about their means, summed over targets;
+    statistics: G and Q, where they exist.
+    """
+
+    @property
+    def U(self) -> Array: ...
+
+    @property
+    def ridge(self) -> float: ...
+
+    @property
+    def n(self) -> float: ...
+
+    @property
+    def square(self) -> float: ...
+
+    @property
+    def statistics(self) -> Statistics | None: ...
+
+    def solve_again(self, mu: float) -> Array:
+        """Return the readout of another ridge, as far as it can be solved."""
+
+    def preconditioner(self, strength: float, dtype: DTypeLike) -> Operator:
+        """Return the function R -> (G/n + strength I)^-1 R, with the intercept not penalised."""
+
+    def degrees_of_freedom(self) -> float:
+        """Return the degrees of freedom of U."""
 
 
-def to_learn_with(
-    reservoir: Reservoir, data: Data, task: passes.Task, ridge: Ridge, rng: np.random.Generator
-) -> tuple[float, readout.Sums | None]:
-    """A ridge for all epochs, and the sums it was chosen by, if there are any."""
-    if not callable(ridge):
-        return ridge, None
-    if reservoir.N >= iterative.FROM:
-        return of_sample(iterative.sample(reservoir, data, task, rng.spawn(1)[0]), ridge, data, task), None
-    s = passes.collect(reservoir, data, task)
-    return of_sums(s, ridge), s
+@dataclass(frozen=True, eq=False)
+class ExactFit:
+    """U = (G + ridge I)^-1 Q."""
+
+    U: Array
+    ridge: float
+    statistics: Statistics
+
+    @property
+    def n(self) -> float:
+        return self.statistics.n
+
+    @property
+    def square(self) -> float:
+        return float(column_squares(self.statistics).mean())
+
+    def solve_again(self, mu: float) -> Array:
+        return solve(self.statistics, mu, intercept=True)
+
+    def preconditioner(self, strength: float, dtype: DTypeLike) -> Operator:
+        A = self.statistics.G / self.n
+        more = strength + 1e-7 * self.square / self.n
+        penalty = np.full(len(A), more)
+        penalty[-1] = 0
+        A.flat[:: len(A) + 1] += penalty + 1e-13 * float(np.trace(A))  # certainly definite
+        P = linalg.cho_solve(linalg.cho_factor(A, lower=True), np.eye(len(A))).astype(dtype)
+        return lambda R: np.asarray(P @ R)
+
+    def degrees_of_freedom(self) -> float:
+        return degrees_of_freedom(gram_eigenvalues(self.statistics), self.ridge)
 
 
-def fitted(
-    reservoir: Reservoir,
-    task: passes.Task,
-    ridge: Ridge,
-    train: Data,
-    spare: Data | None,
-    held_out: Data | None,
-    rng: np.random.Generator,
-    say: Callable[[str], object],
-    checkpoint: Checkpoint | None = None,
-) -> tuple[Array, float, readout.Sums | iterative.Sketch]:
-    """U of `train` and `spare` together, its ridge, chosen on `held_out`, and the sums or the sketch behind it."""
-    if reservoir.N >= iterative.FROM:
-        seen = iterative.sample(reservoir, train, task, rng)
-        held_rows = (
-            iterative.sample(reservoir, held_out, task, rng) if callable(ridge) and held_out is not None else None
-        )
-        mu = of_sample(seen, ridge, train, task, held_rows)
-        both = train if spare is None else train.joined(spare)
-        about = iterative.sketch(seen[0], float(iterative.rows(both, task).sum()))
+@dataclass(frozen=True, eq=False)
+class IterativeFit:
+    """U by conjugate gradients, and a sketch of G."""
+
+    U: Array
+    ridge: float
+    sketch: Sketch
+    statistics: None = None
+
+    @property
+    def n(self) -> float:
+        return self.sketch.n
+
+    @property
+    def square(self) -> float:
+        return self.sketch.square
+
+    def solve_again(self, mu: float) -> Array:
+        return self.U  # a sketch cannot be solved for another one
+
+    def preconditioner(self, strength: float, dtype: DTypeLike) -> Operator:
+        inverse, n = self.sketch.inverse(strength * self.n), self.n
+        return lambda R: n * inverse(R)
+
+    def degrees_of_freedom(self) -> float:
+        return degrees_of_freedom(self.sketch.values, self.ridge)
+
+
+class RidgeSolver(Protocol):
+    """One way to choose a ridge, to fit a readout, and to keep U up to date while the weights change.
+
+    iterative: whether U is found by passes over the data instead of from G. solves_again: whether statistics can be
+    solved for another ridge; where they cannot, U itself starts the softmax readout.
+    """
+
+    iterative: bool
+    solves_again: bool
+
+    def choose(
+        self, reservoir: Reservoir, data: Dataset, task: Task, ridge: Ridge, rng: np.random.Generator
+    ) -> tuple[float, Statistics | None]:
+        """Return a ridge for all epochs, and the statistics by which it was chosen, if there are any."""
+
+    def fit(
+        self,
+        reservoir: Reservoir,
+        view: ReadoutView,
+        ridge: Ridge,
+        split: Split,
+        rng: np.random.Generator,
+        *,
+        say: Callable[[str], object],
+        checkpoint: Checkpoint | None = None,
+    ) -> RidgeFit:
+        """Return the readout of the training data, its ridge chosen on the held-out data."""
+
+    def full_batch(self, data: Dataset, task: Task, mu: float, rng: np.random.Generator, case: int) -> FullBatchTracker:
+        """Return what keeps U up to date over epochs with one gradient each."""
+
+    def minibatches(
+        self,
+        data: Dataset,
+        task: Task,
+        mu: float,
+        rng: np.random.Generator,
+        case: int,
+        *,
+        statistics: Statistics | None = None,
+    ) -> MiniBatchTracker:
+        """Return what keeps U up to date from mini-batch to mini-batch; statistics: of the start, if they are known."""
+
+    def conditions(self) -> dict[str, int]:
+        """Return what else than data and settings decides on the bits of U."""
+
+
+class ExactSolver:
+    """Solve G U = Q by Cholesky's factor of G + mu I."""
+
+    iterative = False
+    solves_again = True
+
+    def choose(
+        self, reservoir: Reservoir, data: Dataset, task: Task, ridge: Ridge, rng: np.random.Generator
+    ) -> tuple[float, Statistics | None]:
+        if not callable(ridge):
+            return ridge, None
+        s = collect(reservoir, data, task)
+        return chosen_ridge(s, ridge), s
+
+    def fit(
+        self,
+        reservoir: Reservoir,
+        view: ReadoutView,
+        ridge: Ridge,
+        split: Split,
+        rng: np.random.Generator,
+        *,
+        say: Callable[[str], object],
+        checkpoint: Checkpoint | None = None,
+    ) -> ExactFit:
+        if callable(ridge):
+            s = collect(reservoir, split.train, view)
+            held = None if split.held_out is None else collect(reservoir, split.held_out, view)
+            mu = chosen_ridge(s, ridge, held)
+            if split.refit and held is not None:
+                s += held
+        else:
+            mu = ridge
+            s = collect(reservoir, split.everything, view, mu)
+        return ExactFit(solve(s, mu, intercept=True), mu, s)
+
+    def full_batch(self, data: Dataset, task: Task, mu: float, rng: np.random.Generator, case: int) -> ExactFullBatch:
+        return ExactFullBatch(data, task, mu, case)
+
+    def minibatches(
+        self,
+        data: Dataset,
+        task: Task,
+        mu: float,
+        rng: np.random.Generator,
+        case: int,
+        *,
+        statistics: Statistics | None = None,
+    ) -> ExactMiniBatches:
+        return ExactMiniBatches(data, task, mu, case, statistics)
+
+    def conditions(self) -> dict[str, int]:
+        return {}
+
+
+class IterativeSolver:
+    """Solve by conjugate gradients over streamed states, without G."""
+
+    iterative = True
+    solves_again = False
+
+    def choose(
+        self, reservoir: Reservoir, data: Dataset, task: Task, ridge: Ridge, rng: np.random.Generator
+    ) -> tuple[float, Statistics | None]:
+        if not callable(ridge):
+            return ridge, None
+        return _ridge_of_sample(sample_rows(reservoir, data, task, rng.spawn(1)[0]), ridge, data, task), None
+
+    def fit(
+        self,
+        reservoir: Reservoir,
+        view: ReadoutView,
+        ridge: Ridge,
+        split: Split,
+        rng: np.random.Generator,
+        *,
+        say: Callable[[str], object],
+        checkpoint: Checkpoint | None = None,
+    ) -> IterativeFit:
+        rows = sample_rows(reservoir, split.train, view, rng)
+        held = split.held_out
+        held_rows = sample_rows(reservoir, held, view, rng) if callable(ridge) and held is not None else None
+        mu = _ridge_of_sample(rows, ridge, split.train, view, held_rows)
+        data = split.everything
+        sketch = make_sketch(rows[0], view.target_count(data))
         kept = None if checkpoint is None else checkpoint.for_stage("readout")
-        return iterative.fit(reservoir, both, task, mu, about, say=say, checkpoint=kept), mu, about
-    if callable(ridge):
-        s = passes.collect(reservoir, train, task)
-        held = None if held_out is None else passes.collect(reservoir, held_out, task)
-        mu = of_sums(s, ridge, held)
-        if spare is not None and held is not None:
-            s += held
-    else:
-        mu = ridge
-        s = passes.collect(reservoir, train if spare is None else train.joined(spare), task, mu)
-    return readout.solve(s, mu, intercept=True), mu, s
+        return IterativeFit(solve_iteratively(reservoir, data, view, mu, sketch, say=say, checkpoint=kept), mu, sketch)
+
+    def full_batch(
+        self, data: Dataset, task: Task, mu: float, rng: np.random.Generator, case: int
+    ) -> IterativeFullBatch:
+        return IterativeFullBatch(data, task, mu, rng, case)
+
+    def minibatches(
+        self,
+        data: Dataset,
+        task: Task,
+        mu: float,
+        rng: np.random.Generator,
+        case: int,
+        *,
+        statistics: Statistics | None = None,
+    ) -> IterativeMiniBatches:
+        return IterativeMiniBatches(data, task, mu, rng, case)
+
+    def conditions(self) -> dict[str, int]:
+        return {"threads": thread_count()}  # each takes some of U's columns, and a product's bits show how many
+
+
+def solver_for(N: int) -> RidgeSolver:
+    """Return the solver for a network of N hidden units."""
+    return IterativeSolver() if N >= LARGE else ExactSolver()
+
+
+def chosen_ridge(s: Statistics, ridge: Ridge, held_out: Statistics | None = None) -> float:
+    """Return the ridge given, or the one chosen on held-out statistics or by generalised cross-validation."""
+    if not callable(ridge):
+        return ridge
+    return choose_ridge(s, ridge(s.mean_diagonal), intercept=True, held_out=held_out)[0]
+
+
+def _ridge_of_sample(
+    rows: tuple[Array, Array],
+    ridge: Ridge,
+    data: Dataset,
+    view: ReadoutView,
+    held_out: tuple[Array, Array] | None = None,
+) -> float:
+    """Return the ridge as `chosen_ridge` does, from a sample of rows of H_c and T."""
+    if not callable(ridge):
+        return ridge
+    diagonal = view.targets_per_sequence(data).sum() * float(np.square(rows[0]).mean(dtype=np.float64))
+    return choose_ridge_by_sample(rows, ridge(diagonal), data.n_out, held_out)

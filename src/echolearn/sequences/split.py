@@ -1,39 +1,56 @@
-"""Which sequences, or which of their last steps, learning does not see and is judged by."""
+"""Which sequences, or which of their last steps, the weights do not learn from but are judged by."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from echolearn.sequences.batch import Data
+from echolearn.sequences.dataset import Dataset
 
-SEQUENCES = 5  # from which some of them are held out; with fewer, the last steps of each
+SEQUENCES = 5  # from which on some of them are held out; with fewer, the last steps of each
 STEPS = 50  # a shorter sequence is not cut
 
 
-def split(data: Data, fraction: float, washout: int, rng: np.random.Generator) -> tuple[Data, Data | None]:
-    """Training and held-out sequences; where sequences are few, the last steps of each are held out."""
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Training data, and held-out data that decide on stopping, ridge and strength.
+
+    refit: whether the final readouts are fitted to the held-out data too; not where the user gave them.
+    """
+
+    train: Dataset
+    held_out: Dataset | None = None
+    refit: bool = True
+
+    @property
+    def everything(self) -> Dataset:
+        """What the final readouts are fitted to."""
+        if self.held_out is None or not self.refit:
+            return self.train
+        return self.train.joined_with(self.held_out)
+
+
+def hold_out(data: Dataset, fraction: float, washout: int, rng: np.random.Generator) -> Split:
+    """Hold out some of the sequences; where there are few, the last steps of each."""
     n = len(data.X)
     if fraction == 0:
-        return data, None
+        return Split(data)
     if n >= SEQUENCES:
         order = rng.permutation(n)
         count = min(max(1, round(fraction * n)), n - 1)
-        return data.subset(np.sort(order[count:])), data.subset(np.sort(order[:count]))
+        return Split(data.subset(np.sort(order[count:])), data.subset(np.sort(order[:count])))
     if not data.per_step or min(data.lengths) < max(STEPS, 4 * washout):
-        return data, None
+        return Split(data)
     cuts = [int(len(x) * (1 - fraction)) for x in data.X]
     if min(min(c, len(x) - c) for x, c in zip(data.X, cuts, strict=True)) <= washout:
-        return data, None
-    head = (
-        [x[:c] for x, c in zip(data.X, cuts, strict=True)],
-        [y[:c] for y, c in zip(data.y, cuts, strict=True)],
-    )
-    # the washout of a tail may lie in its head: those steps carry no target, they only bring the state in tune
-    tail = (
-        [x[c - washout :] for x, c in zip(data.X, cuts, strict=True)],
-        [y[c - washout :] for y, c in zip(data.y, cuts, strict=True)],
-    )
-    return (
-        Data(*head, data.classes, data.per_step, data.dtype),
-        Data(*tail, data.classes, data.per_step, data.dtype),
-    )
+        return Split(data)
+    heads = [slice(c) for c in cuts]
+    # The washout of a tail may lie in its head: those steps carry no target, they only bring the state in tune.
+    tails = [slice(c - washout, None) for c in cuts]
+    return Split(_cut(data, heads), _cut(data, tails))
+
+
+def _cut(data: Dataset, steps: list[slice]) -> Dataset:
+    X = [x[s] for x, s in zip(data.X, steps, strict=True)]
+    return replace(data, X=X, y=[y[s] for y, s in zip(data.y, steps, strict=True)])

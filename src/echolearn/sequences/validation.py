@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
+from echolearn.execution.executor import Remote
 from echolearn.validation.values import finite_array
 
 Array = NDArray[Any]
@@ -51,7 +52,7 @@ def open_sequences(X: Any, lengths: Any = None, n_features: int | None = None, o
     """A 2-D array (steps, features), a list of them, a 3-D array, or a 2-D array with `lengths`."""
     if sparse.issparse(X) or (isinstance(X, (list, tuple)) and any(sparse.issparse(x) for x in X)):
         raise TypeError("X is sparse; sequences must be dense arrays: pass X.toarray().")
-    if isinstance(X, list) and len(X) and hasattr(X[0], "cluster"):
+    if isinstance(X, list) and len(X) and isinstance(X[0], Remote):
         given = Given(X, "list")  # on a cluster, and checked there
     elif _is_many(X):
         if lengths is not None:

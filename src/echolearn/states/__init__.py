@@ -1,3 +1,3 @@
 """Eq. 1: the states of a reservoir."""
 
-from echolearn.states.run import harvest as harvest
+from echolearn.states.harvesting import harvest as harvest

@@ -7,7 +7,7 @@ There are two ways through the same sums. `few`: one sequence after another, eac
 sparse matrix comes as two (k, N) arrays, column i holding the places and values of its row i, padded with zeros.
 `many`: sixteen sequences side by side in (N, LANES) tiles, so that one vector instruction serves all of them; a
 sparse matrix comes as CSR. Sequence b of step t is row offsets[t] + b stride: with stride 1 the packed batch, with
-stride L one sequence cut into pieces of L steps (see `states.run`).
+stride L one sequence cut into chunks of L steps (see `states.chunked`).
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from echolearn.sequences.batch import LANES
+from echolearn._typing import Array
+from echolearn.sequences.batching import LANES
 from echolearn.states._simd import STEPS, add_outer, add_product, load, store
 
-# Sequences from which `many` is the faster way, by bytes a number. Measured on a busy machine with 100 and 1000 units:
-# three float32 sequences go forward 1.3 to 1.5 times faster, back 0.9 to 2.1; six float64 ones (10 connections) 0.8 to
-# 1.0, eight 1.0 to 1.3.
+# Sequences from which `many` is the faster way, by bytes per number. Measured on a busy machine with 100 and 1000
+# units: three float32 sequences go forward 1.3 to 1.5 times faster, back 0.9 to 2.1; six float64 ones (10 connections)
+# 0.8 to 1.0, eight 1.0 to 1.3.
 MANY = {4: 3, 8: 7}
 FLUSH = 256  # steps after which float32 partial sums move on to float64
 
 # The compiler may reorder and fuse sums, but NaN and infinity stay honest. Division must not raise, or the
 # loop would not vectorise.
-_OPTIONS: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
+OPTIONS: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
 
 
-@njit(inline="always", **_OPTIONS)
+@njit(inline="always", **OPTIONS)
 def _tanh(x: Any) -> Any:
     """Rational x P(x²)/Q(x²) on [-8, 8]: at most 4e-7 from tanh in float32, and free of calls.
 
@@ -49,11 +50,11 @@ def _tanh(x: Any) -> Any:
     return x * p / q
 
 
-@njit(inline="always", **_OPTIONS)
-def _tanh_64(x: Any) -> Any:
+@njit(inline="always", **OPTIONS)
+def _tanh_64(x: float) -> float:
     """tanh = e / (e + 2), e = exp(2x) - 1: the power series at 2x / 64, doubled six times by e(2y) = e(y) (e(y) + 2).
 
-    At most 2e-15 from tanh, relatively. In a tile 2.3 ns a number, where the library's tanh takes 3.5.
+    At most 2e-15 from tanh, relatively. In a tile 2.3 ns per number, where the library's tanh takes 3.5.
     """
     y = x if x > 0 else -x
     y = 20.0 if y > 20.0 else y
@@ -73,8 +74,8 @@ def _tanh_64(x: Any) -> Any:
     return t if x > 0 else -t
 
 
-@njit(nogil=True, cache=True, **_OPTIONS)
-def _activate(code: int, z: Any) -> None:
+@njit(nogil=True, cache=True, **OPTIONS)
+def activate(code: int, z: Array) -> None:
     """f in place."""
     if code == 0:
         for i in range(z.shape[0]):
@@ -93,9 +94,9 @@ def _activate(code: int, z: Any) -> None:
             z[i] = 0 if z[i] < 0 else z[i]  # in this order NaN stays NaN
 
 
-@njit(nogil=True, cache=True, **_OPTIONS)
-def _times_slope(code: int, f: Any, z: Any) -> None:
-    """z *= f'(.), told from f(.) alone."""
+@njit(nogil=True, cache=True, **OPTIONS)
+def _times_slope(code: int, f: Array, z: Array) -> None:
+    """z *= f'(.), computed from f(.) alone."""
     one = z.dtype.type(1)  # a whole number would make the product one of float64
     if code == 0:
         for i in range(z.shape[0]):
@@ -108,8 +109,10 @@ def _times_slope(code: int, f: Any, z: Any) -> None:
             z[i] = z[i] if f[i] != 0 else 0
 
 
-@njit(nogil=True, cache=True, **_OPTIONS)
-def forward_few(place: Any, value: Any, a: Any, code: int, active: Any, offsets: Any, h0: Any, F: Any, H: Any) -> None:
+@njit(nogil=True, cache=True, **OPTIONS)
+def forward_few(
+    place: Array, value: Array, a: Array, code: int, active: Array, offsets: Array, h0: Array, F: Array, H: Array
+) -> None:
     """Eq. 1 with leak: h_t = (1 - a) h_{t-1} + a f(z_t), z_t = drive_t + W_rec h_{t-1}.
 
     place, value (k, N): W_rec; a (N,); h0 (B, N). F (K, N) holds the drive W'x + W_fb y + bias on entry and
@@ -129,25 +132,25 @@ def forward_few(place: Any, value: Any, a: Any, code: int, active: Any, offsets:
             for k in range(place.shape[0]):
                 for i in range(N):
                     z[i] += value[k, i] * h[place[k, i]]
-            _activate(code, z)
+            activate(code, z)
             _leak(a, z, h)
             F[r] = z
             H[r] = h
 
 
-@njit(nogil=True, cache=True, **_OPTIONS)
+@njit(nogil=True, cache=True, **OPTIONS)
 def forward_many(
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    a: Any,
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    a: Array,
     code: int,
-    active: Any,
-    offsets: Any,
+    active: Array,
+    offsets: Array,
     stride: int,
-    h0: Any,
-    F: Any,
-    H: Any,
+    h0: Array,
+    F: Array,
+    H: Array,
     keep_F: bool,
 ) -> None:
     """As `forward_few`; indptr, indices, data: W_rec. Without `keep_F` there is no f(z) in F, and F may be H."""
@@ -164,43 +167,43 @@ def forward_many(
             r = offsets[t] + first * stride
             load(F, r, stride, live, z)
             add_product(indptr, indices, data, h, z)
-            _activate(code, flat_z)
+            activate(code, flat_z)
             _leak(flat_a, flat_z, flat_h)
             if keep_F:
                 store(z, F, r, stride, live)
             store(h, H, r, stride, live)
 
 
-@njit(nogil=True, cache=True, **_OPTIONS)
-def _spread(a: Any) -> Any:
-    """a (N,) as a flat tile, the same in every lane: one loop over a flat tile is faster than one a row."""
+@njit(nogil=True, cache=True, **OPTIONS)
+def _spread(a: Array) -> Array:
+    """Return a (N,) as a flat tile, the same in every lane: one loop over a flat tile is faster than one per row."""
     tile = np.empty((a.shape[0], LANES), a.dtype)
     for i in range(a.shape[0]):
         tile[i] = a[i]
     return tile.reshape(a.shape[0] * LANES)
 
 
-@njit(nogil=True, cache=True, **_OPTIONS)
-def _leak(a: Any, z: Any, h: Any) -> None:
+@njit(nogil=True, cache=True, **OPTIONS)
+def _leak(a: Array, z: Array, h: Array) -> None:
     for i in range(h.shape[0]):
         h[i] += a[i] * (z[i] - h[i])
 
 
-@njit(nogil=True, cache=True, **_OPTIONS)
+@njit(nogil=True, cache=True, **OPTIONS)
 def backward_few(
-    place: Any,
-    place_T: Any,
-    value_T: Any,
-    a: Any,
+    place: Array,
+    place_T: Array,
+    value_T: Array,
+    a: Array,
     code: int,
-    active: Any,
-    offsets: Any,
-    cut: Any,
-    h0: Any,
-    F: Any,
-    H: Any,
-    D: Any,
-) -> Any:
+    active: Array,
+    offsets: Array,
+    cut: Array,
+    h0: Array,
+    F: Array,
+    H: Array,
+    D: Array,
+) -> tuple[Array, Array]:
     """The transpose of `forward_few`: the error at each state, carried back through time.
 
     delta_t = dE/dh_t + (1 - a) delta_{t+1} + W_rec' Z_{t+1},   Z_t = a f'(z_t) delta_t
@@ -253,25 +256,25 @@ def backward_few(
     return dE_dW_rec + sum_W, dE_da + sum_a
 
 
-@njit(nogil=True, cache=True, **_OPTIONS)
+@njit(nogil=True, cache=True, **OPTIONS)
 def backward_many(
-    indptr: Any,
-    indices: Any,
-    indptr_T: Any,
-    indices_T: Any,
-    data_T: Any,
-    a: Any,
+    indptr: Array,
+    indices: Array,
+    indptr_T: Array,
+    indices_T: Array,
+    data_T: Array,
+    a: Array,
     code: int,
-    active: Any,
-    offsets: Any,
+    active: Array,
+    offsets: Array,
     stride: int,
-    cut: Any,
-    h0: Any,
-    F: Any,
-    H: Any,
-    D: Any,
-    ahead: Any,
-) -> Any:
+    cut: Array,
+    h0: Array,
+    F: Array,
+    H: Array,
+    D: Array,
+    ahead: Array,
+) -> tuple[Array, Array]:
     """As `backward_few`; indptr, indices: W_rec's pattern; with _T: its transpose. dE/dW_rec in CSR order.
 
     ahead (2, B, N): (1 - a) delta and Z of the step after the last on entry, of the first on return.
@@ -323,8 +326,8 @@ def backward_many(
     return dE_dW_rec, dE_da.sum(axis=1)
 
 
-@njit(nogil=True, cache=True, **_OPTIONS)
-def _at_drive(a: Any, error: Any, f: Any, before: Any, delta: Any, z: Any, dE_da: Any) -> None:
+@njit(nogil=True, cache=True, **OPTIONS)
+def _at_drive(a: Array, error: Array, f: Array, before: Array, delta: Array, z: Array, dE_da: Array) -> None:
     """delta += dE/dh; z = a delta; dE/da += delta (f - h_{t-1}); and, for the step before, delta *= 1 - a."""
     for i in range(delta.shape[0]):
         d = delta[i] + error[i]

@@ -14,7 +14,7 @@ from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from echolearn.sequences.batch import LANES
+from echolearn.sequences.batching import LANES
 
 CHAINS = 4  # sums kept apart in a row, so that one need not wait for the other
 STEPS = 4  # tiles whose outer products are summed at once

@@ -1,6 +1,6 @@
 """What a fit costs, before it starts: seconds and bytes (docs/performance.md has the model and how well it holds).
 
-K frames, N units, M = N + n_in + 1 columns of H_c, C outputs, k connections a unit, P threads.
+K frames, N units, M = N + n_in + 1 columns of H_c, C outputs, k connections per unit, P threads.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ from functools import cache
 
 import numpy as np
 
-from echolearn.execution import threads as engine
+from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.memory import available_memory
-from echolearn.readout import collect as passes
-from echolearn.readout import conjugate_gradients as iterative
-from echolearn.readout import incremental as following
-from echolearn.readout import softmax
-from echolearn.readout import statistics as readout
-from echolearn.sequences.batch import LANES
+from echolearn.execution.threads import thread_count
+from echolearn.execution.tree_sum import ARITY
+from echolearn.readout import conjugate_gradients, incremental, softmax
+from echolearn.readout.observation import frames_at_once
+from echolearn.readout.ridge import RIDGES
+from echolearn.readout.sketch import RANK, SAMPLE
+from echolearn.readout.solver import solver_for
+from echolearn.readout.statistics import TILE, WIDE
+from echolearn.sequences.batching import LANES
 from echolearn.training.progress import clock, say
 
 ANNOUNCE = 60.0  # seconds: longer work is announced
-RIDGES = 10  # on a path to choose from
 STRENGTHS = 4  # of the softmax readout's path that are tried before the held-out entropy rises
 SPARE = 20e6  # bytes that compiled loops, thread stacks and small arrays take
 
@@ -47,8 +49,8 @@ class Job:
     itemsize: int = 4
     threads: int = 1
     parts: int = 1  # of time, pooled each on its own
-    blocks: int = 1  # networks like this one that are fitted, one a core
-    both_ways: bool = False  # in time: each direction keeps its states beside those of all units
+    blocks: int = 1  # networks like this one that are fitted, one per core
+    bidirectional: bool = False  # each direction keeps its states beside those of all units
 
     @property
     def M(self) -> int:
@@ -56,11 +58,11 @@ class Job:
 
     @property
     def wide(self) -> bool:
-        return self.M > readout.WIDE
+        return self.M > WIDE
 
     @property
     def iterative(self) -> bool:
-        return self.N >= iterative.FROM
+        return solver_for(self.N).iterative
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def choose(job: Job, r: Rates) -> float:
     """The ridge of a path: from eigenvectors, or of a wide G with held-out frames by solutions."""
     if not job.choose:
         return 0.0
-    return RIDGES * solve(job, r) if job.wide and job.held_out else job.M**3 * r.eigen
+    return len(RIDGES) * solve(job, r) if job.wide and job.held_out else job.M**3 * r.eigen
 
 
 def gradient(job: Job, K: float, r: Rates) -> float:
@@ -126,14 +128,14 @@ def ridge_readout(job: Job, r: Rates) -> float:
     K = job.frames + job.held_out
     if job.iterative:
         products = NARROW * K * 4 * job.M * job.n_out * _flop(job, r) / job.threads
-        return (iterative.ITERATIONS + 1) * (states(job, K, r) + products)
+        return (conjugate_gradients.ITERATIONS + 1) * (states(job, K, r) + products)
     return states(job, K, r) + gram(job, K, r) + choose(job, r) + solve(job, r)
 
 
 def softmax_readout(job: Job, r: Rates) -> float:
     """What is added by mini-batches of logistic regression, preconditioned by G^-1, for each strength tried."""
     K = max(job.frames, softmax.LEAST_STEPS * softmax.FRAMES)
-    rank = iterative.RANK if job.iterative else job.M
+    rank = RANK if job.iterative else job.M
     step = 2 * job.M * rank * job.n_out / softmax.FRAMES + 4 * job.M * job.n_out / job.threads
     inverse = job.M * rank**2 * (r.factor / 3 + 2 * r.flop64)
     return STRENGTHS * (states(job, K, r) + K * step * _flop(job, r) + inverse)
@@ -145,7 +147,7 @@ def epoch(job: Job, r: Rates) -> float:
     solutions = 1 if job.batch is None else max(1, K // job.batch)
     passes_over = 2 if job.batch is None else 1
     if job.iterative:
-        follow = NARROW * following.ITERATIONS * 4 * job.M * job.n_out * _flop(job, r) * K / job.threads
+        follow = NARROW * incremental.ITERATIONS * 4 * job.M * job.n_out * _flop(job, r) * K / job.threads
         return passes_over * states(job, K, r) + follow + gradient(job, K, r) + states(job, job.held_out, r)
     scored = states(job, job.held_out, r) + 2 * job.held_out * job.M * job.n_out * _flop(job, r)
     return passes_over * states(job, K, r) + gram(job, K, r) + solutions * solve(job, r) + gradient(job, K, r) + scored
@@ -154,31 +156,31 @@ def epoch(job: Job, r: Rates) -> float:
 def seconds(job: Job, r: Rates) -> float:
     learning = job.epochs * epoch(job, r) + (ridge_readout(job, r) if job.epochs else 0.0)
     one = learning + ridge_readout(job, r) + (softmax_readout(job, r) if job.softmax else 0.0)
-    return one * math.ceil(job.blocks / engine.threads())
+    return one * math.ceil(job.blocks / thread_count())
 
 
 def _flop(job: Job, r: Rates) -> float:
     return r.flop if job.itemsize == 4 else r.flop64
 
 
-def _together(job: Job) -> int:
-    """Frames of a group: whole tiles of sequences (see `sequences.groups`), were all as long as the longest."""
-    K, tile = passes.at_once(job.N), LANES * max(1, job.longest)
+def _group_frames(job: Job) -> int:
+    """Return the frames of a group of whole tiles of sequences (`sequences.batching`), all as long as the longest."""
+    K, tile = frames_at_once(job.N), LANES * max(1, job.longest)
     return K if tile > K else K - K % tile
 
 
 def sums_bytes(job: Job) -> float:
     """A pass for G: what a batch holds on each thread, waits for and turns to float64, and the Grams."""
-    K = min(_together(job), job.frames)
-    if job.both_ways:
+    K = min(_group_frames(job), job.frames)
+    if job.bidirectional:
         K = max(K, job.longest)  # a sequence is not cut
     at_work = min(job.threads * K, job.frames)
-    units = job.N * (2 if job.both_ways else 1)
+    units = job.N * (2 if job.bidirectional else 1)
     working = job.itemsize * (units + max(job.N, job.M) + job.n_in)  # X, f(z) and H, then X, H and H_c
     if job.wide:
-        tiles = job.threads * readout.TILE**2 * 8
+        tiles = job.threads * TILE**2 * 8
         return at_work * working + K * job.M * (job.itemsize + 8) + tiles + job.M**2 * 8
-    levels = math.ceil(math.log(math.ceil(job.frames / K), engine.ARITY))  # of the tree, a sum waiting on each
+    levels = math.ceil(math.log(math.ceil(job.frames / K), ARITY))  # of the tree, a sum waiting on each
     return at_work * (working + 8 * job.M) + (job.threads + 1 + max(1, levels)) * job.M**2 * 8
 
 
@@ -198,9 +200,9 @@ def softmax_bytes(job: Job) -> float:
 
 def learning_bytes(job: Job) -> float:
     """States, f(z), H_c and the error of a batch (never less than the longest sequence), and the Grams."""
-    most = min(_together(job), job.frames) * job.threads if job.batch is None else job.batch
+    most = min(_group_frames(job), job.frames) * job.threads if job.batch is None else job.batch
     K = max(most, job.longest)
-    states = (3 if job.both_ways else 2) * job.N
+    states = (3 if job.bidirectional else 2) * job.N
     batch = K * (job.itemsize * (states + job.M) + 8 * max(job.N, job.M))
     return max(batch + (job.threads + 3) * job.M**2 * 8, ridge_bytes(job))
 
@@ -214,13 +216,13 @@ def nbytes(job: Job) -> float:
         steps.append(softmax_bytes(job))
     if job.epochs:
         steps.append(learning_bytes(job))
-    return SPARE + max(steps) * min(job.blocks, engine.threads())
+    return SPARE + max(steps) * min(job.blocks, thread_count())
 
 
 def iterative_bytes(job: Job) -> float:
     """A sketch of G in the making, blocks of conjugate gradients, and batches of states, their errors and H_c."""
-    sketch = job.M * (iterative.SAMPLE * (job.itemsize + 8) + 2 * iterative.RANK * 8)
-    K = passes.at_once(job.N) if not job.epochs else max(passes.at_once(job.N), job.batch or 0, job.longest)
+    sketch = job.M * (SAMPLE * (job.itemsize + 8) + 2 * RANK * 8)
+    K = frames_at_once(job.N) if not job.epochs else max(frames_at_once(job.N), job.batch or 0, job.longest)
     return sketch + 8 * job.M * job.n_out * 8 + (job.threads + 1) * K * 4 * job.M * job.itemsize
 
 
@@ -228,7 +230,7 @@ def iterative_bytes(job: Job) -> float:
 def measured() -> Rates:
     """The typical rates, all scaled by what a small product takes here: a twentieth of a second."""
     A = np.ones((512, 512), np.float32)
-    with engine.one_blas_thread():
+    with one_blas_thread():
         A @ A
         times = []
         for _ in range(10):

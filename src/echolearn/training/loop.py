@@ -1,39 +1,25 @@
-"""The epochs: full-batch or mini-batch learning, history, early stopping, backing off.
-
-for each epoch: sums -> U -> gradients -> update -> (renormalise) -> score -> next
-"""
+"""The one epoch loop: mini-batches, validation, the best epoch, patience, divergence, checkpoints, Ctrl-C, history."""
 
 from __future__ import annotations
 
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echolearn.gradients.exact import Gradients
-from echolearn.modelfile.checkpoint import Checkpoint, Midway
-from echolearn.readout import collect as passes
-from echolearn.readout import conjugate_gradients as iterative
-from echolearn.readout import statistics as readout
-from echolearn.readout.collect import Slope, Task
-from echolearn.readout.incremental import Follower
-from echolearn.readout.statistics import Sums
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.reservoir.spectrum import spectral_radius_of
-from echolearn.sequences.batch import Batch, Data, dealt, groups
-from echolearn.states.run import run
-from echolearn.training import optimizers as updates
-from echolearn.training.objectives import ridge as keeping
+from echolearn._typing import Array
+from echolearn.modelfile.checkpoint import Checkpoint, Shape
+from echolearn.training.history import History
+from echolearn.training.minibatches import MiniBatches
+from echolearn.validation.caller import user_stacklevel
 
-Array = NDArray[Any]
-
-FALL = 0.95  # of the step size, from the first mini-batch to the last
-TURNOVER = 1.8  # how often an epoch replaces the running sums (see `running`)
-BACKOFFS = 3  # how often a diverged epoch is tried again with a smaller step
+Snapshot = TypeVar("Snapshot")  # the weights that an objective keeps of an epoch
+Tensors = dict[str, Array]
+Facts = dict[str, Any]
+Pause = Callable[[], object]  # called wherever the state of learning is complete and can be kept
 
 
 class TrainingWarning(UserWarning):
@@ -41,359 +27,276 @@ class TrainingWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How the weights are learned; words as in the estimators."""
+class Schedule:
+    """How long to train.
 
-    learn: str
-    learn_leak: bool
-    gradient: str
-    case: int
-    optimizer: str
-    momentum: str
-    step_size: float
-    epochs: int
-    batch_size: int | None
-    clip: float | None
-    renormalize: bool
-    spectral_radius: float
-    patience: int | None
-    ridge: float
-    piles: int = 2  # that a mini-batch is dealt into, one a thread; each runs its sequences side by side
-
-
-class History(list[dict[str, float]]):
-    """One row an epoch; prints as a table."""
-
-    def __str__(self) -> str:
-        if not self:
-            return "no epochs"
-        names = list(self[0])
-        cells = [[f"{row.get(n, np.nan):.5g}" for n in names] for row in self]
-        widths = [max(len(n), *(len(c[i]) for c in cells)) for i, n in enumerate(names)]
-        lines = [names, *cells]
-        return "\n".join("  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)) for line in lines)
-
-
-def fresh_readout(reservoir: Reservoir, data: Data, task: Task, plan: Plan) -> tuple[Array, float]:
-    """U of these weights, and the number of targets: one pass."""
-    s = passes.collect(reservoir, data, task, plan.ridge)
-    return readout.solve(s, plan.ridge, intercept=True), s.n
-
-
-def full_batch(
-    reservoir: Reservoir, data: Data, task: Task, plan: Plan, U: Array | None, n: float = 0.0
-) -> tuple[Slope, Array, float]:
-    """One epoch's gradient over all the data, the U for the next epoch, and the number of targets.
-
-    Case 2: a first pass gives a fresh U (unless it is there already, with its n targets), a second the gradient at
-    it. Case 1: U is the epoch before's, and one pass gives the gradient and the sums for the next U.
+    patience: epochs without a better validation error after which training stops (None: never); retries: how often an
+    epoch that diverges is tried again with a smaller step size.
     """
-    held = plan.case == 1
-    if U is None:
-        U, n = fresh_readout(reservoir, data, task, plan)
-    U_now = U
 
-    def part(data: Data, which: Array) -> Slope:
-        batch = data.batch(which)
-        return passes.slope(reservoir, task, plan.gradient, U_now, batch, passes.observed(reservoir, task, batch), held)
-
-    result: Slope = data.total(part, groups(data.lengths, passes.FRAMES))
-    if held:
-        assert result.sums is not None
-        U, n = readout.solve(result.sums, plan.ridge, intercept=True), result.sums.n
-    return result, U, n
+    epochs: int
+    patience: int | None = None
+    retries: int = 0
 
 
-def running(sums: Sums, batch: Sums, share: float) -> Sums:
-    """Sums that forget states of older weights: (1 - 1.8 w) G + 1.8 G_batch, w the batch's share of all
-    frames, so that G keeps the size of a full pass."""
-    sums.scale(max(0.0, 1 - TURNOVER * share))
-    sums += batch.scale(TURNOVER)
-    return sums
+class Objective(Protocol[Snapshot]):
+    """What is minimised, and the state of the weights while that is done.
+
+    error_name: the word for its error in the history. validates: whether there are held-out data. batch_size: sequences
+    per mini-batch; None: one step per epoch, on all of them. lengths: of the sequences.
+    """
+
+    error_name: str
+    step_size: float
+
+    @property
+    def validates(self) -> bool: ...
+
+    @property
+    def batch_size(self) -> int | None: ...
+
+    @property
+    def lengths(self) -> Array: ...
+
+    def begin_epoch(self, pause: Pause) -> None:
+        """Prepare for the steps of an epoch."""
+
+    def step(self, which: Array, done: float) -> tuple[float, float]:
+        """Take a step on some sequences, `done` epochs after the start; return their error and number of targets."""
+
+    def end_epoch(self) -> None:
+        """Do what follows after the steps of an epoch."""
+
+    def validation_error(self) -> float:
+        """Return the error of the newest weights on the held-out data."""
+
+    def measurements(self) -> dict[str, float]:
+        """Return what the last step measured, such as norms of gradients."""
+
+    def row(self, number: int, measurements: dict[str, float]) -> dict[str, float]:
+        """Return what the history shows of epoch `number` beside its errors."""
+
+    def snapshot(self) -> Snapshot:
+        """Return the newest weights, to be kept as they are."""
+
+    def restart(self, snapshot: Snapshot) -> None:
+        """Start again from kept weights, with a smaller step size and an optimizer without memory."""
+
+    def is_stable(self, snapshot: Snapshot) -> bool:
+        """Return whether kept weights give finite states."""
+
+    def pack(self, name: str, snapshot: Snapshot) -> Tensors:
+        """Return kept weights as arrays for a checkpoint."""
+
+    def unpack(self, name: str, tensors: Tensors) -> Snapshot:
+        """Return what `pack` was given."""
+
+    def shapes(self) -> dict[str, Shape]:
+        """Return the arrays that a checkpoint may hold, and their shapes."""
+
+    def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
+        """Return arrays and plain values from which `load_state_dict` resumes to the bit."""
+
+    def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
+        """Resume from what `state_dict` returned."""
 
 
-class Learner:
-    """The state of learning. `pause` is called inside epochs, wherever that state is whole."""
+@dataclass(frozen=True)
+class TrainingResult(Generic[Snapshot]):
+    """The best weights, one row of history per epoch, and whether Ctrl-C ended the training early."""
 
-    def __init__(self, reservoir: Reservoir, data: Data, task: Task, plan: Plan, rng: np.random.Generator):
-        self.data, self.task, self.plan, self.rng = data, task, plan, rng
-        self.step_size = plan.step_size
-        self.pause: Callable[[], object] = lambda: None
-        self.restart(reservoir)
-
-    def restart(self, reservoir: Reservoir) -> None:
-        """From these weights, with an optimiser that remembers nothing."""
-        self.reservoir = self.began = reservoir  # now, and when the epoch began
-        self.weights = updates.learned_weights(reservoir, self.plan.learn, self.plan.learn_leak)
-        self.optimiser: Any = updates.Adam() if self.plan.optimizer == "adam" else updates.Fista(self.plan.momentum)
-        self.U: Array | None = None
-        self.held: Array | None = None
-        self.sums: Sums | None = None
-        self.solved: tuple[Array | None, float] = (None, 0.0)  # U of the next full-batch gradient, and its targets
-        self.midway: Midway | None = None
-        self.pending: dict[str, float] | None = None  # facts of an epoch that is done but not yet scored
-        large = reservoir.N >= iterative.FROM
-        self.follower = Follower(self.data, self.task, self.plan.ridge, TURNOVER, self.rng) if large else None
-
-    def epoch(self, number: int) -> dict[str, float]:
-        """One epoch, or what is left of it; returns the training error (per target) and gradient norms."""
-        if self.midway is None:
-            self.began = self.reservoir
-        if self.plan.batch_size is None:
-            facts = self._full_epoch()
-        else:
-            facts = self._mini_epoch(number, self.plan.batch_size)
-        if self.plan.renormalize and self.plan.learn == "both":
-            self.reservoir = updates.renormalised(self.reservoir, self.plan.spectral_radius)
-            self.weights["W_rec"] = self.reservoir.W_rec.data
-        return facts
-
-    def _update(self, gradients: Gradients, step_size: float) -> dict[str, float]:
-        g = updates.gradients_of(self.weights, gradients, self.reservoir)
-        norms = updates.norms(g)
-        if not np.isfinite(list(norms.values())).all():
-            raise FloatingPointError("the gradient is not finite")
-        self.weights, self.optimiser = self.optimiser.step(self.weights, updates.clipped(g, self.plan.clip), step_size)
-        self.reservoir = updates.with_learned(self.reservoir, self.weights)
-        return norms
-
-    def _full_epoch(self) -> dict[str, float]:
-        if self.follower is not None:
-            return self._large_full_epoch(self.follower)
-        U, n = (self.U, 0.0) if self.plan.case == 1 else self.solved
-        if U is None:
-            U, n = fresh_readout(self.reservoir, self.data, self.task, self.plan)
-            self.U, self.solved = U, (U, n)
-            self.pause()
-        self.solved = None, 0.0
-        result, self.U, n = full_batch(self.reservoir, self.data, self.task, self.plan, U, n)
-        norms = self._update(result.gradients, self.step_size)
-        return {"error": result.squared / n, **_named(norms)}
-
-    def _mini_epoch(self, number: int, size: int) -> dict[str, float]:
-        lengths = self.data.lengths
-        if self.midway is None:
-            self._begin_mini_epoch()
-            self.midway = Midway.begun(lengths, size, self.rng)
-        at, norms = self.midway, {}
-        for i, which in list(enumerate(at.batches))[at.done :]:
-            done = (number - 1 + i / len(at.batches)) / self.plan.epochs
-            result, count = self._mini_gradient(
-                dealt(which, lengths, self.plan.piles), lengths[which].sum() / lengths.sum()
-            )
-            norms = self._update(result.gradients, self.step_size * (1 - FALL * done))
-            at.add(result.squared, count)
-            if at.between:
-                self.pause()
-        self.midway = None
-        return {"error": at.error / at.n, **_named(norms)}
-
-    def _begin_mini_epoch(self) -> None:
-        if self.follower is not None:
-            self._begin_following(self.follower)
-        elif self.sums is None:
-            self.sums = passes.collect(self.reservoir, self.data, self.task, self.plan.ridge)
-        if self.plan.case == 1 and self.sums is not None:
-            self.U = readout.solve(self.sums, self.plan.ridge, intercept=True)
-
-    def _mini_gradient(self, piles: list[Array], share: float) -> tuple[Slope, float]:
-        """States of a mini-batch, then U from the running sums with it, then the gradient at that U."""
-        if self.follower is not None:
-            return self._followed_gradient(self.follower, piles, share)
-        reservoir, task, gradient, where = self.reservoir, self.task, self.plan.gradient, self.data.where
-        assert self.sums is not None
-        product = readout.product_precision(self.sums, self.plan.ridge, self.data.dtype)
-
-        def see(data: Data, which: Array) -> tuple[Batch, Any, Sums]:
-            batch = data.batch(which)
-            seen = passes.observed(reservoir, task, batch)
-            return batch, seen, readout.sums(seen[0], seen[1], data.n_out, product)
-
-        looked = where.hold(self.data, see, piles)
-        fresh: Sums = where.total_held(lambda x: x[2], looked)
-        count = fresh.n
-        self.sums = running(self.sums, fresh, share)
-        U = self.U if self.plan.case == 1 else readout.solve(self.sums, self.plan.ridge, intercept=True)
-        assert U is not None
-        result = where.total_held(lambda x: passes.slope(reservoir, task, gradient, U, x[0], x[1]), looked)
-        return result, count
-
-    def _begin_following(self, follower: Follower) -> None:
-        # case 1: the gradient of a whole epoch is taken at the U held
-        self.held = self.U = follower.start(self.reservoir) if self.U is None else self.U
-        follower.begin(self.reservoir)
-
-    def _followed_gradient(self, follower: Follower, piles: list[Array], share: float) -> tuple[Slope, float]:
-        """As `_mini_gradient`, for large networks: U from the last one and this mini-batch."""
-        reservoir, task, gradient, where = self.reservoir, self.task, self.plan.gradient, self.data.where
-
-        def see(data: Data, which: Array) -> tuple[Batch, Any]:
-            batch = data.batch(which)
-            return batch, passes.observed(reservoir, task, batch)
-
-        looked = where.hold(self.data, see, piles)
-        seen = list(where.each_held(lambda x: x[1][:2], looked))
-        assert self.U is not None
-        self.U = follower.step(self.U, seen, share)
-        U = self.U if self.plan.case == 2 or self.held is None else self.held
-        result = where.total_held(lambda x: passes.slope(reservoir, task, gradient, U, x[0], x[1]), looked)
-        return result, float(sum(len(T) for _, T in seen))
-
-    def _large_full_epoch(self, follower: Follower) -> dict[str, float]:
-        """As `_full_epoch`, for large networks: U by conjugate gradients from the last one."""
-        if self.solved[0] is None:
-            held, self.U = self.U, follower.fitted(self.reservoir, self.task, self.U)
-            self.solved = held if self.plan.case == 1 and held is not None else self.U, follower.n
-            self.pause()
-        U, _ = self.solved
-        self.solved = None, 0.0
-        result, _, _ = full_batch(self.reservoir, self.data, self.task, replace(self.plan, case=2), U)
-        norms = self._update(result.gradients, self.step_size)
-        return {"error": result.squared / follower.n, **_named(norms)}
-
-    def readout(self) -> Array:
-        """The U that goes with the newest weights: from the running sums, or from passes over the data."""
-        if self.follower is not None and self.plan.batch_size is None:
-            return self.follower.fitted(self.reservoir, self.task.readout_view(), self.U)
-        if self.follower is not None:
-            self.U = self.follower.start(self.reservoir) if self.U is None else self.U
-            return self.U
-        s = self.sums or passes.collect(self.reservoir, self.data, self.task.readout_view(), self.plan.ridge)
-        U = readout.solve(s, self.plan.ridge, intercept=True)
-        if self.plan.batch_size is None and self.task.targets == "all":
-            self.solved = U, s.n  # the next epoch begins with the same sums: it need not pass over the data for them
-        return U
-
-
-def _named(norms: dict[str, float]) -> dict[str, float]:
-    return {f"gradient_{name}": size for name, size in norms.items()}
+    best: Snapshot
+    history: History
+    interrupted: bool
 
 
 @dataclass
-class Record:
-    """How far learning has come, and the best weights so far."""
+class Record(Generic[Snapshot]):
+    """How far training has come.
 
-    best: Reservoir
-    safe: Reservoir  # weights that a whole epoch has run with; newer ones may explode at the first frame
+    best: the weights with the smallest validation error, or the newest ones without validation. safe: weights with
+    which a whole epoch has run; newer ones may explode at the first frame. began: those at the begin of the epoch.
+    """
+
+    best: Snapshot
+    safe: Snapshot
+    began: Snapshot
     best_error: float = np.inf
     best_epoch: int = 0
     backoffs: int = 0
     seconds: float = 0.0
     history: History = field(default_factory=History)
+    minibatches: MiniBatches | None = None
+    pending: dict[str, float] | None = None  # error and measurements of an epoch that is done but not yet validated
 
     @property
     def epoch(self) -> int:
+        """The number of finished epochs."""
         return len(self.history)
 
-    def note(self, row: dict[str, float], reservoir: Reservoir) -> None:
+    def note(self, row: dict[str, float], error: float | None, snapshot: Snapshot) -> None:
+        """Add an epoch; error: on held-out data, without which the newest weights count."""
         self.history.append(row)
-        error = row.get("valid_error", -self.epoch)  # without held-out data the newest weights count
+        error = -self.epoch if error is None else error
         if error < self.best_error:
-            self.best, self.best_error, self.best_epoch = reservoir, error, self.epoch
+            self.best, self.best_error, self.best_epoch = snapshot, error, self.epoch
 
 
-def learn(
-    reservoir: Reservoir,
-    data: Data,
-    task: Task,
-    plan: Plan,
+def run_epochs(
+    objective: Objective[Snapshot],
+    schedule: Schedule,
     *,
     rng: np.random.Generator,
-    score: Callable[[Reservoir, Array], float] | None = None,
     on_epoch: Callable[[dict[str, float]], object] | None = None,
     checkpoint: Checkpoint | None = None,
-    sums: Sums | None = None,
-) -> tuple[Reservoir, History, bool]:
-    """All epochs. `score(reservoir, U)` gives the held-out error, the smallest of which decides.
+) -> TrainingResult[Snapshot]:
+    """Run all epochs; the weights with the smallest validation error win, those at the start included.
 
-    Returns the best reservoir, one row of history an epoch, and whether it was interrupted (Ctrl-C). With a
-    checkpoint, learning goes on from the state kept there. sums: those of `reservoir`, if they are known already.
+    on_epoch(row) is called after each epoch; training stops if it returns True. With a checkpoint, training resumes
+    from the state kept there, to the bit.
     """
-    learner = Learner(reservoir, data, task, plan, rng)
-    if plan.batch_size is not None:
-        learner.sums = sums
-    record = Record(reservoir, reservoir)
-    resumed = checkpoint is not None and keeping.resume(learner, record, checkpoint)
+    start = objective.snapshot()
+    record = Record(start, start, start)
+    resumed = checkpoint is not None and _resume(objective, record, checkpoint, rng)
     started = time.perf_counter() - record.seconds
 
     def keep() -> None:
-        assert checkpoint is not None
         record.seconds = time.perf_counter() - started
-        checkpoint.save(*keeping.state(learner, record))
+        if checkpoint is not None:
+            _keep(objective, record, checkpoint, rng)
 
-    if checkpoint is not None:
-        learner.pause = lambda: keep() if checkpoint.due() else None
+    def pause() -> None:
+        if checkpoint is not None and checkpoint.due():
+            keep()
+
     stop: object = None
     try:
-        if score is not None and not resumed:
-            record.best_error = _score_as_drawn(learner, score)  # learning must beat that
-        while record.epoch < plan.epochs and stop is not True:
-            if plan.patience is not None and record.epoch - record.best_epoch >= plan.patience:
+        if objective.validates and not resumed:
+            record.best_error = _first_error(objective)  # learning must be better than that
+        while record.epoch < schedule.epochs and stop is not True:
+            if schedule.patience is not None and record.epoch - record.best_epoch >= schedule.patience:
                 break
-            row = _try_epoch(learner, record, score)
-            if row is None:
+            found = _try_epoch(objective, record, schedule, rng, pause)
+            if found is None:
                 break
+            row, error = found
             record.seconds = row["seconds"] = time.perf_counter() - started
-            record.note(row, learner.reservoir)
-            if checkpoint is not None:
-                keep()
+            record.note(row, error, objective.snapshot())
+            keep()
             stop = on_epoch(dict(row)) if on_epoch is not None else None
     except KeyboardInterrupt:
-        return record.best, record.history, True
-    if score is None and not runs(record.best, data, task):
-        _say("the weights after the last epoch explode; those of the epoch before are kept. Try a smaller step_size.")
+        return TrainingResult(record.best, record.history, True)
+    if not objective.validates and not objective.is_stable(record.best):
+        _warn("the weights after the last epoch explode; those of the epoch before are kept. Try a smaller step_size.")
         record.best = record.safe
-    return record.best, record.history, False
+    return TrainingResult(record.best, record.history, False)
 
 
-def _score_as_drawn(learner: Learner, score: Callable[[Reservoir, Array], float]) -> float:
+def _first_error(objective: Objective[Snapshot]) -> float:
     try:
-        error = score(learner.reservoir, learner.readout())
+        error = objective.validation_error()
     except (FloatingPointError, np.linalg.LinAlgError):
         return np.inf
     return error if np.isfinite(error) else np.inf
 
 
-def runs(reservoir: Reservoir, data: Data, task: Task) -> bool:
-    """Whether all states are finite."""
-
-    def part(data: Data, which: Array) -> bool:
-        return bool(np.isfinite(run(reservoir, data.batch(which)).H).all())
-
-    return all(data.each(part, groups(data.lengths, passes.FRAMES)))
-
-
 def _try_epoch(
-    learner: Learner, record: Record, score: Callable[[Reservoir, Array], float] | None
-) -> dict[str, float] | None:
-    """One epoch's row of history; an epoch that diverges is tried again with smaller steps, then given up."""
+    objective: Objective[Snapshot],
+    record: Record[Snapshot],
+    schedule: Schedule,
+    rng: np.random.Generator,
+    pause: Pause,
+) -> tuple[dict[str, float], float | None] | None:
+    """Return an epoch's row of history and its validation error.
+
+    An epoch that diverges is tried again with smaller steps, as often as the schedule allows; then the result is None.
+    """
     while True:
-        number = record.epoch + 1
+        number, error = record.epoch + 1, None
         try:
-            if learner.pending is None:
-                learner.pending = learner.epoch(number)
-                if score is not None:
-                    learner.pause()
-            facts = dict(learner.pending)
-            row: dict[str, float] = {"epoch": number, "error": facts.pop("error")}
-            if score is not None:
-                row["valid_error"] = score(learner.reservoir, learner.readout())
-            if number % max(1, learner.plan.epochs // 50) == 0:  # fifty points draw the curve; more would cost
-                row["spectral_radius"] = spectral_radius_of(learner.reservoir.W_rec, tol=1e-4)
-            record.safe, learner.pending = learner.began, None
-            return {**row, **facts, "step_size": learner.step_size}
+            if record.pending is None:
+                record.pending = _run_epoch(objective, record, number, rng, pause)
+                if objective.validates:
+                    pause()
+            measured = dict(record.pending)
+            row: dict[str, float] = {"epoch": number, objective.error_name: measured.pop("error")}
+            if objective.validates:
+                error = row[f"valid_{objective.error_name}"] = objective.validation_error()
+            row |= objective.row(number, measured)
+            record.safe, record.pending = record.began, None
+            return row, error
         except (FloatingPointError, np.linalg.LinAlgError) as problem:
             record.backoffs += 1
-            if record.backoffs > BACKOFFS:
-                _say(
-                    f"training stopped in epoch {number}: {problem}, even with smaller steps. The best weights so far "
+            if record.backoffs > schedule.retries:
+                retried = ", even with smaller steps" if schedule.retries else ""
+                _warn(
+                    f"training stopped in epoch {number}: {problem}{retried}. The best weights so far "
                     "are kept. Try a smaller step_size or spectral_radius, or set clip."
                 )
                 return None
-            learner.step_size *= 0.3
-            _say(f"epoch {number} diverged ({problem}); tried again with step_size={learner.step_size:.3g}.")
-            learner.restart(record.safe)
+            objective.restart(record.safe)
+            record.minibatches = record.pending = None
+            _warn(f"epoch {number} diverged ({problem}); tried again with step_size={objective.step_size:.3g}.")
 
 
-def _say(text: str) -> None:
-    warnings.warn(text, TrainingWarning, stacklevel=5)
+def _run_epoch(
+    objective: Objective[Snapshot], record: Record[Snapshot], number: int, rng: np.random.Generator, pause: Pause
+) -> dict[str, float]:
+    """Run an epoch, or what is left of it; return its mean error per target, and measurements."""
+    if record.minibatches is None:
+        record.began = objective.snapshot()
+        objective.begin_epoch(pause)
+        record.minibatches = MiniBatches.draw(objective.lengths, objective.batch_size, rng)
+    minibatches = record.minibatches
+    for share, which in minibatches.left():
+        minibatches.add(*objective.step(which, number - 1 + share))
+        if minibatches.between:
+            pause()
+    record.minibatches = None
+    objective.end_epoch()
+    return {"error": minibatches.error / minibatches.n, **objective.measurements()}
+
+
+def _keep(
+    objective: Objective[Snapshot], record: Record[Snapshot], checkpoint: Checkpoint, rng: np.random.Generator
+) -> None:
+    tensors, facts = objective.state_dict(inside_epoch=record.minibatches is not None)
+    for name in ("best", "safe", "began"):
+        tensors |= objective.pack(name, getattr(record, name))
+    facts |= {name: getattr(record, name) for name in ("best_error", "best_epoch", "backoffs", "seconds")}
+    facts |= {"rng": rng.bit_generator.state, "history": list(record.history)}
+    if record.pending is not None:
+        facts["pending"] = record.pending
+    if record.minibatches is not None:
+        facts["midway"] = record.minibatches.state_dict()
+    checkpoint.save(tensors, facts)
+
+
+def _resume(
+    objective: Objective[Snapshot], record: Record[Snapshot], checkpoint: Checkpoint, rng: np.random.Generator
+) -> bool:
+    """Restore both as they were when the newest state was kept; return False if there is none."""
+    kept = checkpoint.load(objective.shapes())
+    if kept is None:
+        return False
+    tensors, facts = kept
+    with checkpoint.restoring():
+        for name in ("best", "safe", "began"):
+            if any(tensor.startswith(name) for tensor in tensors):  # some stages of version 0.1 kept only the best
+                setattr(record, name, objective.unpack(name, tensors))
+        record.best_error = float(facts["best_error"] if "best_error" in facts else facts["best_score"])
+        record.best_epoch, record.backoffs = int(facts.get("best_epoch", 0)), int(facts.get("backoffs", 0))
+        record.seconds = float(facts.get("seconds", 0.0))
+        record.history.extend(facts["history"])
+        objective.load_state_dict(tensors, facts)
+        if "pending" in facts:
+            record.pending = {name: float(facts["pending"][name]) for name in ("error", *facts["pending"])}
+        if "midway" in facts:
+            lengths, size = objective.lengths, objective.batch_size
+            record.minibatches = MiniBatches.resume(facts["midway"], lengths, size, rng)
+        rng.bit_generator.state = facts["rng"]
+    return True
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, TrainingWarning, stacklevel=user_stacklevel())

@@ -1,4 +1,4 @@
-"""New weights from gradients   (eq. 36, 37): clipping, FISTA, Adam, renormalisation to lambda.
+"""New weights from gradients   (eq. 36, 37): FISTA and Adam, clipping, and the weights that are learned.
 
 Weights are a dict of arrays by name ("W", "W_rec": its non-zero values, "W_fb", "bias", "leak": as logits).
 """
@@ -6,75 +6,36 @@ Weights are a dict of arrays by name ("W", "W_rec": its non-zero values, "W_fb",
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echolearn.gradients.exact import Gradients
+from echolearn._typing import Array
+from echolearn.gradients.gradients import Gradients
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import rescaled
 
-Array = NDArray[Any]
 Weights = dict[str, Array]
 
 
-def learned_weights(reservoir: Reservoir, learn: str, learn_leak: bool) -> Weights:
-    """The weights that `learn` names: "input": W, W_fb and bias; "both": W_rec too."""
-    weights: Weights = {"W": reservoir.W}
-    if learn == "both":
-        weights["W_rec"] = reservoir.W_rec.data
-    if reservoir.W_fb is not None:
-        weights["W_fb"] = reservoir.W_fb
-    if reservoir.bias is not None:
-        weights["bias"] = reservoir.bias
-    if learn_leak:
-        weights["leak"] = logit(reservoir.leak)
-    return weights
+class Optimizer(Protocol):
+    """A rule from weights and gradients to new weights; it is replaced by its successor at every step."""
 
+    def step(self, weights: Weights, gradients: Weights, alpha: float) -> tuple[Weights, Self]:
+        """Return the weights after a step of size alpha, and the optimizer that has taken it."""
 
-def with_learned(reservoir: Reservoir, weights: Weights) -> Reservoir:
-    new = dict(weights)
-    if "leak" in new:
-        new["leak"] = logistic(new["leak"])
-    return reservoir.with_weights(**new)
+    def state(self) -> tuple[float, dict[str, Weights]]:
+        """Return a number and arrays by name from which `resume` continues."""
 
-
-def gradients_of(weights: Weights, g: Gradients, reservoir: Reservoir) -> Weights:
-    """The gradient for each learned weight; the leak's goes to its logit: da/dlogit = a (1 - a)."""
-    out = {name: getattr(g, name) for name in weights}
-    if "leak" in out:
-        out["leak"] = out["leak"] * reservoir.leak * (1 - reservoir.leak)
-    return out
-
-
-def logit(a: Array) -> Array:
-    a = np.clip(a, 1e-4, 1 - 1e-4)  # a leak of exactly 1 would never move
-    return np.asarray(np.log(a / (1 - a)))
-
-
-def logistic(x: Array) -> Array:
-    x = np.clip(x, -50, 50)  # beyond the limits below anyway, and exp cannot overflow
-    return np.asarray(np.clip(1 / (1 + np.exp(-x)), 1e-4, 1 - 1e-4))
-
-
-def norms(gradients: Weights) -> dict[str, float]:
-    return {name: float(np.linalg.norm(g)) for name, g in gradients.items()}
-
-
-def clipped(gradients: Weights, threshold: float | None) -> Weights:
-    """Each gradient scaled down to norm `threshold` if it is longer."""
-    if threshold is None:
-        return gradients
-    size = norms(gradients)
-    return {name: g * (threshold / size[name]) if size[name] > threshold else g for name, g in gradients.items()}
+    def resume(self, number: float, kept: dict[str, Weights]) -> Self:
+        """Return the optimizer whose `state` this was."""
 
 
 @dataclass(frozen=True)
 class Fista:
     """Eq. 36: w + beta (w - w_before) - alpha g.
 
-    momentum="fista": beta = (m_old - 1) / m_new, as Beck and Teboulle have it; "printed": m_old / m_new
+    momentum="fista": beta = (m_old - 1) / m_new, as given by Beck and Teboulle; "printed": m_old / m_new
     (eq. 37); m_new = (1 + sqrt(1 + 4 m_old²)) / 2, from 1.
     """
 
@@ -85,7 +46,7 @@ class Fista:
     def state(self) -> tuple[float, dict[str, Weights]]:
         return self.m, {} if self.before is None else {"before": self.before}
 
-    def resumed(self, number: float, kept: dict[str, Weights]) -> Fista:
+    def resume(self, number: float, kept: dict[str, Weights]) -> Fista:
         return Fista(self.momentum, number, kept.get("before"))
 
     def step(self, weights: Weights, gradients: Weights, alpha: float) -> tuple[Weights, Fista]:
@@ -107,7 +68,7 @@ class Adam:
     def state(self) -> tuple[float, dict[str, Weights]]:
         return self.count, {} if self.first is None else {"first": self.first, "second": self.second or {}}
 
-    def resumed(self, number: float, kept: dict[str, Weights]) -> Adam:
+    def resume(self, number: float, kept: dict[str, Weights]) -> Adam:
         return Adam(int(number), kept.get("first"), kept.get("second"))
 
     def step(self, weights: Weights, gradients: Weights, alpha: float) -> tuple[Weights, Adam]:
@@ -123,11 +84,116 @@ class Adam:
         return new, Adam(t, first, second)
 
 
-def default_step(optimizer: str, hidden_units: int) -> float:
-    """The paper's 0.07 for FISTA; for Adam 0.01, less for large reservoirs."""
+def make_optimizer(name: str, momentum: str) -> Optimizer:
+    """Return the optimizer of this name; momentum: of FISTA."""
+    return Adam() if name == "adam" else Fista(momentum)
+
+
+def default_step_size(optimizer: str, hidden_units: int) -> float:
+    """Return the paper's 0.07 for FISTA; for Adam 0.01, less for large reservoirs."""
     return 0.07 if optimizer == "fista" else min(0.01, 0.01 * (300 / hidden_units) ** 0.5)
 
 
-def renormalised(reservoir: Reservoir, spectral_radius: float) -> Reservoir:
-    """W_rec scaled back to spectral radius lambda (eq. 3), after each epoch."""
-    return reservoir.with_weights(W_rec=rescaled(reservoir.W_rec, spectral_radius).data)
+class LearnedWeights:
+    """The weights of a reservoir that are learned, with their optimizer.
+
+    learn: "none"; "input": W, W_fb and bias; "both": W_rec too. prefix: before the names in a checkpoint.
+    """
+
+    def __init__(self, reservoir: Reservoir, learn: str, learn_leak: bool, optimizer: Optimizer, *, prefix: str = ""):
+        self.reservoir, self.learn, self.optimizer, self.prefix = reservoir, learn, optimizer, prefix
+        self.weights = learned_weights(reservoir, learn, learn_leak)
+
+    def by_weight(self, g: Gradients) -> Weights:
+        """Return the gradient for each learned weight; the leak's is for its logit: da/dlogit = a (1 - a)."""
+        out = {name: getattr(g, name) for name in self.weights}
+        if "leak" in out:
+            out["leak"] = out["leak"] * self.reservoir.leak * (1 - self.reservoir.leak)
+        return out
+
+    def step(self, gradients: Weights, step_size: float) -> None:
+        """Take a step of the optimizer."""
+        self.weights, self.optimizer = self.optimizer.step(self.weights, gradients, step_size)
+        self.reservoir = with_learned(self.reservoir, self.weights)
+
+    def renormalize(self, spectral_radius: float) -> None:
+        """Scale W_rec back to spectral radius lambda (eq. 3), where it is learned."""
+        if self.learn == "both":
+            W_rec = rescaled(self.reservoir.W_rec, spectral_radius).data
+            self.reservoir = self.reservoir.with_weights(W_rec=W_rec)
+            self.weights["W_rec"] = self.reservoir.W_rec.data
+
+    def state_dict(self) -> tuple[dict[str, Array], float]:
+        """Return arrays by name, and the optimizer's number.
+
+        The weights are kept beside the reservoir that has them: its leak, computed from a logit, is rounded.
+        """
+        number, memories = self.optimizer.state()
+        folders = {"weights": self.weights, "reservoir": self.reservoir.weights(), **memories}
+        return {
+            f"{folder}/{self.prefix}{name}": value
+            for folder, values in folders.items()
+            for name, value in values.items()
+        }, number
+
+    def load_state_dict(self, tensors: dict[str, Array], number: float) -> None:
+        self.weights = self._under("weights", tensors)
+        reservoir = self._under("reservoir", tensors)
+        self.reservoir = (
+            self.reservoir.with_weights(**reservoir) if reservoir else with_learned(self.reservoir, self.weights)
+        )
+        memories = {memory: self._under(memory, tensors) for memory in ("before", "first", "second")}
+        self.optimizer = self.optimizer.resume(number, {name: kept for name, kept in memories.items() if kept})
+
+    def _under(self, folder: str, tensors: dict[str, Array]) -> Weights:
+        start = f"{folder}/{self.prefix}"
+        return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
+
+
+def learned_weights(reservoir: Reservoir, learn: str, learn_leak: bool) -> Weights:
+    """Return the weights that `learn` names."""
+    if learn == "none":
+        return {}
+    weights: Weights = {"W": reservoir.W}
+    if learn == "both":
+        weights["W_rec"] = reservoir.W_rec.data
+    if reservoir.W_fb is not None:
+        weights["W_fb"] = reservoir.W_fb
+    if reservoir.bias is not None:
+        weights["bias"] = reservoir.bias
+    if learn_leak:
+        weights["leak"] = logit(reservoir.leak)
+    return weights
+
+
+def with_learned(reservoir: Reservoir, weights: Weights) -> Reservoir:
+    """Return the reservoir with learned weights, its leak from logits."""
+    new = dict(weights)
+    if "leak" in new:
+        new["leak"] = logistic(new["leak"])
+    return reservoir.with_weights(**new)
+
+
+def logit(a: Array) -> Array:
+    a = np.clip(a, 1e-4, 1 - 1e-4)  # a leak of exactly 1 would never move
+    return np.asarray(np.log(a / (1 - a)))
+
+
+def logistic(x: Array) -> Array:
+    x = np.clip(x, -50, 50)  # beyond the limits below anyway, and exp cannot overflow
+    return np.asarray(np.clip(1 / (1 + np.exp(-x)), 1e-4, 1 - 1e-4))
+
+
+def finite_norms(gradients: Weights, *errors: float) -> dict[str, float]:
+    """Return the norm of each gradient; raise FloatingPointError where one of them, or an error, is not finite."""
+    norms = {name: float(np.linalg.norm(g)) for name, g in gradients.items()}
+    if not np.isfinite([*errors, *norms.values()]).all():
+        raise FloatingPointError("the gradient is not finite")
+    return norms
+
+
+def clip_gradients(gradients: Weights, norms: dict[str, float], threshold: float | None) -> Weights:
+    """Return each gradient, scaled down to norm `threshold` if it is longer."""
+    if threshold is None:
+        return gradients
+    return {name: g * (threshold / norms[name]) if norms[name] > threshold else g for name, g in gradients.items()}

@@ -8,11 +8,13 @@ from echolearn import ESNClassifier
 from echolearn.readout import softmax
 from echolearn.readout.collect import Task
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import Data
+from echolearn.sequences.dataset import Dataset
 from echolearn.training.objectives import cross_entropy as refining
 
 X, LABELS = toys.labels(sequences=8)
-DATA = Data(X, [(y == "low").astype(int) + 2 * (np.arange(len(y)) % 5 == 0) for y in LABELS], 4, True, np.dtype(float))
+DATA = Dataset(
+    X, [(y == "low").astype(int) + 2 * (np.arange(len(y)) % 5 == 0) for y in LABELS], 4, True, np.dtype(float)
+)
 RESERVOIR = Reservoir.random(2, 7, connections=3, input_scaling=0.5, bias_scaling=0.1, leak=(0.2, 0.9), random_state=0)
 
 
@@ -21,7 +23,7 @@ RESERVOIR = Reservoir.random(2, 7, connections=3, input_scaling=0.5, bias_scalin
 )
 def test_derivatives_are_those_of_the_cross_entropy(task):
     y = DATA.y if task.pooling is None else [labels[-1] for labels in DATA.y]
-    data = Data(X, y, 4, task.pooling is None, np.dtype(float))
+    data = Dataset(X, y, 4, task.pooling is None, np.dtype(float))
     rng = np.random.default_rng(0)
     parts = task.pooling if isinstance(task.pooling, int) else 1
     V = rng.normal(size=(parts * (7 + 2 * task.direct) + 1, 4))

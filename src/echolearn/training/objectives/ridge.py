@@ -1,85 +1,220 @@
-"""What learning keeps in a checkpoint, and how it is taken up again: to the bit."""
+"""The squared error with the readout in closed form: E(W, W_rec) = min_U ||H_c U - T||² + mu ||U||².
+
+In each step: states -> statistics -> U -> gradients -> new weights. Case 2 takes the gradient at a fresh U, Case 1 at
+an older one; a readout tracker (`readout.tracking`, `readout.incremental`) provides either.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from numpy.typing import NDArray
+import numpy as np
 
-from echolearn.modelfile.checkpoint import Checkpoint, Midway, State, filed, shapes_of, under
-from echolearn.readout.statistics import Sums
+from echolearn._typing import Array
+from echolearn.gradients.batch import BatchGradient, batch_gradient
+from echolearn.modelfile.checkpoint import Shape
+from echolearn.readout.observation import FRAMES, Observation, Task, observe
+from echolearn.readout.solver import solver_for
+from echolearn.readout.statistics import Statistics
+from echolearn.readout.tracking import FullBatchTracker, MiniBatchTracker
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.sequences.batching import group_sequences, split_evenly
+from echolearn.sequences.dataset import Dataset
+from echolearn.states.run import run
+from echolearn.training.loop import Facts, Pause, Tensors
+from echolearn.training.optimizers import LearnedWeights, clip_gradients, finite_norms, make_optimizer
 
-Array = NDArray[Any]
+FALL = 0.95  # of the step size, from the first mini-batch to the last
+BACKOFF = 0.3  # of the step size is left after an epoch has diverged
 
-if TYPE_CHECKING:
-    from echolearn.training.loop import Learner, Record
-
-
-def state(learner: Learner, record: Record) -> State:
-    """Arrays and plain values from which `resume` goes on."""
-    number, memories = learner.optimiser.state()
-    tensors = filed("weights", learner.weights)  # not by way of the reservoir: a logit would be rounded
-    for memory, values in memories.items():
-        tensors |= filed(memory, values)
-    for name in ("reservoir", "began"):
-        tensors |= filed(name, getattr(learner, name).weights())
-    for name in ("best", "safe"):
-        tensors |= filed(name, getattr(record, name).weights())
-    facts = {"optimiser": number, "step_size": learner.step_size, "rng": learner.rng.bit_generator.state}
-    if learner.sums is not None:
-        tensors |= {"G": learner.sums.G, "Q": learner.sums.Q}
-        facts |= {"tt": learner.sums.tt, "n": learner.sums.n}
-    solved, facts["solved_n"] = learner.solved
-    tensors |= {k: U for k, U in (("U", learner.U), ("held", learner.held), ("solved", solved)) if U is not None}
-    if learner.pending is not None:
-        facts["pending"] = learner.pending
-    if learner.midway is not None:
-        facts["midway"] = learner.midway.facts()
-    if learner.midway is not None and learner.follower is not None:
-        more, facts["following"] = learner.follower.state()
-        tensors |= more
-    facts |= {
-        "best_error": record.best_error,
-        "best_epoch": record.best_epoch,
-        "backoffs": record.backoffs,
-        "seconds": record.seconds,
-        "history": list(record.history),
-    }
-    return tensors, facts
+# Arrays in a checkpoint that are shaped as the weights are.
+FOLDERS = ("weights", "before", "first", "second", "reservoir", "began", "best", "safe")
 
 
-def resume(learner: Learner, record: Record, checkpoint: Checkpoint) -> bool:
-    """Both as they were when the newest state was kept; False if there is none."""
-    M = learner.task.rows(learner.reservoir)
-    kept = checkpoint.load(shapes_of(learner.reservoir, M, learner.data.n_out))
-    if kept is None:
-        return False
-    with checkpoint.restoring():
-        _taken_up(learner, record, *kept)
-    return True
+@dataclass(frozen=True)
+class LearningPlan:
+    """How the weights are learned; words as in the estimators.
+
+    threads: into how many parts a mini-batch is split, one per thread; each runs its sequences side by side.
+    """
+
+    learn: str
+    learn_leak: bool
+    gradient: str
+    case: int
+    optimizer: str
+    momentum: str
+    step_size: float
+    epochs: int
+    batch_size: int | None
+    clip: float | None
+    renormalize: bool
+    spectral_radius: float
+    ridge: float
+    threads: int = 2
 
 
-def _taken_up(learner: Learner, record: Record, tensors: dict[str, Array], facts: dict[str, Any]) -> None:
-    drawn = learner.reservoir
-    record.best, record.safe = (drawn.with_weights(**under(name, tensors)) for name in ("best", "safe"))
-    record.best_error, record.best_epoch = float(facts["best_error"]), int(facts["best_epoch"])
-    record.backoffs, record.seconds = int(facts["backoffs"]), float(facts["seconds"])
-    record.history.extend(facts["history"])
-    learner.restart(drawn.with_weights(**under("reservoir", tensors)))
-    learner.began = drawn.with_weights(**under("began", tensors))
-    learner.weights = under("weights", tensors)
-    memories = {memory: under(memory, tensors) for memory in ("before", "first", "second")}
-    learner.optimiser = learner.optimiser.resumed(float(facts["optimiser"]), {k: v for k, v in memories.items() if v})
-    learner.step_size = float(facts["step_size"])
-    if "G" in tensors:
-        learner.sums = Sums(tensors["G"], tensors["Q"], float(facts["tt"]), float(facts["n"]))
-    learner.U, learner.held = tensors.get("U"), tensors.get("held")
-    learner.solved = tensors.get("solved"), float(facts["solved_n"])
-    if "pending" in facts:
-        learner.pending = {name: float(facts["pending"][name]) for name in ("error", *facts["pending"])}
-    if "midway" in facts:
-        size = learner.plan.batch_size or len(learner.data.lengths)
-        learner.midway = Midway.resumed(facts["midway"], learner.data.lengths, size, learner.rng)
-    if "following" in facts and learner.follower is not None:
-        learner.follower.resume(tensors, facts["following"])
-    learner.rng.bit_generator.state = facts["rng"]
+class RidgeObjective:
+    """Weights learned on the squared error with the readout in closed form.
+
+    validate(reservoir, U): the error on held-out data. statistics: of the reservoir at the start, if they are known.
+    """
+
+    error_name = "error"
+
+    def __init__(
+        self,
+        reservoir: Reservoir,
+        data: Dataset,
+        task: Task,
+        plan: LearningPlan,
+        rng: np.random.Generator,
+        *,
+        validate: Callable[[Reservoir, Array], float] | None = None,
+        statistics: Statistics | None = None,
+    ):
+        self.data, self.task, self.plan, self.validate = data, task, plan, validate
+        self.step_size = plan.step_size
+        solver = solver_for(reservoir.N)
+        self.full_batch = self.minibatches = None
+        if plan.batch_size is None:
+            self.full_batch = solver.full_batch(data, task, plan.ridge, rng, plan.case)
+        else:
+            self.minibatches = solver.minibatches(data, task, plan.ridge, rng, plan.case, statistics=statistics)
+        self._draw(reservoir)
+
+    def _draw(self, reservoir: Reservoir) -> None:
+        optimizer = make_optimizer(self.plan.optimizer, self.plan.momentum)
+        self.learned = LearnedWeights(reservoir, self.plan.learn, self.plan.learn_leak, optimizer)
+        self.norms: dict[str, float] = {}
+
+    @property
+    def tracker(self) -> FullBatchTracker | MiniBatchTracker:
+        tracker = self.full_batch or self.minibatches
+        assert tracker is not None
+        return tracker
+
+    @property
+    def validates(self) -> bool:
+        return self.validate is not None
+
+    @property
+    def batch_size(self) -> int | None:
+        return self.plan.batch_size
+
+    @property
+    def lengths(self) -> Array:
+        return self.data.lengths
+
+    def begin_epoch(self, pause: Pause) -> None:
+        if self.full_batch is not None:
+            self.full_batch.begin_epoch(self.learned.reservoir, pause)
+        elif self.minibatches is not None:
+            self.minibatches.begin_epoch(self.learned.reservoir)
+
+    def step(self, which: Array, done: float) -> tuple[float, float]:
+        if self.minibatches is None:
+            found, n = self._full_gradient()
+            step_size = self.step_size
+        else:
+            found, n = self._minibatch_gradient(self.minibatches, which)
+            step_size = self.step_size * (1 - FALL * (done / self.plan.epochs))
+        gradients = self.learned.by_weight(found.gradients)
+        self.norms = finite_norms(gradients)
+        self.learned.step(clip_gradients(gradients, self.norms, self.plan.clip), step_size)
+        return found.squared, n
+
+    def _full_gradient(self) -> tuple[BatchGradient, float]:
+        """Return the gradient over all the data at the tracker's U, and the number of targets."""
+        tracker = self.full_batch
+        assert tracker is not None
+        reservoir, task, gradient = self.learned.reservoir, self.task, self.plan.gradient
+        U, with_statistics = tracker.gradient_readout(), tracker.with_statistics
+
+        def part(data: Dataset, which: Array) -> BatchGradient:
+            seen = observe(reservoir, task, data.batch(which))
+            return batch_gradient(reservoir, task, gradient, U, seen, with_statistics=with_statistics)
+
+        found = self.data.sum(part, group_sequences(self.data.lengths, FRAMES))
+        return found, tracker.finish(found.statistics)
+
+    def _minibatch_gradient(self, tracker: MiniBatchTracker, which: Array) -> tuple[BatchGradient, float]:
+        """Return the gradient over a mini-batch: its states first, then U from them, then the gradient at that U."""
+        reservoir, task, gradient, lengths = self.learned.reservoir, self.task, self.plan.gradient, self.data.lengths
+        kept = tracker.observe(reservoir, split_evenly(which, lengths, self.plan.threads))
+        U, n = tracker.update(kept, lengths[which].sum() / lengths.sum())
+
+        def part(seen: tuple[Observation, object]) -> BatchGradient:
+            return batch_gradient(reservoir, task, gradient, U, seen[0])
+
+        return self.data.executor.sum_kept(part, kept), n
+
+    def end_epoch(self) -> None:
+        if self.plan.renormalize:
+            self.learned.renormalize(self.plan.spectral_radius)
+
+    def validation_error(self) -> float:
+        assert self.validate is not None
+        return self.validate(self.learned.reservoir, self.tracker.readout(self.learned.reservoir))
+
+    def measurements(self) -> dict[str, float]:
+        return {f"gradient_{name}": norm for name, norm in self.norms.items()}
+
+    def row(self, number: int, measurements: dict[str, float]) -> dict[str, float]:
+        radius = {}
+        if number % max(1, self.plan.epochs // 50) == 0:  # fifty points draw the curve; more would cost
+            radius["spectral_radius"] = spectral_radius_of(self.learned.reservoir.W_rec, tol=1e-4)
+        return {**radius, **measurements, "step_size": self.step_size}
+
+    def snapshot(self) -> Reservoir:
+        return self.learned.reservoir
+
+    def restart(self, snapshot: Reservoir) -> None:
+        self.step_size *= BACKOFF
+        self._draw(snapshot)
+        self.tracker.reset()
+
+    def is_stable(self, snapshot: Reservoir) -> bool:
+        return gives_finite_states(snapshot, self.data)
+
+    def pack(self, name: str, snapshot: Reservoir) -> Tensors:
+        return {f"{name}/{weight}": value for weight, value in snapshot.weights().items()}
+
+    def unpack(self, name: str, tensors: Tensors) -> Reservoir:
+        start = f"{name}/"
+        weights = {key.removeprefix(start): value for key, value in tensors.items() if key.startswith(start)}
+        return self.learned.reservoir.with_weights(**weights)
+
+    def shapes(self) -> dict[str, Shape]:
+        M, n_out = self.task.rows(self.learned.reservoir), self.data.n_out
+        like_U = dict.fromkeys(("Q", "U", "held", "solved"), (M, n_out))
+        sketch: dict[str, Shape] = {"sketch/V": (M - 1, None), "sketch/values": (None,), "sketch/mean": (M - 1,)}
+        return {**weight_shapes(self.learned.reservoir), "G": (M, M), **like_U, **sketch, "sketch/recent": (None, M)}
+
+    def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
+        tensors, number = self.learned.state_dict()
+        more, facts = self.tracker.state_dict(inside_epoch=inside_epoch)
+        return {**tensors, **more}, {**facts, "optimiser": number, "step_size": self.step_size}
+
+    def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
+        self.learned.load_state_dict(tensors, float(facts["optimiser"]))
+        self.step_size = float(facts["step_size"])
+        self.tracker.reset()
+        self.tracker.load_state_dict(tensors, facts)
+
+
+def weight_shapes(reservoir: Reservoir) -> dict[str, Shape]:
+    """Return the shapes of all arrays in a checkpoint that are shaped as the weights are."""
+    weights = reservoir.weights().items()
+    return {f"{folder}/{name}": value.shape for folder in FOLDERS for name, value in weights}
+
+
+def gives_finite_states(reservoir: Reservoir, data: Dataset) -> bool:
+    """Return whether all states are finite."""
+
+    def part(data: Dataset, which: Array) -> bool:
+        return bool(np.isfinite(run(reservoir, data.batch(which)).H).all())
+
+    return all(data.map(part, group_sequences(data.lengths, FRAMES)))

@@ -1,43 +1,46 @@
-"""The epochs in which all layers of a stack learn together: mini-batches, running sums or softmax readouts, Adam.
+"""The error at the top of a stack: all its layers learn jointly.
 
-Squared error: each layer keeps its sums running as in `training`, and P = dE/dU of its readout with them. For all
-sequences in one batch nothing is older than the weights, and the gradient is exact. Cross entropy: every layer's V
-takes the steps of `refining`, preconditioned by the Gram matrix of its layer.
+Squared error: each layer keeps running statistics as in `readout.tracking`, and with them P = dE/dU of its readout. For
+all sequences in one batch nothing is older than the weights, and the gradient is exact. Cross entropy: every layer's
+softmax readout V takes preconditioned steps, with the Gram matrix of its layer.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echolearn.execution.threads import each
-from echolearn.gradients import stacked as joint
-from echolearn.gradients.stacked import Layer, Slopes
-from echolearn.modelfile.checkpoint import Checkpoint, Midway, Shape, filed, under
-from echolearn.modelfile.checkpoint import State as Kept
-from echolearn.readout import collect as passes
-from echolearn.readout import softmax
-from echolearn.readout.statistics import Sums
-from echolearn.sequences.batch import Data, dealt, groups
-from echolearn.training import optimizers as updates
-from echolearn.training.loop import FALL, TURNOVER, History, TrainingWarning
+from echolearn._typing import Array
+from echolearn.execution.threads import map_in_order
+from echolearn.gradients.stacked import (
+    FullPass,
+    StackedGradients,
+    StackedNetwork,
+    stacked_gradients,
+    stacked_outputs,
+)
+from echolearn.modelfile.checkpoint import Shape
+from echolearn.readout.observation import FRAMES
+from echolearn.readout.softmax import PreconditionedMomentum
+from echolearn.readout.solver import ExactFit
+from echolearn.readout.statistics import Statistics
+from echolearn.readout.tracking import TURNOVER
+from echolearn.sequences.batching import group_sequences, split_evenly
+from echolearn.sequences.dataset import Dataset
+from echolearn.training.loop import Facts, Pause, Tensors
 from echolearn.training.objectives.cross_entropy import RATE
+from echolearn.training.objectives.ridge import FALL
+from echolearn.training.optimizers import Adam, LearnedWeights, finite_norms
 
-Array = NDArray[Any]
-
-LOWER_RATE = 0.3  # of V below the top, where the units above have learned what it says
+LOWER_RATE = 0.3  # of V below the top, where the units above have learned what it means
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How the layers learn together; `learn` and `learn_leak` are of each layer."""
+class JointPlan:
+    """How the layers learn jointly; `learn` and `learn_leak` are of each layer."""
 
-    sees: str
     learn: Sequence[str]
     learn_leak: Sequence[bool]
     step_size: float
@@ -45,251 +48,212 @@ class Plan:
     batch_size: int | None
 
 
-@dataclass(frozen=True, eq=False)
-class State:
-    """What an epoch leaves behind: the layers and their readouts."""
+class RunningPass(FullPass):
+    """Statistics and P of each layer, of the size of a full pass, in which those of older weights fade.
 
-    layers: list[Layer]
-    readouts: list[Array]
+    As in `readout.tracking.fade_in`; but at first, when little has been seen, all that has been seen counts alike.
+    """
 
+    def __init__(self, statistics: Sequence[Statistics]):
+        self.kept: dict[str, Statistics | Array] = {f"{i}.sums": s for i, s in enumerate(statistics)}
+        self.seen: dict[str, float] = dict.fromkeys(self.kept, 1.0)  # shares of all frames
+        self.share = 1.0  # of the mini-batch
 
-class Descent:
-    """The steps of a layer's softmax readout V: V - r (G/n + strength I)^-1 dE/dV, with momentum."""
+    def statistics(self, layer: int, found: Statistics) -> Statistics:
+        name = f"{layer}.sums"
+        new, before = self._weight(name), self.kept.get(name)
+        found = found.scale(new / self.share)
+        if isinstance(before, Statistics):
+            found += before.scale(1 - new)
+        self.kept[name] = found
+        return found
 
-    def __init__(self, V: Array, s: Sums, strength: float, rate: float, dtype: Any):
-        self.V, self.rate = V.astype(dtype), rate
-        self.velocity = np.zeros_like(self.V)
-        self.penalty = softmax.penalty(len(V), strength, dtype)
-        self.inverse = softmax.preconditioner(s, strength, dtype)
+    def readout_gradient(self, layer: int, P: Array) -> Array:
+        name = f"{layer}.P"
+        new, before = self._weight(name), self.kept.get(name)
+        P = P * (new / self.share) + (before * (1 - new) if isinstance(before, np.ndarray) else 0.0)
+        self.kept[name] = P
+        return P
 
-    def step(self, dE_dV: Array, fall: float) -> None:
-        """dE_dV: the mean over frames."""
-        towards = self.inverse(dE_dV.astype(self.V.dtype) + self.penalty * self.V)
-        self.velocity = softmax.MOMENTUM * self.velocity + (1 - softmax.MOMENTUM) * towards
-        self.V = self.V - np.asarray(self.rate * fall, self.V.dtype) * self.velocity
+    def _weight(self, name: str) -> float:
+        """Return the weight of the mini-batch, and count its share as seen."""
+        seen = self.seen.get(name, 0.0)
+        self.seen[name] = min(1.0, seen + self.share)
+        return min(1.0, max(TURNOVER * self.share, self.share / (seen + self.share)))
 
-
-class Together:
-    """The state of learning. sums: of each layer's states as it begins; strengths: of the penalties on V, for the
-    cross entropy. `pause` is called between mini-batches."""
-
-    def __init__(
-        self,
-        state: State,
-        data: Data,
-        plan: Plan,
-        rng: np.random.Generator,
-        sums: Sequence[Sums],
-        strengths: Sequence[float] | None,
-    ):
-        self.layers, self.readouts = list(state.layers), list(state.readouts)
-        self.data, self.plan, self.rng = data, plan, rng
-        self.descents: list[Descent] = []
-        if strengths is not None:
-            rates = [LOWER_RATE] * (len(sums) - 1) + [RATE]
-            steps = zip(self.readouts, sums, strengths, rates, strict=True)
-            self.descents = [Descent(*step, data.dtype) for step in steps]
-        # running sums and P, by layer, each with the share of all frames that it has seen
-        self.kept: dict[str, tuple[Any, float]] = {f"{i}.sums": (s, 1.0) for i, s in enumerate(sums)}
-        self.optimiser = updates.Adam()
-        self.midway: Midway | None = None
-        self.pause: Callable[[], object] = lambda: None
-        self.weights = {
-            f"{i}.{name}": value
-            for i, layer in enumerate(self.layers)
-            if plan.learn[i] != "none"
-            for name, value in updates.learned_weights(layer.reservoir, plan.learn[i], plan.learn_leak[i]).items()
-        }
-
-    @property
-    def state(self) -> State:
-        return State(list(self.layers), list(self.readouts))
-
-    @property
-    def _size(self) -> int:
-        return self.plan.batch_size or len(self.data.lengths)
-
-    def epoch(self, number: int) -> float:
-        """One epoch, or what is left of it; returns the mean error a target that was met on the way."""
-        lengths = self.data.lengths
-        at = self.midway = self.midway or Midway.begun(lengths, self._size, self.rng)
-        for i, which in list(enumerate(at.batches))[at.done :]:
-            fall = 1 - FALL * (number - 1 + i / len(at.batches)) / self.plan.epochs
-            found = self._slopes(which, float(lengths[which].sum() / lengths.sum()))
-            self._update(found, fall)
-            at.add(found.loss, found.n)
-            if at.between:
-                self.pause()
-        self.midway = None
-        return at.error / at.n
-
-    def _slopes(self, which: Array, share: float) -> Slopes:
-        def remember(number: int, found: Any) -> Any:
-            name = f"{number}.{'sums' if isinstance(found, Sums) else 'P'}"
-            before, seen = self.kept.get(name, (None, 0.0))
-            self.kept[name] = aged(before, found, share, seen), min(1.0, seen + share)
-            return self.kept[name][0]
-
-        piles = [self.data.batch(pile) for pile in dealt(which, self.data.lengths, 2)]
-        return joint.slopes(
-            self.layers,
-            self.plan.sees,
-            piles,
-            self.data.n_out,
-            per_step=self.data.per_step,
-            remember=remember,
-            readouts=[d.V for d in self.descents] if self.descents else None,
-        )
-
-    def _update(self, found: Slopes, fall: float) -> None:
-        g: updates.Weights = {}
-        for i, layer in enumerate(self.layers):
-            own = updates.gradients_of(_of(i, self.weights), found.gradients[i], layer.reservoir)
-            g |= {f"{i}.{name}": value for name, value in own.items()}
-        if not np.isfinite([found.loss, *updates.norms(g).values()]).all():
-            raise FloatingPointError("the gradient is not finite")
-        self._take(*self.optimiser.step(self.weights, g, self.plan.step_size * fall))
-        for descent, dE_dV in zip(self.descents, found.dE_dV, strict=False):
-            descent.step(dE_dV / found.n, fall)
-        self.readouts = [d.V.astype(np.float64) for d in self.descents] or found.readouts
-
-    def _take(self, weights: updates.Weights, optimiser: updates.Adam) -> None:
-        self.weights, self.optimiser = weights, optimiser
-        for i, layer in enumerate(self.layers):
-            self.layers[i] = replace(layer, reservoir=updates.with_learned(layer.reservoir, _of(i, weights)))
-
-    def memory(self) -> Kept:
-        """Arrays and plain values from which `recall` goes on to the bit."""
-        number, memories = self.optimiser.state()
-        tensors = filed("weights", self.weights)
-        for name, values in memories.items():
-            tensors |= filed(name, values)
-        facts: dict[str, Any] = {"optimiser": number, "rng": self.rng.bit_generator.state, "seen": {}}
-        for name, (value, seen) in self.kept.items():
-            facts["seen"][name] = seen
-            if isinstance(value, Sums):
+    def state_dict(self) -> tuple[Tensors, Facts]:
+        tensors: Tensors = {}
+        facts: Facts = {"seen": dict(self.seen)}
+        for name, value in self.kept.items():
+            if isinstance(value, Statistics):
                 tensors |= {f"{name}/G": value.G, f"{name}/Q": value.Q}
                 facts[name] = [value.tt, value.n]
             else:
                 tensors[name] = value
-        tensors |= {f"{i}.U": U for i, U in enumerate(self.readouts)}
-        for i, descent in enumerate(self.descents):
-            tensors |= {f"{i}.V": descent.V, f"{i}.velocity": descent.velocity}
-        return tensors, facts if self.midway is None else {**facts, "midway": self.midway.facts()}
+        return tensors, facts
 
-    def recall(self, tensors: dict[str, Array], facts: dict[str, Any]) -> None:
-        memories = {name: under(name, tensors) for name in ("first", "second")}
-        self._take(under("weights", tensors), updates.Adam().resumed(float(facts["optimiser"]), memories))
+    def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
         for name, seen in facts["seen"].items():
-            sums = f"{name}/G" in tensors
-            value = Sums(tensors[f"{name}/G"], tensors[f"{name}/Q"], *facts[name]) if sums else tensors[name]
-            self.kept[name] = value, float(seen)
-        self.readouts = [tensors[f"{i}.U"] for i in range(len(self.layers))]
-        for i, descent in enumerate(self.descents):
-            descent.V, descent.velocity = tensors[f"{i}.V"], tensors[f"{i}.velocity"]
-        if "midway" in facts:
-            self.midway = Midway.resumed(facts["midway"], self.data.lengths, self._size, self.rng)
-        self.rng.bit_generator.state = facts["rng"]
+            statistics = f"{name}/G" in tensors
+            self.kept[name] = (
+                Statistics(tensors[f"{name}/G"], tensors[f"{name}/Q"], *facts[name]) if statistics else tensors[name]
+            )
+            self.seen[name] = float(seen)
+
+
+class StackedObjective:
+    """All layers of a stack, learned jointly.
+
+    statistics: of each layer's states at the start; strengths: of the penalties on V, for the cross entropy; loss(Y,
+    T): the error that decides on the held-out data.
+    """
+
+    error_name = "error"
+
+    def __init__(
+        self,
+        network: StackedNetwork,
+        data: Dataset,
+        held_out: Dataset | None,
+        plan: JointPlan,
+        *,
+        statistics: Sequence[Statistics],
+        strengths: Sequence[float] | None,
+        loss: Callable[[Array, Array], float],
+    ):
+        self.network, self.data, self.held_out, self.plan, self.loss = network, data, held_out, plan, loss
+        self.step_size = plan.step_size
+        self.readouts: list[PreconditionedMomentum] = []
+        if strengths is not None:
+            for layer, s, strength in zip(network.layers, statistics, strengths, strict=True):
+                inverse = ExactFit(layer.U, layer.ridge, s).preconditioner(strength, data.dtype)
+                self.readouts.append(PreconditionedMomentum(layer.U, inverse, strength, data.dtype))
+        self.rates = [LOWER_RATE] * (len(statistics) - 1) + [RATE]
+        self.running = RunningPass(statistics)
+        self.learned = [
+            LearnedWeights(layer.reservoir, learn, learn_leak, Adam(), prefix=f"{i}.")
+            for i, (layer, learn, learn_leak) in enumerate(
+                zip(network.layers, plan.learn, plan.learn_leak, strict=True)
+            )
+        ]
+
+    @property
+    def validates(self) -> bool:
+        return self.held_out is not None
+
+    @property
+    def batch_size(self) -> int:
+        return self.plan.batch_size or len(self.data.lengths)
+
+    @property
+    def lengths(self) -> Array:
+        return self.data.lengths
+
+    def begin_epoch(self, pause: Pause) -> None:
+        """Nothing needs to be prepared."""
+
+    def step(self, which: Array, done: float) -> tuple[float, float]:
+        lengths, data = self.data.lengths, self.data
+        self.running.share = float(lengths[which].sum() / lengths.sum())
+        batches = [data.batch(part) for part in split_evenly(which, lengths, 2)]
+        found = stacked_gradients(self.network, batches, data.n_out, per_step=data.per_step, full_pass=self.running)
+        self._update(found, 1 - FALL * done / self.plan.epochs)
+        return found.loss, found.n
+
+    def _update(self, found: StackedGradients, fall: float) -> None:
+        gradients = [learned.by_weight(g) for learned, g in zip(self.learned, found.gradients, strict=True)]
+        for g in gradients:
+            finite_norms(g, found.loss)
+        for learned, g in zip(self.learned, gradients, strict=True):
+            learned.step(g, self.step_size * fall)
+        for readout, dE_dV, rate in zip(self.readouts, found.dE_dV, self.rates, strict=False):
+            readout.step((dE_dV / found.n).astype(readout.V.dtype), rate * fall)
+        self._renew([readout.V.astype(np.float64) for readout in self.readouts] or found.readouts)
+
+    def _renew(self, readouts: Sequence[Array]) -> None:
+        """Put the newest weights and readouts together."""
+        layers = [
+            replace(layer, reservoir=learned.reservoir, U=U)
+            for layer, learned, U in zip(self.network.layers, self.learned, readouts, strict=True)
+        ]
+        self.network = replace(self.network, layers=layers)
+
+    def end_epoch(self) -> None:
+        """Nothing follows."""
+
+    def validation_error(self) -> float:
+        assert self.held_out is not None
+        return self._error(self.network, self.held_out)
+
+    def _error(self, network: StackedNetwork, data: Dataset) -> float:
+        """Return the mean of loss(Y, T) per target, Y the outputs of the top layer."""
+
+        def part(which: Array) -> tuple[float, int]:
+            Y, T = stacked_outputs(network, data.batch(which), data.per_step)
+            return self.loss(Y, T), len(T)
+
+        parts = list(map_in_order(part, group_sequences(data.lengths, FRAMES)))
+        return sum(e for e, _ in parts) / sum(n for _, n in parts)
+
+    def measurements(self) -> dict[str, float]:
+        return {}
+
+    def row(self, number: int, measurements: dict[str, float]) -> dict[str, float]:
+        return measurements
+
+    def snapshot(self) -> StackedNetwork:
+        return self.network
+
+    def restart(self, snapshot: StackedNetwork) -> None:
+        raise NotImplementedError("a joint epoch that diverges is not tried again")
+
+    def is_stable(self, snapshot: StackedNetwork) -> bool:
+        return bool(np.isfinite(self._error(snapshot, self.data)))
+
+    def pack(self, name: str, snapshot: StackedNetwork) -> Tensors:
+        return {
+            f"{name}.{i}/{weight}": value
+            for i, layer in enumerate(snapshot.layers)
+            for weight, value in {**layer.reservoir.weights(), "U": layer.U}.items()
+        }
+
+    def unpack(self, name: str, tensors: Tensors) -> StackedNetwork:
+        layers = []
+        for i, layer in enumerate(self.network.layers):
+            start = f"{name}.{i}/"
+            kept = {key.removeprefix(start): value for key, value in tensors.items() if key.startswith(start)}
+            U = kept.pop("U")
+            layers.append(replace(layer, reservoir=layer.reservoir.with_weights(**kept), U=U))
+        return replace(self.network, layers=layers)
 
     def shapes(self) -> dict[str, Shape]:
-        """The arrays that a checkpoint may hold, and their shapes."""
-        folders = ("weights", "first", "second")
-        out: dict[str, Shape] = {f"{f}/{name}": w.shape for f in folders for name, w in self.weights.items()}
-        for i, (layer, U) in enumerate(zip(self.layers, self.readouts, strict=True)):
+        out: dict[str, Shape] = {}
+        for i, layer in enumerate(self.network.layers):
+            U, weights = layer.U, layer.reservoir.weights().items()
+            for folder in ("weights", "first", "second", "reservoir"):
+                out |= {f"{folder}/{i}.{name}": value.shape for name, value in weights}
+            for kept in ("best", "safe", "began"):
+                out |= {f"{kept}.{i}/{name}": value.shape for name, value in weights}
+                out[f"{kept}.{i}/U"] = U.shape
             out |= dict.fromkeys((f"{i}.{name}" for name in ("sums/Q", "P", "U", "V", "velocity")), U.shape)
-            out |= {f"{i}.sums/G": (len(U), len(U)), f"best.{i}/U": U.shape}
-            out |= {f"best.{i}/{name}": w.shape for name, w in layer.reservoir.weights().items()}
+            out[f"{i}.sums/G"] = (len(U), len(U))
         return out
 
+    def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
+        tensors, facts = self.running.state_dict()
+        for learned in self.learned:
+            more, number = learned.state_dict()
+            tensors |= more
+            facts["optimiser"] = max(number, facts.get("optimiser", 0))
+        tensors |= {f"{i}.U": layer.U for i, layer in enumerate(self.network.layers)}
+        for i, readout in enumerate(self.readouts):
+            tensors |= {f"{i}.V": readout.V, f"{i}.velocity": readout.velocity}
+        return tensors, facts
 
-def _of(number: int, weights: dict[str, Array]) -> dict[str, Array]:
-    """The weights of one layer, by name."""
-    return {name.split(".")[1]: w for name, w in weights.items() if name.startswith(f"{number}.")}
-
-
-def aged(before: Any, found: Any, share: float, seen: float) -> Any:
-    """Sums, or P, of the size of a full pass, from a batch's `share` of all frames: those of older weights fade as in
-    `training.running`, and at first, when little has been seen, all that has been counts alike."""
-    new = min(1.0, max(TURNOVER * share, share / (seen + share)))
-    if isinstance(found, Sums):
-        found = found.scale(new / share)
-        if before is not None:
-            found += before.scale(1 - new)
-        return found
-    return found * (new / share) + (0.0 if before is None else before * (1 - new))
-
-
-def error(state: State, data: Data, sees: str, entropy: bool, loss: Callable[[Array, Array], float]) -> float:
-    """The mean of `loss(Y, T)` a target, Y the outputs of the top layer."""
-
-    def part(which: Array) -> tuple[float, int]:
-        batch = data.batch(which)
-        X, targets = batch.X, joint.targets_of(batch, data.per_step)
-        for layer, U in zip(state.layers[:-1], state.readouts[:-1], strict=True):
-            v = joint.view(layer, batch, X, targets[0])
-            X = joint.answers(layer, v, U, batch.X, sees, entropy)
-        v = joint.view(state.layers[-1], batch, X, targets[1])
-        return loss(v.H_s @ state.readouts[-1].astype(X.dtype), v.T), len(v.T)
-
-    parts = list(each(part, groups(data.lengths, passes.FRAMES)))
-    return sum(e for e, _ in parts) / sum(n for _, n in parts)
-
-
-def learn(
-    learner: Together,
-    score: Callable[[State], float] | None,
-    on_epoch: Callable[[dict[str, float]], object],
-    checkpoint: Checkpoint | None,
-) -> tuple[State, History, bool]:
-    """The state with the smallest held-out score, the one at the start included; one row an epoch; whether Ctrl-C ended
-    it. Without a score the newest one counts. With a checkpoint, learning goes on from the state kept there.
-    """
-    best, best_score, history = learner.state, np.inf, History()
-    kept = None if checkpoint is None else checkpoint.load(learner.shapes())
-    if checkpoint is not None and kept is not None:
-        tensors, facts = kept
-        with checkpoint.restoring():
-            best, best_score = _best(learner.state, tensors), float(facts["best_score"])
-            history.extend(facts["history"])
-            learner.recall(tensors, facts)
-    elif score is not None:
-        best_score = score(best)
-
-    def keep() -> None:
-        assert checkpoint is not None
-        tensors, facts = learner.memory()
-        for i, (layer, U) in enumerate(zip(best.layers, best.readouts, strict=True)):
-            tensors |= filed(f"best.{i}", {**layer.reservoir.weights(), "U": U})
-        checkpoint.save(tensors, facts | {"best_score": best_score, "history": list(history)})
-
-    if checkpoint is not None:
-        learner.pause = lambda: keep() if checkpoint.due() else None
-    number = len(history)
-    try:
-        for number in range(len(history) + 1, learner.plan.epochs + 1):
-            row: dict[str, float] = {"epoch": number, "error": learner.epoch(number)}
-            if score is None:
-                best = learner.state
-            else:
-                row["valid_error"] = score(learner.state)
-                if row["valid_error"] < best_score:
-                    best, best_score = learner.state, row["valid_error"]
-            history.append(row)
-            if checkpoint is not None:
-                keep()
-            if on_epoch(dict(row)) is True:
-                break
-    except (FloatingPointError, np.linalg.LinAlgError) as problem:
-        text = f"learning together stopped in epoch {number}: {problem}. The best weights so far are kept."
-        warnings.warn(f"{text} Try a smaller step_size.", TrainingWarning, stacklevel=4)
-    except KeyboardInterrupt:
-        return best, history, True
-    return best, history, False
-
-
-def _best(start: State, tensors: dict[str, Array]) -> State:
-    """Layers like those at the start, with the weights kept."""
-    kept = [under(f"best.{i}", tensors) for i in range(len(start.layers))]
-    readouts = [weights.pop("U") for weights in kept]
-    layers = zip(start.layers, kept, strict=True)
-    return State([replace(one, reservoir=one.reservoir.with_weights(**weights)) for one, weights in layers], readouts)
+    def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
+        for learned in self.learned:
+            learned.load_state_dict(tensors, float(facts["optimiser"]))
+        self.running.load_state_dict(tensors, facts)
+        for i, readout in enumerate(self.readouts):
+            readout.V, readout.velocity = tensors[f"{i}.V"], tensors[f"{i}.velocity"]
+        self._renew([tensors[f"{i}.U"] for i in range(len(self.learned))])

@@ -1,0 +1,130 @@
+"""How a Dask cluster is reached and checked, and the context in which fits and predictions use it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from echolearn import __version__
+from echolearn.cluster.executor import ClusterExecutor
+from echolearn.cluster.worker import ClusterError
+from echolearn.execution.executor import executing_on
+
+CONNECT = 20  # seconds that a scheduler, and its first worker, are waited for
+
+
+@contextmanager
+def on(given: Any, security: Any = None) -> Iterator[ClusterExecutor]:
+    """Let fits and predictions send their data to a Dask cluster and work there while the context is open.
+
+    Needs the extra `dask`. Results have the same bits as in this process, also when workers die and are replaced
+    (docs/scaling.md).
+
+    Parameters
+    ----------
+    given : str or distributed.Client
+        The scheduler's address (``"tcp://host:8786"``), a client, or ``"dask"`` for the client that exists already.
+    security : distributed.Security, default=None
+        TLS keys and certificates for an address. By default, Dask's own configuration applies.
+
+    Yields
+    ------
+    ClusterExecutor
+        The executor that makes the passes over the data.
+
+    Raises
+    ------
+    ClusterError
+        The cluster cannot be reached, or runs another version of Python or echolearn.
+
+    Examples
+    --------
+    >>> from echolearn import ESNClassifier, cluster
+    >>> with cluster.on("tcp://scheduler:8786"):  # doctest: +SKIP
+    ...     esn = ESNClassifier(500).fit(X, y)
+    """
+    client, own = _client(given, security)
+    try:
+        _check(client)
+        executor = ClusterExecutor(client)
+        with executing_on(executor):
+            yield executor
+    finally:
+        if own:
+            client.close()
+
+
+def use_engine(engine: Any) -> AbstractContextManager[Any]:
+    """Return the context of a fit's `engine`: None for this process (or the cluster in use), or what `on` takes."""
+    return nullcontext() if engine is None else on(engine)
+
+
+def _client(given: Any, security: Any) -> tuple[Any, bool]:
+    try:
+        import distributed
+    except ImportError as problem:
+        raise ClusterError(
+            f"a Dask cluster needs the package distributed ({problem}): pip install 'echolearn[dask]'"
+        ) from problem
+    if isinstance(given, distributed.Client):
+        if given.asynchronous:
+            raise ClusterError("this distributed.Client is asynchronous; give one made with asynchronous=False.")
+        return given, False
+    if given == "dask":
+        try:
+            return distributed.default_client(), False
+        except ValueError as problem:
+            raise ClusterError(
+                "engine='dask' uses the distributed.Client that is there, and there is none. Make one, "
+                "Client('tcp://host:8786'), or give the scheduler's address as the engine."
+            ) from problem
+    if not isinstance(given, str) or "://" not in given:
+        raise ClusterError(
+            f"engine={given!r}; expected 'dask', a scheduler's address such as 'tcp://host:8786', or a "
+            "distributed.Client."
+        )
+    try:
+        return distributed.Client(given, security=security, timeout=CONNECT, set_as_default=False), True
+    except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as problem:
+        raise ClusterError(
+            f"no Dask scheduler answers at {given} ({problem}). Is it running (dask scheduler), is the port open, and "
+            "does the protocol fit (tcp:// or tls://)?"
+        ) from problem
+
+
+def _check(client: Any) -> None:
+    """Refuse workers, or a scheduler, with another echolearn or Python: functions are sent to them as they are."""
+    try:
+        client.wait_for_workers(1, timeout=CONNECT)
+    except TimeoutError as problem:
+        address = client.scheduler.address
+        raise ClusterError(
+            f"the scheduler at {address} has no workers after {CONNECT} s. Start some: dask worker {address}"
+        ) from problem
+    python = platform.python_version()
+    for name, version in _on_every_machine(client, platform.python_version):
+        if version.split(".")[:2] != python.split(".")[:2]:
+            raise ClusterError(
+                f"{name} runs Python {version}, here is {python}. Use the same minor version everywhere."
+            )
+    for name, version in _on_every_machine(client, importlib.metadata.version, "echolearn"):
+        if version != __version__:
+            raise ClusterError(f"{name} has echolearn {version}, here is {__version__}. Install the same everywhere.")
+
+
+def _on_every_machine(client: Any, function: Callable[..., str], *arguments: str) -> Iterator[tuple[str, str]]:
+    """Yield what a function of the standard library returns on the scheduler and on each worker.
+
+    A missing package gives "none"; a worker that dies meanwhile gives nothing.
+    """
+    missing = importlib.metadata.PackageNotFoundError
+    try:
+        yield "the scheduler", client.run_on_scheduler(function, *arguments)
+    except missing:
+        yield "the scheduler", "none"
+    for address, answer in client.run(function, *arguments, on_error="return").items():
+        if isinstance(answer, (str, missing)):
+            yield f"the worker {address}", answer if isinstance(answer, str) else "none"

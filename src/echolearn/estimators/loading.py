@@ -1,0 +1,80 @@
+"""`load`: a fitted estimator from its file."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+import numpy as np
+
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators.forecaster import ESNForecaster
+from echolearn.estimators.model_layout import FORMAT, check_layout
+from echolearn.estimators.models import FittedModel, FittedStack
+from echolearn.estimators.regressor import ESNRegressor
+from echolearn.estimators.restoring import restore
+from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
+from echolearn.modelfile.layout import ModelFileError
+from echolearn.modelfile.reader import read_tensors
+from echolearn.validation.values import check_path
+
+NETWORKS = {kind.__name__: kind for kind in (ESNClassifier, ESNForecaster, ESNRegressor)}
+STACKS = {kind.__name__: kind for kind in (StackedClassifier, StackedRegressor)}
+
+
+def load(
+    path: str | PathLike[str],
+) -> ESNClassifier | ESNForecaster | ESNRegressor | StackedClassifier | StackedRegressor:
+    """Return a fitted estimator from a file that its `save` method wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The model file.
+
+    Returns
+    -------
+    ESNClassifier, ESNRegressor, ESNForecaster, StackedClassifier or StackedRegressor
+        The estimator, as it was saved.
+
+    Raises
+    ------
+    ModelFileError
+        The file is damaged, or is not a model file that this version can read. No code in a file is ever executed.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np, echolearn
+    >>> X = np.random.default_rng(0).normal(size=(100, 1))
+    >>> esn = echolearn.ESNRegressor(10, learn="none").fit(X, np.roll(X[:, 0], 1))
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
+    >>> esn.save(path)
+    >>> bool((echolearn.load(path).predict(X) == esn.predict(X)).all())
+    True
+    """
+    place = check_path("path", path)
+    tensors, facts = read_tensors(place, FORMAT, check_layout)
+    try:
+        model = restore(tensors, facts)
+        return _stack(model) if isinstance(model, FittedStack) else _estimator(model)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as problem:
+        raise ModelFileError(f"{place} is not a model this version understands: {problem}") from problem
+
+
+def _estimator(model: FittedModel) -> ESNClassifier | ESNForecaster | ESNRegressor:
+    estimator: ESNClassifier | ESNForecaster | ESNRegressor = NETWORKS[model.estimator](**model.settings)
+    estimator.network_, estimator.codec_, estimator.history_ = model.network, model.codec, model.history
+    estimator.per_step_, estimator.n_features_in_ = model.per_step, model.n_features
+    if model.feature_names:
+        estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
+    if isinstance(estimator, ESNForecaster):
+        assert model.forecast is not None
+        estimator.forecast_ = model.forecast
+    return estimator
+
+
+def _stack(model: FittedStack) -> StackedClassifier | StackedRegressor:
+    layers = [_estimator(layer) for layer in model.layers]
+    stack: StackedClassifier | StackedRegressor = STACKS[model.estimator](layers, **model.settings)
+    stack.layers_, stack.scales_, stack.history_ = layers, list(model.scales), model.history
+    stack.n_features_in_, stack.per_step_ = model.layers[0].n_features, model.layers[-1].per_step
+    return stack

@@ -1,0 +1,167 @@
+"""Which arrays a model file has, and their dtypes and shapes, against one another and the settings (docs/format.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from echolearn.estimators.parameters import check_each
+from echolearn.modelfile.history import HISTORY_TENSORS
+from echolearn.modelfile.json_values import from_json
+from echolearn.modelfile.layout import DTYPES, Entry, Facts
+from echolearn.sequences.selection import pooled_parts
+from echolearn.validation.values import is_number
+
+FORMAT = "echolearn-model"
+ANY = tuple(DTYPES)
+# Every array there may be: its dtypes, and its shape. A letter means one length in the whole file; M: rows of U.
+TENSORS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "W": (("F64",), ("n_in", "N")),
+    "W_rec.data": (("F64",), ("connections",)),
+    "W_rec.indices": (("I64",), ("connections",)),
+    "W_rec.indptr": (("I64",), ("N + 1",)),
+    "leak": (("F64",), ("N",)),
+    "bias": (("F64",), ("N",)),
+    "W_fb": (("F64",), ("N", "n_out")),
+    "initial_state": (("F64",), ("N",)),
+    "backward": (("BOOL",), ("N",)),
+    "U": (("F64",), ("M", "n_out")),
+    "G": (("F64",), ("M", "M")),
+    "Q": (("F64",), ("M", "n_out")),
+    "classes": (ANY, ("n_out",)),
+    "target_mean": (("F64",), ("n_out",)),
+    "target_scale": (("F64",), ("n_out",)),
+    "topology": (ANY, ("hidden_units", "hidden_units")),
+    "topology.data": (ANY, ("links",)),
+    "topology.indices": (("I64",), ("links",)),
+    "topology.indptr": (("I64",), ("hidden_units + 1",)),
+    "exogenous_mean": (("F64",), ("inputs",)),
+    "exogenous_scale": (("F64",), ("inputs",)),
+    "last_state": (("F32", "F64"), ("series", "N")),
+    "last_value": (("F64",), ("series", "n_out")),
+    "residuals": (("F64",), ("residuals", "n_out")),
+    "history": (("F64",), ("epochs", "columns")),
+    "history.there": (("BOOL",), ("epochs", "columns")),
+}
+CORE = {"W", "W_rec.data", "W_rec.indices", "W_rec.indptr", "leak", "U"}
+SPARSE = {"topology.data", "topology.indices", "topology.indptr"}
+FORECASTING = ("exogenous_mean", "exogenous_scale", "last_state", "last_value", "residuals")  # only a forecaster has
+MOST_LAYERS = 1000
+SCALE = "passed_scale"  # of a layer's outputs, for the layer above
+
+
+def check_layout(entries: Mapping[str, Entry], facts: Facts) -> None:
+    """Raise ValueError unless the arrays are those that the settings announce, with their dtypes and shapes."""
+    if "layers" in facts:
+        _check_stack(entries, facts)
+        return
+    unknown = sorted(set(entries) - set(TENSORS))
+    if unknown:
+        raise ValueError(f"it holds arrays that no {FORMAT} file has: {unknown[0]!r:.40}")
+    settings = from_json(facts["settings"])
+    if not isinstance(settings, dict):
+        raise ValueError("the settings are not values by name")
+    _check_names(set(entries), settings, facts)
+    lengths = _lengths(entries["W"], settings, facts)
+    for name, (dtypes, symbols) in TENSORS.items():
+        if name not in entries:
+            continue
+        entry = entries[name]
+        if entry.dtype not in dtypes:
+            raise ValueError(f"{name} holds {entry.dtype}; expected {' or '.join(dtypes)}")
+        shape = tuple(lengths.setdefault(s, n) for s, n in zip(symbols, entry.shape, strict=False))
+        if shape != entry.shape or len(symbols) != len(entry.shape):
+            raise ValueError(f"{name} has shape {entry.shape}; expected ({', '.join(symbols)}), here {shape}")
+
+
+def _lengths(W: Entry, settings: Facts, facts: Facts) -> dict[str, int]:
+    """Return the lengths that settings and facts announce, by their letters in `TENSORS`."""
+    check_each({name: settings[name] for name in ("hidden_units", "direct")})
+    units, n_in, N = settings["hidden_units"], as_count(facts["features"]), W.shape[-1]
+    parts = pooled_parts(None if as_truth(facts["per_step"]) else settings.get("pooling"))
+    lengths = {"hidden_units": units, "hidden_units + 1": units + 1, "N": N, "N + 1": N + 1, "n_in": n_in}
+    lengths["M"] = parts * (N + settings["direct"] * n_in) + 1
+    for names, letter in (("class_names", "n_out"), ("history_columns", "columns")):
+        if names in facts:
+            lengths[letter] = len(as_words(facts[names]))
+    return lengths
+
+
+def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
+    """Raise ValueError unless there are the arrays that this estimator must have, and none that it may not have."""
+    kind = facts["estimator"]
+    must, may = set(CORE), {"bias", "initial_state"}
+    if kind == "ESNClassifier":
+        must |= set() if "class_names" in facts else {"classes"}
+    else:
+        must |= {"target_mean", "target_scale"}
+    if kind == "ESNForecaster":
+        must |= set(FORECASTING)
+    if settings.get("feedback"):
+        must |= {"W_fb"}
+    if settings.get("bidirectional"):
+        must |= {"backward"}
+    if settings.get("topology", "") is None:
+        must |= SPARSE if SPARSE & names else {"topology"}
+    if "tt" in facts:
+        must |= {"G", "Q"}
+    if "history_columns" in facts:
+        must |= {"history", "history.there"}
+    if not must <= names <= must | may:
+        lacking, odd = sorted(must - names), sorted(names - must - may)
+        raise ValueError(f"{kind!r:.40} lacks the arrays {lacking}" if lacking else f"{kind!r:.40} has no arrays {odd}")
+
+
+def as_count(value: object) -> int:
+    """Return a whole number > 0, or raise ValueError."""
+    if type(value) is not int or value < 1:
+        raise ValueError(f"{value!r:.40} is not a count")
+    return value
+
+
+def as_finite(value: object, least: float = 0.0) -> float:
+    """Return a finite number, or raise ValueError."""
+    if not is_number(value) or value < least:
+        raise ValueError(f"{value!r:.40} is not a finite number >= {least:g}")
+    return float(value)
+
+
+def as_truth(value: object) -> bool:
+    """Return True or False, or raise ValueError."""
+    if type(value) is not bool:
+        raise ValueError(f"{value!r:.40} is neither true nor false")
+    return value
+
+
+def as_words(value: object) -> list[str]:
+    """Return a list of texts, or raise ValueError."""
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise ValueError(f"{value!r:.40} is not a list of words")
+    return value
+
+
+def _check_stack(entries: Mapping[str, Entry], facts: Facts) -> None:
+    """Raise ValueError unless every layer is complete and the arrays between layers fit."""
+    layers = facts["layers"]
+    if not isinstance(layers, list) or not 2 <= len(layers) <= MOST_LAYERS:
+        raise ValueError(f"{layers!r:.40} are not layers")
+    columns = facts["history_columns"]
+    if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
+        raise ValueError(f"{columns!r:.40} are not the names of columns")
+    numbers, there = (entries[name] for name in HISTORY_TENSORS)
+    kinds, shape = (numbers.dtype, there.dtype), numbers.shape
+    if kinds != ("F64", "BOOL") or shape != there.shape or shape[1:] != (len(columns),):
+        raise ValueError("the history does not fit its columns")
+    left = set(entries) - set(HISTORY_TENSORS)
+    for number, known in enumerate(layers):
+        if not isinstance(known, dict) or "layers" in known:
+            raise ValueError(f"layer {number} is not one")
+        own = {name.partition("/")[2]: name for name in left if name.partition("/")[0] == str(number)}
+        left -= set(own.values())
+        of_layer = {short: entries[name] for short, name in own.items()}
+        scale = of_layer.pop(SCALE, None)
+        check_layout(of_layer, known)
+        wanted = None if number == len(layers) - 1 else ("F64", of_layer["U"].shape[1:])
+        if (None if scale is None else (scale.dtype, scale.shape)) != wanted:
+            raise ValueError(f"the scale of layer {number} is not what the layer above needs")
+    if left:
+        raise ValueError(f"it holds arrays of no layer: {min(left)!r:.40}")

@@ -1,0 +1,54 @@
+"""All that the file of a fitted model holds, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from echolearn._typing import Array
+from echolearn.estimators.targets import TargetCodec
+from echolearn.readout.network import Network
+from echolearn.training.history import History
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastState:
+    """What a forecaster keeps beside its network.
+
+    The scale of exogenous inputs; of each series the last state and value; one-step residuals; whether the series came
+    as a list (many).
+    """
+
+    exogenous_mean: Array
+    exogenous_scale: Array
+    last_state: Array
+    last_value: Array
+    residuals: Array
+    many: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedModel:
+    """All that the file of one network holds. estimator: the name of its class; settings: its parameters."""
+
+    estimator: str
+    settings: Mapping[str, Any]
+    network: Network
+    codec: TargetCodec
+    history: History
+    per_step: bool
+    n_features: int
+    feature_names: list[str]
+    forecast: ForecastState | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedStack:
+    """All that the file of a stack holds. scales: of the outputs that each layer but the top passes on."""
+
+    estimator: str
+    settings: Mapping[str, Any]
+    layers: Sequence[FittedModel]
+    scales: Sequence[Array]
+    history: History

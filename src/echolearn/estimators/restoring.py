@@ -1,0 +1,163 @@
+"""Fitted models from the arrays and facts of a file, refused where they do not belong together."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from scipy import sparse
+
+from echolearn._typing import Array
+from echolearn.estimators.model_layout import FORECASTING, SCALE, as_finite, as_truth, as_words
+from echolearn.estimators.models import FittedModel, FittedStack, ForecastState
+from echolearn.estimators.parameters import check_each
+from echolearn.estimators.settings import NetworkSettings
+from echolearn.estimators.targets import ClassCodec, TargetCodec, ValueCodec
+from echolearn.modelfile.history import history_rows
+from echolearn.modelfile.layout import Facts
+from echolearn.readout.network import Network, Readout
+from echolearn.readout.statistics import Statistics
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.training.history import History
+
+NETWORKS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
+
+
+def restore(tensors: dict[str, Array], facts: Facts) -> FittedModel | FittedStack:
+    """Return the model, or raise an error of any of the usual kinds where something does not fit."""
+    return _restore_stack(tensors, facts) if "layers" in facts else restore_model(tensors, facts)
+
+
+def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
+    """Return the model of one network."""
+    settings = dict(facts["settings"])
+    settings["initial_state"] = tensors.get("initial_state")
+    if settings.get("topology", "") is None:
+        N = settings["hidden_units"]
+        settings["topology"] = tensors["topology"] if "topology" in tensors else _square(tensors, "topology", N)
+    if facts["estimator"] not in NETWORKS:
+        raise KeyError(facts["estimator"])
+    typed = NetworkSettings.of(settings)
+    for name, value in tensors.items():
+        if value.dtype.kind == "f" and name != "history" and not np.isfinite(value).all():
+            raise ValueError(f"{name} holds NaN or infinity")
+    names = as_words(facts["feature_names"])
+    if names and len(names) != facts["features"]:
+        raise ValueError(f"{len(names)} names of {facts['features']} features")
+    per_step = as_truth(facts["per_step"])
+    codec = _codec(tensors, facts, typed.dtype)
+    return FittedModel(
+        estimator=facts["estimator"],
+        settings=settings,
+        network=Network(_reservoir(tensors, typed), _readout(tensors, facts, typed), typed.task(per_step).view()),
+        codec=codec,
+        history=History(_history(tensors, facts)),
+        per_step=per_step,
+        n_features=facts["features"],
+        feature_names=names,
+        forecast=_forecast(tensors, facts) if facts["estimator"] == "ESNForecaster" else None,
+    )
+
+
+def _reservoir(tensors: dict[str, Array], settings: NetworkSettings) -> Reservoir:
+    W, networks = tensors["W"], settings.networks()  # of an ensemble that was interrupted, some may be missing
+    if not settings.hidden_units // networks <= W.shape[1] <= settings.hidden_units:
+        raise ValueError(f"W has {W.shape[1]} units, but hidden_units={settings.hidden_units}")
+    W_rec = _square(tensors, "W_rec", W.shape[1])
+    if not W_rec.has_canonical_format:
+        raise ValueError("W_rec has a connection twice, or columns out of order")
+    reservoir = Reservoir(
+        W=W,
+        W_rec=W_rec,
+        activation=settings.activation,
+        leak=tensors["leak"],
+        bias=tensors.get("bias"),
+        W_fb=tensors.get("W_fb"),
+        initial_state=tensors.get("initial_state"),
+        backward=tensors.get("backward"),
+    )
+    if settings.bidirectional != (reservoir.backward is not None):
+        raise ValueError(f"bidirectional={settings.bidirectional}, but its units run otherwise")
+    return reservoir
+
+
+def _square(tensors: dict[str, Array], name: str, N: int) -> sparse.csr_array:
+    """Return a sparse matrix (N, N), every index in its place: the compiled loops trust them."""
+    parts = tuple(tensors.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
+    if parts[2][-1] != len(parts[1]):
+        raise ValueError(f"{name} has {len(parts[1])} entries, its rows end at {parts[2][-1]}")
+    S = sparse.csr_array(parts, shape=(N, N))
+    try:
+        S.check_format(full_check=True)
+    except ValueError as problem:
+        raise ValueError(f"{name}'s indices: {problem}") from None
+    return S
+
+
+def _readout(tensors: dict[str, Array], facts: Facts, settings: NetworkSettings) -> Readout:
+    strength = as_finite(facts["strength"]) if "strength" in facts else None
+    statistics = None
+    if "G" in tensors:
+        statistics = Statistics(tensors["G"], tensors["Q"], as_finite(facts["tt"]), as_finite(facts["n"]))
+    return Readout(tensors["U"], settings.softmax, as_finite(facts["ridge"]), strength, statistics)
+
+
+def _codec(tensors: dict[str, Array], facts: Facts, dtype: str) -> TargetCodec:
+    """Return what the readout's outputs stand for."""
+    if facts["estimator"] == "ESNClassifier":
+        classes = tensors["classes"] if "classes" in tensors else np.array(facts["class_names"])
+        if len(classes) < 2 or not (classes[1:] > classes[:-1]).all():
+            raise ValueError("the classes are fewer than two, or out of order")
+        return ClassCodec(classes)
+    mean, scale, one_value = tensors["target_mean"], tensors["target_scale"], as_truth(facts["one_value"])
+    if not ((scale > 0) & (scale < 1e154)).all() or (one_value and len(mean) != 1):
+        raise ValueError("a scale of the targets is none, or one value per step has several")
+    return ValueCodec(mean, scale, one_value, dtype)
+
+
+def _forecast(tensors: dict[str, Array], facts: Facts) -> ForecastState:
+    state = ForecastState(**{name: tensors[name] for name in FORECASTING}, many=as_truth(facts["many"]))
+    series = len(state.last_state)
+    width = len(tensors["target_mean"]) + len(state.exogenous_mean)
+    if series < 1 or (series > 1 and not state.many) or len(state.residuals) < 1:
+        raise ValueError(f"{series} series and {len(state.residuals)} residuals")
+    if width != facts["features"] or not (state.exogenous_scale > 0).all():
+        raise ValueError(f"{facts['features']} inputs; expected {width}, values and exogenous inputs")
+    return state
+
+
+def _history(tensors: dict[str, Array], facts: Facts) -> list[dict[str, float]]:
+    if "history_columns" in facts:
+        return history_rows(tensors, facts["history_columns"])
+    rows = facts["history"]  # of version 1
+    if not isinstance(rows, list) or not all(type(v) in (int, float) for row in rows for v in row.values()):
+        raise ValueError(f"{rows!r:.40} is not a history")
+    return rows
+
+
+def _restore_stack(tensors: dict[str, Array], facts: Facts) -> FittedStack:
+    if facts["estimator"] not in ("StackedClassifier", "StackedRegressor"):
+        raise KeyError(facts["estimator"])
+    check_each(facts["settings"])
+    own = [
+        {name.partition("/")[2]: value for name, value in tensors.items() if name.partition("/")[0] == str(number)}
+        for number in range(len(facts["layers"]))
+    ]
+    scales = [arrays.pop(SCALE) for arrays in own[:-1]]
+    if not all(np.isfinite(scale).all() and (scale > 0).all() for scale in scales):
+        raise ValueError("a scale of what is passed on is not a positive number")
+    layers = [restore_model(arrays, known) for arrays, known in zip(own, facts["layers"], strict=True)]
+    sees = facts["settings"]["sees"]
+    for below, above in pairwise(layers):
+        network = below.network
+        beside = {"output": 0, "output+input": layers[0].n_features, "output+hidden": below.settings["hidden_units"]}
+        expected = network.readout.U.shape[1] + beside[sees]
+        if above.n_features != expected:
+            raise ValueError(f"a layer takes {above.n_features} inputs; expected {expected} from the one below")
+    return FittedStack(
+        estimator=facts["estimator"],
+        settings=facts["settings"],
+        layers=layers,
+        scales=scales,
+        history=History(history_rows(tensors, facts["history_columns"])),
+    )

@@ -1,0 +1,54 @@
+"""Series and exogenous inputs as a user gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from echolearn._typing import Array
+from echolearn.sequences.validation import Given, open_sequences
+
+
+def inputs_of(z: Array, e: Array) -> Array:
+    """Return [x_t, e_{t+1}] for every step but the last: (steps - 1, dims + inputs)."""
+    return np.hstack([z[:-1], e[1:]])
+
+
+def standardised(rows: Sequence[Array], mean: Array, scale: Array) -> list[Array]:
+    """Return each array less the mean, over the scale."""
+    return [(r - mean) / scale for r in rows]
+
+
+def open_series(series: Any, name: str, dims: int | None) -> tuple[Given, bool]:
+    """Return one series (steps,) or (steps, dims), or a list of such, as float64; and whether they are 1-D."""
+    try:
+        many = isinstance(series, (list, tuple)) and len(series) > 0 and any(np.ndim(s) > 0 for s in series)
+        parts = list(series) if many else [series]
+        one_value = all(np.ndim(p) == 1 for p in parts)
+        columns = [np.asarray(p)[:, None] if np.ndim(p) == 1 else p for p in parts]
+        given = open_sequences(columns if many else columns[0], None, dims, "this forecaster")
+    except (TypeError, ValueError) as problem:
+        kind = TypeError if isinstance(problem, TypeError) else ValueError
+        raise kind(f"{name}: {problem}") from problem
+    return Given([x.astype(np.float64) for x in given.X], given.kind), one_value
+
+
+def open_exogenous(exogenous: Any, lengths: Array, width: int | None, many: bool) -> list[Array]:
+    """Return exogenous rows, one array (length, inputs) per series; without any, arrays with no columns."""
+    if exogenous is None:
+        if width:
+            raise ValueError(f"this forecaster was fitted with {width} exogenous inputs: give exogenous= for them too.")
+        return [np.empty((n, 0)) for n in lengths]
+    if width == 0:
+        raise ValueError("exogenous is given, but this forecaster was fitted without. Leave it out, or fit with it.")
+    given, _ = open_series(exogenous, "exogenous", width)
+    if (given.kind != "one") != many or len(given.X) != len(lengths):
+        found = "one array" if given.kind == "one" else f"a list of {len(given.X)}"
+        wanted = f"a list of {len(lengths)}" if many else "one array"
+        raise ValueError(f"exogenous is {found}; expected {wanted}, as the series were when fitting.")
+    for i, (e, n) in enumerate(zip(given.X, lengths, strict=True)):
+        if len(e) != n:
+            raise ValueError(f"exogenous of series {i} has {len(e)} rows; expected {n}, one per step.")
+    return given.X

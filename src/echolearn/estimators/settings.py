@@ -1,0 +1,184 @@
+"""The parameters of an estimator as one typed value, and what follows from them for a given amount of data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from numbers import Real
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from echolearn._typing import Array
+from echolearn.estimators.parameters import check
+from echolearn.execution.threads import on_worker_thread, thread_count
+from echolearn.readout.observation import Task
+from echolearn.readout.ridge import RIDGES
+from echolearn.readout.solver import Ridge
+from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.selection import Pooling, pooled_parts
+from echolearn.training.cost_model import Job
+from echolearn.training.objectives.ridge import LearningPlan
+from echolearn.training.optimizers import default_step_size
+
+UPDATES = 400  # where `epochs` is None there are so many epochs that the weights are updated this often,
+LEAST_EPOCHS = 8  # and never fewer than these
+ENSEMBLE_UNITS = 250  # of a network in an ensemble: on held-out speech 2 x 250 beat 1 x 500, and 1 x 300 beat 3 x 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSettings:
+    """The parameters of an estimator; those that it does not have are at their defaults.
+
+    ridge_path: the ridges that "auto" chooses from, in units of the mean diagonal of the Gram matrix.
+    """
+
+    hidden_units: int
+    spectral_radius: float | None
+    connections: int
+    input_scaling: float | Sequence[float]
+    bias_scaling: float
+    activation: str
+    leak: float | tuple[float, float]
+    learn_leak: bool
+    initial_state: ArrayLike | None
+    washout: int
+    direct: bool
+    ridge: str | float | Sequence[float]
+    learn: str
+    lookback: int | None
+    optimizer: str
+    step_size: float | None
+    epochs: int | None
+    batch_size: int | None
+    clip: float | None
+    renormalize: bool
+    validation_fraction: float
+    patience: int | str | None
+    dtype: str
+    random_state: int | np.random.Generator | None
+    verbose: int
+    blocks: int | None = 1
+    topology: str | Array | sparse.csr_array = "random"
+    bidirectional: bool = False
+    feedback: bool = False
+    feedback_scaling: float = 1.0
+    plasticity: float | None = None
+    pooling: Pooling = "mean"
+    readout: str = "ridge"
+    targets: str = "all"
+    gradient: str = "exact"
+    case: int = 2
+    momentum: str = "fista"
+    refine_epochs: int = 0
+    ridge_path: Sequence[float] = tuple(RIDGES)
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any], **more: Any) -> NetworkSettings:
+        """Return the settings, checked."""
+        check(params)
+        names = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in params.items() if name in names}, **more)
+
+    @property
+    def softmax(self) -> bool:
+        return self.readout == "softmax"
+
+    @property
+    def learns(self) -> bool:
+        """Whether anything but the readout is learned."""
+        return self.learn != "none" and self.epochs != 0
+
+    def task(self, per_step: bool) -> Task:
+        """Return what the weights learn from, for one target per step or one per sequence."""
+        return Task(self.washout, self.direct, None if per_step else self.pooling, self.lookback, self.targets)
+
+    def check_targets(self, per_step: bool) -> None:
+        """Refuse settings that only make sense for one target per step."""
+        if not per_step and self.feedback:
+            raise ValueError("feedback=True needs one target per step; y has one per sequence. Set feedback=False.")
+        if not per_step and self.targets == "last":
+            raise ValueError("targets='last' needs one target per step; y has one per sequence. Use targets='all'.")
+
+    def epochs_for(self, sequences: int) -> int:
+        """Return the epochs given, or enough for `UPDATES` updates."""
+        if self.epochs is not None:
+            return int(self.epochs)
+        batches = np.ceil(sequences / (self.batch_size or sequences))
+        return max(LEAST_EPOCHS, int(np.ceil(UPDATES / batches)))
+
+    def patience_for(self, epochs: int) -> int | None:
+        """Return the patience given, or a quarter of the epochs."""
+        return max(5, epochs // 4) if self.patience == "auto" else cast("int | None", self.patience)
+
+    def refines(self, per_step: bool) -> bool:
+        """Return whether the last epochs are on the cross entropy.
+
+        With one label per sequence there are too few targets for all weights to follow: it made toy tasks worse.
+        """
+        exact = self.learns and self.gradient == "exact" and per_step
+        return bool(exact and self.softmax and self.refine_epochs > 0)
+
+    def networks(self) -> int:
+        """Return how many networks the hidden units are split into, each learning on its own."""
+        if not self.learns:
+            return 1  # nothing is learned but one readout of all units
+        random = isinstance(self.topology, str) and self.topology == "random"  # any other is meant for all units
+        count = max(1, round(self.hidden_units / ENSEMBLE_UNITS)) if random else 1
+        most = self.hidden_units // 2 if self.bidirectional else self.hidden_units
+        return int(max(1, min(most, self.blocks or count)))
+
+    def ridge_choice(self) -> Ridge:
+        """Return the ridge given, or the function from the mean diagonal of G to those to choose from."""
+        if isinstance(self.ridge, Real):
+            return float(self.ridge)
+        if isinstance(self.ridge, str):
+            path = np.asarray(self.ridge_path)
+            return lambda diagonal: path * diagonal
+        given = self.ridge
+        return lambda diagonal: cast("Sequence[float]", given)
+
+    def plan(self, ridge: float, epochs: int) -> LearningPlan:
+        """Return how the weights are learned."""
+        return LearningPlan(
+            learn=self.learn,
+            learn_leak=self.learn_leak,
+            gradient=self.gradient,
+            case=self.case,
+            optimizer=self.optimizer,
+            momentum=self.momentum,
+            step_size=self.step_size or default_step_size(self.optimizer, self.hidden_units),
+            epochs=epochs,
+            batch_size=self.batch_size,
+            clip=self.clip,
+            renormalize=self.renormalize,
+            spectral_radius=cast(float, self.spectral_radius),
+            ridge=ridge,
+            threads=1 if on_worker_thread() else 2,
+        )
+
+    def job(self, train: Dataset, held_out: Dataset | None, networks: int) -> Job:
+        """Return the fit as the estimate of its cost sees it; networks: how many of its kind are fitted."""
+        lengths, n_in = train.lengths, train.X[0].shape[1]
+        batch = None if self.batch_size is None else int(min(self.batch_size, len(lengths)) * lengths.mean())
+        return Job(
+            N=int(self.hidden_units),
+            n_in=n_in,
+            n_out=train.n_out,
+            connections=min(self.connections, self.hidden_units),
+            frames=train.frames,
+            held_out=0 if held_out is None else held_out.frames,
+            longest=int(lengths.max()),
+            epochs=0 if self.learn == "none" else self.epochs_for(len(lengths)),
+            batch=batch,
+            softmax=self.softmax,
+            choose=not isinstance(self.ridge, Real),
+            direct=self.direct,
+            parts=pooled_parts(None if train.per_step else self.pooling),
+            itemsize=np.dtype(self.dtype).itemsize,
+            threads=1 if on_worker_thread() else thread_count(),
+            blocks=networks,
+            bidirectional=self.bidirectional,
+        )

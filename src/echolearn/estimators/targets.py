@@ -1,0 +1,192 @@
+"""How targets are encoded for a network and its outputs decoded: the difference between classifiers and regressors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numba import njit
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from echolearn._typing import Array
+from echolearn.estimators.data_warnings import warn_of_labels
+from echolearn.readout.network import probabilities
+from echolearn.sequences.scaling import mean_and_scale
+from echolearn.sequences.targets import one_hot
+from echolearn.sequences.validation import flat
+
+
+class TargetCodec(Protocol):
+    """What the outputs of a network stand for. classes: how many, or None for values."""
+
+    @property
+    def classes(self) -> int | None: ...
+
+    def encode(self, entries: Sequence[Any], per_step: bool) -> list[Array]:
+        """Return the targets of each sequence as a network learns them."""
+
+    def decode(self, Y: Array) -> Array:
+        """Return the answers that outputs Y (K, n_out) stand for."""
+
+    def error(self, Y: Array, T: Array) -> float:
+        """Return the sum of the errors of outputs Y for encoded targets T."""
+
+    def encode_frames(self, y: Any) -> Array:
+        """Return the targets of single frames as rows (K, n_out), for readouts that learn online."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCodec:
+    """Labels as class numbers; labels (n_classes,) are sorted."""
+
+    labels: Array
+
+    @classmethod
+    def of(cls, entries: list[Any], per_step: bool, labels: Array | None = None) -> ClassCodec:
+        """Return the codec of the labels in y; labels: all of them, if y may lack some."""
+        found = flat(entries, per_step)
+        if found.ndim == 2 and found.shape[1] == 1:
+            found = column_or_1d(found, warn=True)
+        if found.ndim > 1:
+            raise ValueError(f"y has shape {found.shape}; expected one label each, not a row of them.")
+        try:
+            with warnings.catch_warnings(action="ignore", category=UserWarning):  # of many classes: reported below
+                check_classification_targets(found)
+            known = np.unique(found) if labels is None else labels
+        except TypeError:
+            kinds = sorted({type(label).__name__ for label in found})
+            raise ValueError(f"y mixes labels of types {kinds}; use one type, for example strings.") from None
+        if len(known) < 2:
+            raise ValueError(f"y holds only one class, {known[0]!r}; a classifier needs at least 2 classes.")
+        if labels is None:
+            warn_of_labels(found)
+        return cls(known)
+
+    @property
+    def classes(self) -> int:
+        return len(self.labels)
+
+    def encode(self, entries: Sequence[Any], per_step: bool) -> list[Array]:
+        found = flat(entries, per_step)
+        if found.ndim == 2 and found.shape[1] == 1:
+            entries = [np.ravel(e) for e in entries]
+        try:
+            unknown = np.setdiff1d(found, self.labels)
+        except TypeError:  # labels of another type than the classes, which cannot be ordered among them
+            unknown = np.array([e for e in found.tolist() if e not in self.labels.tolist()] or found.tolist(), object)
+        if len(unknown):
+            raise ValueError(f"y holds labels that were not there when fitting: {unknown[:5].tolist()}.")
+        return [np.searchsorted(self.labels, e) for e in entries]
+
+    def encode_frames(self, y: Any) -> Array:
+        known = {label: k for k, label in enumerate(self.labels.tolist())}
+        try:
+            labels = np.asarray(y).ravel().tolist()
+            unknown = [label for label in labels if label not in known]
+        except (TypeError, ValueError):  # not hashable, or of several shapes
+            labels, unknown = [], [y]
+        if unknown:
+            raise ValueError(f"y holds labels that were not there when fitting: {unknown[:5]!r:.200}.")
+        return one_hot(np.array([known[label] for label in labels], int), len(known), np.float64)
+
+    def decode(self, Y: Array) -> Array:
+        return np.asarray(self.labels[Y.argmax(axis=1)])
+
+    def probabilities(self, Y: Array, softmax: bool) -> Array:
+        """Return the probabilities of the classes; values of a ridge readout move to the nearest distribution."""
+        to_distribution = probabilities if softmax else nearest_distribution
+        return np.asarray(to_distribution(Y.astype(np.float64)))
+
+    def error(self, Y: Array, T: Array) -> float:
+        return float((Y.argmax(axis=1) != T).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class ValueCodec:
+    """Values, standardised: mean and scale (n_out,). one_value: whether y has plain numbers instead of rows."""
+
+    mean: Array
+    scale: Array
+    one_value: bool
+    dtype: str
+
+    @classmethod
+    def of(cls, entries: list[Any], per_step: bool, dtype: str) -> ValueCodec:
+        """Return the codec of the values in y."""
+        values = _as_numbers(entries, per_step)
+        return cls(*mean_and_scale(values.reshape(len(values), -1), "y"), values.ndim == 1, dtype)
+
+    @property
+    def classes(self) -> None:
+        return None
+
+    def encode(self, entries: Sequence[Any], per_step: bool) -> list[Array]:
+        values = _as_numbers(entries, per_step)
+        width = values.size // len(values)
+        if width != len(self.mean):
+            raise ValueError(f"y has {width} values each; expected {len(self.mean)}, as when fitting.")
+        with np.errstate(over="ignore"):
+            scaled = [(np.reshape(e, (-1, width)).astype(np.float64) - self.mean) / self.scale for e in entries]
+        farthest = max(float(np.abs(e).max()) for e in scaled)
+        if not farthest < float(np.finfo(self.dtype).max) ** 0.5:
+            raise ValueError(
+                f"y holds values {farthest:.3g} standard deviations from those fitted; {self.dtype} has no room for "
+                "their squares. Look for errors in y, or fit again."
+            )
+        return scaled if per_step else [e[0] for e in scaled]
+
+    def encode_frames(self, y: Any) -> Array:
+        return np.asarray((y - self.mean) / self.scale)
+
+    def decode(self, Y: Array) -> Array:
+        values = Y.astype(np.float64) * self.scale + self.mean
+        return np.asarray(values[:, 0] if self.one_value else values)
+
+    def error(self, Y: Array, T: Array) -> float:
+        return squared_error(Y, T)
+
+
+def squared_error(Y: Array, T: Array) -> float:
+    """Return the squared error, averaged over outputs and summed over targets."""
+    return float(((Y - T) ** 2).sum() / T.shape[1])
+
+
+def _as_numbers(entries: Sequence[Any], per_step: bool) -> Array:
+    values = np.asarray(flat(entries, per_step))
+    if values.dtype.kind not in "fiub":
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"y holds {values.dtype} entries; expected numbers.") from None
+    if values.ndim > 2:
+        raise ValueError(f"y has shape {values.shape}; expected a value or a row of values each.")
+    return values
+
+
+@njit(nogil=True, cache=True, error_model="numpy")  # NaN in, NaN out
+def nearest_distribution(Y: Array) -> Array:
+    """Return each row moved to the nearest point of the simplex, which keeps the order of the classes.
+
+    All classes are lowered by one amount and cut off at 0. Those kept must add up to 1, which sets the amount, which
+    sets those kept, until none of them falls away any more.
+    """
+    P = np.empty_like(Y)
+    for row in range(Y.shape[0]):
+        before, amount = 0, -np.inf
+        for _ in range(Y.shape[1]):
+            kept, total = 0, 0.0
+            for y in Y[row]:
+                if y > amount:
+                    kept += 1
+                    total += y
+            if kept == before:
+                break
+            before, amount = kept, (total - 1) / kept
+        for k in range(Y.shape[1]):
+            P[row, k] = max(Y[row, k] - amount, 0.0)
+        P[row] /= P[row].sum()
+    return P

@@ -1,0 +1,68 @@
+"""One BLAS thread for each thread of our own: BLAS's own pools would only compete for the cores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+
+from threadpoolctl import ThreadpoolController
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+class _BlasLimit:
+    """One limit per process, although its threads overlap: the first one in sets it, the last one out lifts it."""
+
+    def __init__(self) -> None:
+        self.lock, self.users = Lock(), 0
+
+    def enter(self) -> None:
+        with self.lock:
+            if self.users == 0:
+                _take_control()
+                self.limiter = _controller().limit(limits=1, user_api="blas")
+            self.users += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if self.users == 0:
+                _take_control()
+                self.limiter.restore_original_limits()
+                _take_control()
+
+
+def _take_control() -> None:
+    """From threadpoolctl 3.8 on, only the thread that set a limit can lift it; here any of ours may, under a lock."""
+    for library in _controller().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+
+
+_limit = _BlasLimit()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread while the context is open; each of our threads calls BLAS for itself."""
+    _limit.enter()
+    try:
+        yield
+    finally:
+        _limit.leave()
+
+
+@cache
+def limit_blas_for_good() -> None:
+    """Limit BLAS to one thread until the process ends."""
+    _controller().limit(limits=1, user_api="blas")
+
+
+def reset_after_fork() -> None:
+    """Replace the lock: in a forked child nobody holds it."""
+    _limit.lock = Lock()

@@ -1,0 +1,57 @@
+"""One batch's share of the gradient, at a given readout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from echolearn._typing import Array
+from echolearn.gradients import as_printed, exact
+from echolearn.gradients.exact import error_wrt_states
+from echolearn.gradients.gradients import Gradients
+from echolearn.readout.observation import Observation, Task
+from echolearn.readout.statistics import Statistics, residual, statistics_of
+from echolearn.reservoir.reservoir import Reservoir
+
+Backward = Callable[..., Gradients]
+
+
+def gradient_function(name: str) -> Backward:
+    """Return the way back through time: "exact", or the paper's formulas as "printed"."""
+    return exact.through_time if name == "exact" else as_printed.through_time
+
+
+@dataclass(eq=False)
+class BatchGradient:
+    """The gradients, ||R||² and, where they are needed, the statistics collected on the way. Additive."""
+
+    gradients: Gradients
+    squared: float
+    statistics: Statistics | None = None
+
+    def __iadd__(self, other: BatchGradient) -> BatchGradient:
+        self.gradients += other.gradients
+        self.squared += other.squared
+        if self.statistics is not None and other.statistics is not None:
+            self.statistics += other.statistics
+        return self
+
+
+def batch_gradient(
+    reservoir: Reservoir, task: Task, gradient: str, U: Array, seen: Observation, *, with_statistics: bool = False
+) -> BatchGradient:
+    """Return one batch's share of the gradient of E at U."""
+    U = U.astype(seen.H_c.dtype)
+    R = residual(seen.H_c @ U, seen.T)
+    gradients = through_states(reservoir, task, gradient, seen, error_wrt_states(R, U[: seen.H.shape[1]]))
+    statistics = statistics_of(seen.H_c, seen.T, U.shape[1]) if with_statistics else None
+    return BatchGradient(gradients, float(np.vdot(R, R)), statistics)
+
+
+def through_states(reservoir: Reservoir, task: Task, gradient: str, seen: Observation, dE_dH: Array) -> Gradients:
+    """Return the gradients for dE/dH at the frames that carry targets."""
+    dE_dH = seen.selection.put(dE_dH, reservoir.backward)
+    back = gradient_function(gradient)
+    return back(reservoir, seen.batch, seen.states, dE_dH, lookback=task.lookback, washout=task.washout)

@@ -1,0 +1,25 @@
+"""The derivatives of the error, by weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from echolearn._typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """Derivatives of E in float64; W_rec's as the values at its non-zero entries (CSR order). Additive."""
+
+    W: Array
+    W_rec: Array
+    W_fb: Array | None
+    bias: Array | None
+    leak: Array | None
+
+    def __iadd__(self, other: Gradients) -> Gradients:
+        for field in fields(self):
+            mine = getattr(self, field.name)
+            if mine is not None:
+                mine += getattr(other, field.name)
+        return self

@@ -1,0 +1,174 @@
+"""`loss_and_gradients`: E and its derivatives for given weights, the heart of the method on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+from scipy import sparse
+
+from echolearn._typing import Array
+from echolearn.execution.blas import one_blas_thread
+from echolearn.gradients.batch import through_states
+from echolearn.gradients.exact import error_wrt_states
+from echolearn.gradients.gradients import Gradients
+from echolearn.gradients.parameters import GRADIENT_RULES
+from echolearn.readout.network import apply_readout
+from echolearn.readout.observation import FRAMES, Task, observe
+from echolearn.readout.ridge import loss, solve
+from echolearn.readout.statistics import Statistics, residual, sample_precision, statistics_of
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.selection import Pooling
+from echolearn.sequences.targets import as_class_numbers
+from echolearn.sequences.validation import check_finite, check_long_enough, open_sequences, open_values
+from echolearn.validation.parameters import check_each
+from echolearn.validation.values import check_boolean, check_float_dtype, is_number
+
+
+@dataclass(frozen=True, eq=False)
+class LossAndGradients:
+    """E and its derivatives.
+
+    Attributes
+    ----------
+    loss : float
+        E = min_U ||H_c U - T||² + ridge ||U||².
+    readout : array of shape (n_units + n_features, n_outputs)
+        The minimising U: rows of the states H, then of the inputs X.
+    dE_dW : array of shape (n_features, n_units)
+        The derivative by the input weights.
+    dE_dW_rec : sparse array of shape (n_units, n_units)
+        The derivative by the recurrent weights, on their sparse pattern.
+    dE_dW_fb : array of shape (n_units, n_outputs) or None
+        The derivative by the feedback weights, if there are any.
+    dE_dbias : array of shape (n_units,) or None
+        The derivative by the bias, if there is one.
+    dE_dleak : array of shape (n_units,) or None
+        The derivative by the leak of each unit (None with ``gradient="printed"``).
+    """
+
+    loss: float
+    readout: Array
+    dE_dW: Array
+    dE_dW_rec: sparse.csr_array
+    dE_dW_fb: Array | None
+    dE_dbias: Array | None
+    dE_dleak: Array | None
+
+
+def loss_and_gradients(
+    reservoir: Reservoir,
+    X: ArrayLike | Sequence[ArrayLike],
+    T: ArrayLike | Sequence[ArrayLike],
+    *,
+    ridge: float,
+    lookback: int | None = None,
+    targets: str = "all",
+    gradient: str = "exact",
+    direct: bool = True,
+    washout: int = 0,
+    pooling: Pooling | None = None,
+    dtype: DTypeLike = np.float64,
+) -> LossAndGradients:
+    """Return E = min_U ||H_c U - T||² + ridge ||U||² and its gradients, for one sequence or a list of them.
+
+    The gradient is exact: back-propagation through time, with the readout U in closed form (its own motion with the
+    weights adds nothing, by the envelope theorem; docs/derivation.md). Two passes over groups of sequences on all
+    cores: the states of one group are all that is ever held.
+
+    Parameters
+    ----------
+    reservoir : Reservoir
+        The weights at which E and its gradients are computed.
+    X : array of shape (n_steps, n_features), 3-D array, or list of such 2-D arrays
+        One sequence, or several of any lengths.
+    T : array or list of arrays
+        The targets in the form of X with n_outputs columns; with `pooling`, one row per sequence.
+    ridge : float
+        The penalty mu of ||U||², at least 0.
+    lookback : int, default=None
+        How many steps (m in the paper) the gradient follows back in time. None: the whole sequence.
+    targets : {"all", "last"}, default="all"
+        "last" counts only the last frame of each block of `lookback` steps, as the paper does.
+    gradient : {"exact", "printed"}, default="exact"
+        "printed" gives the formulas of the paper as they are printed, for comparison.
+    direct : bool, default=True
+        Whether the readout sees the inputs X beside the states H.
+    washout : int, default=0
+        Steps at the start of each sequence whose targets do not count.
+    pooling : {"mean", "last"} or int, default=None
+        How the states of a sequence become one row: their mean, the last one, or the means over this many equal parts
+        of time side by side. None: one target per step.
+    dtype : {"float64", "float32"}, default="float64"
+        The precision of states and errors; statistics and gradients are summed up in float64.
+
+    Returns
+    -------
+    LossAndGradients
+        The loss, the readout and the derivatives by each kind of weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import Reservoir
+    >>> from echolearn.gradients import loss_and_gradients
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 2))
+    >>> result = loss_and_gradients(Reservoir.random(2, 20, random_state=0), X, np.roll(X[:, :1], 2), ridge=1e-2)
+    >>> result.dE_dW.shape, result.dE_dW_rec.shape
+    ((2, 20), (20, 20))
+    """
+    check_each({"lookback": lookback, "targets": targets, "gradient": gradient, "washout": washout}, GRADIENT_RULES)
+    if pooling is not None:
+        check_each({"pooling": pooling}, GRADIENT_RULES)
+    if not is_number(ridge) or ridge < 0:
+        raise ValueError(f"ridge={ridge!r:.80}; expected a number >= 0.")
+    check_boolean("direct", direct)
+    precision = check_float_dtype("dtype", dtype)
+    given = open_sequences(X, n_features=reservoir.n_in)
+    check_long_enough(given, washout)
+    values = open_values(T, given, per_step=pooling is None)
+    data = Dataset(given.X, as_class_numbers(values), values[0].shape[-1], pooling is None, precision)
+    task = Task(washout, direct, pooling, lookback, targets, intercept=False)
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        s, U, g = _statistics_readout_gradients(reservoir, data, task, ridge, gradient)
+    pattern = (g.W_rec, reservoir.W_rec.indices, reservoir.W_rec.indptr)
+    return LossAndGradients(
+        loss=loss(s, U, ridge, intercept=False),
+        readout=U,
+        dE_dW=g.W,
+        dE_dW_rec=sparse.csr_array(pattern, shape=reservoir.W_rec.shape),
+        dE_dW_fb=g.W_fb,
+        dE_dbias=g.bias,
+        dE_dleak=g.leak,
+    )
+
+
+def _statistics_readout_gradients(
+    reservoir: Reservoir, data: Dataset, task: Task, ridge: float, gradient: str
+) -> tuple[Statistics, Array, Gradients]:
+    """Return G and Q over all the data, their U, and the gradients at it."""
+    groups, frames = list(group_sequences(data.lengths, FRAMES)), data.frames
+
+    def statistics(data: Dataset, which: Array) -> Statistics:
+        seen = observe(reservoir, task, data.batch(which))
+        return statistics_of(seen.H_c, seen.T, data.n_out, sample_precision(seen.H_c, frames, ridge))
+
+    def gradients(data: Dataset, which: Array) -> Gradients:
+        seen = observe(reservoir, task, data.batch(which))
+        U_now = U.astype(data.dtype)
+        R = residual(apply_readout(seen.H, seen.X, U_now, intercept=False), seen.T)
+        return through_states(reservoir, task, gradient, seen, error_wrt_states(R, U_now[: seen.H.shape[1]]))
+
+    s = data.sum(statistics, groups)
+    check_finite(s.G, "sums of states and targets")
+    check_finite(s.Q, "sums of states and targets")
+    U = solve(s, ridge, intercept=False)
+    g = data.sum(gradients, groups)
+    for values in (g.W, g.W_rec):
+        check_finite(values, "gradients")
+    return s, U, g

@@ -1,0 +1,138 @@
+"""A fitted network: a reservoir, its readout, and what the readout sees. Everything that is learned is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from echolearn._typing import Array
+from echolearn.readout.observation import FRAMES, ReadoutView, frames_at_once, observe, time_chunks
+from echolearn.readout.statistics import Statistics
+from echolearn.reservoir.combination import join_reservoirs
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.batch import pack, unpack
+from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.selection import pooled_parts
+from echolearn.states.closed_loop import run_with_feedback
+from echolearn.states.run import run
+
+
+@dataclass(frozen=True, eq=False)
+class Readout:
+    """U (M, n_out), the intercept last, and how it was fitted.
+
+    softmax: whether its outputs are logits of a softmax; ridge: the penalty of the ridge readout; strength: that of the
+    softmax readout; statistics: what the ridge readout was solved from, where further sequences can be added to it.
+    """
+
+    U: Array
+    softmax: bool
+    ridge: float
+    strength: float | None = None
+    statistics: Statistics | None = None
+
+    @property
+    def feed_back(self) -> Callable[[Array], Array]:
+        """The function from outputs to what is fed back: the probabilities of a softmax, or the outputs themselves."""
+        return probabilities if self.softmax else np.asarray
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A reservoir with its readout."""
+
+    reservoir: Reservoir
+    readout: Readout
+    view: ReadoutView
+
+    def outputs(self, data: Dataset) -> list[Array]:
+        """Return H_c U, one array per sequence: (steps, n_out), or (1, n_out) where sequences are pooled.
+
+        Targets are not used.
+        """
+        reservoir, view, feed_back = self.reservoir, self.view, self.readout.feed_back
+        U = self.readout.U.astype(data.dtype)
+
+        def part(data: Dataset, which: Array) -> list[Array]:
+            h0, Y = None, []
+            for steps in time_chunks(reservoir, view, data.lengths[which]):
+                batch = pack([data.X[i][steps] for i in which], data.dtype)
+                if reservoir.W_fb is not None:
+                    return unpack(batch, run_with_feedback(reservoir, batch, U, view.direct, feed_back))
+                H, X = run(reservoir, batch, h0, keep_F=False).H, batch.X
+                if view.pooling:
+                    selection = view.select(batch)
+                    H, X = selection.take(H, reservoir.backward), selection.take(X)
+                Y.append(apply_readout(H, X if view.direct else X[:, :0], U))
+                if view.pooling:
+                    return list(Y[0][np.argsort(batch.order)][:, None])
+                h0 = H[-1:].copy()
+            return unpack(batch, Y[0]) if len(which) > 1 else [np.concatenate(Y)]
+
+        result: list[Array] = [U[:0]] * len(data.X)
+        items = list(group_sequences(data.lengths, frames_at_once(reservoir.N)))
+        for which, outputs in zip(items, data.map(part, items), strict=True):
+            for i, Y in zip(which, outputs, strict=True):
+                result[i] = Y
+        return result
+
+
+def apply_readout(H: Array, X: Array, U: Array, *, intercept: bool = True) -> Array:
+    """Return H_c U = [H X 1] U without building H_c; X has no columns where the readout does not see it."""
+    N, end = H.shape[1], len(U) - intercept
+    Y = H @ U[:N]
+    if X.shape[1]:
+        Y += X @ U[N:end]
+    if intercept:
+        Y += U[-1]
+    return np.asarray(Y)
+
+
+def probabilities(logits: Array) -> Array:
+    """Return the softmax along the rows."""
+    P = np.exp(logits - logits.max(axis=1, keepdims=True))
+    P /= P.sum(axis=1, keepdims=True)
+    return np.asarray(P)
+
+
+def mean_error(network: Network, data: Dataset, loss: Callable[[Array, Array], float]) -> float:
+    """Return the mean of loss(Y, T) per target, for outputs computed as a prediction computes them."""
+    reservoir, view, U, feed_back = network.reservoir, network.view, network.readout.U, network.readout.feed_back
+
+    def part(data: Dataset, which: Array) -> tuple[float, int]:
+        batch = data.batch(which)
+        assert batch.T is not None
+        if reservoir.W_fb is None:
+            seen = observe(reservoir, view, batch)
+            Y, T = seen.H_c @ U.astype(seen.H_c.dtype), seen.T
+        else:
+            selection = view.select(batch)
+            Y = run_with_feedback(reservoir, batch, U, view.direct, feed_back)
+            Y, T = selection.take(Y), selection.take(batch.T)
+        return loss(Y, T), len(T)
+
+    parts = list(data.map(part, group_sequences(data.lengths, FRAMES)))
+    return float(sum(e for e, _ in parts) / sum(n for _, n in parts))
+
+
+def average(networks: Sequence[Network]) -> Network:
+    """Return one network whose outputs are the mean of the networks' outputs.
+
+    Its W_rec is block diagonal, its units are theirs, and its readout holds theirs, divided by their number. It has no
+    statistics: each network had its own, of its own states.
+    """
+    first, count = networks[0], len(networks)
+    reservoir = join_reservoirs([network.reservoir for network in networks])
+    parts = pooled_parts(first.view.pooling)
+    readouts = [network.readout.U / count for network in networks]
+    units = [network.reservoir.N for network in networks]
+    of_H = [U[: parts * N].reshape(parts, N, -1) for U, N in zip(readouts, units, strict=True)]
+    rest = np.sum([U[parts * N :] for U, N in zip(readouts, units, strict=True)], axis=0)
+    U = np.vstack([np.concatenate(of_H, axis=1).reshape(-1, rest.shape[1]), rest])
+    strengths = [network.readout.strength for network in networks]
+    strength = None if None in strengths else float(np.mean([s for s in strengths if s is not None]))
+    ridge = float(np.mean([network.readout.ridge for network in networks]))
+    return replace(first, reservoir=reservoir, readout=Readout(U, first.readout.softmax, ridge, strength))

@@ -1,0 +1,171 @@
+"""What the readout sees of a batch: H_c = [H X 1] and the targets T, at the frames that carry targets.
+
+The states of large networks are streamed: of a long sequence they are computed one chunk of time after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from echolearn._typing import Array
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.batch import Batch
+from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.selection import Pooling, Selection, block_ends, pooled_parts
+from echolearn.states.run import States, run
+
+FRAMES = 8192  # frames that one thread works on at once in a pass over the data,
+NUMBERS = 2**25  # fewer for large networks: at most this many numbers in the states of one batch
+
+
+def frames_at_once(N: int) -> int:
+    """Return how many frames to work on at once; one thread holds their states."""
+    return max(1, min(FRAMES, NUMBERS // N))
+
+
+@dataclass(frozen=True)
+class ReadoutView:
+    """Which frames the final readout is fitted to, and what it sees of them."""
+
+    washout: int = 0
+    direct: bool = True
+    pooling: Pooling | None = None
+    intercept: bool = field(default=True, kw_only=True)
+
+    def select(self, batch: Batch) -> Selection:
+        """Return the frames of a batch that carry targets."""
+        return Selection(batch, washout=self.washout, targets="all", lookback=None, pooling=self.pooling)
+
+    def rows(self, reservoir: Reservoir) -> int:
+        """Return M, the number of rows of U: of the states, the inputs and the intercept."""
+        return pooled_parts(self.pooling) * (reservoir.N + self.direct * reservoir.n_in) + self.intercept
+
+    def targets_per_sequence(self, data: Dataset) -> Array:
+        """Return how many rows of H_c each sequence gives."""
+        return np.ones(len(data.X), int) if self.pooling is not None else np.asarray(data.lengths - self.washout)
+
+    def target_count(self, data: Dataset) -> float:
+        """Return how many rows of H_c all sequences give."""
+        return float(self.targets_per_sequence(data).sum())
+
+    def needs_whole_sequences(self, reservoir: Reservoir) -> bool:
+        """Return whether frames depend on later ones, outputs are fed back, or units begin at the end."""
+        return self.pooling is not None or reservoir.W_fb is not None or reservoir.backward is not None
+
+
+@dataclass(frozen=True)
+class Task(ReadoutView):
+    """What the weights learn from: the view of the readout, the look-back m, and which frames of a block count."""
+
+    lookback: int | None = None
+    targets: str = "all"
+
+    def select(self, batch: Batch) -> Selection:
+        return Selection(
+            batch, washout=self.washout, targets=self.targets, lookback=self.lookback, pooling=self.pooling
+        )
+
+    def targets_per_sequence(self, data: Dataset) -> Array:
+        if self.pooling is None and self.targets == "last":
+            return np.array([len(block_ends(n, self.washout, self.lookback)) for n in data.lengths])
+        return super().targets_per_sequence(data)
+
+    def needs_whole_sequences(self, reservoir: Reservoir) -> bool:
+        return self.targets == "last" or super().needs_whole_sequences(reservoir)
+
+    def view(self) -> ReadoutView:
+        """Return the view of the final readout, which is fitted to every frame after the washout."""
+        return ReadoutView(self.washout, self.direct, self.pooling, intercept=self.intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """States H, inputs X (without columns unless the readout sees them) and targets T at the frames that carry targets.
+
+    batch, states and selection are what the way back to the weights needs.
+    """
+
+    H: Array
+    X: Array
+    T: Array
+    view: ReadoutView
+    batch: Batch
+    states: States
+    selection: Selection
+
+    @cached_property
+    def H_c(self) -> Array:
+        """H_c (K, M), computed once."""
+        return stack(self.H, self.X, direct=self.view.direct, intercept=self.view.intercept)
+
+
+def observe(reservoir: Reservoir, view: ReadoutView, batch: Batch) -> Observation:
+    """Return what the readout sees of a batch."""
+    states, selection = run(reservoir, batch), view.select(batch)
+    return Observation(*select_rows(reservoir, view, batch, states.H, selection), view, batch, states, selection)
+
+
+def select_rows(
+    reservoir: Reservoir, view: ReadoutView, batch: Batch, H: Array, selection: Selection
+) -> tuple[Array, Array, Array]:
+    """Return H, X (without columns unless the readout sees it) and T at the frames that carry targets."""
+    assert batch.T is not None
+    X = selection.take(batch.X)
+    T = batch.T if view.pooling else selection.take(batch.T)
+    return selection.take(H, reservoir.backward), X if view.direct else X[:, :0], T
+
+
+def stack(H: Array, X: Array, *, direct: bool, intercept: bool) -> Array:
+    """Return H_c = [H X] (eq. 7), with a last column of ones for an intercept."""
+    parts = [H, *([X] if direct else []), *([np.ones((len(H), 1), H.dtype)] if intercept else [])]
+    return np.hstack(parts) if len(parts) > 1 else H
+
+
+def time_chunks(reservoir: Reservoir, view: ReadoutView, lengths: Array) -> list[slice]:
+    """Return the steps of a group of sequences: all at once or, for a single long sequence, chunk by chunk.
+
+    Each chunk starts in the state in which the one before ended.
+    """
+    frames = frames_at_once(reservoir.N)
+    if view.needs_whole_sequences(reservoir) or len(lengths) > 1:
+        return [slice(None)]
+    return [slice(start, start + frames) for start in range(0, lengths[0], frames)]
+
+
+def stream_rows(reservoir: Reservoir, data: Dataset, view: ReadoutView, which: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield H_c and T of a group of sequences, chunk by chunk of time."""
+    h0 = None
+    for steps in time_chunks(reservoir, view, np.array([len(data.X[i]) for i in which])):
+        batch = data.batch(which, steps)
+        now = replace(view, washout=max(0, view.washout - (steps.start or 0)))
+        H = run(reservoir, batch, h0, keep_F=False).H
+        H_taken, X, T = select_rows(reservoir, now, batch, H, now.select(batch))
+        yield stack(H_taken, X, direct=view.direct, intercept=view.intercept), T
+        h0 = H[-1:].copy()  # a view would keep all of H
+
+
+def stream_states(reservoir: Reservoir, view: ReadoutView, batch: Batch) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield H, X (without columns unless the readout sees it) and T at the frames that carry targets.
+
+    One chunk of time follows another, so that never more than `frames_at_once` states of a large network exist; all
+    of them at once where time must not be cut.
+    """
+    if view.needs_whole_sequences(reservoir):
+        H = run(reservoir, batch, keep_F=False).H
+        yield select_rows(reservoir, view, batch, H, view.select(batch))
+        return
+    steps = max(1, frames_at_once(reservoir.N) // len(batch.lengths))
+    begins = [0] * (view.washout > 0) + list(range(view.washout, len(batch.active), steps))
+    h0 = None
+    for begin, end in zip(begins, [*begins[1:], len(batch.active)], strict=True):
+        chunk = batch.steps(begin, end)
+        H = run(reservoir, chunk, h0, keep_F=False).H
+        if begin >= view.washout:
+            assert chunk.T is not None
+            yield H, chunk.X if view.direct else chunk.X[:, :0], chunk.T
+        if end < len(batch.active):
+            h0 = H[chunk.offsets[-1] :][: batch.active[end]].copy()

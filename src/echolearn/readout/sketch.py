@@ -1,0 +1,127 @@
+"""A sketch of the Gram matrix of a large network, from a sample of its frames (Nyström's method).
+
+The states' variance falls off steeply, and the leading directions of some thousand frames are those of a million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from echolearn._typing import Array
+from echolearn.readout.observation import FRAMES, ReadoutView, observe
+from echolearn.readout.ridge import choose_ridge, refuse_infinite
+from echolearn.readout.statistics import Statistics, statistics_of
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.dataset import Dataset
+
+Operator = Callable[[Array], Array]
+
+SAMPLE = 3000  # frames that a sketch is made of
+RANK = 750  # of its directions that are kept
+TAIL = 0.6  # what lies beyond them, in units of the weakest one kept
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """G of n frames, approximately: [H X] has the mean `mean` (M - 1,) and about it the Gram matrix
+    V diag(values) V' + tail (I - VV'),  V (M - 1, r) orthonormal, values (r,) falling. square: the mean of
+    its diagonal, estimated from the sampled rows."""
+
+    V: Array
+    values: Array
+    tail: float
+    mean: Array
+    n: float
+    square: float
+
+    def inverse(self, mu: float) -> Operator:
+        """Return the function R (M, n_out) -> (G + mu I)^-1 R, with the intercept not penalised.
+
+        About their mean, states and intercept are uncorrelated: with S = [[I, 0], [-mean', 1]] the inverse is
+        S diag((V diag(values) V' + tail (I - VV') + mu I)^-1, 1/n) S'.
+        """
+        V = self.V
+        rest = 1 / (self.tail + mu)
+        gain = (1 / (self.values + mu) - rest)[:, None].astype(V.dtype)
+
+        def apply(R: Array) -> Array:
+            mean = self.mean.astype(R.dtype)
+            D = R[:-1] - mean[:, None] * R[-1]
+            leading = V @ (gain * (V.T @ D.astype(V.dtype, copy=False)))
+            D *= rest
+            D += leading
+            return np.vstack([D, R[-1] / self.n - mean @ D])
+
+        return apply
+
+
+def make_sketch(H_c: Array, n: float, rank: int = RANK) -> Sketch:
+    """Return a sketch from rows of H_c (k, M), its last column ones, that stand for n frames."""
+    mean = H_c[:, :-1].mean(axis=0, dtype=np.float64)
+    refuse_infinite(mean)
+    H = H_c[:, :-1] - mean.astype(H_c.dtype)
+    k, M = H.shape
+    # HH' and H'H have the same eigenvalues, and one's eigenvectors give the other's: the smaller one is used.
+    small = (H @ H.T if k < M else H.T @ H).astype(np.float64)
+    values, E = linalg.eigh(small, subset_by_index=[max(0, len(small) - rank), len(small) - 1])
+    # What is weaker was lost to rounding in the product; a constant H leaves nothing.
+    keep = values > 10 * np.finfo(H.dtype).eps * max(values[-1], np.finfo(float).tiny)
+    values, E = values[keep][::-1], E[:, keep][:, ::-1]
+    V = H.T @ (E / np.sqrt(values)).astype(H.dtype) if k < M else np.ascontiguousarray(E, H.dtype)
+    scale = n / k
+    square = scale * float(np.trace(small)) / M
+    tail = TAIL * scale * float(values[-1]) if len(values) else 0.0
+    return Sketch(V, scale * values, tail, mean, n, square)
+
+
+def choose_ridge_by_sample(
+    rows: tuple[Array, Array], path: Sequence[float] | Array, n_out: int, held_out: tuple[Array, Array] | None
+) -> float:
+    """Return the mu of `path` that is best for a sample of rows (H_c, T), on held-out rows or by cross-validation.
+
+    Seen as a prior, mu is the noise's variance over that of the weights and does not depend on the number of frames: so
+    the sample's own statistics are used, not scaled up, in the basis of their leading directions.
+    """
+    base = make_sketch(rows[0], len(rows[0]))
+
+    def in_base(rows: tuple[Array, Array]) -> Statistics:
+        H_c, T = rows
+        centred = H_c[:, :-1] - base.mean.astype(H_c.dtype)
+        return statistics_of(np.hstack([centred @ base.V, H_c[:, -1:]]), T, n_out)
+
+    held = None if held_out is None else in_base(held_out)
+    return choose_ridge(in_base(rows), path, intercept=True, held_out=held)[0]
+
+
+def sample_rows(
+    reservoir: Reservoir, data: Dataset, view: ReadoutView, rng: np.random.Generator, frames: int | None = None
+) -> tuple[Array, Array]:
+    """Return about `frames` rows of H_c and their targets: a quarter of the rows of random sequences, or all rows."""
+    frames = SAMPLE if frames is None else frames
+    order, count = rng.permutation(len(data.X)), view.targets_per_sequence(data)
+    counts = np.cumsum(count[order])
+    chosen = order[: 1 + int(np.searchsorted(counts, 4 * frames))]
+    share = min(1.0, frames / counts[len(chosen) - 1])
+
+    def pick_rows(data: Dataset, which: Array, pick: Array) -> tuple[Array, Array]:
+        seen = observe(reservoir, view, data.batch(which))
+        return seen.H_c[pick], seen.T[pick]
+
+    items = []
+    for which in group_sequences(data.lengths[chosen], FRAMES):
+        k = int(count[chosen[which]].sum())
+        items.append((chosen[which], rng.permutation(k)[: int(np.ceil(share * k))]))
+    H_c, T = zip(*data.map(pick_rows, items), strict=True)
+    return np.vstack(H_c), np.concatenate(T)
+
+
+def sample_sequences(data: Dataset, view: ReadoutView, frames: int, rng: np.random.Generator) -> Dataset:
+    """Return random sequences with about `frames` targets, or all of them."""
+    order = rng.permutation(len(data.X))
+    counts = np.cumsum(view.targets_per_sequence(data)[order])
+    return data.subset(np.sort(order[: 1 + int(np.searchsorted(counts, frames))]))

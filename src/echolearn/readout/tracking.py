@@ -1,0 +1,187 @@
+"""A readout that is kept up to date while the weights change, exactly: from G and Q.
+
+In the paper's Case 2, U is solved anew for the weights at which the gradient is taken; in Case 1 an older U is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from echolearn._typing import Array
+from echolearn.readout.collect import collect
+from echolearn.readout.observation import Observation, Task, observe
+from echolearn.readout.ridge import solve
+from echolearn.readout.statistics import Statistics, product_precision, statistics_of
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.dataset import Dataset
+
+TURNOVER = 1.8  # how often one epoch replaces the running statistics (see `fade_in`)
+
+Tensors = dict[str, Array]
+Facts = dict[str, Any]
+Kept = list[tuple[Observation, Any]]  # on the executor: what the readout sees of each part of a mini-batch
+
+
+class FullBatchTracker(Protocol):
+    """U for epochs that take one gradient over all the data.
+
+    with_statistics: whether the pass for the gradient should collect the statistics that `finish` takes.
+    """
+
+    with_statistics: bool
+
+    def begin_epoch(self, reservoir: Reservoir, pause: Callable[[], object]) -> None:
+        """Solve for the U at which the gradient is taken; `pause` is called when that is done."""
+
+    def gradient_readout(self) -> Array:
+        """Return the U at which the gradient is taken."""
+
+    def finish(self, statistics: Statistics | None) -> float:
+        """End the epoch; return the number of targets."""
+
+    def readout(self, reservoir: Reservoir) -> Array:
+        """Return the U of the newest weights."""
+
+    def reset(self) -> None:
+        """Forget everything."""
+
+    def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
+        """Return arrays and plain values from which `load_state_dict` resumes to the bit."""
+
+    def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
+        """Resume from what `state_dict` returned."""
+
+
+class MiniBatchTracker(Protocol):
+    """U for epochs that take one gradient per mini-batch."""
+
+    def begin_epoch(self, reservoir: Reservoir) -> None:
+        """Prepare for the mini-batches of an epoch."""
+
+    def observe(self, reservoir: Reservoir, parts: list[Array]) -> Kept:
+        """Return what the readout sees of the parts of a mini-batch, kept where the data are."""
+
+    def update(self, kept: Kept, share: float) -> tuple[Array, float]:
+        """Return the U at which the gradient is taken, and the number of targets; share: the batch's of all frames."""
+
+    def readout(self, reservoir: Reservoir) -> Array:
+        """Return the U of the newest weights."""
+
+    def reset(self) -> None:
+        """Forget everything."""
+
+    def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
+        """Return arrays and plain values from which `load_state_dict` resumes to the bit."""
+
+    def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
+        """Resume from what `state_dict` returned."""
+
+
+class ExactFullBatch:
+    """Case 2: one pass for U, one for the gradient at it. Case 1: U is the previous epoch's, and one pass gives both
+    the gradient and the statistics for the next U."""
+
+    def __init__(self, data: Dataset, task: Task, mu: float, case: int):
+        self.data, self.task, self.mu = data, task, mu
+        self.with_statistics = case == 1
+        self.reset()
+
+    def reset(self) -> None:
+        self.U: Array | None = None  # at which the next gradient is taken, and its number of targets
+        self.n = 0.0
+
+    def begin_epoch(self, reservoir: Reservoir, pause: Callable[[], object]) -> None:
+        if self.U is None:
+            s = collect(reservoir, self.data, self.task, self.mu)
+            self.U, self.n = solve(s, self.mu, intercept=True), s.n
+            pause()
+
+    def gradient_readout(self) -> Array:
+        assert self.U is not None
+        return self.U
+
+    def finish(self, statistics: Statistics | None) -> float:
+        if statistics is None:
+            self.U = None
+            return self.n
+        self.U, self.n = solve(statistics, self.mu, intercept=True), statistics.n
+        return self.n
+
+    def readout(self, reservoir: Reservoir) -> Array:
+        s = collect(reservoir, self.data, self.task.view(), self.mu)
+        U = solve(s, self.mu, intercept=True)
+        if self.task.targets == "all" and not self.with_statistics:
+            self.U, self.n = U, s.n  # the next epoch begins with the same statistics: it needs no pass for them
+        return U
+
+    def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
+        name = "U" if self.with_statistics else "solved"
+        return {} if self.U is None else {name: self.U}, {"solved_n": self.n}
+
+    def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
+        self.U, self.n = tensors.get("U" if self.with_statistics else "solved"), float(facts["solved_n"])
+
+
+class ExactMiniBatches:
+    """U from running statistics, which forget the states of older weights. Case 1 holds one U for the whole epoch."""
+
+    def __init__(self, data: Dataset, task: Task, mu: float, case: int, statistics: Statistics | None = None):
+        self.data, self.task, self.mu, self.case = data, task, mu, case
+        self.statistics = statistics
+        self.U: Array | None = None  # of Case 1
+
+    def reset(self) -> None:
+        self.statistics = None
+        self.U = None
+
+    def begin_epoch(self, reservoir: Reservoir) -> None:
+        if self.statistics is None:
+            self.statistics = collect(reservoir, self.data, self.task, self.mu)
+        if self.case == 1:
+            self.U = solve(self.statistics, self.mu, intercept=True)
+
+    def observe(self, reservoir: Reservoir, parts: list[Array]) -> Kept:
+        assert self.statistics is not None
+        task, product = self.task, product_precision(self.statistics, self.mu, self.data.dtype)
+
+        def see(data: Dataset, which: Array) -> tuple[Observation, Statistics]:
+            seen = observe(reservoir, task, data.batch(which))
+            return seen, statistics_of(seen.H_c, seen.T, data.n_out, product)
+
+        return self.data.executor.keep(self.data, see, parts)
+
+    def update(self, kept: Kept, share: float) -> tuple[Array, float]:
+        assert self.statistics is not None
+        fresh: Statistics = self.data.executor.sum_kept(lambda seen: seen[1], kept)
+        n = fresh.n
+        self.statistics = fade_in(self.statistics, fresh, share)
+        U = self.U if self.case == 1 else solve(self.statistics, self.mu, intercept=True)
+        assert U is not None
+        return U, n
+
+    def readout(self, reservoir: Reservoir) -> Array:
+        s = self.statistics or collect(reservoir, self.data, self.task.view(), self.mu)
+        return solve(s, self.mu, intercept=True)
+
+    def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
+        tensors: Tensors = {} if self.U is None else {"U": self.U}
+        if self.statistics is None:
+            return tensors, {}
+        s = self.statistics
+        return {**tensors, "G": s.G, "Q": s.Q}, {"tt": s.tt, "n": s.n}
+
+    def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
+        if "G" in tensors:
+            self.statistics = Statistics(tensors["G"], tensors["Q"], float(facts["tt"]), float(facts["n"]))
+        self.U = tensors.get("U")
+
+
+def fade_in(statistics: Statistics, batch: Statistics, share: float) -> Statistics:
+    """Return statistics that forget states of older weights: (1 - 1.8 w) G + 1.8 G_batch.
+
+    w is the batch's share of all frames, so that G keeps the size of a full pass.
+    """
+    statistics.scale(max(0.0, 1 - TURNOVER * share))
+    statistics += batch.scale(TURNOVER)
+    return statistics

@@ -1,0 +1,97 @@
+"""Which frames of a batch carry a target, and how states are pooled into one row per sequence."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from echolearn._typing import Array
+from echolearn.sequences.batch import Batch
+
+Pooling = str | int  # "mean", "last", or the number of parts of time that are averaged each on its own
+
+
+class Selection:
+    """The frames that carry a target: all, some of them, or one pooled row per sequence.
+
+    `take` maps packed rows (K, .) to rows with targets; `put` is its transpose. Pooling over `parts` parts of time
+    sets their means side by side: (K, M) becomes (B, parts M). The last state of `backward` columns is at step 0.
+    """
+
+    def __init__(self, batch: Batch, *, washout: int, targets: str, lookback: int | None, pooling: Pooling | None):
+        self._P: Any = None
+        self._rows: Array | None = None
+        self.parts = pooled_parts(pooling)
+        self._last = pooling == "last"
+        if pooling == "mean" or isinstance(pooling, Integral):
+            spans = [(s, *span) for s, n in enumerate(batch.lengths) for span in part_bounds(n, washout, self.parts)]
+            columns = np.concatenate([batch.rows(s)[start:stop] for s, start, stop in spans])
+            counts = np.array([stop - start for _, start, stop in spans])
+            values = np.repeat(1.0 / counts, counts).astype(batch.X.dtype)
+            owner = np.repeat(np.arange(len(counts)), counts)
+            self._P = sparse.csr_array((values, (owner, columns)), shape=(len(counts), batch.frames))
+        elif pooling == "last":
+            self._rows = batch.offsets[batch.lengths - 1] + np.arange(len(batch.lengths))
+        elif targets == "last":
+            self._rows = np.sort(
+                np.concatenate([batch.rows(s)[block_ends(n, washout, lookback)] for s, n in enumerate(batch.lengths)])
+            )
+        elif washout:
+            steps = np.repeat(np.arange(len(batch.active)), batch.active)
+            self._rows = np.flatnonzero(steps >= washout)
+        self._frames = batch.frames
+
+    def take(self, M: Array, backward: Array | None = None) -> Array:
+        """Return the rows with targets of packed rows M (K, .)."""
+        if self._P is not None:
+            return np.asarray(self._P @ M).reshape(-1, self.parts * M.shape[1])
+        if self._rows is None:
+            return M
+        taken = M[self._rows]
+        if self._last and backward is not None:
+            taken[:, backward] = M[: len(taken), backward]
+        return np.asarray(taken)
+
+    def put(self, D: Array, backward: Array | None = None) -> Array:
+        """Return packed rows (K, .) with D at the rows that carry targets: the transpose of `take`."""
+        if self._P is not None:
+            return np.asarray(self._P.T @ D.reshape(self._P.shape[0], -1))
+        if self._rows is None:
+            return D
+        out = np.zeros((self._frames, D.shape[1]), D.dtype)
+        out[self._rows] = D
+        if self._last and backward is not None:
+            out[:, backward] = 0
+            out[: len(D), backward] = D[:, backward]
+        return out
+
+
+def pooled_parts(pooling: Pooling | None) -> int:
+    """Return how many means over parts of time stand side by side."""
+    return int(pooling) if isinstance(pooling, Integral) else 1
+
+
+def part_bounds(length: int, washout: int, parts: int) -> list[tuple[int, int]]:
+    """Return [start, stop) of equal parts of the time after the washout; none is empty, short ones may share a step."""
+    n = int(length) - washout
+    return [(washout + i * n // parts, washout - (-(i + 1) * n // parts)) for i in range(parts)]
+
+
+def block_ends(length: int, washout: int, lookback: int | None) -> Array:
+    """Return the last step of every block of `lookback` steps after the washout; a shorter last block counts too."""
+    if lookback is None:
+        return np.array([length - 1])
+    last = np.arange(washout + lookback - 1, length, lookback)
+    return last if len(last) and last[-1] == length - 1 else np.append(last, length - 1)
+
+
+def block_starts(steps: int, washout: int, lookback: int | None) -> NDArray[np.bool_]:
+    """Return cut (steps,): cut[t] is True where a block starts, so that no error passes from t to t - 1."""
+    t = np.arange(steps)
+    if lookback is None:
+        return np.zeros(steps, bool)
+    return np.asarray((t >= washout) & ((t - washout) % lookback == 0))

@@ -1,0 +1,23 @@
+"""Class numbers and the target rows that they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from echolearn._typing import Array
+
+
+def one_hot(labels: Array, classes: int, dtype: DTypeLike) -> Array:
+    """Return the target rows (K, classes) that class numbers (K,) stand for."""
+    out = np.zeros((len(labels), classes), dtype)
+    out[np.arange(len(labels)), labels] = 1
+    return out
+
+
+def as_class_numbers(values: list[Array]) -> list[Array]:
+    """Return class numbers where every target row is a single 1 (products with those are sums), else the rows."""
+    for rows in values:
+        if np.count_nonzero(rows) != rows[..., 0].size or not (rows.max(axis=-1) == 1).all():
+            return values
+    return [rows.argmax(axis=-1) for rows in values]

@@ -1,0 +1,77 @@
+"""The compiled loop of a stream: states and outputs, one frame after another, in constant memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from echolearn._typing import Array
+from echolearn.states._kernels import OPTIONS, activate
+
+
+@njit(nogil=True, cache=True, **OPTIONS)
+def advance(
+    X: Array,
+    W: Array,
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    W_fb: Array,
+    bias: Array,
+    a: Array,
+    code: int,
+    U: Array,
+    softmax: bool,
+    h: Array,
+    y: Array,
+    z: Array,
+    Y: Array,
+) -> int:
+    """Advance h (N,) and the fed-back y (n_out,) by eq. 1, frame after frame, and fill Y = H_c U.
+
+    X (K, n_in); W (n_in, N); indptr, indices, data: W_rec; W_fb (n_out, N), or (0, N) for none; U (n_out, M);
+    z (N,): room to work in; Y (K, n_out). Returns the first frame that is not finite, with nothing changed, or -1.
+    """
+    N = h.shape[0]
+    for t in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            if not np.isfinite(X[t, j]):
+                return t
+    for t in range(X.shape[0]):
+        z[:] = bias
+        for j in range(X.shape[1]):
+            x = X[t, j]
+            for i in range(N):
+                z[i] += x * W[j, i]
+        for i in range(N):
+            for p in range(indptr[i], indptr[i + 1]):
+                z[i] += data[p] * h[indices[p]]
+        for o in range(W_fb.shape[0]):
+            for i in range(N):
+                z[i] += y[o] * W_fb[o, i]
+        activate(code, z)
+        for i in range(N):
+            h[i] += a[i] * (z[i] - h[i])
+        for o in range(U.shape[0]):
+            s = U[o, -1]
+            for i in range(N):
+                s += U[o, i] * h[i]
+            for j in range(N, U.shape[1] - 1):
+                s += U[o, j] * X[t, j - N]
+            Y[t, o] = s
+        if softmax:
+            _softmax(Y[t], y)
+        else:
+            y[:] = Y[t]
+    return -1
+
+
+@njit(nogil=True, cache=True, **OPTIONS)
+def _softmax(logits: Array, out: Array) -> None:
+    top = logits.max()
+    total = out.dtype.type(0)
+    for o in range(out.shape[0]):
+        out[o] = np.exp(logits[o] - top)
+        total += out[o]
+    for o in range(out.shape[0]):
+        out[o] /= total

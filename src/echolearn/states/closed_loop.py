@@ -1,0 +1,70 @@
+"""Networks that receive their own outputs: step by step, because each output is an input of the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from echolearn._typing import Array
+from echolearn.reservoir.activations import activate, leaky_update
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.batch import Batch
+
+DENSE = 1000  # units up to which a dense W_rec is the faster one in these loops
+
+
+def run_with_feedback(
+    reservoir: Reservoir, batch: Batch, U: Array, direct: bool, feed_back: Callable[[Array], Array]
+) -> Array:
+    """Return the outputs H_c U (K, n_out) of a network with feedback on its own.
+
+    `feed_back` turns outputs into what the targets stood for while the network was fitted.
+    """
+    assert reservoir.W_fb is not None
+    dtype = batch.X.dtype
+    drive = batch.X @ reservoir.W.astype(dtype)
+    if reservoir.bias is not None:
+        drive += reservoir.bias.astype(dtype)
+    W_rec, W_fb, a = reservoir.W_rec.astype(dtype), reservoir.W_fb.astype(dtype), reservoir.leak.astype(dtype)
+    U = U.astype(dtype)
+    N = reservoir.N
+    h = reservoir.initial_states(len(batch.lengths), dtype)
+    y = np.zeros((len(h), U.shape[1]), dtype)
+    out = np.empty((batch.frames, U.shape[1]), dtype)
+    for first, live in zip(batch.offsets, batch.active, strict=True):
+        rows = slice(first, first + live)
+        h, y = h[:live], y[:live]
+        z = drive[rows] + (W_rec @ h.T).T + y @ W_fb.T
+        h = leaky_update(h, activate(reservoir.activation, z), a)
+        out[rows] = h @ U[:N] + U[-1]
+        if direct:
+            out[rows] += batch.X[rows] @ U[N:-1]
+        y = feed_back(out[rows])
+    return out
+
+
+def run_closed_loop(
+    reservoir: Reservoir, U: Array, direct: bool, h: Array, x: Array, *, E: Array, shocks: Array | None = None
+) -> Array:
+    """Return B paths (steps, B, dims) of a network whose output is its next input.
+
+    x_{t+1} = U'[h_{t+1}, x_t, e_{t+1}, 1] + shock, where h_{t+1} is the state after the input [x_t, e_{t+1}].
+    h (B, N), x (B, dims): where the paths start; E (steps, B, inputs): exogenous inputs; shocks (steps, B, dims).
+    """
+    a, N = reservoir.leak, reservoir.N
+    W_rec = reservoir.W_rec.T.toarray() if N <= DENSE else reservoir.W_rec.T
+    bias = 0.0 if reservoir.bias is None else reservoir.bias
+    U = np.ascontiguousarray(U)  # a saved readout is loaded in this order: the same sums, to the bit
+    out = np.empty((len(E), *x.shape))
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller examines the result
+        for t, e in enumerate(E):
+            inputs = np.concatenate([x, e], axis=1)
+            h = leaky_update(h, activate(reservoir.activation, inputs @ reservoir.W + h @ W_rec + bias), a)
+            x = h @ U[:N] + U[-1]
+            if direct:
+                x += inputs @ U[N:-1]
+            if shocks is not None:
+                x += shocks[t]
+            out[t] = x
+    return out

@@ -1,0 +1,105 @@
+"""`harvest`: the states of whatever sequences a user has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from echolearn._typing import Array
+from echolearn.execution.blas import one_blas_thread
+from echolearn.execution.threads import map_in_order
+from echolearn.reservoir.activations import ACTIVATIONS
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.batch import pack, unpack
+from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.validation import check_finite, open_sequences, open_values
+from echolearn.states import _kernels as kernels
+from echolearn.states._weights import compressed, drive
+from echolearn.states.run import run
+from echolearn.validation.values import check_float_dtype
+
+FRAMES = 8192  # frames of many sequences that are run at once (never less than one sequence)
+
+
+def harvest(
+    reservoir: Reservoir,
+    X: ArrayLike | Sequence[ArrayLike],
+    T: ArrayLike | Sequence[ArrayLike] | None = None,
+    *,
+    dtype: DTypeLike = np.float64,
+) -> Array | list[Array]:
+    """Return the states of a reservoir under given inputs (eq. 1).
+
+    Parameters
+    ----------
+    reservoir : Reservoir
+        The weights of the state equation.
+    X : array of shape (n_steps, n_features), 3-D array, or list of such 2-D arrays
+        One sequence, or several of any lengths. Time runs along the first axis of each sequence. Every sequence
+        starts in the reservoir's initial state.
+    T : array or list of arrays, default=None
+        The targets that are fed back, one row per time step in the form of X. Required by a reservoir with feedback
+        weights, and ignored by others.
+    dtype : {"float64", "float32"}, default="float64"
+        The precision of the states. "float32" is several times faster.
+
+    Returns
+    -------
+    array of shape (n_steps, n_units), or list of such arrays
+        The state after each step, in the form in which X was given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import Reservoir
+    >>> from echolearn.states import harvest
+    >>> reservoir = Reservoir.random(2, 50, random_state=0)
+    >>> harvest(reservoir, np.zeros((10, 2))).shape
+    (10, 50)
+    """
+    precision, given = check_float_dtype("dtype", dtype), open_sequences(X, n_features=reservoir.n_in)
+    targets = None if T is None else open_values(T, given, per_step=True)
+    out: list[Array] = [given.X[0]] * len(given.X)
+    lengths = given.lengths
+
+    def part(which: Array) -> tuple[Array, list[Array]]:
+        X = [given.X[i] for i in which]
+        if targets is None and _fit_side_by_side(reservoir, lengths[which], precision):
+            states = _run_in_place(reservoir, X, precision)
+        else:
+            batch = pack(X, precision, None if targets is None else [targets[i] for i in which])
+            states = unpack(batch, run(reservoir, batch, keep_F=False).H)
+        for H in states:
+            check_finite(H, "states")
+        return which, states
+
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        for which, states in map_in_order(part, group_sequences(lengths, FRAMES)):
+            for i, H in zip(which, states, strict=True):
+                out[i] = H
+    answer: Array | list[Array] = given.answer(out)
+    return answer
+
+
+def _fit_side_by_side(reservoir: Reservoir, lengths: Array, dtype: np.dtype[np.generic]) -> bool:
+    """Return whether sequences are many, and of lengths so alike, that they may lie one after another, with gaps."""
+    one_way = reservoir.backward is None and reservoir.W_fb is None
+    return (
+        one_way and len(lengths) >= kernels.MANY[dtype.itemsize] and len(lengths) * lengths.max() < 1.5 * lengths.sum()
+    )
+
+
+def _run_in_place(reservoir: Reservoir, X: list[Array], dtype: DTypeLike) -> list[Array]:
+    """Return the states of sequences, longest first. They are not packed by steps: the loops write what is returned."""
+    L, N = len(X[0]), reservoir.N
+    F = np.empty((len(X) * L, N), dtype)
+    out = [F[b * L : b * L + len(x)] for b, x in enumerate(X)]
+    for x, part in zip(X, out, strict=True):
+        drive(reservoir, x.astype(dtype, copy=False), None, part)
+    active = np.searchsorted(-np.array([len(x) for x in X]), -np.arange(L), side="left")
+    a, code = reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation]
+    h0 = reservoir.initial_states(len(X), dtype)
+    kernels.forward_many(*compressed(reservoir.W_rec, dtype), a, code, active, np.arange(L), L, h0, F, F, False)
+    return out
