@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from an4 import load_an4
+from echolearn.readout.ridge import solve
 from measure import in_own_process, measured
 from results import table, write
 
@@ -49,8 +50,7 @@ def syrk_rate(M):
     """Flops a second (by the clock, and by processor time with all cores busy) of one syrk a core, in float64."""
     from scipy.linalg import blas
 
-    from echolearn.execution.threads import map_in_order
-    from echolearn.execution.threads import thread_count
+    from echolearn.execution.threads import map_in_order, thread_count
 
     cores = thread_count()
     H = np.random.default_rng(0).standard_normal((ROWS, M))
@@ -68,8 +68,7 @@ def potrf_rate(G):
     """The same of one Cholesky factorisation of G a core."""
     from scipy.linalg import lapack
 
-    from echolearn.execution.threads import map_in_order
-    from echolearn.execution.threads import thread_count
+    from echolearn.execution.threads import map_in_order, thread_count
 
     cores = thread_count()
     flops = cores * len(G) ** 3 / 3
@@ -79,10 +78,8 @@ def potrf_rate(G):
 
 def work(units, frames, path):
     from echolearn.execution.blas import one_blas_thread
-    from echolearn.execution.threads import map_in_order
-    from echolearn.execution.threads import thread_count
+    from echolearn.execution.threads import map_in_order, thread_count
     from echolearn.readout import collect as passes
-    from echolearn.readout import statistics as readout
     from echolearn.reservoir.reservoir import Reservoir
     from echolearn.sequences.batching import group_sequences
     from echolearn.sequences.dataset import Dataset
@@ -103,7 +100,7 @@ def work(units, frames, path):
             kept = []
             collected = clocked(lambda: kept.append(passes.collect(reservoir, data, passes.Task())))
         with measured() as solving:
-            solved = clocked(lambda: readout.solve(kept[0], 1.0, intercept=True))
+            solved = clocked(lambda: solve(kept[0], 1.0, intercept=True))
         G = kept[0].G + np.eye(M)
         potrf, after = potrf_rate(G), syrk_rate(M)
     return {

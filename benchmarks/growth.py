@@ -16,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from echolearn.readout.observation import stack
+from echolearn.readout.ridge import solve
 from measure import in_own_process, measured
 from results import table, write
 
@@ -34,8 +36,8 @@ def noise(frames):
     X = [rng.standard_normal((n, N_IN)).astype(np.float32) for n in rng.integers(100, 600, 100)]
     y = [rng.integers(0, CLASSES, len(x)) for x in X]
     count = max(1, round(frames * len(X) / sum(map(len, X))))
-    map_in_order = range(count)
-    return Dataset([X[i % 100] for i in map_in_order], [y[i % 100] for i in map_in_order], CLASSES, True, np.dtype(np.float32))
+    numbers = range(count)
+    return Dataset([X[i % 100] for i in numbers], [y[i % 100] for i in numbers], CLASSES, True, np.dtype(np.float32))
 
 
 def network(units, connections=10):
@@ -90,10 +92,10 @@ def calibrated():
     link = np.maximum((found[1] - found[0]) / 48, 0)
     unit = found[0] - 2 * link
     far = 1 + N / costs.CACHED  # the model's own factor of the way back
-    H_c = readout.stack(seen.H, batch.X, direct=True, intercept=True)
+    H_c = stack(seen.H, batch.X, direct=True, intercept=True)
     copies = processor(
         lambda: (
-            readout.stack(seen.H, batch.X, direct=True, intercept=True),
+            stack(seen.H, batch.X, direct=True, intercept=True),
             readout._with_targets(H_c.astype(np.float64), batch.T, CLASSES),
         ),
         5,
@@ -110,10 +112,8 @@ def calibrated():
 
 def point(work, units, frames, lookback=None):
     """(processor seconds, seconds, bytes) of one piece of work, and the job the model sees."""
-    from echolearn.execution.threads import map_in_order
-    from echolearn.execution.threads import thread_count
+    from echolearn.execution.threads import map_in_order, thread_count
     from echolearn.readout import collect as passes
-    from echolearn.readout import statistics as readout
     from echolearn.sequences.batching import group_sequences
     from echolearn.training import cost_model as costs
 
@@ -129,7 +129,7 @@ def point(work, units, frames, lookback=None):
     with measured() as record:
         start = time.process_time()
         if work == "classical":
-            readout.solve(passes.collect(reservoir, data, task), 1.0, intercept=True)
+            solve(passes.collect(reservoir, data, task), 1.0, intercept=True)
         else:
             sum(map_in_order(part, group_sequences(data.lengths, passes.at_once(units))))
         cpu = time.process_time() - start

@@ -13,6 +13,7 @@ import time
 import numpy as np
 
 from an4 import load_an4
+from echolearn.readout.ridge import choose_ridge, loss, solve, squared_error
 from measure import in_own_process, measured
 from results import table, write
 
@@ -40,7 +41,6 @@ def accuracy(path, units, frames):
     from echolearn.execution.blas import one_blas_thread
     from echolearn.readout import collect as passes
     from echolearn.readout import conjugate_gradients as iterative
-    from echolearn.readout import statistics as readout
     from echolearn.reservoir.reservoir import Reservoir
     from echolearn.sequences.dataset import Dataset
 
@@ -56,8 +56,8 @@ def accuracy(path, units, frames):
         s = passes.collect(reservoir, train, task)
         ridges = 10.0 ** np.arange(-8, 2) * float(np.trace(s.G)) / len(s.G)
         held = passes.collect(reservoir, data["valid"], task)
-        mu, _ = readout.choose_ridge(s, ridges, intercept=True, held_out=held)
-        found = {"exact": (readout.solve(s, mu, intercept=True), mu, time.perf_counter() - start)}
+        mu, _ = choose_ridge(s, ridges, intercept=True, held_out=held)
+        found = {"exact": (solve(s, mu, intercept=True), mu, time.perf_counter() - start)}
         start = time.perf_counter()
         seen = iterative.sample(reservoir, train, task, rng)
         own = iterative.choose_ridge(seen, ridges, 102, iterative.sample(reservoir, data["valid"], task, rng))
@@ -70,7 +70,7 @@ def accuracy(path, units, frames):
         rows = []
         for name, (U, ridge, seconds) in found.items():
             wrong = {part: wrong_percent(reservoir, data[part], U, task) for part in ("valid", "test")}
-            E = readout.loss(s, U, ridge, intercept=True) / s.n
+            E = loss(s, U, ridge, intercept=True) / s.n
             rows.append(
                 {
                     "figure": 8,
@@ -79,7 +79,7 @@ def accuracy(path, units, frames):
                     "unit": "s",
                     "ridge": ridge / ridges[0] * 1e-8,
                     "error_per_frame": E,
-                    "squared_error": readout.squared_error(s, U) / s.n,
+                    "squared_error": squared_error(s, U) / s.n,
                     **wrong,
                 }
             )

@@ -39,7 +39,7 @@ def reservoir_of(network):
 
 def our_states(network, X, dtype="float32"):
     """One sequence or a list."""
-    from echolearn.states.run import harvest
+    from echolearn.states.harvesting import harvest
 
     reservoir = reservoir_of(network)
     harvest(reservoir, X[:8], dtype=dtype)  # compiles
@@ -66,7 +66,7 @@ def our_fit_predict(units, X, y, X_test, y_test):
 
 
 def our_epoch(network, X, T):
-    from echolearn.gradients.exact import loss_and_gradients
+    from echolearn.gradients.loss import loss_and_gradients
 
     reservoir = reservoir_of(network)
     loss_and_gradients(reservoir, X[:6], T[:6], ridge=RIDGE, dtype="float32")  # compiles

@@ -6,7 +6,7 @@ python benchmarks/printed_vs_exact.py
 import numpy as np
 
 from echolearn import Reservoir
-from echolearn.gradients.exact import loss_and_gradients
+from echolearn.gradients.loss import loss_and_gradients
 
 
 def cosine(a, b):

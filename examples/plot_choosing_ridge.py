@@ -15,8 +15,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from echolearn import ESNRegressor, Reservoir
-from echolearn.readout.statistics import choose_ridge, solve, squared_error, stack, sums
-from echolearn.states.run import harvest
+from echolearn.readout.observation import stack
+from echolearn.readout.ridge import choose_ridge, solve, squared_error
+from echolearn.readout.statistics import statistics_of
+from echolearn.states.harvesting import harvest
 
 rng = np.random.default_rng(0)
 
@@ -33,7 +35,7 @@ reservoir = Reservoir.random(1, 200, spectral_radius=0.8, input_scaling=1.0, bia
 def collected(X, Y):
     """All that the readout needs to know of the data: a few sums."""
     H_c = [stack(h, x, direct=True, intercept=True) for h, x in zip(harvest(reservoir, X), X, strict=True)]
-    return sums(np.concatenate(H_c).astype(float), np.concatenate(Y), 1)
+    return statistics_of(np.concatenate(H_c).astype(float), np.concatenate(Y), 1)
 
 
 (X, Y), new = task(5), task(50)

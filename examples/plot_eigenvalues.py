@@ -17,7 +17,7 @@ import numpy as np
 
 from echolearn import Reservoir
 from echolearn.diagnostics import memory_capacity
-from echolearn.gradients.exact import loss_and_gradients
+from echolearn.gradients.loss import loss_and_gradients
 from echolearn.training.optimizers import Adam
 
 DELAY, STEPS, EVERY = 20, 400, 8

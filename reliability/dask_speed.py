@@ -20,10 +20,9 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 import clusters
-from echolearn.execution.threads import thread_count
 from echolearn import ESNClassifier
 from echolearn.cluster.executor import ClusterExecutor
-from echolearn.execution import threads as engine
+from echolearn.execution.threads import thread_count
 from reliability import results
 
 INPUTS, CLASSES = 39, 40

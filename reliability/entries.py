@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, Reservoir, datasets, diagnostics
 from echolearn.estimators.streams import Stream
-from echolearn.gradients.exact import loss_and_gradients
+from echolearn.gradients.loss import loss_and_gradients
 from echolearn.readout.online import LMS, RLS
-from echolearn.states.run import harvest
+from echolearn.states.harvesting import harvest
 from reliability import odd
 
 Call = tuple[Callable[[], Any], Any]

@@ -22,6 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from echolearn.estimators.loading import load
+
 INSTRUMENTED = [
     "echolearn.modelfile.json_values",
     "echolearn.modelfile.layout",
@@ -55,15 +57,14 @@ def mended(content: bytes, kind: str) -> bytes:
 def reader(name: str, path: Path) -> Callable[[bytes], None]:
     """Writes the bytes to `path` and reads them back, as the reader of that name does."""
     from echolearn.cli import configuration
-    from echolearn.estimators import saving as storage
     from echolearn.modelfile.layout import ModelFileError
     from echolearn.modelfile.reader import read_tensors
     from echolearn.speech import audio, featurefile, labels
     from echolearn.speech.errors import CorpusError
 
     read: dict[str, Callable[[], Any]] = {
-        "model": lambda: storage.load(path),
-        "model, mended": lambda: storage.load(path),
+        "model": lambda: load(path),
+        "model, mended": lambda: load(path),
         "checkpoint": lambda: read_tensors(path, "echolearn-checkpoint"),
         "phn": lambda: labels.read_phn(path),
         "lab": lambda: labels.read_lab(path),

@@ -27,7 +27,7 @@ from scipy.special import ndtr
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.estimators.data_warnings import InputWarning
 from echolearn.estimators.forecaster import ForecastWarning
-from echolearn.readout.statistics import ReadoutWarning
+from echolearn.readout.ridge import ReadoutWarning
 from echolearn.reservoir.spectrum import EchoStateWarning
 from echolearn.training.loop import TrainingWarning
 from reliability import results

@@ -11,9 +11,9 @@ from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, dat
 from echolearn.cli.configuration import assignments, read
 from echolearn.estimators.framewise import scorer
 from echolearn.estimators.streams import Stream
-from echolearn.gradients.exact import loss_and_gradients
+from echolearn.gradients.loss import loss_and_gradients
 from echolearn.readout.online import LMS, RLS
-from echolearn.states.run import harvest
+from echolearn.states.harvesting import harvest
 from echolearn.tuning.search import tune
 
 X, LABELS = toys.labels(sequences=6)

@@ -6,7 +6,7 @@ import pytest
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.estimators.data_warnings import InputWarning, warn_of_scale
-from echolearn.readout.statistics import ReadoutWarning
+from echolearn.readout.ridge import ReadoutWarning
 from echolearn.reservoir.reservoir import EchoStateWarning
 from echolearn.sequences.scaling import mean_and_scale
 from reliability import stress

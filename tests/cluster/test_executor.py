@@ -16,6 +16,7 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.cli.main import main
 from echolearn.cluster import executor as cluster
+from echolearn.cluster.connection import on
 from echolearn.cluster.executor import ClusterExecutor
 from echolearn.execution import threads as engine
 from echolearn.readout import collect as passes
@@ -85,7 +86,7 @@ def test_a_classifier_has_the_bits_of_this_process(client, changes):
     here = ESNClassifier(**settings).fit(X, y)
     there = ESNClassifier(**settings).fit(X, y, engine=client)
     assert_same(here, there)
-    with cluster.on(client):
+    with on(client):
         for p, q in zip(here.predict_proba(X), there.predict_proba(X), strict=True):
             np.testing.assert_array_equal(p, q)
 
@@ -96,7 +97,7 @@ def test_other_targets_too(client):
     for data, changes in (((X, Y), {}), ((X, Y), {"feedback": True}), ((X, [y[-1] for y in Y]), {"pooling": 2})):
         here = ESNRegressor(**settings, **changes).fit(*data)
         there = ESNRegressor(**settings, **changes)
-        with cluster.on(client):
+        with on(client):
             there.fit(*data)
             assert_same(here, there)
             assert here.score(*data) == there.score(*data)
@@ -130,7 +131,7 @@ def test_a_wide_gram_does_not_depend_on_the_workers(client, monkeypatch):
     X, y = speech()
     settings = {**SMALL, "learn": "none", "readout": "ridge"}
     three_workers = ESNClassifier(**settings).fit(X, y, engine=client)
-    with cluster.on(client) as used:
+    with on(client) as used:
         monkeypatch.setattr(type(used), "slots", property(lambda self: [min(self.client.nthreads())]))
         one_worker = ESNClassifier(**settings).fit(X, y)
     assert_same(three_workers, one_worker)
@@ -153,7 +154,7 @@ def test_files_bags_and_delayed_sequences(client, tmp_path):
         np.save(of_y[-1], labels)
     later = [dask.delayed(np.load)(path) for path in of_x]
     pairs = dask.bag.from_sequence(zip(X, y, strict=True), npartitions=7)
-    with cluster.on(client):
+    with on(client):
         for data in ((both, None), (of_x, of_y), (of_x, y), (pairs, None), (pairs.map(lambda p: p[0]), y), (later, y)):
             assert_same(here, ESNClassifier(**settings).fit(*data))
         for given in (both, of_x, later, pairs.map(lambda p: p[0])):
@@ -322,7 +323,7 @@ def test_tls(tmp_path):
     with clusters.processes(tmp_path, 1, options) as (file, _, _):
         address = clusters.address(file)
         assert address.startswith("tls://")
-        with cluster.on(address, security):
+        with on(address, security):
             assert_same(ESNClassifier(**settings).fit(X, y), ESNClassifier(**settings).fit(X, y))
         with pytest.raises(cluster.ClusterError, match="no Dask scheduler answers"):
             ESNClassifier(**settings).fit(X, y, engine=address)  # without the certificate

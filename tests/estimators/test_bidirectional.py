@@ -9,17 +9,16 @@ import reference as ref
 import toys
 from echolearn import ESNClassifier, ESNRegressor, diagnostics, load
 from echolearn.estimators.streams import Stream
-from echolearn.gradients.exact import loss_and_gradients
+from echolearn.gradients.loss import loss_and_gradients
 from echolearn.readout import collect as passes
 from echolearn.readout import softmax
 from echolearn.readout.collect import Task
-from echolearn.reservoir.combination import bidirectional_reservoir, join_reservoirs
-from echolearn.reservoir.plasticity import intrinsic_plasticity
-from echolearn.reservoir.reservoir import Reservoir, both_ways, side_by_side
+from echolearn.reservoir.combination import bidirectional_reservoir
+from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack, unpack
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Selection
-from echolearn.states.run import harvest
+from echolearn.states.harvesting import harvest
 from echolearn.training.objectives import cross_entropy as refining
 
 X, VALUES = toys.echoes(sequences=8)

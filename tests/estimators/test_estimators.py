@@ -16,12 +16,13 @@ import reference as ref
 import toys
 from echolearn import ESNClassifier, ESNRegressor, Reservoir
 from echolearn.estimators.classifier import nearest_distribution
-from echolearn.gradients.exact import loss_and_gradients
+from echolearn.gradients.loss import loss_and_gradients
 from echolearn.readout import collect as passes
 from echolearn.reservoir.reservoir import EchoStateWarning
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import split
 from echolearn.states import run as states
+from echolearn.states.harvesting import harvest
 from echolearn.training.loop import TrainingWarning
 
 BY_NATURE = "a state depends on the frames before it"
@@ -323,7 +324,7 @@ def test_washout_leaves_the_first_steps_out_of_the_fit():
 
 def test_the_final_readout_is_the_ridge_solution_over_all_frames():
     esn = ESNRegressor(**toys.FAST, learn="none", ridge=0.3, washout=2, dtype="float64").fit(X, VALUES)
-    H = states.harvest(esn.reservoir_, X)
+    H = harvest(esn.reservoir_, X)
     H_c = np.vstack([np.hstack([h, x, np.ones((len(x), 1))])[2:] for h, x in zip(H, X, strict=True)])
     T = (np.concatenate([v[2:] for v in VALUES]) - esn.target_mean_) / esn.target_scale_
     penalty = np.sqrt(0.3) * np.eye(18)[:-1]
@@ -367,7 +368,7 @@ def test_paper_gradient_of_the_first_epoch():
     T = [(y[:, None] == esn.classes_).astype(float) for y in LABELS]
     # the estimator's readout has an intercept, which the bare function has as an input of ones
     ones = [np.ones((len(x), 1)) for x in X]
-    H = states.harvest(start, X)
+    H = harvest(start, X)
     H_c = np.vstack([np.hstack([h, o]) for h, o in zip(H, ones, strict=True)])
     penalty = np.sqrt(0.1) * np.eye(9)[:-1]
     U = np.linalg.lstsq(np.vstack([H_c, penalty]), np.vstack([np.vstack(T), np.zeros((8, 2))]), rcond=None)[0]

@@ -14,8 +14,9 @@ import reference as ref
 from echolearn import ESNForecaster, Reservoir, load
 from echolearn.datasets import henon, mso
 from echolearn.estimators.forecaster import ForecastWarning
-from echolearn.readout import statistics as readout
-from echolearn.states import run as states
+from echolearn.readout.ridge import degrees_of_freedom, gram_eigenvalues
+from echolearn.readout.statistics import statistics_of
+from echolearn.states.closed_loop import run_closed_loop
 
 SMALL = {"hidden_units": 20, "connections": 4, "washout": 20, "epochs": 2}
 WAVES = mso(300, 2)[:, 0]
@@ -68,7 +69,7 @@ def test_many_paths_are_each_a_plain_loop(seed, activation, direct, dims, inputs
     U = 0.3 * rng.normal(size=(N + direct * (dims + inputs) + 1, dims))
     h, x = rng.normal(size=(paths, N)), rng.normal(size=(paths, dims))
     E, shocks = rng.normal(size=(steps, paths, inputs)), rng.normal(size=(steps, paths, dims))
-    fast = states.closed_loop(reservoir, U, direct, h, x, E, shocks)
+    fast = run_closed_loop(reservoir, U, direct, h, x, E, shocks)
     for b in range(paths):
         slow = ref.closed_loop(w, h[b], x[b], E[:, b], U, activation, direct=direct, shocks=shocks[:, b])
         np.testing.assert_allclose(fast[:, b], slow, rtol=1e-9, atol=1e-9)
@@ -177,12 +178,12 @@ def test_residuals_are_as_large_as_errors_to_come():
 def test_freedom_counts_the_directions_of_the_readout():
     rng = np.random.default_rng(0)
     H = np.hstack([rng.normal(size=(40, 6)), np.ones((40, 1))])
-    s = readout.sums(H, rng.normal(size=(40, 1)), 1)
+    s = statistics_of(H, rng.normal(size=(40, 1)), 1)
     penalty = np.diag([0.7] * 6 + [0.0])
-    assert readout.freedom(readout.spectrum(s), 0.7) == pytest.approx(
+    assert degrees_of_freedom(gram_eigenvalues(s), 0.7) == pytest.approx(
         np.trace(H @ np.linalg.solve(H.T @ H + penalty, H.T))
     )
-    assert readout.freedom(readout.spectrum(s), 0.0) == 7
+    assert degrees_of_freedom(gram_eigenvalues(s), 0.0) == 7
 
 
 def test_same_seed_same_bits():

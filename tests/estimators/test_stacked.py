@@ -17,7 +17,7 @@ from echolearn.gradients import stacked as joint
 from echolearn.gradients.stacked import SEES, Layer, slopes
 from echolearn.modelfile import checkpoint as checkpoints
 from echolearn.readout.collect import Task
-from echolearn.readout.statistics import Sums
+from echolearn.readout.statistics import Statistics
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.sequences.dataset import Dataset
@@ -125,7 +125,7 @@ def test_running_values_of_equal_batches_are_those_of_a_full_pass(batches, seed)
     P, s, share = None, None, 1 / batches
     for i in range(3 * batches):
         P = together.aged(P, part.copy(), share, min(1.0, i * share))
-        s = together.aged(s, Sums(np.eye(3), part.copy(), 2.0, 5.0), share, min(1.0, i * share))
+        s = together.aged(s, Statistics(np.eye(3), part.copy(), 2.0, 5.0), share, min(1.0, i * share))
         np.testing.assert_allclose(P, part * batches)
         np.testing.assert_allclose(s.Q, part * batches)
         np.testing.assert_allclose(s.G, np.eye(3) * batches)
@@ -137,7 +137,7 @@ def test_full_batch_epochs_take_the_exact_gradient():
     _, X, labels, layers, how, _, _ = draw(0)
     data = Dataset(X, labels, N_OUT, True, np.dtype(float))
     plan = together.Plan(how["sees"], ["both"] * len(layers), [True] * len(layers), 1e-3, 5, None)
-    zeros = [Sums.zeros(1, 1)] * len(layers)  # forgotten at once
+    zeros = [Statistics.zeros(1, 1)] * len(layers)  # forgotten at once
     learner = together.Together(together.State(layers, []), data, plan, np.random.default_rng(0), zeros, None)
     learner.epoch(1)
     now = learner.layers

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import reference as ref
-from echolearn.gradients.exact import loss_and_gradients
+from echolearn.gradients.loss import loss_and_gradients
 from echolearn.reservoir.reservoir import Reservoir
 
 

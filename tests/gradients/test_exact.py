@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import reference as ref
-from echolearn.gradients.exact import error_wrt_states, loss_and_gradients
+from echolearn.gradients.exact import error_wrt_states
+from echolearn.gradients.loss import loss_and_gradients
 from echolearn.reservoir.reservoir import Reservoir
 
 ACTIVATIONS = ["sigmoid", "tanh", "relu", "identity"]

@@ -12,7 +12,7 @@ from echolearn.readout import statistics as readout
 from echolearn.readout.collect import Task, collect
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
-from echolearn.states.run import harvest
+from echolearn.states.harvesting import harvest
 
 
 def network(N=12, n_in=2, **more):

@@ -12,8 +12,9 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.modelfile import checkpoint as checkpoints
 from echolearn.readout import conjugate_gradients as iterative
-from echolearn.readout import statistics as readout
 from echolearn.readout.collect import Task, collect, observed
+from echolearn.readout.ridge import choose_ridge, loss, solve
+from echolearn.readout.statistics import column_squares, statistics_of
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 
@@ -56,26 +57,26 @@ PROBLEMS = {
 @example(seed=0, frames=30, width=6, n_out=2, mu=0.01, rank=1, warm=True)  # directions that lean on each other
 def test_conjugate_gradients_come_to_the_direct_solution(seed, frames, width, n_out, mu, rank, warm):
     H_c, T = problem(seed, frames, width, n_out)
-    s = readout.sums(H_c, T, n_out)
-    expected = readout.solve(s, mu, intercept=True)
+    s = statistics_of(H_c, T, n_out)
+    expected = solve(s, mu, intercept=True)
     U = np.random.default_rng(seed).normal(size=expected.shape) * warm
     inverse = iterative.sketch(H_c[: frames // 2], frames, rank).inverse(mu)
     found, E, _ = to_the_end(H_c, T, mu, U, inverse, iterations=200, tolerance=1e-14)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
-    np.testing.assert_allclose(E, readout.loss(s, expected, mu, intercept=True), rtol=1e-8)
+    np.testing.assert_allclose(E, loss(s, expected, mu, intercept=True), rtol=1e-8)
 
 
 @settings(max_examples=40, deadline=None)
 @given(**PROBLEMS)
 def test_a_sketch_of_every_frame_and_direction_is_the_gram_matrix(seed, frames, width, n_out, mu):
     H_c, T = problem(seed, frames, width, n_out)
-    s = readout.sums(H_c, T, n_out)
+    s = statistics_of(H_c, T, n_out)
     whole = iterative.sketch(H_c, frames, rank=width)
     np.testing.assert_allclose(whole.V.T @ whole.V, np.eye(len(whole.values)), atol=1e-8)
-    np.testing.assert_allclose(whole.square * width, readout.squares(s).sum(), rtol=1e-10)
+    np.testing.assert_allclose(whole.square * width, column_squares(s).sum(), rtol=1e-10)
     if len(whole.values) == width:  # none was too weak to be told from rounding
         U = whole.inverse(mu)(s.Q)
-        expected = readout.solve(s, mu, intercept=True)
+        expected = solve(s, mu, intercept=True)
         np.testing.assert_allclose(U, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
 
 
@@ -105,7 +106,7 @@ def test_the_streamed_readout_is_the_direct_one(task, dtype, monkeypatch):
     to_the_last = {**usual, "iterations": 100, "tolerance": 1e-13}
     monkeypatch.setattr(iterative.conjugate_gradients, "__kwdefaults__", to_the_last)
     data = Dataset(X, VALUES, None, True, np.dtype(dtype))
-    expected = readout.solve(collect(RESERVOIR, data, task), 0.1, intercept=True)
+    expected = solve(collect(RESERVOIR, data, task), 0.1, intercept=True)
     cold = iterative.solve(RESERVOIR, data, task, 0.1, rng())
     warm = iterative.solve(RESERVOIR, data, task, 0.1, rng(), np.ones_like(expected))
     near = 1e-2 if dtype == "float32" else 1e-5
@@ -175,9 +176,9 @@ def test_the_ridge_of_a_whole_sample_is_that_of_the_sums():
     held = observed(RESERVOIR, Task(), Dataset(*toys.echoes(seed=1), None, True, np.dtype("float64")).batch(range(8)))[
         :2
     ]
-    s, h = readout.sums(H_c, T, 2), readout.sums(*held, 2)
+    s, h = statistics_of(H_c, T, 2), statistics_of(*held, 2)
     for sums, rows in ((None, None), (h, held)):
-        expected, _ = readout.choose_ridge(s, path, intercept=True, held_out=sums)
+        expected, _ = choose_ridge(s, path, intercept=True, held_out=sums)
         assert iterative.choose_ridge((H_c, T), path, 2, rows) == expected
 
 

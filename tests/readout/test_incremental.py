@@ -9,9 +9,10 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.readout import conjugate_gradients as iterative
 from echolearn.readout import incremental as following
-from echolearn.readout import statistics as readout
 from echolearn.readout.collect import Task, observed
 from echolearn.readout.incremental import follow
+from echolearn.readout.ridge import loss, solve
+from echolearn.readout.statistics import statistics_of
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.training import loop as training
@@ -35,12 +36,12 @@ def test_following_to_the_end_is_what_running_sums_solve(seed, width, n_out, mu,
     H = np.hstack([r.normal(size=(n, width)) + 1, np.ones((n, 1))])
     T = r.integers(0, n_out, n) if classes else r.normal(size=(n, n_out))
     batch, past = (H[:60], T[:60]), (H[60:], T[60:])
-    sums = readout.sums(*past, n_out)
-    U = readout.solve(sums, mu, intercept=True)
+    sums = statistics_of(*past, n_out)
+    U = solve(sums, mu, intercept=True)
     inverse = iterative.sketch(past[0], len(past[0]), width).inverse(mu)
     piles = [(batch[0][:20], batch[1][:20]), (batch[0][20:], batch[1][20:])]
     followed = follow(U, piles, inverse, mu, share, training.TURNOVER, iterations=60)
-    expected = readout.solve(training.running(sums, readout.sums(*batch, n_out), share), mu, intercept=True)
+    expected = solve(training.running(sums, statistics_of(*batch, n_out), share), mu, intercept=True)
     np.testing.assert_allclose(followed, expected, atol=1e-6 * np.abs(expected).max())
 
 
@@ -49,15 +50,15 @@ def test_few_iterations_go_most_of_the_way():
     r = np.random.default_rng(0)
     H = np.hstack([r.normal(size=(4000, 20)) @ r.normal(size=(20, 20)), np.ones((4000, 1))])
     T = r.normal(size=(4000, 3)) + H[:, :3]
-    sums = readout.sums(H[200:], T[200:], 3)
-    U = readout.solve(sums, 1.0, intercept=True)
+    sums = statistics_of(H[200:], T[200:], 3)
+    U = solve(sums, 1.0, intercept=True)
     inverse = iterative.sketch(H[200:], 3800, 10).inverse(1.0)
     followed = follow(U, [(H[:200], T[:200])], inverse, 1.0, 0.05, training.TURNOVER)
-    sums = training.running(sums, readout.sums(H[:200], T[:200], 3), 0.05)
-    best = readout.solve(sums, 1.0, intercept=True)
+    sums = training.running(sums, statistics_of(H[:200], T[:200], 3), 0.05)
+    best = solve(sums, 1.0, intercept=True)
 
     def excess(U):
-        return readout.loss(sums, U, 1.0, intercept=True) - readout.loss(sums, best, 1.0, intercept=True)
+        return loss(sums, U, 1.0, intercept=True) - loss(sums, best, 1.0, intercept=True)
 
     assert excess(followed) < 0.5 * excess(U)
 

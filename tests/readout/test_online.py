@@ -9,7 +9,8 @@ import reference as ref
 from echolearn import Reservoir
 from echolearn.estimators.streams import Stream
 from echolearn.readout.online import LMS, RLS
-from echolearn.readout.statistics import solve, sums
+from echolearn.readout.ridge import solve
+from echolearn.readout.statistics import statistics_of
 
 
 def frames(seed, K=30, M=5, n_out=2):
@@ -28,7 +29,7 @@ def learned(rule, Phi, T, U, A=None):
 def test_rls_without_forgetting_is_the_ridge_solution(mu):
     Phi, T, U = frames(0)
     _, got = learned(RLS(ridge=mu), Phi, T, 0 * U)
-    np.testing.assert_allclose(got, solve(sums(Phi, T, 2), mu, intercept=False), rtol=1e-9)
+    np.testing.assert_allclose(got, solve(statistics_of(Phi, T, 2), mu, intercept=False), rtol=1e-9)
 
 
 @settings(max_examples=30, deadline=None)

@@ -6,8 +6,9 @@ from scipy.optimize import minimize
 
 import toys
 from echolearn.readout import softmax
-from echolearn.readout import statistics as readout
 from echolearn.readout.collect import Task, collect, observed
+from echolearn.readout.ridge import solve
+from echolearn.readout.statistics import column_squares
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 
@@ -38,7 +39,7 @@ def objective(V, H_c, labels, strength):
 def test_descent_comes_to_the_minimum_that_lbfgs_finds(strength):
     H_c, labels = all_frames()
     s = collect(RESERVOIR, DATA, TASK)
-    U = readout.solve(s, 0.1, intercept=True)
+    U = solve(s, 0.1, intercept=True)
     rng = np.random.default_rng(0)
     V = softmax.descend(RESERVOIR, DATA, TASK, s, softmax.WARM * U, strength, rng, rate=softmax.RATE)
     found = minimize(
@@ -88,7 +89,7 @@ def test_mini_batches_are_about_2048_frames_of_all_the_data(monkeypatch):
 def test_refit_lowers_the_held_out_cross_entropy():
     train, held = DATA.subset(range(9)), DATA.subset(range(9, 12))
     s = collect(RESERVOIR, train, TASK)
-    U = readout.solve(s, 0.1, intercept=True)
+    U = solve(s, 0.1, intercept=True)
     V, strength = softmax.refit(RESERVOIR, train, TASK, s, held_out=held, rng=np.random.default_rng(0))
     before, after = (softmax.cross_entropy(RESERVOIR, held, TASK, W) for W in (softmax.WARM * U, V))
     assert after < before
@@ -114,7 +115,7 @@ def test_neither_units_nor_zeros_of_the_features_matter(unit, zero):
         s = collect(linear, data, task)
         V, strength = softmax.refit(linear, data, task, s, held_out=data, rng=np.random.default_rng(0))
         H_c = observed(linear, task, data.batch(range(len(data.X))))[0]
-        return softmax.probabilities(H_c @ V), strength / readout.squares(s).mean()
+        return softmax.probabilities(H_c @ V), strength / column_squares(s).mean()
 
     (plain, strength), (other, other_strength) = (
         found(Dataset(moved, CLASSES, 3, True, np.dtype("float64"))) for moved in (X, [zero + unit * x for x in X])

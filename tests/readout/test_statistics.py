@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echolearn.readout import statistics as readout
-from echolearn.readout.statistics import ReadoutWarning, choose_ridge, loss, residual, solve, squared_error, stack
+from echolearn.readout.observation import stack
+from echolearn.readout.ridge import ReadoutWarning, choose_ridge, loss, solve, squared_error
+from echolearn.readout.statistics import Statistics, add_in_tiles, residual, statistics_of
 
 rng = np.random.default_rng(11)
 H = rng.normal(size=(60, 5)) @ rng.normal(size=(5, 5)) + 2.0
@@ -15,7 +17,7 @@ ONES = np.hstack([H, np.ones((60, 1))])
 
 
 def sums(H_c, T):
-    return readout.sums(H_c, T, T.shape[1])
+    return statistics_of(H_c, T, T.shape[1])
 
 
 def augmented(H, T, mu, intercept):
@@ -71,7 +73,7 @@ def test_sums_of_float32_states_are_float64():
 def test_class_numbers_stand_for_rows_with_a_single_one():
     labels = rng.integers(0, 4, 60)
     rows = np.eye(5)[labels]  # the fifth class does not occur
-    short, long = readout.sums(ONES, labels, 5), readout.sums(ONES, rows, 5)
+    short, long = statistics_of(ONES, labels, 5), statistics_of(ONES, rows, 5)
     for name in ("G", "Q", "tt", "n"):
         np.testing.assert_allclose(getattr(short, name), getattr(long, name), rtol=1e-12, atol=1e-12)
     Y = rng.normal(size=(60, 5))
@@ -188,7 +190,7 @@ def test_solving_leaves_the_sums_alone():
     G, Q = s.G.copy(), s.Q.copy()
     solve(s, 1.0, intercept=True)
     solve(s, 1.0, intercept=False)
-    readout.choose_ridge(s, PATH, intercept=True)
+    choose_ridge(s, PATH, intercept=True)
     np.testing.assert_array_equal(s.G, G)
     np.testing.assert_array_equal(s.Q, Q)
 
@@ -200,14 +202,14 @@ def test_solving_leaves_the_sums_alone():
 def test_adding_tile_by_tile_is_adding(M, tile, stacks, classes):
     """G = Σ H_c'H_c in float64 of float32 states, symmetric, and as `sums` gives it."""
     rng = np.random.default_rng(M)
-    s, witness = readout.Sums.zeros(M, 3), readout.Sums.zeros(M, 3)
+    s, witness = Statistics.zeros(M, 3), Statistics.zeros(M, 3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(readout, "TILE", tile)
         for K in stacks:
             H_c = rng.normal(size=(K, M)).astype(np.float32)
             T = rng.integers(0, 3, K) if classes else rng.normal(size=(K, 3)).astype(np.float32)
-            readout.add(s, H_c, T)
-            witness += readout.sums(H_c, T, 3)
+            add_in_tiles(s, H_c, T)
+            witness += statistics_of(H_c, T, 3)
         readout.mirror(s.G)
     for name in ("G", "Q", "tt", "n"):
         np.testing.assert_allclose(getattr(s, name), getattr(witness, name), rtol=1e-12, atol=1e-12)
@@ -241,7 +243,7 @@ def test_the_choice_for_a_wide_gram_is_the_explicit_held_out_error(intercept, mo
 
 def test_sample_precision_is_that_of_the_whole():
     H = np.random.default_rng(0).normal(size=(400, 6)).astype(np.float32)
-    s = readout.sums(H, np.ones((400, 1)), 1)
+    s = statistics_of(H, np.ones((400, 1)), 1)
     limit = readout.DROWNED * float(np.trace(s.G)) / 6
     for mu in (0.5 * limit, 2 * limit):
         whole = readout.product_precision(s, mu, H.dtype)

@@ -8,7 +8,7 @@ from echolearn import ESNRegressor, Reservoir
 from echolearn.reservoir.activations import activate
 from echolearn.reservoir.combination import bidirectional_reservoir
 from echolearn.reservoir.plasticity import _towards_exponential, _towards_gaussian, intrinsic_plasticity
-from echolearn.states.run import harvest
+from echolearn.states.harvesting import harvest
 
 
 def divergence(name, spread, gain, bias, z):

@@ -9,7 +9,8 @@ from scipy import sparse
 import toys
 from echolearn import ESNClassifier, ESNRegressor, Reservoir, load
 from echolearn.estimators.parameters import check
-from echolearn.modelfile.checkpoint import CheckpointError, matrix_fingerprint
+from echolearn.modelfile.checkpoint import CheckpointError
+from echolearn.modelfile.fingerprints import matrix_fingerprint
 from echolearn.reservoir.topologies import (
     GROUPS,
     TOPOLOGIES,
@@ -21,7 +22,7 @@ from echolearn.reservoir.topologies import (
     ring,
     small_world,
 )
-from echolearn.states.run import harvest
+from echolearn.states.harvesting import harvest
 
 X, VALUES = toys.echoes(sequences=6)
 sizes = st.integers(2, 30)

@@ -12,7 +12,8 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.sequences.batching import LANES
 from echolearn.states import run as states
-from echolearn.states.run import SHORTEST, harvest, run
+from echolearn.states.harvesting import harvest
+from echolearn.states.run import SHORTEST, run
 
 
 def problem(seed, activation, steps, *, feedback=False, radius=0.6, N=None):

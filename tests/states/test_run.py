@@ -8,7 +8,10 @@ import reference as ref
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack, unpack
 from echolearn.states._kernels import _tanh
-from echolearn.states.run import free_run, harvest, padded, run, slots
+from echolearn.states._weights import padded, padded_positions
+from echolearn.states.closed_loop import run_with_feedback
+from echolearn.states.harvesting import harvest
+from echolearn.states.run import run
 
 ACTIVATIONS = ["sigmoid", "tanh", "relu", "identity"]
 
@@ -78,7 +81,7 @@ def test_padded_layout_holds_the_matrix():
         place, value = padded(W_rec, np.float64)
         h = rng.normal(size=7)
         np.testing.assert_allclose((value * h[place]).sum(axis=0), dense @ h, atol=1e-14)
-        np.testing.assert_array_equal(value[slots(W_rec)], W_rec.data)
+        np.testing.assert_array_equal(value[padded_positions(W_rec)], W_rec.data)
 
 
 def test_an_unconnected_reservoir_runs():
@@ -101,7 +104,7 @@ def test_free_run_against_loops(activation, direct):
         return np.tanh(Y)
 
     batch = pack(X, np.float64)
-    for x, got in zip(X, unpack(batch, free_run(r, batch, U, direct, turn)), strict=True):
+    for x, got in zip(X, unpack(batch, run_with_feedback(r, batch, U, direct, turn)), strict=True):
         slow = ref.free_run(w, x, U, activation, direct=direct, h0=h0, turn=turn)
         np.testing.assert_allclose(got, slow, rtol=1e-10, atol=1e-12)
 
@@ -110,7 +113,7 @@ def test_free_run_of_saturated_sigmoids_is_quiet():
     """exp(-z) overflows for z far below zero; the sigmoid itself does not."""
     w = {"W": np.full((1, 2), -1e4), "W_rec": np.eye(2), "W_fb": np.ones((2, 1))}
     batch = pack([np.ones((3, 1))], np.float32)
-    out = free_run(Reservoir(**w), batch, np.ones((3, 1)), False, lambda y: y)
+    out = run_with_feedback(Reservoir(**w), batch, np.ones((3, 1)), False, lambda y: y)
     np.testing.assert_array_equal(out, 1)
 
 

@@ -14,7 +14,9 @@ from echolearn.sequences.batching import LANES
 from echolearn.states import _simd as lanes
 from echolearn.states._kernels import _activate
 from echolearn.states._simd import STEPS
-from echolearn.states.run import compressed, harvest, run
+from echolearn.states._weights import compressed
+from echolearn.states.harvesting import harvest
+from echolearn.states.run import run
 
 units = st.integers(1, 70)
 dtypes = st.sampled_from(["float32", "float64"])

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import toys
-from echolearn.gradients.exact import Gradients
+from echolearn.gradients.gradients import Gradients
 from echolearn.readout import collect as passes
-from echolearn.readout import statistics as readout
 from echolearn.readout.collect import Task, collect
+from echolearn.readout.ridge import loss, solve, squared_error
+from echolearn.readout.statistics import Statistics
 from echolearn.reservoir.reservoir import Reservoir, spectral_radius_of
 from echolearn.sequences.dataset import Dataset
 from echolearn.training import optimizers as updates
@@ -46,7 +47,7 @@ def rng():
 
 def E(reservoir, task=Task(), mu=0.1):  # noqa: B008
     s = collect(reservoir, DATA, task)
-    return readout.loss(s, readout.solve(s, mu, intercept=True), mu, intercept=True)
+    return loss(s, solve(s, mu, intercept=True), mu, intercept=True)
 
 
 def as_dict(g: Gradients):
@@ -105,7 +106,7 @@ def test_case_1_holds_U_from_the_epoch_before_and_takes_one_pass(monkeypatch):
     learner.epoch(2)
     assert (first, len(calls)) == (2, 1)
     assert used[1] is held
-    np.testing.assert_allclose(learner.U, readout.solve(before, 0.1, intercept=True), rtol=1e-9)
+    np.testing.assert_allclose(learner.U, solve(before, 0.1, intercept=True), rtol=1e-9)
     calls.clear()
     Learner(RESERVOIR, DATA, Task(), plan(case=2), rng()).epoch(1)
     assert len(calls) == 2
@@ -123,7 +124,7 @@ def test_running_sums_keep_their_size_and_forget():
     s = collect(RESERVOIR, DATA, Task())
     G, n = s.G.copy(), s.n
     for _ in range(60):  # batches of 1/10 of the data, all alike: their sums stand for the whole
-        s = running(s, readout.Sums(0.2 * G, 0.2 * s.Q, 0.0, 0.1 * n), 0.1)
+        s = running(s, Statistics(0.2 * G, 0.2 * s.Q, 0.0, 0.1 * n), 0.1)
     np.testing.assert_allclose(s.G, 2 * G, rtol=1e-3)
     assert s.n == pytest.approx(n)
 
@@ -133,7 +134,7 @@ def test_an_epoch_of_one_full_mini_batch_against_the_formulas():
     learner = Learner(RESERVOIR, DATA, Task(), plan(batch_size=100, step_size=0.02, epochs=4), rng())
     learner.epoch(1)
     s = collect(RESERVOIR, DATA, Task()).scale(1.8)
-    U = readout.solve(s, 0.1, intercept=True)
+    U = solve(s, 0.1, intercept=True)
     slope = full_batch(RESERVOIR, DATA, Task(), plan(case=1), U)[0]
     weights = updates.learned_weights(RESERVOIR, "both", True)
     g = updates.gradients_of(weights, slope.gradients, RESERVOIR)
@@ -200,8 +201,8 @@ def test_clipping_bounds_the_step_of_full_batch_descent():
 def test_the_error_in_the_history_is_the_mean_squared_error():
     _, history, _ = learn(RESERVOIR, DATA, Task(washout=2), plan(epochs=1), rng=rng())
     s = collect(RESERVOIR, DATA, Task(washout=2))
-    U = readout.solve(s, 0.1, intercept=True)
-    assert history[0]["error"] == pytest.approx(readout.squared_error(s, U) / s.n, rel=1e-9)
+    U = solve(s, 0.1, intercept=True)
+    assert history[0]["error"] == pytest.approx(squared_error(s, U) / s.n, rel=1e-9)
 
 
 def scored(scores, **changes):

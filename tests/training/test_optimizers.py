@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import reference as ref
-from echolearn.gradients.exact import Gradients
+from echolearn.gradients.gradients import Gradients
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.training import optimizers as updates
 from echolearn.training.optimizers import (
     Adam,
     Fista,
-    clipped,
+    clip_gradients,
     gradients_of,
     learned_weights,
     renormalised,
@@ -84,11 +84,11 @@ def test_steps_leave_their_arguments_alone():
 
 def test_clipping_shortens_only_what_is_too_long():
     g = {"W": np.array([3.0, 4.0]), "W_rec": np.array([0.3, 0.4])}
-    out = clipped(g, 1.0)
+    out = clip_gradients(g, 1.0)
     np.testing.assert_allclose(out["W"], [0.6, 0.8])
     np.testing.assert_array_equal(out["W_rec"], g["W_rec"])
-    assert clipped(g, None) is g
-    np.testing.assert_allclose(clipped({"W": np.zeros(2)}, 1.0)["W"], 0)
+    assert clip_gradients(g, None) is g
+    np.testing.assert_allclose(clip_gradients({"W": np.zeros(2)}, 1.0)["W"], 0)
 
 
 def test_renormalised_has_the_radius_and_the_directions():

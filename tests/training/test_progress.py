@@ -7,7 +7,7 @@ import pytest
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor
-from echolearn.training.loop import History
+from echolearn.training.history import History
 from echolearn.training.progress import Progress, clock, line
 
 X, VALUES = toys.echoes(sequences=8)

@@ -71,7 +71,7 @@ def table1(
     click.echo("echolearn table1", err=True)  # the imports take seconds
     from echolearn.cli import progress
     from echolearn.cli.corpora import opened_corpus
-    from echolearn.execution.threads import chosen
+    from echolearn.cluster.connection import use_engine
     from echolearn.experiments import plan as plans
     from echolearn.experiments import table1 as experiment
     from echolearn.reporting.table import plain_text
@@ -90,7 +90,7 @@ def table1(
     )
     plan.check()
     ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished work is kept in {out}."
-    with chosen(scheduler):
+    with use_engine(scheduler):
         corpus = opened_corpus(**corpus_settings)
         with progress.table_progress(progress.stderr()) as display:
             table = experiment.run(corpus, plan, out, display, force=force)
@@ -131,14 +131,14 @@ def train(
     """
     from echolearn.cli.corpora import opened_corpus
     from echolearn.cli.progress import FitDisplay, stderr
+    from echolearn.cluster.connection import use_engine
     from echolearn.estimators.classifier import ESNClassifier
-    from echolearn.execution.threads import chosen
     from echolearn.experiments import commands
 
     changes = _changes(ctx, epochs, settings, seed)
     estimator = (ESNClassifier.paper if paper else ESNClassifier)(units, **changes)
     commands.check_training(model, estimator)
-    with chosen(scheduler):
+    with use_engine(scheduler):
         corpus = opened_corpus(**corpus_settings)
         ctx.meta[RESUME_NOTE] = (
             "stopped; run the same command again to continue: its last state is kept beside the model."

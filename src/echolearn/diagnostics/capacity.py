@@ -10,9 +10,11 @@ import numpy as np
 from echolearn._typing import Array
 from echolearn.diagnostics.driving import driven_states, refuse_backward
 from echolearn.diagnostics.plots import plot_recall, plot_singular_values
-from echolearn.readout import statistics as readout
+from echolearn.readout.observation import stack
+from echolearn.readout.ridge import solve
+from echolearn.readout.statistics import statistics_of
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.states.run import harvest
+from echolearn.states.harvesting import harvest
 from echolearn.validation.values import as_generator, check_integer, check_positive
 
 if TYPE_CHECKING:  # an optional dependency
@@ -108,11 +110,11 @@ def memory_capacity(
     u = as_generator(random_state).uniform(-amplitude, amplitude, delays + steps)
     H = driven_states(reservoir, np.tile(u[:, None], reservoir.n_in)).H[delays:]
     T = np.stack([u[delays - d : len(u) - d] for d in range(delays + 1)], axis=1)
-    H_c = readout.stack(H, H, direct=False, intercept=True)
+    H_c = stack(H, H, direct=False, intercept=True)
     half = steps // 2
-    s = readout.sums(H_c[:half], T[:half], delays + 1)
+    s = statistics_of(H_c[:half], T[:half], delays + 1)
     mu = 1e-12 * float(np.trace(s.G[:-1, :-1])) / N  # next to nothing, so that two equal units do no harm
-    U = readout.solve(s, max(mu, 1e-30), intercept=True)
+    U = solve(s, max(mu, 1e-30), intercept=True)
     Y, T = H_c[half:] @ U, T[half:]
     Y, T = Y - Y.mean(axis=0), T - T.mean(axis=0)
     power = (Y * Y).sum(axis=0) * (T * T).sum(axis=0)
@@ -231,5 +233,5 @@ def ranks(
 
 def _relative_singular_values(reservoir: Reservoir, X: Array) -> Array:
     """Return the singular values of the last states of sequences X (sequences, steps, n_in)."""
-    values = np.linalg.svd(np.asarray(harvest(reservoir, X)[:, -1]), compute_uv=False)
+    values = np.linalg.svd(np.asarray(harvest(reservoir, X))[:, -1], compute_uv=False)
     return np.asarray(values / max(values[0], 1e-300))

@@ -6,6 +6,8 @@ from os import PathLike
 
 import numpy as np
 
+from echolearn.estimators._base import SequenceEstimator
+from echolearn.estimators._stack import StackedEstimator
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.forecaster import ESNForecaster
 from echolearn.estimators.model_layout import FORMAT, check_layout
@@ -21,9 +23,7 @@ NETWORKS = {kind.__name__: kind for kind in (ESNClassifier, ESNForecaster, ESNRe
 STACKS = {kind.__name__: kind for kind in (StackedClassifier, StackedRegressor)}
 
 
-def load(
-    path: str | PathLike[str],
-) -> ESNClassifier | ESNForecaster | ESNRegressor | StackedClassifier | StackedRegressor:
+def load(path: str | PathLike[str]) -> SequenceEstimator | StackedEstimator:
     """Return a fitted estimator from a file that its `save` method wrote.
 
     Parameters
@@ -60,8 +60,8 @@ def load(
         raise ModelFileError(f"{place} is not a model this version understands: {problem}") from problem
 
 
-def _estimator(model: FittedModel) -> ESNClassifier | ESNForecaster | ESNRegressor:
-    estimator: ESNClassifier | ESNForecaster | ESNRegressor = NETWORKS[model.estimator](**model.settings)
+def _estimator(model: FittedModel) -> SequenceEstimator:
+    estimator: SequenceEstimator = NETWORKS[model.estimator](**model.settings)
     estimator.network_, estimator.codec_, estimator.history_ = model.network, model.codec, model.history
     estimator.per_step_, estimator.n_features_in_ = model.per_step, model.n_features
     if model.feature_names:
@@ -72,9 +72,9 @@ def _estimator(model: FittedModel) -> ESNClassifier | ESNForecaster | ESNRegress
     return estimator
 
 
-def _stack(model: FittedStack) -> StackedClassifier | StackedRegressor:
+def _stack(model: FittedStack) -> StackedEstimator:
     layers = [_estimator(layer) for layer in model.layers]
-    stack: StackedClassifier | StackedRegressor = STACKS[model.estimator](layers, **model.settings)
+    stack: StackedEstimator = STACKS[model.estimator](layers, **model.settings)
     stack.layers_, stack.scales_, stack.history_ = layers, list(model.scales), model.history
     stack.n_features_in_, stack.per_step_ = model.layers[0].n_features, model.layers[-1].per_step
     return stack

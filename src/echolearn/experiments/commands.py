@@ -16,7 +16,7 @@ import numpy as np
 from echolearn._typing import Array
 from echolearn.estimators import parameters
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.saving import load
+from echolearn.estimators.loading import load
 from echolearn.experiments.corpus_parts import CorpusParts
 from echolearn.experiments.fitted_cells import fit_fingerprint
 from echolearn.experiments.measured_fit import EpochRow, FitResult, confusion_counts, fit_and_test, planned_epochs

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from echolearn import __version__
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.execution.threads import threads
+from echolearn.execution.threads import thread_count
 from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.speech.audio import RATE
 from echolearn.speech.cache import default_cache
@@ -66,7 +66,7 @@ def describe_installation() -> str:
     size = sum(f.stat().st_size for f in cache.rglob("*") if f.is_file()) if cache.is_dir() else 0
     lines = [
         f"echolearn {__version__}, Python {platform.python_version()}, {versions}",
-        f"threads: {threads()} of {os.cpu_count()} cores",
+        f"threads: {thread_count()} of {os.cpu_count()} cores",
         f"cache: {cache} ({size / 1e6:,.0f} MB)",
     ]
     for module, extra in EXTRAS.items():

@@ -17,7 +17,7 @@ from echolearn.speech.audio import read_audio
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.features import SHIFT, WINDOW
 from echolearn.speech.phones import phones_of_states, split_state
-from echolearn.states.run import harvest
+from echolearn.states.harvesting import harvest
 
 Results = Mapping[str, FitResult]  # by the name of the cell, "column-units-seed"
 LoadModel = Callable[[str], ESNClassifier]  # the network of a cell, by the same name
@@ -168,7 +168,7 @@ def _shown_utterance(corpus: Corpus, k: int, network: ESNClassifier) -> drawings
 
 def _states_by_speed(network: ESNClassifier, X: Array) -> Array:
     """Return standardised states (frames, at most SHOWN_STATES), slow units first."""
-    states = harvest(network.reservoir_, X)
+    states = np.asarray(harvest(network.reservoir_, X))
     deviation = states.std(axis=0) + 1e-9
     by_speed = np.argsort(np.abs(np.diff(states, axis=0)).mean(axis=0) / deviation, kind="stable")
     chosen = np.linspace(0, len(by_speed) - 1, min(SHOWN_STATES, len(by_speed))).astype(int)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from echolearn import __version__
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.saving import load
+from echolearn.estimators.loading import load
 from echolearn.experiments.measured_fit import FitResult, Note
 from echolearn.modelfile.atomic import write_atomically
 

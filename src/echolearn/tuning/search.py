@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from echolearn.modelfile.checkpoint import fingerprint
-from echolearn.sequences.batch import Data
+from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.validation import open_sequences, open_targets
 from echolearn.training.progress import clock
 from echolearn.tuning.results import Settings, Tuning
@@ -167,7 +166,7 @@ def _fingerprint(part: Part) -> str:
     """Return a hash of sequences and targets, the targets as text: they may be of any type."""
     given = open_sequences(part[0])
     entries, per_step = open_targets(part[1], given)
-    return fingerprint(Data(given.X, [np.asarray(e).astype("U") for e in entries], None, per_step, None))
+    return Dataset(given.X, [np.asarray(e).astype("U") for e in entries], None, per_step, None).fingerprint()
 
 
 def _with_settings(estimator: BaseEstimator, values: Settings) -> BaseEstimator:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator
 
-from echolearn.training.optimizers import default_step
+from echolearn.training.optimizers import default_step_size
 from echolearn.validation.names import check_name
 
 if TYPE_CHECKING:  # optional
@@ -75,7 +75,7 @@ def initial_values(estimator: BaseEstimator, space: Mapping[str, Options]) -> di
     values: dict[str, object] = {}
     params, prefix = estimator.get_params(), pipeline_prefix(estimator)
     if params.get(f"{prefix}step_size", 0) is None:
-        step = default_step(params[f"{prefix}optimizer"], params[f"{prefix}hidden_units"])
+        step = default_step_size(params[f"{prefix}optimizer"], params[f"{prefix}hidden_units"])
         params[f"{prefix}step_size"] = step
     for name, options in space.items():
         own = params[name]
