@@ -7,8 +7,9 @@ comma := ,
 # versions and hashes as in requirements.lock, for the Pythons it is tested with; for others as pyproject.toml allows
 LOCKED = $(shell $(PYTHON) -c 'import sys; print("yes" * ((3, 11) <= sys.version_info < (3, 14)))')
 DATA ?= ../shared/data/an4_states.npz
+BASE ?= HEAD~1
 
-.PHONY: demo test test-oldest test-newest test-pythons lint layers bench series examples reliability lock clean
+.PHONY: demo test test-oldest test-newest test-pythons lint same-bits layers bench series examples reliability lock clean
 
 demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
@@ -43,6 +44,9 @@ lint: $(VENV)/ready  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+same-bits: $(VENV)/ready  ## the results of the commit BASE and of the working tree, compared bit for bit; ONLY=part of a case's name
+	$(BIN)/python -m reliability.same_bits.compare --base $(BASE) --only '$(ONLY)'
 
 bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4_states.npz
 	.venv-bench/bin/python benchmarks/peers.py --data $(DATA)
