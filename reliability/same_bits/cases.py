@@ -323,8 +323,9 @@ def forecasters(run: Run) -> Any:
 @case
 def states_and_gradients(run: Run) -> Any:
     """`harvest`, `loss_and_gradients` and `intrinsic_plasticity` on their own, for one long sequence and for many."""
-    from echolearn.gradients import loss_and_gradients
     from echolearn.plasticity import intrinsic_plasticity
+
+    from echolearn.gradients import loss_and_gradients
     from echolearn.states import harvest
 
     found: dict[str, Any] = {}
@@ -422,7 +423,7 @@ def resumed(fit: Fit, run: Run) -> Any:
     """Fits killed at three points, then resumed from their checkpoints and from those of the first commit."""
     with killed_after(np.inf) as writes:
         fit.fitted(checkpoint=run.work / "whole")
-    found: dict[str, Any] = {"writes": writes[0]}
+    found: dict[str, Any] = {}
     for share in (0.12, 0.55, 0.9):
         own, old = run.work / str(share), run.handover / f"{run.work.name} {share}"
         with suppress(Killed), killed_after(1 + int(share * writes[0])):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators.settings import NetworkSettings
 from echolearn.experiments.corpus_parts import CorpusParts
 from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.speech.phones import split_state
@@ -41,7 +42,8 @@ class FitResult(TypedDict):
 
 def planned_epochs(estimator: ESNClassifier, sequences: int) -> int:
     """Return how many epochs a fit on this many sequences takes at most."""
-    return 0 if estimator.learn == "none" else estimator._epochs(sequences)
+    settings = NetworkSettings.of(estimator.get_params(deep=False))
+    return 0 if settings.learn == "none" else settings.epochs_for(sequences)
 
 
 def fit_and_test(

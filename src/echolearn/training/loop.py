@@ -73,8 +73,8 @@ class Objective(Protocol[Snapshot]):
     def measurements(self) -> dict[str, float]:
         """Return what the last step measured, such as norms of gradients."""
 
-    def row(self, number: int, measurements: dict[str, float]) -> dict[str, float]:
-        """Return what the history shows of epoch `number` beside its errors."""
+    def row(self, number: int, measurements: dict[str, float], seconds: float) -> dict[str, float]:
+        """Return what the history shows of epoch `number` beside its errors; seconds: since the start."""
 
     def snapshot(self) -> Snapshot:
         """Return the newest weights, to be kept as they are."""
@@ -124,10 +124,15 @@ class Record(Generic[Snapshot]):
     best_error: float = np.inf
     best_epoch: int = 0
     backoffs: int = 0
-    seconds: float = 0.0
+    started: float = field(default_factory=time.perf_counter)
     history: History = field(default_factory=History)
     minibatches: MiniBatches | None = None
     pending: dict[str, float] | None = None  # error and measurements of an epoch that is done but not yet validated
+
+    @property
+    def seconds(self) -> float:
+        """The time spent on training, that before an interruption included."""
+        return time.perf_counter() - self.started
 
     @property
     def epoch(self) -> int:
@@ -158,16 +163,10 @@ def run_epochs(
     start = objective.snapshot()
     record = Record(start, start, start)
     resumed = checkpoint is not None and _resume(objective, record, checkpoint, rng)
-    started = time.perf_counter() - record.seconds
-
-    def keep() -> None:
-        record.seconds = time.perf_counter() - started
-        if checkpoint is not None:
-            _keep(objective, record, checkpoint, rng)
 
     def pause() -> None:
         if checkpoint is not None and checkpoint.due():
-            keep()
+            _keep(objective, record, checkpoint, rng)
 
     stop: object = None
     try:
@@ -180,9 +179,9 @@ def run_epochs(
             if found is None:
                 break
             row, error = found
-            record.seconds = row["seconds"] = time.perf_counter() - started
             record.note(row, error, objective.snapshot())
-            keep()
+            if checkpoint is not None:
+                _keep(objective, record, checkpoint, rng)
             stop = on_epoch(dict(row)) if on_epoch is not None else None
     except KeyboardInterrupt:
         return TrainingResult(record.best, record.history, True)
@@ -222,7 +221,7 @@ def _try_epoch(
             row: dict[str, float] = {"epoch": number, objective.error_name: measured.pop("error")}
             if objective.validates:
                 error = row[f"valid_{objective.error_name}"] = objective.validation_error()
-            row |= objective.row(number, measured)
+            row |= objective.row(number, measured, record.seconds)
             record.safe, record.pending = record.began, None
             return row, error
         except (FloatingPointError, np.linalg.LinAlgError) as problem:
@@ -286,7 +285,7 @@ def _resume(
                 setattr(record, name, objective.unpack(name, tensors))
         record.best_error = float(facts["best_error"] if "best_error" in facts else facts["best_score"])
         record.best_epoch, record.backoffs = int(facts.get("best_epoch", 0)), int(facts.get("backoffs", 0))
-        record.seconds = float(facts.get("seconds", 0.0))
+        record.started -= float(facts.get("seconds", 0.0))
         record.history.extend(facts["history"])
         objective.load_state_dict(tensors, facts)
         if "pending" in facts:

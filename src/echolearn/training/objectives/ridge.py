@@ -162,11 +162,11 @@ class RidgeObjective:
     def measurements(self) -> dict[str, float]:
         return {f"gradient_{name}": norm for name, norm in self.norms.items()}
 
-    def row(self, number: int, measurements: dict[str, float]) -> dict[str, float]:
+    def row(self, number: int, measurements: dict[str, float], seconds: float) -> dict[str, float]:
         radius = {}
         if number % max(1, self.plan.epochs // 50) == 0:  # fifty points draw the curve; more would cost
             radius["spectral_radius"] = spectral_radius_of(self.learned.reservoir.W_rec, tol=1e-4)
-        return {**radius, **measurements, "step_size": self.step_size}
+        return {**radius, **measurements, "step_size": self.step_size, "seconds": seconds}
 
     def snapshot(self) -> Reservoir:
         return self.learned.reservoir
@@ -196,7 +196,7 @@ class RidgeObjective:
     def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
         tensors, number = self.learned.state_dict()
         more, facts = self.tracker.state_dict(inside_epoch=inside_epoch)
-        return {**tensors, **more}, {**facts, "optimiser": number, "step_size": self.step_size}
+        return {**tensors, **more}, {**facts, "optimiser": number, "step_size": self.step_size, "seconds": seconds}
 
     def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
         self.learned.load_state_dict(tensors, float(facts["optimiser"]))

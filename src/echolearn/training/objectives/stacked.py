@@ -198,7 +198,7 @@ class StackedObjective:
     def measurements(self) -> dict[str, float]:
         return {}
 
-    def row(self, number: int, measurements: dict[str, float]) -> dict[str, float]:
+    def row(self, number: int, measurements: dict[str, float], seconds: float) -> dict[str, float]:
         return measurements
 
     def snapshot(self) -> StackedNetwork:
