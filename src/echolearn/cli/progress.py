@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from rich.console import Console, Group, RenderableType
@@ -101,30 +100,38 @@ def cell_text(cell: Cell) -> str:
     return f"{cell.units:,} units, {TITLES[cell.column].long}{seed}"
 
 
-def print_line(console: Console, text: str) -> None:
-    """Print text as it is, in one line however long."""
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-class TableLines:
-    """The progress of a table in lines: one when a cell starts, one when it ends, one every few seconds between."""
+class Display:
+    """A context that prints lines to a console and, at its end, stops whatever was started in it."""
 
     def __init__(self, console: Console):
-        self.console = console
-        self.count = self.number = self.epochs = 0
-        self.printed = time.perf_counter()
-        self.left = TimeLeft[Cell]({})
+        self.console, self.exit = console, ExitStack()
+        self.printed = time.perf_counter()  # when the last line about an epoch was printed
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
+    def __exit__(self, *error: object) -> None:
+        self.exit.close()
 
     def note(self, text: str) -> None:
-        print_line(self.console, text)
+        """Print text as it is, in one line however long."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def is_due(self) -> bool:
+        """Return whether it is time for another line about an epoch; then it counts as printed."""
+        due = time.perf_counter() - self.printed >= INTERVAL
+        if due:
+            self.printed = time.perf_counter()
+        return due
+
+
+class TableLines(Display):
+    """The progress of a table in lines: one when a cell starts, one when it ends, one every few seconds between."""
+
+    def __init__(self, console: Console):
+        super().__init__(console)
+        self.count = self.number = self.epochs = 0
+        self.left = TimeLeft[Cell]({})
 
     def plan(self, plan: Plan, work: Mapping[Cell, float]) -> None:
         self.left, self.count = TimeLeft(work), len(work)
@@ -136,8 +143,7 @@ class TableLines:
 
     def epoch(self, cell: Cell, row: EpochRow) -> None:
         self.left.epoch(int(row["epoch"]), self.epochs)
-        if time.perf_counter() - self.printed >= INTERVAL:
-            self.printed = time.perf_counter()
+        if self.is_due():
             self.note(f"    {epoch_text(row, self.epochs)}  {time_text(self.left.of_job())}{self._table_text()}")
 
     def finish(self, cell: Cell, result: FitResult, reused: bool) -> None:
@@ -165,19 +171,13 @@ class LiveTable(TableLines):
         self.columns: Sequence[str] = ()
         self.running: Cell | None = None
         self.status = ""
-        self.live: Live | None = None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.live is not None:
-            self.live.stop()
 
     def plan(self, plan: Plan, work: Mapping[Cell, float]) -> None:
         super().plan(plan, work)
         self.units, self.columns = plan.units, plan.columns
-        self.live = Live(console=self.console, get_renderable=self.view, refresh_per_second=4, transient=True)
-        self.live.start()
+        self.exit.enter_context(
+            Live(console=self.console, get_renderable=self.view, refresh_per_second=4, transient=True)
+        )
 
     def start(self, cell: Cell, epochs: int) -> None:
         self.left.start(cell)
@@ -260,26 +260,13 @@ def _stage_lines(console: Console) -> StageProgress:
     return progress
 
 
-class FitDisplay:
+class FitDisplay(Display):
     """The progress of one fit: a bar, or a line with the newest error every few seconds and after the last epoch."""
 
     def __init__(self, console: Console):
-        self.console, self.epochs = console, 0
-        self.left = TimeLeft({"fit": 1.0})
-        self.printed = time.perf_counter()
+        super().__init__(console)
+        self.epochs, self.left = 0, TimeLeft({"fit": 1.0})
         self.bar: StageProgress | None = None
-        self.exit = ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.exit.close()
-
-    def note(self, text: str) -> None:
-        print_line(self.console, text)
 
     def start(self, epochs: int) -> None:
         self.epochs, self.printed = epochs, time.perf_counter()
@@ -292,6 +279,5 @@ class FitDisplay:
         self.left.epoch(int(row["epoch"]), self.epochs)
         if self.bar is not None:
             self.bar("fitting", int(row["epoch"]), self.epochs)
-        elif time.perf_counter() - self.printed >= INTERVAL or row["epoch"] == self.epochs:
-            self.printed = time.perf_counter()
+        elif self.is_due() or row["epoch"] == self.epochs:
             self.note(f"{epoch_text(row, self.epochs)}  {time_text(self.left.of_job())}".rstrip())

@@ -40,7 +40,7 @@ PAPER_TIMIT = [
 ]
 
 
-def summary(corpus: Corpus, plan: Plan, done: Mapping[Cell, FitResult]) -> Table:
+def table_summary(corpus: Corpus, plan: Plan, done: Mapping[Cell, FitResult]) -> Table:
     """Return the table of the finished cells."""
     rows = [_row(units, plan, done) for units in plan.units]
     return {

@@ -12,7 +12,7 @@ from echolearn.experiments.figures import draw_figures
 from echolearn.experiments.fitted_cells import CellStore, fit_fingerprint
 from echolearn.experiments.measured_fit import EpochRow, FitResult, fit_and_test, planned_epochs
 from echolearn.experiments.plan import Cell, Plan
-from echolearn.experiments.summary import summary
+from echolearn.experiments.summary import table_summary
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.reporting.table import Table, write_tables
 from echolearn.reporting.table_page import table_page
@@ -46,12 +46,12 @@ def run(corpus: Corpus, plan: Plan, out: Path, progress: TableProgress, *, force
     cells = plan.cells()
     if force:
         store.remove(cell.name for cell in cells)
-    progress.plan(plan, {cell: work(plan.estimator(cell), parts) for cell in cells})
+    progress.plan(plan, {cell: estimated_work(plan.estimator(cell), parts) for cell in cells})
     done: dict[Cell, FitResult] = {}
     for cell in cells:
         done[cell] = _cell(cell, plan.estimator(cell), parts, store, progress)
-        write_tables(out, summary(corpus, plan, done))
-    table = summary(corpus, plan, done)
+        write_tables(out, table_summary(corpus, plan, done))
+    table = table_summary(corpus, plan, done)
     progress.note("drawing the report")
     results = {cell.name: result for cell, result in done.items()}
     figures = draw_figures(corpus, table, results, store.load_model)
@@ -81,7 +81,7 @@ def _cell(
     return result
 
 
-def work(estimator: ESNClassifier, parts: CorpusParts) -> float:
+def estimated_work(estimator: ESNClassifier, parts: CorpusParts) -> float:
     """Return about how many multiplications a fit takes; only ratios matter."""
     frames, n_in = sum(map(len, parts.train[0])), parts.train[0][0].shape[1]
     N = estimator.hidden_units
