@@ -196,7 +196,7 @@ class RidgeObjective:
     def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
         tensors, number = self.learned.state_dict()
         more, facts = self.tracker.state_dict(inside_epoch=inside_epoch)
-        return {**tensors, **more}, {**facts, "optimiser": number, "step_size": self.step_size, "seconds": seconds}
+        return {**tensors, **more}, {**facts, "optimiser": number, "step_size": self.step_size}
 
     def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
         self.learned.load_state_dict(tensors, float(facts["optimiser"]))
