@@ -9,6 +9,7 @@ from scipy import sparse
 import toys
 from echolearn import ESNClassifier, ESNRegressor, Reservoir, load
 from echolearn.estimators.parameters import check
+from echolearn.estimators.settings import NetworkSettings
 from echolearn.modelfile.checkpoint import CheckpointError
 from echolearn.modelfile.fingerprints import matrix_fingerprint
 from echolearn.reservoir.topologies import (
@@ -238,8 +239,13 @@ def test_classifier_with_a_topology():
     assert esn.recurrent_weights_.nnz == 15
 
 
+def networks(esn):
+    """Return into how many networks a fit would split the hidden units."""
+    return NetworkSettings.of(esn.get_params(deep=False)).networks()
+
+
 def test_a_topology_covers_all_units_unless_blocks_are_given():
-    assert ESNClassifier(1000)._blocks > 1
-    assert ESNClassifier(1000, topology="ring")._blocks == 1
-    assert ESNClassifier(1000, topology=sparse.eye_array(1000))._blocks == 1
-    assert ESNClassifier(1000, topology="ring", blocks=3)._blocks == 3
+    assert networks(ESNClassifier(1000)) > 1
+    assert networks(ESNClassifier(1000, topology="ring")) == 1
+    assert networks(ESNClassifier(1000, topology=sparse.eye_array(1000))) == 1
+    assert networks(ESNClassifier(1000, topology="ring", blocks=3)) == 3
