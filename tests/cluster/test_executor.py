@@ -1,71 +1,25 @@
-"""Passes on a Dask cluster of real processes: the bits of this process, whatever the workers do or suffer."""
+"""Passes on a Dask cluster of real processes: the bits of this process, whatever happens to the workers."""
 
-import shutil
 import signal
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-import clusters
-import smallcorpus
+import passes
 import toys
-from echolearn import ESNClassifier, ESNRegressor, load
-from echolearn.cli.main import main
-from echolearn.cluster import executor as cluster
+from clusters import SMALL, assert_same_bits
+from echolearn import ESNClassifier, ESNRegressor
+from echolearn.cluster import executor
 from echolearn.cluster.connection import on
 from echolearn.cluster.executor import ClusterExecutor
-from echolearn.execution import threads as engine
-from echolearn.readout import collect as passes
-from echolearn.readout import conjugate_gradients as iterative
-from echolearn.readout import softmax
-from echolearn.readout import statistics as readout
+from echolearn.cluster.worker import ClusterError
+from echolearn.readout import collect, ridge, solver
 from echolearn.reservoir.spectrum import EchoStateWarning
+from echolearn.sequences.dataset import Dataset
 
-dask = pytest.importorskip("dask")
-distributed = pytest.importorskip("distributed")
-
-pytestmark = pytest.mark.filterwarnings("default")  # what Dask and its loops warn of is theirs
-
-SMALL = {"hidden_units": 20, "connections": 4, "epochs": 2, "batch_size": 8}
-
-
-@pytest.fixture(scope="module")
-def three(tmp_path_factory):
-    """A client of three workers, their processes, and a function that starts one more."""
-    with clusters.cluster(tmp_path_factory.mktemp("cluster"), 3) as started:
-        yield started
-
-
-@pytest.fixture
-def client(three):
-    client, running, more = three
-    for _ in range(3 - sum(process.poll() is None for process in running)):
-        more()
-    client.wait_for_workers(3, timeout=60)
-    return client
-
-
-@pytest.fixture(autouse=True)
-def many_parts(monkeypatch):
-    """Small data in many parts and groups."""
-    monkeypatch.setattr(passes, "FRAMES", 60)
-    monkeypatch.setattr(cluster, "FRAMES", 50)
-    monkeypatch.setattr(softmax, "LEAST_STEPS", 5)
-
-
-def speech(sequences=30):
-    return toys.labels(sequences=sequences)
-
-
-def assert_same(one, other):
-    np.testing.assert_array_equal(one._U, other._U)
-    for name in ("W", "bias", "leak"):
-        np.testing.assert_array_equal(getattr(one.reservoir_, name), getattr(other.reservoir_, name))
-    np.testing.assert_array_equal(one.recurrent_weights_.data, other.recurrent_weights_.data)
+pytest.importorskip("distributed")
+pytestmark = pytest.mark.usefixtures("many_parts")
 
 
 @pytest.mark.parametrize(
@@ -78,20 +32,20 @@ def assert_same(one, other):
         {"refine_epochs": 1},
         {"blocks": 2, "readout": "ridge"},
     ],
-    ids=["ridge", "softmax", "full batch", "case 1", "mini-batches", "blocks"],
+    ids=["ridge", "softmax", "full batch", "case 1", "mini-batches", "ensemble"],
 )
 def test_a_classifier_has_the_bits_of_this_process(client, changes):
-    X, y = speech()
+    X, y = toys.labels(sequences=30)
     settings = {**SMALL, "blocks": 1, **changes}
     here = ESNClassifier(**settings).fit(X, y)
     there = ESNClassifier(**settings).fit(X, y, engine=client)
-    assert_same(here, there)
+    assert_same_bits(here, there)
     with on(client):
         for p, q in zip(here.predict_proba(X), there.predict_proba(X), strict=True):
             np.testing.assert_array_equal(p, q)
 
 
-def test_other_targets_too(client):
+def test_values_feedback_and_targets_per_sequence_have_the_bits_of_this_process(client):
     X, Y = toys.echoes(sequences=20)
     settings = {**SMALL, "epochs": 1}
     for data, changes in (((X, Y), {}), ((X, Y), {"feedback": True}), ((X, [y[-1] for y in Y]), {"pooling": 2})):
@@ -99,90 +53,59 @@ def test_other_targets_too(client):
         there = ESNRegressor(**settings, **changes)
         with on(client):
             there.fit(*data)
-            assert_same(here, there)
+            assert_same_bits(here, there)
             assert here.score(*data) == there.score(*data)
     labels = toys.rising(sequences=20)
     there = ESNClassifier(**SMALL, blocks=1).fit(*labels, engine=client)
-    assert_same(ESNClassifier(**SMALL, blocks=1).fit(*labels), there)
+    assert_same_bits(ESNClassifier(**SMALL, blocks=1).fit(*labels), there)
 
 
-def test_few_long_sequences(client, monkeypatch):
-    """Their last steps are held out."""
-    monkeypatch.setattr(passes, "FRAMES", 4096)  # as on the workers: a sequence is cut into pieces of so many
+def test_few_long_sequences_whose_last_steps_are_held_out(client, monkeypatch):
+    passes.work_on_frames(monkeypatch, 4096)  # no sequence is cut: the workers do not cut any
     X, Y = toys.echoes(sequences=3)
     few = [np.tile(x, (5, 1)) for x in X], [np.tile(y, (5, 1)) for y in Y]
     settings = {**SMALL, "epochs": 1}
-    assert_same(ESNRegressor(**settings).fit(*few), ESNRegressor(**settings).fit(*few, engine=client))
+    assert_same_bits(ESNRegressor(**settings).fit(*few), ESNRegressor(**settings).fit(*few, engine=client))
 
 
-def test_large_networks(client, monkeypatch):
-    """As if 20 units were large: conjugate gradients, sketches, a U that follows."""
-    monkeypatch.setattr(iterative, "FROM", 20)
-    X, y = speech()
-    for changes in ({}, {"batch_size": None}):
-        settings = {**SMALL, "blocks": 1, "refine_epochs": 1, **changes}
-        there = ESNClassifier(**settings).fit(X, y, engine=client)
-        assert_same(ESNClassifier(**settings).fit(X, y), there)
+@pytest.mark.parametrize("batch_size", [SMALL["batch_size"], None])
+def test_large_networks_have_the_bits_of_this_process(client, monkeypatch, batch_size):
+    """As if 20 units were large: conjugate gradients, sketches, a readout that is updated step by step."""
+    monkeypatch.setattr(solver, "LARGE", 20)
+    X, y = toys.labels(sequences=30)
+    settings = {**SMALL, "blocks": 1, "refine_epochs": 1, "batch_size": batch_size}
+    there = ESNClassifier(**settings).fit(X, y, engine=client)
+    assert_same_bits(ESNClassifier(**settings).fit(X, y), there)
 
 
-def test_a_wide_gram_does_not_depend_on_the_workers(client, monkeypatch):
-    """More than WIDE columns are added in an order of their own; that is the same for any number of workers."""
-    monkeypatch.setattr(readout, "WIDE", 10)
-    X, y = speech()
+def test_a_wide_gram_matrix_does_not_depend_on_the_workers(client, monkeypatch):
+    """More than WIDE columns are added in another order, which is the same for any number of workers."""
+    for module in (collect, ridge):
+        monkeypatch.setattr(module, "WIDE", 10)
+    X, y = toys.labels(sequences=30)
     settings = {**SMALL, "learn": "none", "readout": "ridge"}
     three_workers = ESNClassifier(**settings).fit(X, y, engine=client)
     with on(client) as used:
         monkeypatch.setattr(type(used), "slots", property(lambda self: [min(self.client.nthreads())]))
         one_worker = ESNClassifier(**settings).fit(X, y)
-    assert_same(three_workers, one_worker)
-    np.testing.assert_allclose(three_workers._U, ESNClassifier(**settings).fit(X, y)._U, rtol=1e-6, atol=1e-9)
-
-
-def test_files_bags_and_delayed_sequences(client, tmp_path):
-    import dask.bag
-
-    X, y = speech()
-    settings = {**SMALL, "learn": "none", "readout": "ridge"}
+    assert_same_bits(three_workers, one_worker)
     here = ESNClassifier(**settings).fit(X, y)
-    both, of_x, of_y = [], [], []
-    for i, (x, labels) in enumerate(zip(X, y, strict=True)):
-        both.append(tmp_path / f"{i}.npz")
-        np.savez(both[-1], X=x, y=labels)
-        of_x.append(str(tmp_path / f"{i}.npy"))
-        np.save(of_x[-1], x)
-        of_y.append(str(tmp_path / f"{i}-labels.npy"))
-        np.save(of_y[-1], labels)
-    later = [dask.delayed(np.load)(path) for path in of_x]
-    pairs = dask.bag.from_sequence(zip(X, y, strict=True), npartitions=7)
-    with on(client):
-        for data in ((both, None), (of_x, of_y), (of_x, y), (pairs, None), (pairs.map(lambda p: p[0]), y), (later, y)):
-            assert_same(here, ESNClassifier(**settings).fit(*data))
-        for given in (both, of_x, later, pairs.map(lambda p: p[0])):
-            for p, q in zip(here.predict(X), here.predict(given), strict=True):
-                np.testing.assert_array_equal(p, q)
-        assert here.score(of_x, y) == here.score(X, y)
-        with pytest.raises(FileNotFoundError, match=r"nowhere\.npy is not there on a worker"):
-            here.predict([*of_x, "nowhere.npy"])
-        with pytest.raises(ValueError, match="expected pairs"):
-            ESNClassifier(**settings).fit(later, None)
-        np.savez(tmp_path / "x.npz", X=X[0])
-        with pytest.raises(ValueError, match=r"holds .* expected an array named y"):
-            ESNClassifier(**settings).fit([tmp_path / "x.npz"], None)
-    with pytest.raises(ValueError, match=r"cluster\.on"):
-        here.predict(of_x)
+    there_U, here_U = three_workers.network_.readout.U, here.network_.readout.U
+    assert (there_U != here_U).any()  # the other order was taken
+    np.testing.assert_allclose(there_U, here_U, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("kills", [1, 2])
-def test_killed_workers_change_nothing(client, three, monkeypatch, kills):
-    _, running, _ = three
-    X, y = speech(60)
+def test_killed_workers_change_nothing(client, three_workers, monkeypatch, kills):
+    _, running, _ = three_workers
+    X, y = toys.labels(sequences=60)
     settings = {**SMALL, "blocks": 1, "batch_size": None, "readout": "ridge", "epochs": 4}
     here = ESNClassifier(**settings).fit(X, y)
     alive = [process for process in running if process.poll() is None]
     tasks, task = [], ClusterExecutor._task
 
     def deadly(self, *arguments):
-        """In the middle of a pass of learning, workers die: one after another, by the number of tasks sent."""
+        """In the middle of a pass of learning, workers die one after another, by the number of tasks sent."""
         future = task(self, *arguments)
         tasks.append(arguments[1].__name__)
         if len(tasks) in (20, 30)[:kills]:
@@ -190,20 +113,19 @@ def test_killed_workers_change_nothing(client, three, monkeypatch, kills):
         return future
 
     monkeypatch.setattr(ClusterExecutor, "_task", deadly)
-    assert_same(here, ESNClassifier(**settings).fit(X, y, engine=client))
+    assert_same_bits(here, ESNClassifier(**settings).fit(X, y, engine=client))
     assert len(tasks) > 40
     assert len(alive) == 3 - kills
 
 
 def test_tasks_do_not_carry_the_data(client, monkeypatch):
-    """What a pass sends is the size of the weights, however many sequences there are."""
+    """What a pass sends has the size of the weights, however many sequences there are."""
     sent = {5: [], 40: []}
     submit = ClusterExecutor.submit
 
     def counted(self, name, function, *arguments, **where):
         if name != "part":
-            bytes_of = [a for a in arguments if isinstance(a, bytes)]
-            sent[count].append(max(map(len, bytes_of), default=0))
+            sent[count].append(max((len(a) for a in arguments if isinstance(a, bytes)), default=0))
         return submit(self, name, function, *arguments, **where)
 
     monkeypatch.setattr(ClusterExecutor, "submit", counted)
@@ -215,70 +137,49 @@ def test_tasks_do_not_carry_the_data(client, monkeypatch):
     assert max(sent[40]) < 20_000  # 40 sequences are 32 kB
 
 
-def test_checkpoints_go_on_there(client, tmp_path):
-    X, y = speech()
+def test_a_fit_of_this_process_resumes_on_a_cluster(client, tmp_path):
+    X, y = toys.labels(sequences=30)
     settings = {**SMALL, "blocks": 1, "refine_epochs": 0}
     whole = ESNClassifier(**settings).fit(X, y)
-
-    def stop(row):
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        ESNClassifier(**settings).fit(X, y, checkpoint=tmp_path, callback=stop)
-    assert_same(whole, ESNClassifier(**settings).fit(X, y, checkpoint=tmp_path, engine=client))
+        ESNClassifier(**settings).fit(X, y, checkpoint=tmp_path, callback=toys.interrupt_at(1))
+    assert_same_bits(whole, ESNClassifier(**settings).fit(X, y, checkpoint=tmp_path, engine=client))
 
 
-def test_dask_is_not_imported_unasked():
-    program = (
-        "import sys; from echolearn import ESNClassifier; import numpy as np; "
-        "X = np.random.default_rng(0).normal(size=(60, 2)); ESNClassifier(5, learn='none').fit(X, X[:, 0] > 0); "
-        "sys.exit(any(name in sys.modules for name in ('dask', 'distributed')))"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+def test_a_fingerprint_does_not_depend_on_where_the_data_are(client):
+    X, y = toys.echoes(sequences=20)
+    here = Dataset.place(X, y, None, per_step=True, dtype="float32")
+    with on(client):
+        there = Dataset.place(X, y, None, per_step=True, dtype="float32")
+    assert isinstance(there.executor, ClusterExecutor)
+    assert here.fingerprint() == there.fingerprint()
 
 
-def test_what_cannot_work_is_said(client, monkeypatch):
-    X, y = speech()
-    esn = ESNClassifier(**SMALL)
-    with pytest.raises(cluster.ClusterError, match=r"engine=3; expected 'dask', a scheduler's address"):
-        esn.fit(X, y, engine=3)
-    with pytest.raises(cluster.ClusterError, match="there is none"):
-        esn.fit(X, y, engine="dask")
-    monkeypatch.setattr(cluster, "CONNECT", 1)
-    with pytest.raises(cluster.ClusterError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
-        esn.fit(X, y, engine="tcp://127.0.0.1:9")
-    with monkeypatch.context() as patch:
-        patch.setattr(cluster, "__version__", "0.0.1")
-        with pytest.raises(cluster.ClusterError, match=r"has echolearn .*, here is 0\.0\.1"):
-            esn.fit(X, y, engine=client)
-        patch.setattr(cluster, "_check", lambda client: None)  # a worker that has come later says it itself
-        with pytest.raises(cluster.ClusterError, match=r"the client 0\.0\.1"):
-            esn.fit(X, y, engine=client)
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "distributed", None)
-        with pytest.raises(cluster.ClusterError, match=r"pip install 'echolearn\[dask\]'"):
-            esn.fit(X, y, engine="tcp://127.0.0.1:9")
-    assert engine.CLUSTER.get() is None
-    with client.as_current():
-        esn.fit(X, y, engine="dask")
+def test_remote_sequences_are_cut_and_fetched_like_arrays(client):
+    X, y = toys.echoes(sequences=20)
+    with on(client):
+        data = Dataset.place(X, y, None, per_step=True, dtype="float32")
+    for x, remote in zip((*X, *y), (*data.X, *data.y), strict=True):
+        assert (len(remote), remote.shape) == (len(x), x.shape)
+        np.testing.assert_array_equal(remote, x)
+        np.testing.assert_array_equal(remote[3:][:5], x[3:8])
+    assert len({x.part.key for x in data.X}) > 1
+    assert list(data.executor.place(data.X)) == data.X  # data that are there are not sent again
 
 
-def test_the_command(client, tmp_path, monkeypatch):
-    corpus = f"features:{smallcorpus.write(tmp_path / 'small.npz')}"
-    words = ["--corpus", corpus, "--units", "10", "--epochs", "1", "--set", "readout=ridge"]
-    for model, more in (("here", []), ("there", ["--scheduler", client.scheduler.address])):
-        result = CliRunner().invoke(main, ["train", str(tmp_path / model), *words, *more])
-        assert result.exit_code == 0, result.output
-    assert_same(load(tmp_path / "here"), load(tmp_path / "there"))
-    monkeypatch.setattr(cluster, "CONNECT", 1)
-    for command in (["train", str(tmp_path / "nowhere")], ["table1"]):
-        result = CliRunner().invoke(main, [*command, "--scheduler", "tcp://127.0.0.1:9"])
-        assert result.exit_code == 2
-        assert "no Dask scheduler answers at tcp://127.0.0.1:9" in result.output
+def test_kept_results_stay_on_the_workers(client):
+    X, y = toys.echoes(sequences=6)
+    with on(client) as used:
+        data = Dataset.place(X, y, None, per_step=True, dtype="float64")
+        kept = used.keep(data, lambda data, which: sum(x.sum() for x in data.X), [[i] for i in range(6)])
+        totals = list(used.map_kept(lambda total: 2 * total, kept))
+        np.testing.assert_array_equal(totals, [2 * x.sum() for x in X])
+        there = used.sum_kept(np.array, kept)
+    assert there == pytest.approx(sum(x.sum() for x in X))
 
 
-def test_errors_of_a_part_come_home(client):
-    X, y = speech()
+def test_a_failure_on_a_worker_reaches_the_caller(client):
+    X, y = toys.labels(sequences=30)
     settings = {**SMALL, "learn": "none", "activation": "relu", "spectral_radius": 1e4, "leak": 1.0}
     with (
         pytest.warns(EchoStateWarning, match="never forgets"),
@@ -287,11 +188,10 @@ def test_errors_of_a_part_come_home(client):
         ESNClassifier(**settings).fit([np.tile(x, (20, 1)) for x in X], [np.tile(t, 20) for t in y], engine=client)
 
 
-def test_nobody_left(three, client, monkeypatch):
-    """Work waits for workers, but not for ever."""
-    _, running, _ = three
-    monkeypatch.setattr(cluster, "ALONE", 1)
-    X, y = speech()
+def test_work_waits_for_workers_but_not_for_ever(three_workers, client, monkeypatch):
+    _, running, _ = three_workers
+    monkeypatch.setattr(executor, "ALONE", 1)
+    X, y = toys.labels(sequences=30)
 
     def kill():
         for process in running:
@@ -300,30 +200,7 @@ def test_nobody_left(three, client, monkeypatch):
     timer = threading.Timer(0.3, kill)
     timer.start()
     try:
-        with pytest.raises(cluster.ClusterError, match="no worker for 1 s"):
+        with pytest.raises(ClusterError, match="no worker for 1 s"):
             ESNClassifier(**{**SMALL, "epochs": 1000, "patience": None}, blocks=1).fit(X, y, engine=client)
     finally:
         timer.cancel()
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
-def test_tls(tmp_path):
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-keyout", key, "-out", certificate],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    options = ("--tls-ca-file", str(certificate), "--tls-cert", str(certificate), "--tls-key", str(key))
-    security = distributed.Security(
-        tls_ca_file=str(certificate), tls_client_cert=str(certificate), tls_client_key=str(key), require_encryption=True
-    )
-    X, y = speech()
-    settings = {**SMALL, "learn": "none", "readout": "ridge"}
-    with clusters.processes(tmp_path, 1, options) as (file, _, _):
-        address = clusters.address(file)
-        assert address.startswith("tls://")
-        with on(address, security):
-            assert_same(ESNClassifier(**settings).fit(X, y), ESNClassifier(**settings).fit(X, y))
-        with pytest.raises(cluster.ClusterError, match="no Dask scheduler answers"):
-            ESNClassifier(**settings).fit(X, y, engine=address)  # without the certificate

@@ -1,23 +1,17 @@
-"""Map and add: in order, whatever the threads do, and no failure lost."""
+"""Work on all cores: results in order, few at a time, whatever the threads do, and no failure lost."""
 
 import os
 import threading
 import time
-from functools import reduce
-from operator import add
+from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from threadpoolctl import threadpool_info
 
 import toys
 from echolearn import ESNClassifier
-from echolearn.execution import threads as engine
-from echolearn.execution.blas import one_blas_thread
-from echolearn.execution.threads import map_and_sum, map_in_order, thread_count
-from echolearn.execution.tree_sum import ARITY, tree_sum
+from echolearn.execution import threads
+from echolearn.execution.threads import as_worker, map_and_sum, map_in_order, on_worker_thread, thread_count
 
 
 def test_results_come_in_order():
@@ -29,11 +23,11 @@ def test_results_come_in_order():
     assert list(map_in_order(slow_first, [])) == []
 
 
-def test_total_adds_in_order_into_the_first():
+def test_a_sum_is_added_in_order_into_its_first_term():
     parts = [np.array([float(i)]) for i in range(5)]
     assert map_and_sum(lambda i: parts[i], range(5)) is parts[0]
     assert parts[0][0] == 10
-    # floating-point sums keep their order: 1e16 + 1 - 1e16 is 0 from left to right
+    # Floating-point sums keep their order: 1e16 + 1 - 1e16 is 0 from left to right.
     assert map_and_sum(lambda v: np.array([v]), [1e16, 1.0, -1e16])[0] == 0
 
 
@@ -47,8 +41,7 @@ def test_a_failure_in_a_thread_reaches_the_caller():
         list(map_in_order(fail, range(10)))
 
 
-def test_few_results_wait():
-    """Work runs at most a few items ahead of the one who takes the results."""
+def test_work_runs_only_a_few_items_ahead_of_the_results_taken():
     started = []
     results = map_in_order(lambda i: started.append(i), range(100))
     next(results)
@@ -60,24 +53,36 @@ def test_few_results_wait():
 def test_work_leaves_the_main_thread():
     names = set(map_in_order(lambda _: threading.current_thread().name, range(8)))
     assert all(name.startswith("echolearn") for name in names)
+    assert not on_worker_thread()
+    assert all(map_in_order(lambda _: on_worker_thread(), range(8)))
 
 
-def test_blas_is_limited_inside_and_restored_after():
-    def sizes():
-        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+def test_work_on_a_worker_thread_stays_there():
+    """A second level of threads would wait for the first one, which holds the pool."""
 
-    before = sizes()
-    with one_blas_thread():
-        assert set(sizes()) <= {1}
-    assert sizes() == before
+    def inner(_):
+        return set(map_in_order(lambda _: threading.current_thread().name, range(3)))
+
+    for names in map_in_order(inner, range(2 * thread_count())):
+        assert len(names) == 1
 
 
-def test_the_number_of_threads_does_not_touch_the_bits(monkeypatch):
+def test_a_thread_of_others_works_as_a_worker_only_inside_the_context(monkeypatch):
+    monkeypatch.setattr(threads.blas, "limit_blas_for_good", lambda: None)
+    with as_worker():
+        assert on_worker_thread()
+        assert next(map_in_order(lambda _: threading.current_thread(), [0])) is threading.current_thread()
+        np.float64(1e308) * np.float64(10)  # no warning
+    assert not on_worker_thread()
+
+
+def test_the_number_of_threads_does_not_change_the_bits(monkeypatch):
     X, y = toys.labels(sequences=8)
     many = ESNClassifier(**toys.FAST).fit(X, y)
-    monkeypatch.setattr(engine, "threads", lambda: 1)
+    monkeypatch.setattr(threads, "thread_count", lambda: 1)
+    monkeypatch.setattr(threads, "_pool", cache(threads._pool.__wrapped__))  # a new pool, of one thread
     one = ESNClassifier(**toys.FAST).fit(X, y)
-    np.testing.assert_array_equal(many._U, one._U)
+    np.testing.assert_array_equal(many.network_.readout.U, one.network_.readout.U)
     np.testing.assert_array_equal(many.recurrent_weights_.data, one.recurrent_weights_.data)
 
 
@@ -98,24 +103,3 @@ def test_a_forked_child_makes_its_own_threads():
     os.kill(child, 9)
     os.waitpid(child, 0)
     pytest.fail("the child hangs")
-
-
-@given(st.lists(st.floats(-1e6, 1e6), max_size=70))
-def test_added_is_a_tree_of_neighbours(values):
-    def node(parts):
-        """Level after level, ARITY neighbours from left to right."""
-        while len(parts) > 1:
-            wholes = [parts[start : start + ARITY] for start in range(0, len(parts), ARITY)]
-            parts = [reduce(add, whole) for whole in wholes]  # `sum` adds otherwise from Python 3.12 on
-        return parts[0] if parts else None
-
-    assert tree_sum(values) == node(values)
-
-
-def test_a_thread_knows_the_cluster_of_its_caller():
-    token = engine.CLUSTER.set("mine")
-    try:
-        assert set(map_in_order(lambda _: engine.CLUSTER.get(), range(4))) == {"mine"}
-    finally:
-        engine.CLUSTER.reset(token)
-    assert set(map_in_order(lambda _: engine.CLUSTER.get(), range(4))) == {None}

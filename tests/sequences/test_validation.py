@@ -181,9 +181,9 @@ def test_validation_values_of_another_width():
 
 def test_pooling_clashes_are_named():
     one_each = ["low", "high"] * 3
-    with pytest.raises(ValueError, match=r"feedback=True needs a target a step.*Set feedback=False"):
+    with pytest.raises(ValueError, match=r"feedback=True needs one target per step.*Set feedback=False"):
         fit(X, one_each, feedback=True)
-    with pytest.raises(ValueError, match=r"targets='last' needs a target a step.*Use targets='all'"):
+    with pytest.raises(ValueError, match=r"targets='last' needs one target per step.*Use targets='all'"):
         fit(X, one_each, targets="last")
 
 
@@ -204,7 +204,7 @@ def test_strange_but_good_input_gives_the_same_and_is_left_alone(kind, fitted):
     strange = [STRANGE[kind](x.copy()) for x in X]
     before = [np.array(x, dtype=float) for x in strange]
     other = fit(strange, Y)
-    np.testing.assert_array_equal(other._U, fitted._U)
+    np.testing.assert_array_equal(other.network_.readout.U, fitted.network_.readout.U)
     for a, b in zip(other.predict(strange), fitted.predict(X), strict=True):
         np.testing.assert_array_equal(a, b)
     for old, now in zip(before, strange, strict=True):
@@ -215,7 +215,7 @@ def test_strange_but_good_input_gives_the_same_and_is_left_alone(kind, fitted):
 def test_number_types(dtype):
     whole = [np.abs(3 * x).astype(np.uint8).astype(dtype) for x in X]
     a, b = fit(whole, Y), fit([x.astype(np.float64) for x in whole], Y)
-    np.testing.assert_allclose(a._U, b._U, rtol=1e-9)
+    np.testing.assert_allclose(a.network_.readout.U, b.network_.readout.U, rtol=1e-9)
 
 
 def test_huge_finite_input_is_not_taken_for_infinite():

@@ -11,9 +11,10 @@ from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.sequences.batching import LANES
-from echolearn.states import run as states
+from echolearn.states import chunked
+from echolearn.states.chunked import SHORTEST
 from echolearn.states.harvesting import harvest
-from echolearn.states.run import SHORTEST, run
+from echolearn.states.run import States, run
 
 
 def problem(seed, activation, steps, *, feedback=False, radius=0.6, N=None):
@@ -45,7 +46,7 @@ def test_states_in_pieces_agree_with_loops(seed, activation, steps, feedback, N)
     r = Reservoir(**w, activation=activation, initial_state=h0)
     batch = pack([x], DTYPE, None if t is None else [t])
     found = run(r, batch)
-    assert found.pieces == steps // LANES
+    assert found.chunk == steps // LANES
     slow = ref.states(w, x, activation, t, h0).T
     np.testing.assert_allclose(found.H, slow, rtol=0, atol=100 * np.finfo(DTYPE).eps * max(1, np.abs(slow).max()))
     np.testing.assert_array_equal(found.H, run(r, batch).H)
@@ -66,11 +67,11 @@ def test_the_way_back_in_pieces_agrees_with_step_by_step(seed, activation, steps
     batch = pack([x], DTYPE, None if t is None else [t])
     D = rng.normal(size=(steps, N)).astype(DTYPE)
     found = run(r, batch)
-    assert found.pieces
+    assert found.chunk
     pieces = through_time(r, batch, found, D.copy(), lookback=None, washout=0)
     again = through_time(r, batch, found, D.copy(), lookback=None, washout=0)
     whole = through_time(
-        r, batch, states.States(found.H, found.F, found.h0, found.X_fb), D.copy(), lookback=None, washout=0
+        r, batch, States(found.H, found.F, found.h0, found.X_fb), D.copy(), lookback=None, washout=0
     )
     for name in ("W", "W_rec", "W_fb", "bias", "leak"):
         a, b = getattr(pieces, name), getattr(whole, name)
@@ -91,10 +92,10 @@ def test_errors_that_pass_through_several_pieces():
     found = run(r, batch)
     D = np.zeros((len(x), 5))
     D[-1] = 1
-    as_pieces = states.States(found.H, found.F, found.h0, None, 20)
+    as_pieces = States(found.H, found.F, found.h0, None, 20)
     a = through_time(r, batch, as_pieces, D.copy(), lookback=None, washout=0)
     b = through_time(r, batch, found, D.copy(), lookback=None, washout=0)
-    assert found.pieces == 0
+    assert found.chunk == 0
     for name in ("W", "W_rec", "bias", "leak"):
         np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-10, atol=1e-10)
 
@@ -109,8 +110,8 @@ def test_a_network_that_does_not_forget_runs_step_by_step(activation, monkeypatc
     r = Reservoir(**w, activation=activation, initial_state=h0)
     batch = pack([x], DTYPE)
     found, quiet = run(r, batch), run(r, batch, keep_F=False)
-    assert found.pieces == 0
-    monkeypatch.setattr(states, "SHORTEST", 10**9)
+    assert found.chunk == 0
+    monkeypatch.setattr(chunked, "SHORTEST", 10**9)
     np.testing.assert_array_equal(found.H, run(r, batch).H)
     np.testing.assert_array_equal(quiet.H, found.H)
 
@@ -118,7 +119,7 @@ def test_a_network_that_does_not_forget_runs_step_by_step(activation, monkeypatc
 def test_slow_leaks_are_not_cut():
     _, w, _, x, _ = problem(4, "tanh", LANES * SHORTEST * 3, N=8)
     w["leak"] = np.full(8, 0.01)
-    assert run(Reservoir(**w, activation="tanh"), pack([x], DTYPE)).pieces == 0
+    assert run(Reservoir(**w, activation="tanh"), pack([x], DTYPE)).chunk == 0
 
 
 def test_harvest_of_a_list_keeps_the_callers_order():

@@ -12,7 +12,7 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack, unpack
 from echolearn.sequences.batching import LANES
 from echolearn.states import _simd as lanes
-from echolearn.states._kernels import _activate
+from echolearn.states._kernels import activate
 from echolearn.states._simd import STEPS
 from echolearn.states._weights import compressed
 from echolearn.states.harvesting import harvest
@@ -123,12 +123,12 @@ def test_states_of_a_list_agree_with_loops(seed, N, activation, lengths, dtype):
 def test_tanh_in_float64():
     x = np.concatenate([np.linspace(-25, 25, 200001), np.geomspace(1e-300, 1, 2001), [0.0, 1e300, -np.inf, np.inf]])
     y = x.copy()
-    _activate(ACTIVATIONS["tanh"], y)
+    activate(ACTIVATIONS["tanh"], y)
     np.testing.assert_allclose(y, np.tanh(x), rtol=2e-15, atol=0)
     assert np.abs(y).max() <= 1
     odd = -x
-    _activate(ACTIVATIONS["tanh"], odd)
+    activate(ACTIVATIONS["tanh"], odd)
     np.testing.assert_array_equal(odd, -y)
     nan = np.array([np.nan])
-    _activate(ACTIVATIONS["tanh"], nan)
+    activate(ACTIVATIONS["tanh"], nan)
     assert np.isnan(nan[0])
