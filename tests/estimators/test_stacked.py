@@ -1,151 +1,18 @@
-"""Stacks: their gradients against complex steps through slow layers, and what the estimators promise."""
+"""Stacked estimators: what their layers see, learn and remember."""
 
 from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.base import clone
 
-import reference as ref
 import toys
 from echolearn import ESNClassifier, ESNRegressor, StackedClassifier, StackedRegressor, load
 from echolearn.estimators import saving as storage
 from echolearn.estimators.saving import ModelFileError
-from echolearn.gradients import stacked as joint
-from echolearn.gradients.stacked import SEES, Layer, slopes
 from echolearn.modelfile import checkpoint as checkpoints
-from echolearn.readout.collect import Task
-from echolearn.readout.statistics import Statistics
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import pack
-from echolearn.sequences.dataset import Dataset
 from echolearn.training.objectives import stacked as together
-
-N_OUT = 3
-POOLINGS = [None, None, "mean", "last", 2]
-
-
-def draw(seed):
-    """Layers of random weights, sequences and targets: for the witness, and as the code takes them."""
-    rng = np.random.default_rng([11, seed])
-    sees, n_in, pooling = SEES[seed % 3], 2, POOLINGS[seed % 5]
-    units = rng.integers(2, 5, 2 + seed % 2)
-    ws, hows, wide = [], [], n_in
-    for N in units:
-        ws.append(ref.network(rng, N=int(N), n_in=wide, bias=bool(rng.integers(2))))
-        lookback = [None, None, 2][rng.integers(3)]
-        hows.append({"washout": int(rng.integers(3)), "lookback": lookback, "direct": bool(rng.integers(2))})
-        wide = N_OUT + {"output": 0, "output+input": n_in, "output+hidden": int(N)}[sees]
-    hows[-1]["pooling"] = pooling
-    scales = [rng.uniform(0.5, 2, N_OUT) for _ in ws]
-    ridges = 10.0 ** rng.uniform(-2, 1, len(ws))
-    X = [rng.normal(size=(n, n_in)) for n in rng.integers(5, 10, 8)]
-    shape = (lambda x: ()) if pooling else (lambda x: (len(x),))
-    labels = [rng.integers(0, N_OUT, shape(x)) for x in X]
-    layers = [
-        Layer(
-            Reservoir(**w, activation="tanh"), Task(h["washout"], h["direct"], h.get("pooling"), h["lookback"]), mu, s
-        )
-        for w, h, mu, s in zip(ws, hows, ridges, scales, strict=True)
-    ]
-    return ws, X, labels, layers, {"sees": sees, "scales": scales, "hows": hows}, ridges, pooling is None
-
-
-def piles_of(X, y, per_step):
-    return [pack(X[i::2], np.float64, y[i::2], per_step) for i in range(2)]
-
-
-def assert_derivatives(gradients, ws, witness, about):
-    for number, w in enumerate(ws):
-        for name, values in w.items():
-            if values is None:
-                continue
-            true = np.zeros_like(values)
-            for place in np.ndindex(*values.shape):
-                if name != "W_rec" or values[place] != 0:
-                    moved = [*ws[:number], None, *ws[number + 1 :]]
-                    true[place] = ref.complex_step(
-                        w, name, place, lambda own, moved=moved, number=number: witness(_with(moved, number, own))
-                    )
-            true = true[values != 0] if name == "W_rec" else true
-            found = getattr(gradients[number], name)
-            assert np.abs(found - true).max() <= 1e-8 * max(np.abs(true).max(), 1e-6), (number, name, about)
-
-
-def _with(parts, number, part):
-    return [*parts[:number], part, *parts[number + 1 :]]
-
-
-@pytest.mark.parametrize("seed", range(15))
-@pytest.mark.parametrize("kind", ["values", "labels"])
-def test_squared_error_through_all_layers(seed, kind):
-    ws, X, labels, layers, how, ridges, per_step = draw(seed)
-    one_hot = [np.eye(N_OUT)[y] for y in labels]
-    rng = np.random.default_rng(seed)
-    values = [t + rng.normal(size=t.shape) for t in one_hot]
-    y, T = (values, values) if kind == "values" else (labels, one_hot)
-    found = slopes(layers, how["sees"], piles_of(X, y, per_step), N_OUT, per_step=per_step)
-
-    def witness(ws):
-        return ref.stack_loss(ws, X, T, "tanh", ridges=ridges, **how)
-
-    U = found.readouts[-1][:-1]
-    assert found.loss + ridges[-1] * (U * U).sum() == pytest.approx(witness(ws), rel=1e-9)
-    assert_derivatives(found.gradients, ws, witness, (seed, how))
-
-
-@pytest.mark.parametrize("seed", range(15))
-def test_cross_entropy_through_all_layers(seed):
-    ws, X, labels, layers, how, _, per_step = draw(seed)
-    rng = np.random.default_rng(seed)
-    shapes = [
-        U.shape for _, _, U in ref.stack(ws, X, [np.eye(N_OUT)[y] for y in labels], "tanh", ridges=[1] * 3, **how)
-    ]
-    V = [rng.normal(size=shape) for shape in shapes]
-    T = [np.eye(N_OUT)[y] for y in labels]
-    found = slopes(layers, how["sees"], piles_of(X, labels, per_step), N_OUT, per_step=per_step, readouts=V)
-
-    def witness(ws, V=V):
-        return ref.stack_entropy(ws, X, T, "tanh", readouts=V, own=joint.OWN, **how)
-
-    assert_derivatives(found.gradients, ws, witness, (seed, how))
-    for number, value in enumerate(V):
-        way, h = rng.normal(size=value.shape), 1e-30
-        slope = witness(ws, _with(V, number, value + 1j * h * way)).imag / h
-        assert np.vdot(found.dE_dV[number], way) == pytest.approx(slope, rel=1e-8)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(1, 6), st.integers(0, 1000))
-def test_running_values_of_equal_batches_are_those_of_a_full_pass(batches, seed):
-    rng = np.random.default_rng(seed)
-    part = rng.normal(size=(3, 2))
-    P, s, share = None, None, 1 / batches
-    for i in range(3 * batches):
-        P = together.aged(P, part.copy(), share, min(1.0, i * share))
-        s = together.aged(s, Statistics(np.eye(3), part.copy(), 2.0, 5.0), share, min(1.0, i * share))
-        np.testing.assert_allclose(P, part * batches)
-        np.testing.assert_allclose(s.Q, part * batches)
-        np.testing.assert_allclose(s.G, np.eye(3) * batches)
-        assert s.n == pytest.approx(5 * batches)
-
-
-def test_full_batch_epochs_take_the_exact_gradient():
-    """However many epochs, the sums and P are of the weights as they are: one Adam step is the sign of the gradient."""
-    _, X, labels, layers, how, _, _ = draw(0)
-    data = Dataset(X, labels, N_OUT, True, np.dtype(float))
-    plan = together.Plan(how["sees"], ["both"] * len(layers), [True] * len(layers), 1e-3, 5, None)
-    zeros = [Statistics.zeros(1, 1)] * len(layers)  # forgotten at once
-    learner = together.Together(together.State(layers, []), data, plan, np.random.default_rng(0), zeros, None)
-    learner.epoch(1)
-    now = learner.layers
-    exact = slopes(now, how["sees"], piles_of(X, labels, True), N_OUT)
-    found = learner._slopes(np.arange(len(X)), 1.0)
-    for a, b in zip(exact.gradients, found.gradients, strict=True):
-        np.testing.assert_allclose(a.W, b.W, rtol=1e-9, atol=1e-12)
-
+from stacks import SEES
 
 HOW = {"connections": 4, "epochs": 3, "batch_size": 4}
 LABELLED = toys.labels(sequences=8)

@@ -70,9 +70,7 @@ def test_the_way_back_in_pieces_agrees_with_step_by_step(seed, activation, steps
     assert found.chunk
     pieces = through_time(r, batch, found, D.copy(), lookback=None, washout=0)
     again = through_time(r, batch, found, D.copy(), lookback=None, washout=0)
-    whole = through_time(
-        r, batch, States(found.H, found.F, found.h0, found.X_fb), D.copy(), lookback=None, washout=0
-    )
+    whole = through_time(r, batch, States(found.H, found.F, found.h0, found.X_fb), D.copy(), lookback=None, washout=0)
     for name in ("W", "W_rec", "W_fb", "bias", "leak"):
         a, b = getattr(pieces, name), getattr(whole, name)
         assert (a is None) == (b is None)
