@@ -10,16 +10,15 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor, diagnostics, load
 from echolearn.estimators.streams import Stream
 from echolearn.gradients.loss import loss_and_gradients
-from echolearn.readout import collect as passes
-from echolearn.readout import softmax
-from echolearn.readout.collect import Task
+from echolearn.readout import observation, softmax
+from echolearn.readout.observation import Task, observe, stream_states
 from echolearn.reservoir.combination import bidirectional_reservoir
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack, unpack
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Selection
 from echolearn.states.harvesting import harvest
-from echolearn.training.objectives import cross_entropy as refining
+from echolearn.training.objectives.cross_entropy import entropy_gradient
 
 X, VALUES = toys.echoes(sequences=8)
 LABELS = toys.labels(sequences=8)[1]
@@ -176,14 +175,15 @@ def test_refining_derivatives_against_central_differences(pooling):
     y = [(v[:, 0] > 0).astype(int) for v in VALUES]
     data = Dataset(X, y if pooling is None else [labels[-1] for labels in y], 2, pooling is None, np.dtype(float))
     task, V = Task(pooling=pooling), rng.normal(size=(7 + 2 + 1, 2))
-    met = refining.share(r, task, V, data.batch(range(len(X))))
+    found = entropy_gradient(r, task, V, data.batch(range(len(X))))
     for name in ("W", "W_rec", "bias"):
         value = r.weights()[name]
         way, h = rng.normal(size=value.shape), 1e-6
         up, down = (
-            met.n * softmax.cross_entropy(r.with_weights(**{name: value + s * h * way}), data, task, V) for s in (1, -1)
+            found.n * softmax.cross_entropy(r.with_weights(**{name: value + s * h * way}), data, task, V)
+            for s in (1, -1)
         )
-        assert np.vdot(getattr(met.gradients, name), way) == pytest.approx((up - down) / (2 * h), rel=1e-5), name
+        assert np.vdot(getattr(found.gradients, name), way) == pytest.approx((up - down) / (2 * h), rel=1e-5), name
 
 
 def answers(esn, x, pooling):
@@ -194,7 +194,7 @@ def answers(esn, x, pooling):
         w, [x], [np.zeros((len(x), 1)) if pooling is None else np.zeros(1)], r.activation, direct=esn.direct,
         washout=esn.washout if pooling else 0, lookback=None, targets="all", pooling=pooling, backward=r.backward,
     )  # fmt: skip
-    return H_c.T @ esn._U[:-1] + esn._U[-1]
+    return H_c.T @ esn.network_.readout.U[:-1] + esn.network_.readout.U[-1]
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
@@ -203,8 +203,8 @@ def test_classifier_against_loops(pooling, blocks, tmp_path):
     y = LABELS if pooling is None else np.arange(len(X)) % 3
     how = {**toys.FAST, "bidirectional": True, "dtype": "float64", "washout": 1, "blocks": blocks}
     esn = ESNClassifier(**how, **({"pooling": pooling} if pooling else {})).fit(X, y)
-    given = esn._outputs(X, None)[1]
-    for x, Y in zip(X, given, strict=True):
+    data = Dataset(X, (), None, pooling is None, np.dtype(float))
+    for x, Y in zip(X, esn.network_.outputs(data), strict=True):
         np.testing.assert_allclose(Y, answers(esn, x, pooling), atol=1e-9)
     assert esn.reservoir_.backward.sum() == (7 if blocks == 1 else 4 + 3)
     assert esn.score(X, y) <= 1
@@ -250,7 +250,7 @@ def test_partial_fit_adds_up():
     how["readout"] = "ridge"
     at_once = ESNClassifier(**how).fit(X, LABELS)
     parts = ESNClassifier(**how).partial_fit(X[:5], LABELS[:5]).partial_fit(X[5:], LABELS[5:])
-    np.testing.assert_allclose(parts._U, at_once._U, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(parts.network_.readout.U, at_once.network_.readout.U, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
@@ -265,7 +265,7 @@ def test_going_on_from_a_checkpoint_ends_in_the_same_bits(blocks, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         ESNClassifier(**how).fit(X, LABELS, checkpoint=tmp_path, callback=press)
     resumed = ESNClassifier(**how).fit(X, LABELS, checkpoint=tmp_path)
-    np.testing.assert_array_equal(resumed._U, straight._U)
+    np.testing.assert_array_equal(resumed.network_.readout.U, straight.network_.readout.U)
     np.testing.assert_array_equal(resumed.recurrent_weights_.data, straight.recurrent_weights_.data)
 
 
@@ -276,22 +276,24 @@ def test_a_long_sequence_is_not_cut_for_the_readout(monkeypatch):
     how = {**toys.FAST, "bidirectional": True, "learn": "none", "ridge": 0.1, "dtype": "float64"}
     whole = ESNRegressor(**how).fit(x, t)
     expected = whole.predict(x)
-    monkeypatch.setattr(passes, "FRAMES", 50)
-    monkeypatch.setattr(passes, "NUMBERS", 50 * 15)
-    np.testing.assert_allclose(ESNRegressor(**how).fit(x, t)._U, whole._U, rtol=1e-9, atol=1e-12)
+    monkeypatch.setattr(observation, "FRAMES", 50)
+    monkeypatch.setattr(observation, "NUMBERS", 50 * 15)
+    np.testing.assert_allclose(
+        ESNRegressor(**how).fit(x, t).network_.readout.U, whole.network_.readout.U, rtol=1e-9, atol=1e-12
+    )
     np.testing.assert_allclose(whole.predict(x), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("pooling", [None, "last"])
 def test_large_networks_see_the_same_states(pooling, monkeypatch):
-    monkeypatch.setattr(passes, "NUMBERS", 60)  # a few frames at once, were time to be cut
+    monkeypatch.setattr(observation, "NUMBERS", 60)  # a few frames at once, were time to be cut
     w, backward = two_ways(np.random.default_rng(5), n_in=2)
     r = Reservoir(**w, activation="tanh", backward=backward)
     y = VALUES if pooling is None else [v[0] for v in VALUES]
     batch = Dataset(X, y, None, pooling is None, np.dtype(float)).batch(range(len(X)))
     task = Task(washout=1, pooling=pooling)
-    H = np.vstack([part[0] for part in passes.streamed(r, task, batch)])
-    np.testing.assert_array_equal(H, passes.observed(r, task, batch)[0][:, : r.N])
+    H = np.vstack([part[0] for part in stream_states(r, task, batch)])
+    np.testing.assert_array_equal(H, observe(r, task, batch).H)
 
 
 @pytest.mark.parametrize(
@@ -314,7 +316,7 @@ def test_what_has_no_end_yet_is_refused():
     with pytest.raises(ValueError, match=r"bidirectional=True.*which a stream has not seen.*bidirectional=False"):
         esn.stream()
     with pytest.raises(ValueError, match="which a stream has not seen"):
-        Stream(esn.reservoir_, esn._U)
+        Stream(esn.reservoir_, esn.network_.readout.U)
 
 
 def test_diagnostics_look_at_one_direction():

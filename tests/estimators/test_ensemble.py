@@ -1,38 +1,54 @@
-"""Blocks: one network that answers as the mean of several."""
+"""Ensembles: one network that answers as the mean of several."""
 
 import numpy as np
 import pytest
 
 import toys
 from echolearn import ESNClassifier, load
-from echolearn.estimators import ensemble as blocks
-from echolearn.estimators.classifier import ESNClassifier as Kind
+from echolearn.execution.threads import map_in_order
 
 X, LABELS = toys.labels(sequences=8)
 HOW = {**toys.FAST, "hidden_units": 21, "blocks": 3, "refine_epochs": 1}
 
 
-def test_the_network_answers_as_the_mean_of_its_parts(monkeypatch):
-    parts = []
-    adopt = blocks.adopt
-    monkeypatch.setattr(blocks, "adopt", lambda network, some: (parts.extend(some), adopt(network, some)))
-    esn = ESNClassifier(**HOW, dtype="float64", initial_state=np.linspace(-0.5, 0.5, 21)).fit(X, LABELS)
-    assert [part.hidden_units for part in parts] == [7, 7, 7]
+def fitted_one_by_one(esn, X, y):
+    """Yield the networks of an ensemble, each fitted as a classifier of its own on one worker thread."""
+    params = esn.get_params()
+    seeds = np.random.default_rng(esn.random_state).integers(2**31, size=esn.blocks)
+    parts = np.array_split(np.arange(esn.hidden_units), esn.blocks)
+    for seed, units in zip(seeds, parts, strict=True):
+        state = None if esn.initial_state is None else esn.initial_state[units]
+        own = {"hidden_units": len(units), "blocks": 1, "random_state": int(seed), "initial_state": state}
+        yield from map_in_order(lambda alone: alone.fit(X, y), [ESNClassifier(**{**params, **own})])
+
+
+@pytest.mark.parametrize("readout", ["softmax", "ridge"])
+def test_an_ensemble_answers_as_the_mean_of_networks_fitted_one_by_one(readout):
+    state = np.linspace(-0.5, 0.5, 22)
+    how = {**HOW, "hidden_units": 22, "readout": readout, "dtype": "float64"}
+    esn = ESNClassifier(**how, initial_state=state, random_state=5).fit(X, LABELS)
+    parts = list(fitted_one_by_one(esn, X, LABELS))
+    assert [part.hidden_units for part in parts] == [8, 7, 7]
     assert len({part.random_state for part in parts}) == 3
     mean = np.mean([np.concatenate(part.decision_function(X)) for part in parts], axis=0)
     np.testing.assert_allclose(np.concatenate(esn.decision_function(X)), mean, atol=1e-12)
-    assert esn.recurrent_weights_.shape == (21, 21)
+    assert esn.recurrent_weights_.shape == (22, 22)
+    np.testing.assert_array_equal(
+        esn.recurrent_weights_.data, np.concatenate([part.recurrent_weights_.data for part in parts])
+    )
     assert [row["block"] for row in esn.history_] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    errors = [row["error"] for part in parts for row in part.history_]
+    assert [row["error"] for row in esn.history_] == errors
+    refined = [row["cross_entropy"] for part in parts for row in part.refinement_]
+    assert [row["cross_entropy"] for row in esn.refinement_] == refined
+    assert len(refined) == (3 if readout == "softmax" else 0)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "last", 3])
-def test_one_label_a_sequence(pooling, monkeypatch):
-    parts = []
-    adopt = blocks.adopt
-    monkeypatch.setattr(blocks, "adopt", lambda network, some: (parts.extend(some), adopt(network, some)))
+def test_one_label_per_sequence(pooling):
     rising, up = toys.rising()
     esn = ESNClassifier(**{**HOW, "hidden_units": 20}, pooling=pooling, dtype="float64").fit(rising, up)
-    mean = np.mean([part.decision_function(rising) for part in parts], axis=0)
+    mean = np.mean([part.decision_function(rising) for part in fitted_one_by_one(esn, rising, up)], axis=0)
     np.testing.assert_allclose(esn.decision_function(rising), mean, atol=1e-12)
 
 
@@ -41,15 +57,6 @@ def test_a_network_of_blocks_is_saved_and_loaded_like_any_other(tmp_path):
     esn.save(tmp_path / "model.safetensors")
     for a, b in zip(load(tmp_path / "model.safetensors").predict_proba(X), esn.predict_proba(X), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize(
-    ("settings", "count"),
-    [({"hidden_units": 300}, 1), ({"hidden_units": 1000}, 4), ({"hidden_units": 1000, "learn": "none"}, 1),
-     ({"hidden_units": 2, "blocks": 5}, 2), ({"hidden_units": 1000, "blocks": 1}, 1)],
-)  # fmt: skip
-def test_how_many_blocks(settings, count):
-    assert Kind(**settings)._blocks == count
 
 
 def test_blocks_go_on_from_a_checkpoint(tmp_path):
@@ -68,7 +75,7 @@ def test_blocks_go_on_from_a_checkpoint(tmp_path):
     assert np.concatenate(stopped.predict(X)).shape == np.concatenate(LABELS).shape
     resumed = ESNClassifier(**HOW).fit(X, LABELS, checkpoint=tmp_path, callback=lambda row: seen.append(row["epoch"]))
     assert 5 < len(seen) <= 9  # no epoch twice
-    np.testing.assert_array_equal(resumed._U, straight._U)
+    np.testing.assert_array_equal(resumed.network_.readout.U, straight.network_.readout.U)
 
 
 def test_when_one_block_fails_no_other_works_on_in_the_background():

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import reference as ref
+import toys
 from echolearn import ESNForecaster, Reservoir, load
 from echolearn.datasets import henon, mso
 from echolearn.estimators.forecaster import ForecastWarning
@@ -46,9 +47,9 @@ def witness(esn, series, steps, exogenous=None):
     w = {"W": r.W, "W_rec": r.W_rec.toarray(), "bias": r.bias, "leak": r.leak}
     z = (np.reshape(series, (len(series), -1)) - esn.target_mean_) / esn.target_scale_
     e = np.empty((len(z) + steps, 0)) if exogenous is None else exogenous
-    e = (e - esn.exogenous_mean_) / esn.exogenous_scale_
+    e = (e - esn.forecast_.exogenous_mean) / esn.forecast_.exogenous_scale
     h = ref.states(w, np.hstack([z[:-1], e[1 : len(z)]]), "tanh")[:, -1]
-    y = ref.closed_loop(w, h, z[-1], e[len(z) :], esn._U, "tanh", direct=esn.direct)
+    y = ref.closed_loop(w, h, z[-1], e[len(z) :], esn.network_.readout.U, "tanh", direct=esn.direct)
     return y * esn.target_scale_ + esn.target_mean_
 
 
@@ -69,7 +70,7 @@ def test_many_paths_are_each_a_plain_loop(seed, activation, direct, dims, inputs
     U = 0.3 * rng.normal(size=(N + direct * (dims + inputs) + 1, dims))
     h, x = rng.normal(size=(paths, N)), rng.normal(size=(paths, dims))
     E, shocks = rng.normal(size=(steps, paths, inputs)), rng.normal(size=(steps, paths, dims))
-    fast = run_closed_loop(reservoir, U, direct, h, x, E, shocks)
+    fast = run_closed_loop(reservoir, U, direct, h, x, E=E, shocks=shocks)
     for b in range(paths):
         slow = ref.closed_loop(w, h[b], x[b], E[:, b], U, activation, direct=direct, shocks=shocks[:, b])
         np.testing.assert_allclose(fast[:, b], slow, rtol=1e-9, atol=1e-9)
@@ -204,7 +205,7 @@ def test_noise_disturbs_what_is_heard_and_not_what_is_told():
     H_c = np.vstack([ref.states(w, heard, "tanh"), heard.T, np.ones(len(heard))])[:, 20:]
     penalty = np.diag([1e-3] * (len(H_c) - 1) + [0.0])
     U = np.linalg.solve(H_c @ H_c.T + penalty, H_c @ z[21:])
-    np.testing.assert_allclose(esn._U, U, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(esn.network_.readout.U, U, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["one", "many", "exogenous"])
@@ -250,7 +251,7 @@ def test_a_constant_series_stays_constant():
 
 def test_a_loop_that_runs_away_is_told_of():
     esn = ESNForecaster(**SMALL, learn="none").fit(WAVES)
-    esn._U = esn._U * 5
+    toys.set_readout(esn, esn.network_.readout.U * 5)
     with pytest.warns(ForecastWarning, match=r"runs away: after \d+ steps .* noise"):
         esn.predict(400)
 

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor, load
-from echolearn.estimators import saving as storage
+from echolearn.estimators.model_layout import FORMAT
+from echolearn.modelfile.layout import ModelFileError
+from echolearn.modelfile.reader import read_tensors
+from echolearn.modelfile.writer import write_tensors
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
@@ -45,14 +48,14 @@ def test_classifier(feedback):
     esn = ESNClassifier(**how)
     for x, y in zip(X, LABELS, strict=True):
         esn.partial_fit([x], [y], classes=["low", "high"])
-    np.testing.assert_allclose(esn._U, at_once._U, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(esn.network_.readout.U, at_once.network_.readout.U, rtol=1e-8, atol=1e-10)
 
 
 def test_one_label_a_sequence():
     at_once = ESNClassifier(**FIXED, readout="ridge").fit(RISING_X, RISING)
     esn = ESNClassifier(**FIXED, readout="ridge").partial_fit(RISING_X[:20], RISING[:20])
     esn.partial_fit(RISING_X[20:], RISING[20:])
-    np.testing.assert_allclose(esn._U, at_once._U, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(esn.network_.readout.U, at_once.network_.readout.U, rtol=1e-8, atol=1e-10)
 
 
 def test_automatic_ridge_is_chosen_as_a_fit_without_held_out_data_chooses():
@@ -65,11 +68,11 @@ def test_automatic_ridge_is_chosen_as_a_fit_without_held_out_data_chooses():
 
 def test_learned_weights_stay():
     esn = ESNRegressor(**toys.FAST).fit(X[:4], VALUES[:4])
-    W, W_rec, U = esn.input_weights_, esn.recurrent_weights_.data, esn._U
+    W, W_rec, U = esn.input_weights_, esn.recurrent_weights_.data, esn.network_.readout.U
     esn.partial_fit(X[4:], VALUES[4:])
     np.testing.assert_array_equal(esn.input_weights_, W)
     np.testing.assert_array_equal(esn.recurrent_weights_.data, W_rec)
-    assert (esn._U != U).any()
+    assert (esn.network_.readout.U != U).any()
 
 
 def test_classes_are_those_of_the_first_call():
@@ -93,7 +96,7 @@ def test_classes_are_those_of_the_first_call():
 
 def test_a_failed_call_changes_nothing():
     esn = ESNRegressor(**FIXED).fit(X, VALUES)
-    U, n = esn._U, esn._sums.n
+    U, n = esn.network_.readout.U, esn.network_.readout.statistics.n
     for x, y, message in (
         (X, VALUES[:-1], "7 entries, but X has 8 sequences"),
         ([x[:, :1] for x in X], VALUES, "X has 1 features"),
@@ -101,8 +104,8 @@ def test_a_failed_call_changes_nothing():
     ):
         with pytest.raises(ValueError, match=message):
             esn.partial_fit(x, y)
-    np.testing.assert_array_equal(esn._U, U)
-    assert esn._sums.n == n
+    np.testing.assert_array_equal(esn.network_.readout.U, U)
+    assert esn.network_.readout.statistics.n == n
 
 
 def test_softmax_has_no_sums():
@@ -119,11 +122,11 @@ def test_saved_with_its_sums_a_model_goes_on(tmp_path):
     esn.save(tmp_path / "whole", sums=True)
     assert (tmp_path / "small").stat().st_size < (tmp_path / "whole").stat().st_size
     back = load(tmp_path / "whole").partial_fit(X[4:], VALUES[4:])
-    np.testing.assert_array_equal(back._U, esn.partial_fit(X[4:], VALUES[4:])._U)
+    np.testing.assert_array_equal(back.network_.readout.U, esn.partial_fit(X[4:], VALUES[4:]).network_.readout.U)
     small = load(tmp_path / "small")
     for impossible in (lambda: small.partial_fit(X, VALUES), lambda: small.save(tmp_path / "again", sums=True)):
         with pytest.raises(
-            ValueError, match=r"has no sums of its fit to add to: it was saved without.*save\(path, sums=True\)"
+            ValueError, match=r"has no statistics of its fit to add to: it was saved without.*save\(path, sums=True\)"
         ):
             impossible()
     assert small.predict(X[0]).shape == VALUES[0].shape
@@ -131,9 +134,9 @@ def test_saved_with_its_sums_a_model_goes_on(tmp_path):
 
 def test_misshapen_sums_are_refused(tmp_path):
     ESNRegressor(**FIXED).fit(X, VALUES).save(tmp_path / "m", sums=True)
-    tensors, facts = storage.read_tensors(tmp_path / "m", storage.FORMAT)
-    storage.write_tensors(tmp_path / "m", {**tensors, "G": tensors["G"][1:]}, facts, storage.FORMAT)
-    with pytest.raises(storage.ModelFileError, match=r"G has shape \(17, 18\); expected \(M, M\), here \(18, 18\)"):
+    tensors, facts = read_tensors(tmp_path / "m", FORMAT)
+    write_tensors(tmp_path / "m", {**tensors, "G": tensors["G"][1:]}, facts, FORMAT)
+    with pytest.raises(ModelFileError, match=r"G has shape \(17, 18\); expected \(M, M\), here \(18, 18\)"):
         load(tmp_path / "m")
 
 

@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from safetensors.numpy import load_file, save_file
 import echolearn
 import toys
 from echolearn import ESNClassifier, ESNRegressor, load
-from echolearn.estimators import saving as storage
-from echolearn.estimators.saving import ModelFileError
+from echolearn.estimators.model_layout import FORMAT
+from echolearn.estimators.targets import ClassCodec
 from echolearn.modelfile import reader
+from echolearn.modelfile.layout import ModelFileError
+from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.writer import write_tensors
 from reliability import forging
 
@@ -53,7 +56,7 @@ def test_round_trip(kind, tmp_path):
     back = load(str(tmp_path / "model.safetensors"))
     assert type(back) is type(esn)
     assert same(back, esn)
-    np.testing.assert_array_equal(back._U, esn._U)
+    np.testing.assert_array_equal(back.network_.readout.U, esn.network_.readout.U)
     if isinstance(esn, ESNClassifier):
         for a, b in zip(back.predict_proba(X), esn.predict_proba(X), strict=True):
             np.testing.assert_array_equal(a, b)
@@ -116,7 +119,7 @@ def test_no_flipped_byte_goes_unnoticed(model, file):
                 refused += 1
                 continue
             assert same(back, model)
-            np.testing.assert_array_equal(back._U, model._U)
+            np.testing.assert_array_equal(back.network_.readout.U, model.network_.readout.U)
     assert refused > 0.95 * 3 * len(places)
 
 
@@ -154,20 +157,20 @@ def test_missing_file_and_folder(tmp_path, model):
 
 def rewritten(file, **changes):
     """The file with some facts changed, under a checksum that is right for them."""
-    tensors, facts = forging.taken_apart(file.read_bytes(), storage.FORMAT)
-    file.write_bytes(forging.written((tensors, {**facts, **changes}), storage.FORMAT))
+    tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
+    file.write_bytes(forging.written((tensors, {**facts, **changes}), FORMAT))
 
 
 def with_arrays(file, **changes):
-    tensors, facts = forging.taken_apart(file.read_bytes(), storage.FORMAT)
+    tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
     tensors = {name: value for name, value in {**tensors, **changes}.items() if value is not None}
-    file.write_bytes(forging.written((tensors, facts), storage.FORMAT))
+    file.write_bytes(forging.written((tensors, facts), FORMAT))
 
 
 def test_the_format_is_the_one_specified(model, file):
     """A file written by hand after docs/format.md is as good as ours, and other readers can read ours."""
-    tensors, facts = forging.taken_apart(file.read_bytes(), storage.FORMAT)
-    file.with_name("by hand").write_bytes(forging.written((tensors, facts), storage.FORMAT))
+    tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
+    file.with_name("by hand").write_bytes(forging.written((tensors, facts), FORMAT))
     assert same(load(file.with_name("by hand")), model)
     read = load_file(file)
     assert read.keys() == tensors.keys()
@@ -179,8 +182,8 @@ def test_the_format_is_the_one_specified(model, file):
 def test_version_1_still_loads(kind, tmp_path):
     esn = MODELS[kind]()
     esn.save(tmp_path / "new")
-    parts = forging.as_version_1(forging.taken_apart((tmp_path / "new").read_bytes(), storage.FORMAT))
-    (tmp_path / "old").write_bytes(forging.written(parts, storage.FORMAT, version=1))
+    parts = forging.as_version_1(forging.taken_apart((tmp_path / "new").read_bytes(), FORMAT))
+    (tmp_path / "old").write_bytes(forging.written(parts, FORMAT, version=1))
     back = load(tmp_path / "old")
     assert same(back, esn)
     assert [dict(row) for row in back.history_] == [dict(row) for row in esn.history_]
@@ -188,9 +191,9 @@ def test_version_1_still_loads(kind, tmp_path):
 
 
 def test_a_version_1_history_may_hold_nan(model, file):
-    tensors, facts = forging.as_version_1(forging.taken_apart(file.read_bytes(), storage.FORMAT))
+    tensors, facts = forging.as_version_1(forging.taken_apart(file.read_bytes(), FORMAT))
     facts["history"] = [{"epoch": 1, "error": float("nan")}, {"epoch": 2, "error": float("inf")}]
-    file.write_bytes(forging.written((tensors, facts), storage.FORMAT, version=1))
+    file.write_bytes(forging.written((tensors, facts), FORMAT, version=1))
     assert [str(row["error"]) for row in load(file).history_] == ["nan", "inf"]
 
 
@@ -230,14 +233,14 @@ def test_facts_that_make_no_sense_are_refused(file, changes):
     ("name", "value"), [("hidden_units", 10**12), ("direct", "yes"), ("washout", -1), ("dtype", "object"), ("leak", 7)]
 )
 def test_settings_that_no_network_has_are_refused(file, name, value):
-    settings = forging.taken_apart(file.read_bytes(), storage.FORMAT)[1]["settings"]
+    settings = forging.taken_apart(file.read_bytes(), FORMAT)[1]["settings"]
     rewritten(file, settings={**settings, name: value})
     with pytest.raises(ModelFileError, match=name):
         load(file)
 
 
 def test_extra_or_misshapen_arrays_are_refused(file):
-    content, (tensors, _) = file.read_bytes(), forging.taken_apart(file.read_bytes(), storage.FORMAT)
+    content, (tensors, _) = file.read_bytes(), forging.taken_apart(file.read_bytes(), FORMAT)
     for changes, said in (
         ({"extra": np.ones(2)}, "arrays that no echolearn-model file has: 'extra'"),
         ({"../../W": np.ones(2)}, "arrays that no echolearn-model file has"),
@@ -269,10 +272,11 @@ def test_nothing_is_read_before_shapes_are_checked(file, monkeypatch):
 @pytest.mark.parametrize("laid_out", [np.asfortranarray, lambda a: a.astype(">f8"), lambda a: np.repeat(a, 2, 0)[::2]])
 def test_a_model_with_arrays_of_other_layouts_comes_back_bit_equal(laid_out, model, tmp_path):
     esn = MODELS["values"]()
-    esn._U, esn.target_mean_ = laid_out(esn._U), laid_out(esn.target_mean_)
+    toys.set_readout(esn, laid_out(esn.network_.readout.U))
+    esn.codec_ = replace(esn.codec_, mean=laid_out(esn.target_mean_))
     esn.save(tmp_path / "m")
     back = load(tmp_path / "m")
-    assert back._U.tobytes() == np.ascontiguousarray(esn._U, "<f8").tobytes()
+    assert back.network_.readout.U.tobytes() == np.ascontiguousarray(esn.network_.readout.U, "<f8").tobytes()
     assert same(back, esn)
 
 
@@ -284,7 +288,7 @@ def test_pooled_parts_of_time_are_saved(tmp_path):
 
 def test_a_network_that_could_not_be_loaded_is_not_saved(tmp_path):
     esn = MODELS["values"]()
-    esn._U[0, 0] = np.nan
+    esn.network_.readout.U[0, 0] = np.nan
     with pytest.raises(ValueError, match=r"cannot be saved.*U holds NaN"):
         esn.save(tmp_path / "m")
     esn = MODELS["values"]().set_params(direct=False)
@@ -320,7 +324,7 @@ def test_no_pickle_and_no_code(model, file, monkeypatch):
 
 def test_labels_that_no_file_can_hold(tmp_path, model):
     esn = MODELS["strings"]()
-    esn.classes_ = np.array([("a", 1), ("b", 2)], dtype=[("x", "U1"), ("y", int)])
+    esn.codec_ = ClassCodec(np.array([("a", 1), ("b", 2)], dtype=[("x", "U1"), ("y", int)]))
     with pytest.raises(TypeError, match="cannot be saved; use numbers or strings"):
         esn.save(tmp_path / "m")
     assert os.listdir(tmp_path) == []
@@ -372,4 +376,4 @@ def test_saving_keeps_to_the_umask(model, tmp_path):
 
 
 def test_version_is_written(file):
-    assert storage.read_tensors(file, storage.FORMAT)[1]["echolearn"] == echolearn.__version__
+    assert read_tensors(file, FORMAT)[1]["echolearn"] == echolearn.__version__

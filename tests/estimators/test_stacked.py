@@ -1,4 +1,4 @@
-"""Stacked estimators: what their layers see, learn and remember."""
+"""Stacked estimators: answers, learning, checkpoints, files, and settings that are refused."""
 
 from functools import partial
 
@@ -8,10 +8,13 @@ from sklearn.base import clone
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor, StackedClassifier, StackedRegressor, load
-from echolearn.estimators import saving as storage
-from echolearn.estimators.saving import ModelFileError
-from echolearn.modelfile import checkpoint as checkpoints
-from echolearn.training.objectives import stacked as together
+from echolearn.estimators.model_layout import FORMAT
+from echolearn.modelfile import checkpoint
+from echolearn.modelfile.layout import ModelFileError
+from echolearn.modelfile.reader import read_tensors
+from echolearn.modelfile.writer import write_tensors
+from echolearn.states.harvesting import harvest
+from echolearn.training.objectives.stacked import StackedObjective
 from stacks import SEES
 
 HOW = {"connections": 4, "epochs": 3, "batch_size": 4}
@@ -44,14 +47,17 @@ def test_answers_come_in_the_form_of_the_input(sees):
     assert stack.score(X, Y) <= 1
 
 
-def test_the_layer_above_sees_what_the_one_below_says():
+def test_the_layer_above_sees_what_the_one_below_answers():
     X, y = LABELLED
     stack = classifier((8, 6, 5), sees="output+hidden").fit(X, y)
     assert [layer.n_features_in_ for layer in stack.layers_] == [2, 2 + 8, 2 + 6]
-    first, x = stack.layers_[0], X[0].astype(np.float32)
-    passed = stack._inputs([x])[1][0]
-    np.testing.assert_allclose(passed[:, :2] / stack._scales[0], first.predict_proba(x), atol=1e-6)
-    assert np.vstack(stack._inputs(X)[1])[:, :2].std(axis=0) == pytest.approx([1, 1], rel=0.3)
+    inputs = X
+    for layer, scale in zip(stack.layers_, stack.scales_, strict=False):
+        beside = zip(layer.predict_proba(inputs), harvest(layer.reservoir_, inputs), strict=True)
+        inputs = [np.hstack([P * scale, H]) for P, H in beside]
+        assert np.vstack(inputs)[:, :2].std(axis=0) == pytest.approx([1, 1], rel=0.3)
+    for by_hand, P in zip(stack.layers_[-1].predict_proba(inputs), stack.predict_proba(X), strict=True):
+        np.testing.assert_allclose(by_hand, P, atol=1e-5)
 
 
 def test_one_target_a_sequence():
@@ -130,7 +136,7 @@ def test_a_fit_that_fails_leaves_the_stack_as_it_was():
 def test_a_layer_that_runs_away_is_named():
     X, y = LABELLED
     stack = classifier().fit(X, y)
-    stack.layers_[0]._U = stack.layers_[0]._U * 1e300
+    toys.set_readout(stack.layers_[0], stack.layers_[0].network_.readout.U * 1e300)
     with pytest.raises(ValueError, match="outputs of layer 1 are not finite"):
         stack.predict(X)
 
@@ -150,16 +156,16 @@ def test_a_fit_goes_on_from_its_checkpoint(kind, seconds, tmp_path, monkeypatch)
     else:
         make = partial(classifier, how={**how, "readout": kind}, joint_epochs=3)
     straight = make().fit(X, y)
-    monkeypatch.setattr(checkpoints, "SECONDS", seconds)
-    update, done, kills = together.Together._update, [], 0
+    monkeypatch.setattr(checkpoint, "SECONDS", seconds)
+    step, done, kills = StackedObjective.step, [], 0
 
     def deadly(self, *arguments):
         done.append(1)
         if len(done) % (3 if seconds == 0 else 6) == 0:
             raise Killed
-        update(self, *arguments)
+        return step(self, *arguments)
 
-    monkeypatch.setattr(together.Together, "_update", deadly)
+    monkeypatch.setattr(StackedObjective, "step", deadly)
     again = make()
     while not hasattr(again, "history_"):
         try:
@@ -170,7 +176,7 @@ def test_a_fit_goes_on_from_its_checkpoint(kind, seconds, tmp_path, monkeypatch)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["layer-1", "layer-2", "together"]
     assert list(again.history_) == list(straight.history_)
     for one, other in zip(again.layers_, straight.layers_, strict=True):
-        np.testing.assert_array_equal(one._U, other._U)
+        np.testing.assert_array_equal(one.network_.readout.U, other.network_.readout.U)
         np.testing.assert_array_equal(one.input_weights_, other.input_weights_)
         np.testing.assert_array_equal(one.recurrent_weights_.data, other.recurrent_weights_.data)
 
@@ -229,7 +235,7 @@ def test_a_file_gives_the_same_stack_back(tmp_path, make):
 def test_a_file_with_other_parts_is_refused(tmp_path):
     path = tmp_path / "stack.safetensors"
     classifier(joint_epochs=0).fit(*LABELLED).save(path)
-    tensors, facts = storage.read_tensors(path, storage.FORMAT)
+    tensors, facts = read_tensors(path, FORMAT)
     without = {k: v for k, v in tensors.items() if k != "0/passed_scale"}
     for odd, words in (
         ({**tensors, "2/W": np.ones((2, 2))}, "arrays of no layer: '2/W'"),
@@ -239,14 +245,14 @@ def test_a_file_with_other_parts_is_refused(tmp_path):
         ({**without, "0/passed_scale": np.zeros(2)}, "not a positive number"),
         ({**tensors, "history": np.ones((1, 1))}, "the history does not fit"),
     ):
-        storage.write_tensors(path, odd, facts, storage.FORMAT)
+        write_tensors(path, odd, facts, FORMAT)
         with pytest.raises(ModelFileError, match=words):
             load(path)
     for odd in ([], facts["layers"][:1], [facts, facts], "layers", [1, 2]):
-        storage.write_tensors(path, tensors, {**facts, "layers": odd}, storage.FORMAT)
+        write_tensors(path, tensors, {**facts, "layers": odd}, FORMAT)
         with pytest.raises(ModelFileError, match=r"are not layers|is not one"):
             load(path)
     facts["settings"]["sees"] = "output+hidden"
-    storage.write_tensors(path, tensors, facts, storage.FORMAT)
+    write_tensors(path, tensors, facts, FORMAT)
     with pytest.raises(ModelFileError, match="a layer takes 2 inputs; expected 10"):
         load(path)

@@ -9,9 +9,9 @@ from sklearn.exceptions import NotFittedError
 import reference as ref
 import toys
 from echolearn import ESNClassifier, ESNRegressor, Reservoir
-from echolearn.estimators import streams
 from echolearn.estimators.streams import Stream
 from echolearn.readout.online import LMS, RLS
+from echolearn.states._stepping import advance
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
@@ -230,7 +230,7 @@ def test_rls_on_a_stream_ends_where_a_fit_of_all_frames_ends(direct):
     for x, v in zip(X[5:], VALUES[5:], strict=True):
         stream.reset().learn(x, v)
     esn.partial_fit(X[5:], VALUES[5:])
-    np.testing.assert_allclose(stream.readout_weights, esn._U, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(stream.readout_weights, esn.network_.readout.U, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(stream.reset().predict(X[0]), esn.predict(X[0]), rtol=1e-6)
 
 
@@ -287,13 +287,13 @@ def test_what_learn_refuses():
         esn.stream().learn(X[0], LABELS[0])
     with pytest.raises(ValueError, match=r"RLS fits squared errors.*Use LMS\(\), or readout='ridge'"):
         esn.stream(online=RLS())
-    with pytest.raises(ValueError, match="learn needs a target a step"):
+    with pytest.raises(ValueError, match="learn needs one target per step"):
         POOLED["mean"].stream(online=LMS()).learn(RISING_X[0], RISING[0])
     stream = esn.stream(online=LMS())
     with pytest.raises(ValueError, match=r"labels that were not there when fitting: \['huge'\]"):
         stream.learn(X[0][0], "huge")
     stream = ridge_model().fit(X, VALUES).stream(online=LMS())
-    with pytest.raises(ValueError, match="y has 1 entries for 3 frames; expected a target a frame"):
+    with pytest.raises(ValueError, match="y has 1 entries for 3 frames; expected one target per frame"):
         stream.learn(X[0][:3], VALUES[0][:1])
     for bad in ([np.nan, 0.0], 0.5, [0.1, 0.2, 0.3]):
         with pytest.raises(ValueError, match=r"y has shape \(1,.*\).*finite numbers"):
@@ -312,9 +312,9 @@ def test_a_readout_that_diverges_stops_before_it_is_spoiled():
 
 
 def test_the_first_frame_needs_no_compiling(model):
-    compiled = len(streams._advance.signatures)
+    compiled = len(advance.signatures)
     stream = model.stream()
-    after_making = len(streams._advance.signatures)
+    after_making = len(advance.signatures)
     stream.predict(np.broadcast_to(X[0], X[0].shape))
     stream.predict(X[0][0].tolist())
-    assert len(streams._advance.signatures) == after_making >= compiled
+    assert len(advance.signatures) == after_making >= compiled

@@ -1,5 +1,7 @@
 """Small tasks that need memory, and settings that learn them in moments."""
 
+from dataclasses import replace
+
 import numpy as np
 
 FAST = {"hidden_units": 15, "connections": 4, "epochs": 3, "batch_size": 4, "validation_fraction": 0.0}
@@ -32,6 +34,11 @@ def rising(seed=0, sequences=40, steps=(8, 20)):
         n = rng.integers(*steps)
         X.append((np.linspace(-1, 1, n) * (2 * u - 1) + 0.5 * rng.normal(size=n))[:, None])
     return X, up
+
+
+def set_readout(esn, U):
+    """Give a fitted estimator another readout."""
+    esn.network_ = replace(esn.network_, readout=replace(esn.network_.readout, U=U))
 
 
 def interrupt_at(epoch):

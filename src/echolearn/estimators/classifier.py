@@ -407,6 +407,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         array or list of arrays
             One row per step, or per sequence, in the form of X; for two classes the difference of their outputs.
         """
+        check_is_fitted(self)
         if len(self.classes_) == 2:
             return self._answer(X, lengths, lambda Y: Y[:, 1] - Y[:, 0])
         return self._answer(X, lengths, np.asarray)

@@ -1,0 +1,142 @@
+"""What the estimators share: scikit-learn's conventions, forms of input, views of the fitted network."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import toys
+from echolearn import ESNClassifier, ESNRegressor, Reservoir
+
+BY_NATURE = "a state depends on the frames before it"
+EXPECTED = {
+    "check_methods_sample_order_invariance": BY_NATURE,
+    "check_methods_subset_invariance": BY_NATURE,
+}
+
+X, LABELS = toys.labels(sequences=8)
+VALUES = toys.echoes(sequences=8)[1]
+BOTH = pytest.mark.parametrize(
+    ("kind", "y"), [(ESNClassifier, LABELS), (ESNRegressor, VALUES)], ids=["labels", "values"]
+)
+
+
+@pytest.mark.filterwarnings("ignore:the means of the features")  # which are 100 in some checks
+@parametrize_with_checks(
+    [ESNClassifier(epochs=2), ESNRegressor(epochs=2), ESNClassifier(**toys.FAST, readout="ridge")],
+    expected_failed_checks=lambda _: EXPECTED,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("kind", [ESNClassifier, ESNRegressor])
+def test_clone_and_params(kind):
+    esn = kind(7, leak=0.5, ridge=[1e-3, 1.0], random_state=3)
+    twin = clone(esn)
+    assert twin.get_params() == esn.get_params()
+    assert twin.set_params(hidden_units=9).hidden_units == 9
+    assert esn.hidden_units == 7
+    assert "hidden_units=7" in repr(esn)
+
+
+@BOTH
+@pytest.mark.parametrize(("dtype", "close"), [("float64", 1e-12), ("float32", 1e-5)])
+@pytest.mark.parametrize("feedback", [False, True])
+def test_batched_one_by_one_and_joined_agree(kind, y, dtype, close, feedback):
+    esn = kind(**toys.FAST, dtype=dtype, feedback=feedback).fit(X, y)
+    answer = esn.predict if kind is ESNRegressor else esn.predict_proba
+    batched = answer(X)
+    joined = answer(np.concatenate(X), lengths=[len(x) for x in X])
+    scale = max(1.0, np.abs(joined).max())
+    np.testing.assert_allclose(joined, np.concatenate(batched), rtol=0, atol=close * scale)
+    for x, together in zip(X, batched, strict=True):
+        np.testing.assert_allclose(answer(x), together, rtol=0, atol=close * scale)
+        np.testing.assert_allclose(answer([x])[0], together, rtol=0, atol=close * scale)
+
+
+@BOTH
+def test_causality(kind, y):
+    esn = kind(**toys.FAST).fit(X, y)
+    answer = esn.predict if kind is ESNRegressor else esn.decision_function
+    x = X[0].copy()
+    before = answer(x)
+    x[6:] += 3.0
+    np.testing.assert_array_equal(answer(x)[:6], before[:6])
+    assert (answer(x)[6:] != before[6:]).any()
+
+
+@BOTH
+def test_same_seed_same_bits_and_an_earlier_call_changes_nothing(kind, y):
+    a, b = (kind(**toys.FAST, random_state=4).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(a.network_.readout.U, b.network_.readout.U)
+    np.testing.assert_array_equal(a.input_weights_, b.input_weights_)
+    np.testing.assert_array_equal(a.recurrent_weights_.data, b.recurrent_weights_.data)
+    first = a.predict(X[0])
+    a.predict(X[1])
+    np.testing.assert_array_equal(a.predict(X[0]), first)
+    assert (kind(**toys.FAST, random_state=5).fit(X, y).input_weights_ != a.input_weights_).any()
+    np.testing.assert_array_equal(a.fit(X, y).network_.readout.U, b.network_.readout.U)  # a second fit starts anew
+
+
+@BOTH
+def test_learned_weights_have_words_and_shapes(kind, y):
+    esn = kind(**toys.FAST, feedback=True).fit(X, y)
+    assert esn.input_weights_.shape == (2, 15)
+    assert sparse.issparse(esn.recurrent_weights_)
+    assert esn.recurrent_weights_.shape == (15, 15)
+    assert esn.feedback_weights_.shape == (15, 2)
+    assert esn.readout_weights_.shape == (15 + 2, 2)
+    assert esn.intercept_.shape == (2,)
+    assert esn.n_features_in_ == 2
+
+
+def test_data_frames():
+    whole, y = np.concatenate(X), np.concatenate(LABELS)
+    frame = pd.DataFrame(whole, columns=["a", "b"])
+    esn = ESNClassifier(**toys.FAST).fit(frame, pd.Series(y))
+    assert list(esn.feature_names_in_) == ["a", "b"]
+    plain = ESNClassifier(**toys.FAST).fit(whole, y)
+    np.testing.assert_array_equal(esn.predict(frame), plain.predict(whole))
+    with pytest.raises(ValueError, match="feature names should match"):
+        esn.predict(frame.rename(columns={"a": "c"}))
+    esn.fit(whole, y)
+    assert not hasattr(esn, "feature_names_in_")
+
+
+def test_pipeline_and_scoring():
+    whole, y = np.concatenate(X), np.concatenate(LABELS)
+    pipe = make_pipeline(StandardScaler(), ESNClassifier(**toys.FAST)).fit(whole, y)
+    assert 0 <= pipe.score(whole, y) <= 1
+    ragged = make_pipeline(FunctionTransformer(lambda X: [2 * x for x in X]), ESNRegressor(**toys.FAST))
+    assert len(ragged.fit(X, VALUES).predict(X)) == len(X)
+
+
+@BOTH
+def test_cross_validation_of_ragged_lists(kind, y):
+    scores = cross_val_score(kind(**toys.FAST), X, y, cv=KFold(3), error_score="raise")
+    by_hand = []
+    for train, test in KFold(3).split(X):
+        esn = kind(**toys.FAST).fit([X[i] for i in train], [y[i] for i in train])
+        by_hand.append(esn.score([X[i] for i in test], [y[i] for i in test]))
+    np.testing.assert_allclose(scores, by_hand, rtol=1e-12)
+    search = GridSearchCV(kind(**toys.FAST), {"leak": [0.3, 1.0]}, cv=2, error_score="raise").fit(X, y)
+    assert search.best_params_["leak"] in (0.3, 1.0)
+    assert len(search.predict(X)) == len(X)
+
+
+def test_score_with_targets_of_the_other_kind():
+    esn = ESNClassifier(**toys.FAST).fit(X, LABELS)
+    with pytest.raises(
+        ValueError, match=r"y has one entry per sequence, but this network was fitted with one entry per step"
+    ):
+        esn.score(X, ["low"] * 8)
+
+
+def test_reservoir_is_public():
+    assert isinstance(ESNRegressor(**toys.FAST).fit(X, VALUES).reservoir_, Reservoir)

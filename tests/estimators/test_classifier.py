@@ -1,0 +1,139 @@
+"""ESNClassifier: labels and probabilities, one label per sequence, feedback, and the settings of the paper."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+
+import reference as ref
+import toys
+from echolearn import ESNClassifier
+from echolearn.gradients.loss import loss_and_gradients
+from echolearn.states.harvesting import harvest
+
+X, LABELS = toys.labels(sequences=8)
+VALUES = toys.echoes(sequences=8)[1]
+RISING_X, RISING = toys.rising()
+
+
+@pytest.mark.parametrize("readout", ["softmax", "ridge"])
+def test_probabilities(readout):
+    esn = ESNClassifier(**toys.FAST, readout=readout).fit(X, LABELS)
+    for P, label, logs in zip(esn.predict_proba(X), esn.predict(X), esn.predict_log_proba(X), strict=True):
+        np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-12)
+        assert (P >= 0).all()
+        np.testing.assert_array_equal(esn.classes_[P.argmax(axis=1)], label)
+        np.testing.assert_allclose(np.exp(logs), P, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "names", [("low", "high"), (3, -7), (0.0, 1.0), (True, False), ("é", "日本")], ids=lambda n: str(n[0])
+)
+def test_kinds_of_labels(names):
+    X, y = toys.labels(names=names, sequences=6)
+    esn = ESNClassifier(**toys.FAST).fit(X, y)
+    np.testing.assert_array_equal(esn.classes_, np.unique(names))
+    assert set(np.concatenate(esn.predict(X)).tolist()) <= set(names)
+    assert esn.score(X, y) == np.mean(np.concatenate(esn.predict(X)) == np.concatenate(y))
+
+
+def test_labels_of_mixed_types_are_named():
+    y = [np.array(["a"] + [1] * (len(x) - 1), dtype=object) for x in X]
+    with pytest.raises((ValueError, TypeError), match=r"types? .*int.*str|mixes labels"):
+        ESNClassifier(**toys.FAST).fit(X, y)
+
+
+def test_more_than_two_classes_and_decision_function():
+    y = [np.digitize(v[:, 0], [-0.5, 0.5]) for v in VALUES]
+    esn = ESNClassifier(**toys.FAST).fit(X, y)
+    assert esn.decision_function(X)[0].shape == (len(X[0]), 3)
+    np.testing.assert_array_equal(esn.decision_function(X)[0].argmax(axis=1), esn.predict(X)[0])
+    two = ESNClassifier(**toys.FAST).fit(X, LABELS)
+    np.testing.assert_array_equal(two.classes_[(two.decision_function(X)[0] > 0) * 1], two.predict(X)[0])
+
+
+def test_score_of_a_column_of_labels():
+    whole, y = np.concatenate(X), np.concatenate(LABELS)
+    esn = ESNClassifier(**toys.FAST).fit(whole, y)
+    assert esn.score(whole, y[:, None]) == esn.score(whole, y)
+
+
+def test_cross_validation_with_one_label_per_sequence():
+    esn = ESNClassifier(**toys.FAST)
+    assert cross_val_score(esn, RISING_X, RISING, cv=3, error_score="raise").mean() > 0.8
+    search = GridSearchCV(esn, {"pooling": ["mean", "last"]}, cv=3, scoring="accuracy", error_score="raise")
+    assert search.fit(RISING_X, RISING).best_score_ > 0.8
+    assert cross_val_predict(esn, RISING_X, RISING, cv=3).shape == RISING.shape
+
+
+@pytest.mark.parametrize("pooling", ["mean", "last", 3])
+def test_pooled_batched_and_one_by_one_agree(pooling):
+    esn = ESNClassifier(**toys.FAST, pooling=pooling, dtype="float64").fit(RISING_X, RISING)
+    together = esn.predict_proba(RISING_X)
+    alone = np.concatenate([esn.predict_proba([x]) for x in RISING_X])
+    joined = esn.predict_proba(np.concatenate(RISING_X), lengths=[len(x) for x in RISING_X])
+    np.testing.assert_allclose(alone, together, atol=1e-12)
+    np.testing.assert_allclose(joined, together, atol=1e-12)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "last", 3])
+def test_pooling_learns_one_label_per_sequence(pooling):
+    test_X, test_y = toys.rising(seed=1)
+    esn = ESNClassifier(20, epochs=15, pooling=pooling).fit(RISING_X, RISING)
+    assert esn.score(test_X, test_y) > 0.9
+    assert esn.predict_proba(test_X).shape == (40, 2)
+
+
+def test_classifier_feedback_feeds_back_probabilities():
+    esn = ESNClassifier(**toys.FAST, feedback=True, dtype="float64").fit(X, LABELS)
+    r = esn.reservoir_
+    w = {"W": r.W, "W_rec": r.W_rec.toarray(), "bias": r.bias, "W_fb": r.W_fb, "leak": r.leak}
+
+    def softmax(y):
+        e = np.exp(y - y.max())
+        return e / e.sum()
+
+    slow = ref.free_run(w, X[0], esn.network_.readout.U, "tanh", direct=True, turn=softmax)
+    np.testing.assert_allclose(esn.predict_proba(X[0]), [softmax(y) for y in slow], atol=1e-9)
+
+
+def test_feedback_helps_where_the_answer_depends_on_answers():
+    """A switch that remembers: the label flips when the input spikes and stays otherwise."""
+    rng = np.random.default_rng(0)
+    X = [(rng.random((60, 1)) < 0.15) * 1.0 for _ in range(20)]
+    y = [np.cumsum(x[:, 0]).astype(int) % 2 for x in X]
+    how = {"input_scaling": 1.0, "feedback_scaling": 1.0, "leak": 1.0, "learn_leak": False}
+    esn = ESNClassifier(30, feedback=True, epochs=20, **how).fit(X, y)
+    assert esn.score(X, y) > 0.75
+
+
+def test_paper_settings():
+    esn = ESNClassifier.paper(12, epochs=4)
+    assert (esn.spectral_radius, esn.ridge, esn.step_size, esn.activation) == (3.9, 1e-8, 0.07, "sigmoid")
+    assert (esn.optimizer, esn.readout, esn.batch_size, esn.renormalize) == ("fista", "ridge", None, True)
+    esn.fit(X, LABELS)
+    radius = np.abs(np.linalg.eigvals(esn.recurrent_weights_.toarray())).max()
+    assert radius == pytest.approx(3.9, rel=1e-9)
+    assert ESNClassifier.paper(12, learn="none").learn == "none"
+    errors = [row["error"] for row in esn.history_]
+    assert errors[-1] < errors[0]
+
+
+def test_paper_gradient_of_the_first_epoch():
+    """One full-batch FISTA step of the estimator is W - alpha dE/dW of `loss_and_gradients`, clipped."""
+    how = {"epochs": 1, "clip": 1.0, "dtype": "float64", "ridge": 0.1, "renormalize": False, "direct": False}
+    esn = ESNClassifier.paper(8, **how).fit(X, LABELS)
+    start = ESNClassifier.paper(8, **{**how, "learn": "none"}).fit(X, LABELS).reservoir_
+    T = [(y[:, None] == esn.classes_).astype(float) for y in LABELS]
+    # the estimator's readout has an intercept, which the bare function has as an input of ones
+    ones = [np.ones((len(x), 1)) for x in X]
+    H = harvest(start, X)
+    H_c = np.vstack([np.hstack([h, o]) for h, o in zip(H, ones, strict=True)])
+    penalty = np.sqrt(0.1) * np.eye(9)[:-1]
+    U = np.linalg.lstsq(np.vstack([H_c, penalty]), np.vstack([np.vstack(T), np.zeros((8, 2))]), rcond=None)[0]
+    b = U[-1]
+    out = loss_and_gradients(start, X, [t - b for t in T], ridge=0.1, lookback=3, direct=False)
+    np.testing.assert_allclose(out.readout, U[:-1], rtol=1e-6, atol=1e-9)  # with the intercept taken off
+    g = out.dE_dW * min(1, 1 / np.linalg.norm(out.dE_dW))
+    np.testing.assert_allclose(esn.input_weights_, start.W - 0.07 * g, rtol=1e-6, atol=1e-9)
+    g = out.dE_dW_rec.data * min(1, 1 / np.linalg.norm(out.dE_dW_rec.data))
+    np.testing.assert_allclose(esn.recurrent_weights_.data, start.W_rec.data - 0.07 * g, rtol=1e-6, atol=1e-9)

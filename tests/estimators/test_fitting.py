@@ -1,0 +1,201 @@
+"""A fit: its stages, early stopping, Ctrl-C, failures, weights that explode, memory."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import toys
+from echolearn import ESNClassifier, ESNRegressor
+from echolearn.readout import observation
+from echolearn.reservoir.spectrum import EchoStateWarning
+from echolearn.states.run import run
+from echolearn.training.loop import TrainingWarning
+
+X, LABELS = toys.labels(sequences=8)
+VALUES = toys.echoes(sequences=8)[1]
+BOTH = [ESNClassifier, ESNRegressor]
+
+
+def test_echo_state_warning_reaches_the_user():
+    with pytest.warns(EchoStateWarning, match=r"spectral_radius=1\.5"):
+        ESNRegressor(**toys.FAST, learn="none", spectral_radius=1.5, leak=1.0).fit(X, VALUES)
+
+
+@pytest.mark.parametrize("fraction", [0.5, 0.97, 0.999])
+def test_large_validation_fractions_still_fit(fraction):
+    esn = ESNRegressor(**{**toys.FAST, "validation_fraction": fraction})
+    assert np.isfinite(esn.fit(X, VALUES).predict(X[0])).all()
+    long = np.random.default_rng(0).normal(size=(60, 2))
+    assert np.isfinite(clone(esn).set_params(washout=3).fit(long, long).predict(long)).all()
+
+
+def test_early_stopping_keeps_the_weights_as_drawn_where_learning_only_hurts():
+    """Held-out targets that cannot be learned: every epoch makes them worse."""
+    rng = np.random.default_rng(0)
+    noise = [rng.normal(size=v.shape) for v in VALUES]
+    how = {**toys.FAST, "epochs": 30, "step_size": 0.05, "ridge": 1e-3}
+    esn = ESNRegressor(**how, patience=3).fit(X, VALUES, validation=(X, noise))
+    assert len(esn.history_) == 3
+    fixed = ESNRegressor(**how, learn="none").fit(X, VALUES)
+    np.testing.assert_array_equal(esn.input_weights_, fixed.input_weights_)
+    np.testing.assert_array_equal(esn.network_.readout.U, fixed.network_.readout.U)
+
+
+def test_early_stopping_restores_the_best_weights():
+    how = {**toys.FAST, "epochs": 60, "step_size": 0.01, "ridge": 1e-3, "leak": (0.3, 1.0)}
+    held_out = toys.echoes(1, sequences=8)
+    esn = ESNRegressor(**how, patience=4).fit(X, VALUES, validation=held_out)
+    errors = [row["valid_error"] for row in esn.history_]
+    best = int(np.argmin(errors)) + 1
+    assert 1 < best == len(errors) - 4 < 56
+    again = ESNRegressor(**how, patience=None)
+    again.fit(X, VALUES, validation=held_out, callback=lambda row: row["epoch"] == best)
+    np.testing.assert_array_equal(esn.input_weights_, again.input_weights_)
+    np.testing.assert_array_equal(esn.network_.readout.U, again.network_.readout.U)
+
+
+def test_callback_sees_every_epoch_and_can_stop():
+    rows = []
+    esn = ESNRegressor(**{**toys.FAST, "epochs": 6}).fit(X, VALUES, callback=rows.append)
+    assert [row["epoch"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert rows == list(esn.history_)
+    stopped = ESNRegressor(**{**toys.FAST, "epochs": 6}).fit(X, VALUES, callback=lambda row: row["epoch"] == 2)
+    assert len(stopped.history_) == 2
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_interrupted_fit_is_usable(kind):
+    def press(row):
+        if row["epoch"] == 2:
+            raise KeyboardInterrupt
+
+    y = LABELS if kind is ESNClassifier else VALUES
+    how = toys.FAST | {"epochs": 50} | ({"refine_epochs": 0} if kind is ESNClassifier else {})
+    esn = kind(**how)
+    with pytest.raises(KeyboardInterrupt):
+        esn.fit(X, y, callback=press)
+    assert len(esn.history_) == 2
+    stopped = kind(**how).fit(X, y, callback=lambda row: row["epoch"] == 2)
+    for a, b in zip(esn.predict(X), stopped.predict(X), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_interrupted_before_the_first_epoch_leaves_things_as_they_were(monkeypatch):
+    esn = ESNRegressor(**toys.FAST).fit(X, VALUES)
+    before = esn.predict(X[0])
+
+    def press(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("echolearn.readout.solver.collect", press)
+    with pytest.raises(KeyboardInterrupt):
+        esn.fit(X, VALUES)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(esn.predict(X[0]), before)
+
+
+@pytest.mark.parametrize("spoil", [{"y": VALUES[:3]}, {"callback": lambda row: 1 / 0}, {"X": [X[0][:, :1]] * 8}])
+def test_a_failed_fit_leaves_the_estimator_as_it_was(spoil):
+    esn = ESNRegressor(**toys.FAST).fit(X, VALUES)
+    before = esn.predict(X[0])
+    with pytest.raises((ValueError, ZeroDivisionError)):
+        esn.fit(**{"X": X, "y": VALUES, **spoil})
+    np.testing.assert_array_equal(esn.predict(X[0]), before)
+    assert not hasattr(clone(esn), "classes_")
+
+
+EXPLOSIONS = {
+    "huge step": {"step_size": 1e6},
+    "absurd step": {"step_size": 1e300},
+    "huge FISTA step": {
+        "optimizer": "fista",
+        "step_size": 1e8,
+        "batch_size": None,
+        "leak": 1.0,
+        "learn_leak": False,
+    },
+    "relu": {"activation": "relu", "spectral_radius": 5.0, "leak": 0.9},
+    "identity": {"activation": "identity", "spectral_radius": 3.0, "leak": 0.9},
+    "identity, step": {"activation": "identity", "step_size": 10.0},
+    "printed momentum": {"optimizer": "fista", "momentum": "printed", "step_size": 10.0, "batch_size": None},
+}
+
+
+@pytest.mark.filterwarnings("ignore::echolearn.reservoir.EchoStateWarning")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("how", EXPLOSIONS)
+def test_explosions_never_end_in_nan(kind, how, dtype):
+    """Either a clear error, or finite weights and predictions (with a warning where training backed off)."""
+    rng = np.random.default_rng(0)
+    long = [rng.normal(size=(150, 2)) for _ in range(6)]
+    y = [(x[:, 0] > 0) * 1 if kind is ESNClassifier else x[:, 0] for x in long]
+    esn = kind(**{**toys.FAST, "dtype": dtype, **EXPLOSIONS[how]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingWarning)
+        warnings.filterwarnings("ignore", "ridge=")
+        try:
+            esn.fit(long, y)
+        except (FloatingPointError, ValueError) as problem:
+            assert "spectral_radius" in str(problem) or "step_size" in str(problem)  # noqa: PT017
+            return
+    r = esn.reservoir_
+    for weights in (r.W, r.W_rec.data, r.leak, esn.network_.readout.U):
+        assert np.isfinite(weights).all()
+    answer = esn.predict_proba if kind is ESNClassifier else esn.predict
+    assert np.isfinite(np.concatenate(answer(long))).all()
+
+
+def long_noise():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(300, 2)) for _ in range(6)]
+    return X, [x[:, 0] for x in X]
+
+
+def test_backing_off_and_giving_up_are_said():
+    how = {"activation": "identity", "leak": 1.0, "learn_leak": False, "ridge": 1.0}
+    esn = ESNRegressor(**toys.FAST, **how, step_size=1e3)
+    with pytest.warns(TrainingWarning) as said:
+        esn.fit(*long_noise())
+    texts = [str(w.message) for w in said]
+    assert all("epoch 1 diverged" in t and "tried again with step_size=" in t for t in texts[:-1])
+    assert "training stopped in epoch 1" in texts[-1]
+    assert "Try a smaller step_size or spectral_radius, or set clip" in texts[-1]
+    untouched = ESNRegressor(**toys.FAST, **{**how, "learn": "none"}).fit(*long_noise())
+    np.testing.assert_array_equal(
+        esn.network_.readout.U, untouched.network_.readout.U
+    )  # the best weights so far are the first ones
+
+
+def test_weights_that_explode_at_the_end_of_an_epoch_are_not_kept():
+    how = {"activation": "relu", "leak": (0.1, 1.0), "learn_leak": False, "ridge": 1.0, "step_size": 1.0}
+    esn = ESNRegressor(**{**toys.FAST, "epochs": 8}, **how)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        esn.fit(*long_noise())
+    assert np.isfinite(np.concatenate(esn.predict(long_noise()[0]))).all()
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_no_more_states_than_a_batch_at_a_time(kind, monkeypatch):
+    """Every call that makes states gets at most one group of frames (or one sequence), never all the data."""
+    rng = np.random.default_rng(0)
+    long = [rng.normal(size=(100, 2)) for _ in range(40)]
+    y = [(x[:, 0] > 0) * 1 if kind is ESNClassifier else x[:, 0] for x in long]
+    sizes = []
+
+    def spy(reservoir, batch, *h0, **rest):
+        sizes.append(batch.frames)
+        return run(reservoir, batch, *h0, **rest)
+
+    for module in ("observation", "network"):
+        monkeypatch.setattr(f"echolearn.readout.{module}.run", spy)
+    monkeypatch.setattr(observation, "FRAMES", 500)
+    monkeypatch.setattr("echolearn.readout.network.FRAMES", 500)
+    monkeypatch.setattr("echolearn.readout.softmax.FRAMES", 125)
+    esn = kind(**{**toys.FAST, "batch_size": 5, "epochs": 2}).fit(long, y)
+    esn.predict(long)
+    assert sum(sizes) > 3 * 4000
+    assert max(sizes) <= 500
