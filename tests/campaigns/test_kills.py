@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import smallcorpus
+import toys
 from echolearn import load
 from reliability import kills
 
@@ -46,7 +47,7 @@ def test_a_model_that_cannot_be_written_leaves_the_one_before(tmp_path):
     X, y = kills.task()
     kills.echolearn.ESNClassifier(20, learn="none").fit(X, y).save(path)
     before, esn = path.read_bytes(), load(path)
-    esn._U *= 2
+    toys.set_readout(esn, 2 * esn.network_.readout.U)
     for limit in (0, 100, len(before) - 1):
         kills.limited(limit)
         try:

@@ -125,7 +125,7 @@ def test_odd_arguments_are_refused_in_words(name):
 
 def test_numpy_truth_values_are_truth_values():
     plain, odd = (classifier(direct=d).fit(X, LABELS) for d in (True, np.True_))
-    np.testing.assert_array_equal(plain._U, odd._U)
+    np.testing.assert_array_equal(plain.network_.readout.U, odd.network_.readout.U)
 
 
 def test_small_whole_numbers_do_not_wrap():

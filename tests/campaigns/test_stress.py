@@ -6,8 +6,9 @@ import pytest
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.estimators.data_warnings import InputWarning, warn_of_scale
+from echolearn.estimators.targets import ValueCodec
 from echolearn.readout.ridge import ReadoutWarning
-from echolearn.reservoir.reservoir import EchoStateWarning
+from echolearn.reservoir.spectrum import EchoStateWarning
 from echolearn.sequences.scaling import mean_and_scale
 from reliability import stress
 
@@ -46,10 +47,10 @@ def test_the_campaign_sees_failures(monkeypatch):
     """A network that answers NaN, or a constant without a word, is not let through."""
     assert stress.outcome("regressor", "float64", {})[0] == "good"
     with monkeypatch.context() as changed:
-        changed.setattr(ESNRegressor, "_decided", lambda self, Y: np.full(len(Y), np.nan))
+        changed.setattr(ValueCodec, "decode", lambda self, Y: np.full(len(Y), np.nan))
         assert stress.outcome("regressor", "float64", {})[0] == "FAILED"
     with monkeypatch.context() as changed:
-        changed.setattr(ESNRegressor, "_decided", lambda self, Y: np.full(len(Y), self.target_mean_[0]))
+        changed.setattr(ValueCodec, "decode", lambda self, Y: np.full(len(Y), self.mean[0]))
         assert "without a word" in stress.outcome("regressor", "float64", {})[1]
 
 
@@ -101,8 +102,8 @@ def test_inputs_of_use_are_not():
     pulses = np.zeros((300_000, 20))  # most steps are never looked at
     pulses[5::7001] = 1
     for X in (pulses, *(scale * rng.normal(size=(50, 2)) for scale in (1e-3, 1, 30)), rng.normal(5, 1, (50, 2))):
-        warn_of_scale([X], 0.5, "tanh", 2)
-    warn_of_scale([1e9 * rng.normal(size=(50, 2))], 0.5, "identity", 2)  # which does not bend
+        warn_of_scale([X], 0.5, "tanh")
+    warn_of_scale([1e9 * rng.normal(size=(50, 2))], 0.5, "identity")  # which does not bend
 
 
 def test_a_ridge_that_drowns_the_states_is_told_of():
