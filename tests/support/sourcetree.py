@@ -145,6 +145,7 @@ def exported_names() -> Iterator[tuple[str, str]]:
             yield from ((module, name.split(" as ")[0].strip()) for name in names.split("#")[0].split(","))
 
 
+@cache
 def public_definitions() -> list[Definition]:
     """Return every public class and function once, and the public methods of those classes."""
     found: dict[str, Definition] = {}

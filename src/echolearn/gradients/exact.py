@@ -39,7 +39,7 @@ from echolearn.states.run import States
 
 
 def error_wrt_states(R: Array, U_h: Array) -> Array:
-    """Return dE/dH = 2 R U_h'   R (K, n_out), U_h (N, n_out) -> (K, N)."""
+    """Return dE/dH = 2 R U_h' (eq. 14)   R (K, n_out), U_h (N, n_out) -> (K, N)."""
     return np.asarray((2 * R) @ U_h.T)
 
 

@@ -81,7 +81,7 @@ class Network:
 
 
 def apply_readout(H: Array, X: Array, U: Array, *, intercept: bool = True) -> Array:
-    """Return H_c U = [H X 1] U without building H_c; X has no columns where the readout does not see it."""
+    """Return H_c U = [H X 1] U (eq. 2) without building H_c; X has no columns where the readout does not see it."""
     N, end = H.shape[1], len(U) - intercept
     Y = H @ U[:N]
     if X.shape[1]:

@@ -1,4 +1,4 @@
-"""What the readout sees of a batch: H_c = [H X 1] and the targets T, at the frames that carry targets.
+"""What the readout sees of a batch: H_c = [H X 1] and the targets T, at the frames that carry targets (eq. 4, 5, 7).
 
 The states of large networks are streamed: of a long sequence they are computed one chunk of time after another.
 """

@@ -88,7 +88,7 @@ def loss(s: Statistics, U: Array, mu: float, *, intercept: bool) -> float:
 
 
 def squared_error(s: Statistics, U: Array) -> float:
-    """Return ||H_c U - T||² = tt - 2 tr(U'Q) + tr(U'GU)."""
+    """Return ||H_c U - T||² = tt - 2 tr(U'Q) + tr(U'GU)   (eq. 6)."""
     return s.tt + float(np.vdot(U, s.G @ U - 2 * s.Q))
 
 

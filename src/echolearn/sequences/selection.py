@@ -82,7 +82,7 @@ def part_bounds(length: int, washout: int, parts: int) -> list[tuple[int, int]]:
 
 
 def block_ends(length: int, washout: int, lookback: int | None) -> Array:
-    """Return the last step of every block of `lookback` steps after the washout; a shorter last block counts too."""
+    """Return the last step of each block of `lookback` steps after the washout (eq. 10); the last may be shorter."""
     if lookback is None:
         return np.array([length - 1])
     last = np.arange(washout + lookback - 1, length, lookback)
