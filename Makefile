@@ -14,8 +14,9 @@ BASE ?= HEAD~1
 demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
 
-test: $(VENV)/ready lint  ## all the tests, with coverage
+test: $(VENV)/ready lint  ## all the tests, with coverage, and the examples in docstrings
 	$(BIN)/python -m pytest --cov --cov-report=term
+	$(BIN)/python -m pytest --doctest-modules src/echolearn
 
 test-oldest: .venv-oldest/ready  ## with the oldest versions that pyproject.toml allows
 	.venv-oldest/bin/python -m pytest -W ignore::DeprecationWarning  # old packages warn of each other
@@ -27,7 +28,8 @@ test-pythons:  ## with each Python that is here, as `make test` does without lin
 	for version in 3.11 3.12 3.13; do \
 	  if python$$version -c '' 2>/dev/null; then \
 	    $(MAKE) .venv-$$version/ready VENV=.venv-$$version PYTHON=python$$version && \
-	    .venv-$$version/bin/python -m pytest || exit 1; \
+	    .venv-$$version/bin/python -m pytest && \
+	    .venv-$$version/bin/python -m pytest --doctest-modules src/echolearn || exit 1; \
 	  else echo "python$$version: not here, left out"; fi; done
 
 # UPGRADE= keeps the versions that requirements.lock has and adds only what is missing
@@ -40,10 +42,11 @@ lock: .venv-uv/ready  ## a new requirements.lock: the newest versions that pypro
 layers: $(VENV)/ready  ## which package may import which (pyproject.toml, tool.importlinter)
 	$(BIN)/lint-imports
 
-lint: $(VENV)/ready  ## style and types
+lint: $(VENV)/ready  ## style, types and the rules of the tree
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_structure.py
 
 same-bits: $(VENV)/ready  ## the results of the commit BASE and of the working tree, compared bit for bit; ONLY=part of a case's name
 	$(BIN)/python -m reliability.same_bits.compare --base $(BASE) --only '$(ONLY)'

@@ -142,7 +142,7 @@ class ESNForecaster(SequenceEstimator):
     >>> series = mackey_glass(600)
     >>> esn = ESNForecaster(50, learn="none").fit(series[:500])
     >>> esn.predict(10).shape
-    (10,)
+    (10, 1)
     """
 
     forecast_: ForecastState
