@@ -1,4 +1,4 @@
-"""Cholesky by halves against LAPACK's, for every way of cutting."""
+"""The Cholesky factor by halves against LAPACK's, whatever the sizes of halves and tiles."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def positive(M):
 
 @settings(max_examples=40, deadline=None)
 @given(M=st.integers(1, 40), small=st.integers(1, 12), tile=st.integers(1, 12), columns=st.integers(1, 9))
-def test_factor_and_solve(M, small, tile, columns):
+def test_the_factor_and_the_solution_are_those_of_lapack(M, small, tile, columns):
     G, Q = positive(M), np.random.default_rng(0).normal(size=(M, columns))
     L = G.copy()
     with pytest.MonkeyPatch.context() as patch:
@@ -36,7 +36,7 @@ def test_a_matrix_that_is_not_positive_definite_is_refused(where, monkeypatch):
 
 
 @given(M=st.integers(1, 5000), most=st.integers(1, 600))
-def test_parts_cover_all_and_are_no_larger_than_asked(M, most):
-    found = cholesky.parts(M, most)
+def test_equal_slices_cover_all_and_are_no_larger_than_allowed(M, most):
+    found = cholesky.equal_slices(M, most)
     assert [i for part in found for i in range(M)[part]] == list(range(M))
     assert all(0 < part.stop - part.start <= most for part in found)

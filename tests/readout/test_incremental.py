@@ -1,4 +1,4 @@
-"""A U that follows the weights, against running sums solved anew for every mini-batch."""
+"""A readout moved by mini-batches, against running statistics solved anew for every one of them."""
 
 import numpy as np
 import pytest
@@ -7,15 +7,22 @@ from hypothesis import strategies as st
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor
-from echolearn.readout import conjugate_gradients as iterative
-from echolearn.readout import incremental as following
-from echolearn.readout.collect import Task, observed
-from echolearn.readout.incremental import follow
+from echolearn.readout import incremental, sketch, solver
+from echolearn.readout.collect import collect
+from echolearn.readout.conjugate_gradients import conjugate_gradients
+from echolearn.readout.incremental import (
+    IterativeFullBatch,
+    IterativeMiniBatches,
+    solve_from_sample,
+    update_readout,
+)
+from echolearn.readout.observation import Task
 from echolearn.readout.ridge import loss, solve
+from echolearn.readout.sketch import make_sketch
 from echolearn.readout.statistics import statistics_of
+from echolearn.readout.tracking import fade_in
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
-from echolearn.training import loop as training
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
@@ -29,38 +36,38 @@ VALUES = toys.echoes(sequences=8)[1]
     mu=st.sampled_from([0.1, 3.0]),
     classes=st.booleans(),
 )
-def test_following_to_the_end_is_what_running_sums_solve(seed, width, n_out, mu, classes):
+def test_an_update_to_convergence_is_the_solution_of_running_statistics(seed, width, n_out, mu, classes):
     """With all of G behind `inverse`, and a mini-batch that is a small share of many frames."""
     r = np.random.default_rng(seed)
     n, share = 4000, 1e-9
     H = np.hstack([r.normal(size=(n, width)) + 1, np.ones((n, 1))])
     T = r.integers(0, n_out, n) if classes else r.normal(size=(n, n_out))
     batch, past = (H[:60], T[:60]), (H[60:], T[60:])
-    sums = statistics_of(*past, n_out)
-    U = solve(sums, mu, intercept=True)
-    inverse = iterative.sketch(past[0], len(past[0]), width).inverse(mu)
-    piles = [(batch[0][:20], batch[1][:20]), (batch[0][20:], batch[1][20:])]
-    followed = follow(U, piles, inverse, mu, share, training.TURNOVER, iterations=60)
-    expected = solve(training.running(sums, statistics_of(*batch, n_out), share), mu, intercept=True)
-    np.testing.assert_allclose(followed, expected, atol=1e-6 * np.abs(expected).max())
+    past_statistics = statistics_of(*past, n_out)
+    U = solve(past_statistics, mu, intercept=True)
+    inverse = make_sketch(past[0], len(past[0]), width).inverse(mu)
+    parts = [(batch[0][:20], batch[1][:20]), (batch[0][20:], batch[1][20:])]
+    updated = update_readout(U, parts, inverse, mu, share, iterations=60)
+    expected = solve(fade_in(past_statistics, statistics_of(*batch, n_out), share), mu, intercept=True)
+    np.testing.assert_allclose(updated, expected, atol=1e-6 * np.abs(expected).max())
 
 
-def test_few_iterations_go_most_of_the_way():
-    """Half of G's directions unknown: four steps still come closer to the running sums' U than the old U is."""
+def test_few_iterations_remove_most_of_the_error():
+    """Half of G's directions unknown: four iterations still come closer to the best U than the old U is."""
     r = np.random.default_rng(0)
     H = np.hstack([r.normal(size=(4000, 20)) @ r.normal(size=(20, 20)), np.ones((4000, 1))])
     T = r.normal(size=(4000, 3)) + H[:, :3]
-    sums = statistics_of(H[200:], T[200:], 3)
-    U = solve(sums, 1.0, intercept=True)
-    inverse = iterative.sketch(H[200:], 3800, 10).inverse(1.0)
-    followed = follow(U, [(H[:200], T[:200])], inverse, 1.0, 0.05, training.TURNOVER)
-    sums = training.running(sums, statistics_of(H[:200], T[:200], 3), 0.05)
-    best = solve(sums, 1.0, intercept=True)
+    s = statistics_of(H[200:], T[200:], 3)
+    U = solve(s, 1.0, intercept=True)
+    inverse = make_sketch(H[200:], 3800, 10).inverse(1.0)
+    updated = update_readout(U, [(H[:200], T[:200])], inverse, 1.0, 0.05)
+    s = fade_in(s, statistics_of(H[:200], T[:200], 3), 0.05)
+    best = solve(s, 1.0, intercept=True)
 
     def excess(U):
-        return loss(sums, U, 1.0, intercept=True) - loss(sums, best, 1.0, intercept=True)
+        return loss(s, U, 1.0, intercept=True) - loss(s, best, 1.0, intercept=True)
 
-    assert excess(followed) < 0.5 * excess(U)
+    assert excess(updated) < 0.5 * excess(U)
 
 
 def test_all_products_of_a_mini_batch_are_in_its_precision():
@@ -68,18 +75,95 @@ def test_all_products_of_a_mini_batch_are_in_its_precision():
     X, y = toys.labels(sequences=4)
     data = Dataset(X, [(v == "low").astype(int) for v in y], 2, True, np.dtype("float32"))
     reservoir = Reservoir.random(2, 15, connections=4, random_state=0)
-    follower = following.Follower(data, Task(), np.float64(0.1), training.TURNOVER, np.random.default_rng(0))
-    U = follower.start(reservoir)
-    follower.begin(reservoir)
-    met = []
+    tracker = IterativeMiniBatches(data, Task(), np.float64(0.1), np.random.default_rng(0), 2)
+    tracker.begin_epoch(reservoir)
+    dtypes = []
 
-    def inverse(R, apply=follower.inverse):
-        met.extend([R.dtype, apply(R).dtype])
+    def inverse(R, apply=tracker.inverse):
+        dtypes.extend([R.dtype, apply(R).dtype])
         return apply(R)
 
-    follower.inverse = inverse
-    U = follower.step(U, [observed(reservoir, Task(), data.batch([0, 1]))[:2]], np.float64(0.5))
-    assert {*met, U.dtype} == {np.dtype("float32")}
+    tracker.inverse = inverse
+    U, _ = tracker.update(tracker.observe(reservoir, [np.array([0, 1])]), np.float64(0.5))
+    assert {*dtypes, U.dtype} == {np.dtype("float32")}
+
+
+DATA = Dataset(X, VALUES, None, True, np.dtype("float64"))
+RESERVOIR = Reservoir.random(2, 12, connections=4, bias_scaling=0.1, leak=(0.2, 0.9), random_state=0)
+LATER = RESERVOIR.with_weights(W=1.1 * RESERVOIR.W)
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+def exact(reservoir):
+    return solve(collect(reservoir, DATA, Task()), 0.1, intercept=True)
+
+
+@pytest.fixture
+def converged(monkeypatch):
+    """Let conjugate gradients run to the end."""
+    to_the_end = {**conjugate_gradients.__kwdefaults__, "iterations": 100, "tolerance": 1e-13}
+    monkeypatch.setattr(conjugate_gradients, "__kwdefaults__", to_the_end)
+
+
+@pytest.mark.parametrize("start", [None, 1.0])
+@pytest.mark.usefixtures("converged")
+def test_a_readout_solved_from_a_sample_is_the_exact_one(start):
+    expected = exact(RESERVOIR)
+    U = None if start is None else np.full_like(expected, start)
+    found = solve_from_sample(RESERVOIR, DATA, Task(), 0.1, rng(), U)
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("case", [1, 2])
+@pytest.mark.usefixtures("converged")
+def test_full_batches_take_the_readout_that_their_case_names(case):
+    """Case 2: of the weights of the epoch. Case 1: of the epoch before; the first epoch has only its own."""
+    tracker = IterativeFullBatch(DATA, Task(), 0.1, rng(), case)
+    for reservoir, expected in ((RESERVOIR, RESERVOIR), (LATER, RESERVOIR if case == 1 else LATER)):
+        tracker.begin_epoch(reservoir, lambda: None)
+        U = exact(expected)
+        np.testing.assert_allclose(tracker.gradient_readout(), U, atol=1e-5 * np.abs(U).max())
+        assert tracker.finish(None) == DATA.frames
+    np.testing.assert_allclose(tracker.readout(LATER), exact(LATER), atol=1e-4)
+
+
+def test_the_sketch_is_renewed_after_some_mini_batches(monkeypatch):
+    monkeypatch.setattr(incremental, "RENEWAL", 2)
+    tracker = IterativeMiniBatches(DATA, Task(), 0.1, rng(), 2)
+    tracker.begin_epoch(RESERVOIR)
+    sketches = [tracker.sketch]
+    for which in ([0, 1], [2, 3], [4, 5], [6, 7]):
+        tracker.update(tracker.observe(LATER, [np.array(which)]), 0.25)
+        sketches.append(tracker.sketch)
+    assert [a is b for a, b in zip(sketches[1:], sketches, strict=False)] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("updates", [0, 1, 3])
+def test_the_state_inside_an_epoch_resumes_to_the_bit(updates, monkeypatch):
+    monkeypatch.setattr(incremental, "RENEWAL", 2)
+    first = IterativeMiniBatches(DATA, Task(), 0.1, rng(), 2)
+    first.begin_epoch(RESERVOIR)
+    for which in ([0], [1, 2], [3])[:updates]:
+        first.update(first.observe(RESERVOIR, [np.array(which)]), 0.2)
+    second = IterativeMiniBatches(DATA, Task(), 0.1, rng(), 2)
+    second.load_state_dict(*first.state_dict(inside_epoch=True))
+    second.rng.bit_generator.state = first.rng.bit_generator.state
+    for _ in range(3):
+        one, other = (t.update(t.observe(LATER, [np.array([4, 5])]), 0.2)[0] for t in (first, second))
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_kept_sketch_that_does_not_fit_together_is_refused():
+    tracker = IterativeMiniBatches(DATA, Task(), 0.1, rng(), 2)
+    tracker.begin_epoch(RESERVOIR)
+    tensors, facts = tracker.state_dict(inside_epoch=True)
+    with pytest.raises(ValueError, match="a sketch of"):
+        tracker.load_state_dict({**tensors, "sketch/values": tensors["sketch/values"][1:]}, facts)
+    with pytest.raises(ValueError, match=r"rows \[7\]"):
+        tracker.load_state_dict(tensors, {"following": {**facts["following"], "recent": [7]}})
 
 
 KINDS = {
@@ -96,8 +180,8 @@ KINDS = {
 def test_large_networks_learn_as_small_ones_do(kind, monkeypatch):
     how = {**toys.FAST, "epochs": 4, **KINDS[kind]}
     small = ESNRegressor(**how).fit(X, VALUES)
-    monkeypatch.setattr(iterative, "FROM", 0)
-    monkeypatch.setattr(following, "RENEWAL", 1)
+    monkeypatch.setattr(solver, "LARGE", 0)
+    monkeypatch.setattr(incremental, "RENEWAL", 1)
     large = ESNRegressor(**how).fit(X, VALUES)
     moved = large.input_weights_ - ESNRegressor(**{**how, "learn": "none"}).fit(X, VALUES).input_weights_
     assert np.abs(moved).max() > 1e-4
@@ -106,15 +190,15 @@ def test_large_networks_learn_as_small_ones_do(kind, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["mini-batches", "case 1", "full batch", "full batch, case 1"])
-def test_large_networks_go_on_to_the_bit(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(iterative, "FROM", 0)
-    monkeypatch.setattr(iterative, "SAMPLE", 40)
+def test_large_networks_resume_to_the_bit(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(solver, "LARGE", 0)
+    monkeypatch.setattr(sketch, "SAMPLE", 40)
     how = {**toys.FAST, "epochs": 4, "patience": None, "validation_fraction": 0.25, **KINDS[kind]}
     straight = ESNClassifier(**how).fit(X, LABELS)
     with pytest.raises(KeyboardInterrupt):
         ESNClassifier(**how).fit(X, LABELS, checkpoint=tmp_path / "kept", callback=toys.interrupt_at(2))
     resumed = ESNClassifier(**how).fit(X, LABELS, checkpoint=tmp_path / "kept")
-    np.testing.assert_array_equal(resumed._U, straight._U)
+    np.testing.assert_array_equal(resumed.network_.readout.U, straight.network_.readout.U)
     np.testing.assert_array_equal(resumed.recurrent_weights_.data, straight.recurrent_weights_.data)
     errors = [[row["error"] for row in esn.history_] for esn in (resumed, straight)]
     assert errors[0] == errors[1]

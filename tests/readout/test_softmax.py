@@ -1,4 +1,4 @@
-"""The softmax readout against another solver, and its small parts by hand."""
+"""The softmax readout against another optimizer and another class of solver, and its parts by hand."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,12 @@ from scipy.optimize import minimize
 
 import toys
 from echolearn.readout import softmax
-from echolearn.readout.collect import Task, collect, observed
+from echolearn.readout.collect import collect
+from echolearn.readout.network import probabilities
+from echolearn.readout.observation import Task, observe
 from echolearn.readout.ridge import solve
-from echolearn.readout.statistics import column_squares
+from echolearn.readout.softmax import PreconditionedMomentum, cross_entropy, descend, fit_softmax, log_likelihood
+from echolearn.readout.solver import ExactFit
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 
@@ -21,8 +24,13 @@ TASK = Task()
 
 
 def all_frames(data=DATA):
-    H_c, labels, _, _ = observed(RESERVOIR, TASK, data.batch(range(len(data.X))))
-    return H_c, labels
+    seen = observe(RESERVOIR, TASK, data.batch(range(len(data.X))))
+    return seen.H_c, seen.T
+
+
+def ridge_fit(reservoir=RESERVOIR, data=DATA, task=TASK, mu=0.1):
+    s = collect(reservoir, data, task)
+    return ExactFit(solve(s, mu, intercept=True), mu, s)
 
 
 def objective(V, H_c, labels, strength):
@@ -38,10 +46,9 @@ def objective(V, H_c, labels, strength):
 @pytest.mark.parametrize("strength", [1e-2, 1e-4])
 def test_descent_comes_to_the_minimum_that_lbfgs_finds(strength):
     H_c, labels = all_frames()
-    s = collect(RESERVOIR, DATA, TASK)
-    U = solve(s, 0.1, intercept=True)
-    rng = np.random.default_rng(0)
-    V = softmax.descend(RESERVOIR, DATA, TASK, s, softmax.WARM * U, strength, rng, rate=softmax.RATE)
+    fit = ridge_fit()
+    U, rng = fit.U, np.random.default_rng(0)
+    V = descend(RESERVOIR, DATA, TASK, fit, softmax.SPREAD * U, strength=strength, rng=rng)
     found = minimize(
         lambda v: [np.ravel(part) for part in objective(v.reshape(U.shape), H_c, labels, strength)],
         np.zeros(U.size),
@@ -50,26 +57,21 @@ def test_descent_comes_to_the_minimum_that_lbfgs_finds(strength):
         options={"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-9},
     )
     mine = objective(V, H_c, labels, strength)[0]
-    start = objective(softmax.WARM * U, H_c, labels, strength)[0]
+    start = objective(softmax.SPREAD * U, H_c, labels, strength)[0]
     assert found.fun - 1e-9 <= mine <= found.fun + 0.02 * (start - found.fun) + 1e-3
 
 
 def test_cross_entropy_against_the_definition():
     H_c, labels = all_frames()
     V = np.random.default_rng(1).normal(size=(H_c.shape[1], 3))
-    assert softmax.cross_entropy(RESERVOIR, DATA, TASK, V) == pytest.approx(objective(V, H_c, labels, 0.0)[0])
-
-
-def test_probabilities_of_extreme_logits():
-    P = softmax.probabilities(np.array([[1e4, 0.0, -1e4], [5.0, 5.0, 5.0]]))
-    np.testing.assert_allclose(P, [[1, 0, 0], [1 / 3] * 3], atol=1e-15)
+    assert cross_entropy(RESERVOIR, DATA, TASK, V) == pytest.approx(objective(V, H_c, labels, 0.0)[0])
 
 
 def test_mini_batches_are_about_2048_frames_of_all_the_data(monkeypatch):
     monkeypatch.setattr(softmax, "FRAMES", 50)
     total = int(DATA.lengths.sum())
     rng = np.random.default_rng(0)
-    batches = list(softmax.mini_batches(RESERVOIR, DATA, TASK, rng, 40))
+    batches = list(softmax._minibatches(RESERVOIR, DATA, TASK, rng, 40))
     assert len(batches) == 40
     assert all(25 <= len(labels) <= 100 for _, labels in batches)
     # one pass holds every frame once
@@ -86,39 +88,99 @@ def test_mini_batches_are_about_2048_frames_of_all_the_data(monkeypatch):
     np.testing.assert_allclose(seen[np.lexsort(seen.T)], wanted[np.lexsort(wanted.T)], rtol=1e-12, atol=1e-14)
 
 
-def test_refit_lowers_the_held_out_cross_entropy():
+def test_the_fit_lowers_the_held_out_cross_entropy():
     train, held = DATA.subset(range(9)), DATA.subset(range(9, 12))
-    s = collect(RESERVOIR, train, TASK)
-    U = solve(s, 0.1, intercept=True)
-    V, strength = softmax.refit(RESERVOIR, train, TASK, s, held_out=held, rng=np.random.default_rng(0))
-    before, after = (softmax.cross_entropy(RESERVOIR, held, TASK, W) for W in (softmax.WARM * U, V))
+    fit = ridge_fit(data=train)
+    V, strength = fit_softmax(RESERVOIR, train, TASK, fit, held_out=held, rng=np.random.default_rng(0))
+    before, after = (cross_entropy(RESERVOIR, held, TASK, W) for W in (softmax.SPREAD * fit.U, V))
     assert after < before
     assert strength > 0
 
 
-def test_refit_leaves_the_sums_alone():
-    s = collect(RESERVOIR, DATA, TASK)
-    G, Q = s.G.copy(), s.Q.copy()
-    softmax.refit(RESERVOIR, DATA, TASK, s, held_out=None, rng=np.random.default_rng(0))
-    np.testing.assert_array_equal(s.G, G)
-    np.testing.assert_array_equal(s.Q, Q)
+def test_the_fit_does_not_change_the_statistics():
+    fit = ridge_fit()
+    G, Q = fit.statistics.G.copy(), fit.statistics.Q.copy()
+    fit_softmax(RESERVOIR, DATA, TASK, fit, held_out=None, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(fit.statistics.G, G)
+    np.testing.assert_array_equal(fit.statistics.Q, Q)
 
 
 @pytest.mark.parametrize(("unit", "zero"), [(1e-4, 0.0), (1e4, 0.0), (1.0, 300.0)])
-def test_neither_units_nor_zeros_of_the_features_matter(unit, zero):
+def test_neither_scale_nor_offset_of_the_features_matters(unit, zero):
     """Linear units without a bias: H_c of other units is the same but for its scale and, once forgotten, its mean."""
     words = {"spectral_radius": 0.3, "bias_scaling": 0.0, "activation": "identity", "leak": 1.0}
     linear = Reservoir.random(2, 10, connections=4, **words, random_state=0)
     task = Task(washout=25)
 
     def found(data):
-        s = collect(linear, data, task)
-        V, strength = softmax.refit(linear, data, task, s, held_out=data, rng=np.random.default_rng(0))
-        H_c = observed(linear, task, data.batch(range(len(data.X))))[0]
-        return softmax.probabilities(H_c @ V), strength / column_squares(s).mean()
+        fit = ridge_fit(linear, data, task)
+        V, strength = fit_softmax(linear, data, task, fit, held_out=data, rng=np.random.default_rng(0))
+        H_c = observe(linear, task, data.batch(range(len(data.X)))).H_c
+        return probabilities(H_c @ V), strength / fit.square
 
     (plain, strength), (other, other_strength) = (
         found(Dataset(moved, CLASSES, 3, True, np.dtype("float64"))) for moved in (X, [zero + unit * x for x in X])
     )
     assert other_strength == pytest.approx(strength, rel=1e-4)
     np.testing.assert_allclose(other, plain, atol=1e-3)
+
+
+def test_preconditioned_momentum_against_the_plain_formula():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(4, 4))
+    P, V, velocity, strength = np.linalg.inv(A @ A.T + np.eye(4)), rng.normal(size=(4, 2)), np.zeros((4, 2)), 0.3
+    descent = PreconditionedMomentum(V, lambda R: P @ R, strength, np.float64)
+    for rate in (1.0, 0.5, 0.25):
+        g = rng.normal(size=(4, 2))
+        penalty = strength * V
+        penalty[-1] = 0  # the intercept
+        velocity = 0.9 * velocity + 0.1 * P @ (g + penalty)
+        V = V - rate * velocity
+        descent.step(g, rate)
+        np.testing.assert_allclose(descent.V, V, rtol=1e-12)
+    np.testing.assert_allclose(descent.velocity, velocity, rtol=1e-12)
+
+
+def test_preconditioned_momentum_keeps_its_precision_and_its_start():
+    V = np.ones((3, 2))
+    descent = PreconditionedMomentum(V, lambda R: R, 0.1, np.float32)
+    descent.step(np.ones((3, 2), np.float32), 1.0)
+    assert descent.V.dtype == descent.velocity.dtype == np.float32
+    np.testing.assert_array_equal(V, 1)
+
+
+@pytest.mark.parametrize(("scores", "chosen"), [([3.0, 2.0, 2.5], 1), ([1.0, 2.0], 0), ([3.0, 2.0, 1.0], 2)])
+def test_weaker_strengths_are_tried_until_the_held_out_cross_entropy_rises(scores, chosen, monkeypatch):
+    starts, left = [], iter(scores)
+
+    def descend(reservoir, data, view, fit, V, *, strength, rng):
+        starts.append(V)
+        return np.full_like(V, len(starts))
+
+    monkeypatch.setattr(softmax, "descend", descend)
+    monkeypatch.setattr(softmax, "cross_entropy", lambda *_: next(left))
+    fit, strengths = ridge_fit(), (30.0, 10.0, 3.0)
+    rng = np.random.default_rng(0)
+    V, strength = fit_softmax(RESERVOIR, DATA, TASK, fit, held_out=DATA, rng=rng, strengths=strengths)
+    scale = fit.square / fit.n**2
+    assert strength == strengths[chosen] * scale
+    assert (V == chosen + 1).all()
+    first = softmax.SPREAD * solve(fit.statistics, strengths[0] * scale * fit.n, intercept=True)
+    np.testing.assert_allclose(starts[0], first, rtol=1e-9)
+    assert [start.flat[0] for start in starts[1:]] == list(range(1, len(starts)))  # each from where the last ended
+
+
+def test_the_logarithm_of_a_probability_that_has_underflowed_is_finite():
+    for dtype, least in ((np.float64, 1e-300), (np.float32, 1e-30)):
+        logs = log_likelihood(np.array([[0.0, 1.0], [0.5, 0.5]], dtype), np.array([0, 1]))
+        np.testing.assert_allclose(logs, np.log([least, 0.5]), rtol=1e-6)
+
+
+def test_pooled_states_are_run_once(monkeypatch):
+    data = Dataset(X, np.array([c[0] for c in CLASSES]), 3, False, np.dtype("float64"))
+    calls = []
+    monkeypatch.setattr(softmax, "observe", lambda *args: (calls.append(1), observe(*args))[1])
+    batches = list(softmax._minibatches(RESERVOIR, data, Task(pooling="mean"), np.random.default_rng(0), 30))
+    assert (len(batches), len(calls)) == (30, 1)
+    for H_c, _ in batches:
+        assert len(H_c) == len(X)

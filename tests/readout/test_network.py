@@ -1,0 +1,127 @@
+"""A fitted network: its outputs by hand and in chunks of time, its error, and the average of several."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import reference as ref
+from echolearn import ESNClassifier, ESNRegressor
+from echolearn.readout import observation
+from echolearn.readout.network import Network, Readout, apply_readout, average, mean_error, probabilities
+from echolearn.readout.observation import ReadoutView, observe, stack
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.dataset import Dataset
+
+LENGTHS = [40, 13, 25, 7]
+VIEWS = [ReadoutView(), ReadoutView(3, direct=False), ReadoutView(pooling="mean"), ReadoutView(2, pooling=3)]
+
+
+def data_of(lengths=LENGTHS, *, per_step=True, n_out=2):
+    rng = np.random.default_rng(1)
+    X = [rng.normal(size=(n, 2)) for n in lengths]
+    y = [rng.normal(size=(n, n_out) if per_step else n_out) for n in lengths]
+    return Dataset(X, y, None, per_step, np.dtype(np.float64))
+
+
+def network(view=ReadoutView(), *, N=9, seed=0, n_out=2, **more):  # noqa: B008
+    reservoir = Reservoir.random(2, N, connections=3, leak=(0.2, 0.9), bias_scaling=0.1, random_state=seed, **more)
+    U = np.random.default_rng(seed).normal(size=(view.rows(reservoir), n_out))
+    return Network(reservoir, Readout(U, False, 0.1), view)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_outputs_are_the_readout_of_what_is_observed(view):
+    """A prediction has outputs for the washout too."""
+    net, data = network(view), data_of(per_step=view.pooling is None)
+    everything = view if view.pooling else replace(view, washout=0)
+    for i, Y in enumerate(net.outputs(data)):
+        seen = observe(net.reservoir, everything, data.batch([i]))
+        np.testing.assert_allclose(Y, seen.H_c @ net.readout.U, atol=1e-12)
+        assert Y.shape == ((1, 2) if view.pooling else (LENGTHS[i], 2))
+
+
+def test_outputs_that_are_fed_back_against_one_step_after_another():
+    net, data = network(n_feedback=2, feedback_scaling=0.3), data_of()
+    r = net.reservoir
+    w = {**r.weights(), "W_rec": r.W_rec.toarray(), "leak": r.leak}
+    for x, Y in zip(data.X, net.outputs(data), strict=True):
+        np.testing.assert_allclose(Y, ref.free_run(w, x, net.readout.U, r.activation, direct=True), atol=1e-10)
+
+
+def test_a_softmax_readout_feeds_back_probabilities():
+    Y = np.random.default_rng(0).normal(size=(5, 3))
+    U = np.zeros((4, 3))
+    np.testing.assert_array_equal(Readout(U, True, 0.1).feed_back(Y), probabilities(Y))
+    np.testing.assert_array_equal(Readout(U, False, 0.1).feed_back(Y), Y)
+
+
+@pytest.mark.parametrize("esn", [ESNRegressor(20, learn="none"), ESNRegressor(20, learn="none", feedback=True)])
+def test_predictions_of_a_long_sequence_are_the_same_in_chunks(esn, monkeypatch):
+    data = data_of([300, 40, 50], n_out=3)
+    whole = esn.fit(data.X, data.y).predict(data.X)
+    monkeypatch.setattr(observation, "FRAMES", 64)
+    for one, other in zip(esn.predict(data.X), whole, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_pooled_predictions_of_a_long_sequence_are_the_same_in_small_groups(monkeypatch):
+    data = data_of([300, 40, 50, 60, 45, 90])
+    esn = ESNClassifier(20, learn="none", readout="ridge").fit(data.X, [0, 1, 0, 1, 0, 1])
+    whole = esn.decision_function(data.X)
+    monkeypatch.setattr(observation, "FRAMES", 64)
+    np.testing.assert_allclose(esn.decision_function(data.X), whole, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_applying_a_readout_is_a_product_with_the_stacked_columns(direct, intercept):
+    rng = np.random.default_rng(0)
+    H, X = rng.normal(size=(20, 5)), rng.normal(size=(20, 2))
+    U = rng.normal(size=(5 + 2 * direct + intercept, 3))
+    Y = apply_readout(H, X if direct else X[:, :0], U, intercept=intercept)
+    np.testing.assert_allclose(Y, stack(H, X, direct=direct, intercept=intercept) @ U, atol=1e-12)
+
+
+def test_probabilities_of_extreme_logits():
+    P = probabilities(np.array([[1e4, 0.0, -1e4], [5.0, 5.0, 5.0]]))
+    np.testing.assert_allclose(P, [[1, 0, 0], [1 / 3] * 3], atol=1e-15)
+
+
+def squared(Y, T):
+    return float(((Y - T) ** 2).sum())
+
+
+@pytest.mark.parametrize(("view", "feedback"), [(view, False) for view in VIEWS] + [(view, True) for view in VIEWS[:2]])
+def test_the_mean_error_is_that_of_the_outputs_after_the_washout(view, feedback):
+    net = network(view, **({"n_feedback": 2, "feedback_scaling": 0.3} if feedback else {}))
+    data = data_of(per_step=view.pooling is None)
+    washout = 0 if view.pooling else view.washout
+    pairs = [(Y[washout:], T[washout:]) for Y, T in zip(net.outputs(data), map(np.atleast_2d, data.y), strict=True)]
+    expected = sum(squared(Y, T) for Y, T in pairs) / sum(len(T) for _, T in pairs)
+    assert mean_error(net, data, squared) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("units", [(5,), (4, 7), (6, 6, 3)])
+def test_the_average_of_networks_has_the_mean_of_their_outputs(view, units):
+    networks = [network(view, N=N, seed=seed) for seed, N in enumerate(units)]
+    data = data_of(per_step=view.pooling is None)
+    one = average(networks)
+    assert one.reservoir.N == sum(units)
+    assert one.readout.statistics is None
+    for Y, *parts in zip(one.outputs(data), *(net.outputs(data) for net in networks), strict=True):
+        np.testing.assert_allclose(Y, np.mean(parts, axis=0), atol=1e-12)
+
+
+def test_the_average_has_the_mean_ridge_and_strength():
+    networks = [network(seed=seed) for seed in range(2)]
+    ridges = [replace(net, readout=replace(net.readout, ridge=mu)) for net, mu in zip(networks, (0.1, 0.3), strict=True)]
+    assert average(ridges).readout.ridge == pytest.approx(0.2)
+    assert average(ridges).readout.strength is None
+    softmax = [
+        replace(net, readout=replace(net.readout, softmax=True, strength=s))
+        for net, s in zip(networks, (1.0, 3.0), strict=True)
+    ]
+    assert average(softmax).readout.strength == pytest.approx(2.0)
+    assert average(softmax).readout.softmax

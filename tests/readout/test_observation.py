@@ -1,0 +1,138 @@
+"""What the readout sees: which frames, which columns, and the same states whichever way they are streamed."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echolearn.readout import observation
+from echolearn.readout.observation import (
+    ReadoutView,
+    Task,
+    frames_at_once,
+    observe,
+    stack,
+    stream_rows,
+    stream_states,
+    time_chunks,
+)
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.dataset import Dataset
+from echolearn.states.harvesting import harvest
+
+TASKS = [Task(), Task(washout=3), Task(lookback=4, targets="last"), Task(pooling="mean"), Task(pooling=2)]
+
+
+def network(N=12, n_in=2, **more):
+    return Reservoir.random(n_in, N, spectral_radius=0.9, connections=3, leak=(0.2, 0.9), random_state=0, **more)
+
+
+def data_of(lengths, seed=0, *, per_step=True):
+    rng = np.random.default_rng(seed)
+    X = [rng.normal(size=(n, 2)) for n in lengths]
+    y = [rng.normal(size=(n, 3) if per_step else 3) for n in lengths]
+    return Dataset(X, y, None, per_step, np.dtype(np.float64))
+
+
+def test_stack_appends_the_inputs_and_a_column_of_ones():
+    rng = np.random.default_rng(0)
+    H, X, ones = rng.normal(size=(60, 5)), rng.normal(size=(60, 2)), np.ones((60, 1))
+    np.testing.assert_array_equal(stack(H, X, direct=True, intercept=True), np.hstack([H, X, ones]))
+    np.testing.assert_array_equal(stack(H, X, direct=False, intercept=True), np.hstack([H, ones]))
+    np.testing.assert_array_equal(stack(H, X, direct=True, intercept=False), np.hstack([H, X]))
+    assert stack(H, X, direct=False, intercept=False) is H
+
+
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_an_observation_of_one_sequence_is_its_states_inputs_and_targets(direct, intercept):
+    reservoir, data, view = network(), data_of([20]), ReadoutView(4, direct, intercept=intercept)
+    seen = observe(reservoir, view, data.batch([0]))
+    H, X, T = harvest(reservoir, data.X[0])[4:], data.X[0][4:], data.y[0][4:]
+    np.testing.assert_allclose(seen.H, H, atol=1e-12)
+    np.testing.assert_array_equal(seen.X, X if direct else X[:, :0])
+    np.testing.assert_array_equal(seen.T, T)
+    np.testing.assert_array_equal(seen.H_c, stack(seen.H, X, direct=direct, intercept=intercept))
+    assert seen.H_c is seen.H_c  # stacked once
+    assert seen.H_c.shape == (16, view.rows(reservoir))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_targets_are_counted_as_they_are_seen(task):
+    lengths = [30, 9, 25, 4]
+    data, reservoir = data_of(lengths, per_step=task.pooling is None), network()
+    seen = [observe(reservoir, task, data.batch([i])) for i in range(len(lengths))]
+    assert task.targets_per_sequence(data).tolist() == [len(s.T) for s in seen]
+    assert task.target_count(data) == sum(len(s.H_c) for s in seen)
+    assert {s.H_c.shape[1] for s in seen} == {task.rows(reservoir)}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_final_readout_sees_every_frame_after_the_washout(task):
+    data, view = data_of([30, 9], per_step=task.pooling is None), task.view()
+    assert type(view) is ReadoutView
+    assert (view.washout, view.direct, view.pooling) == (task.washout, task.direct, task.pooling)
+    expected = [1, 1] if task.pooling is not None else [30 - task.washout, 9 - task.washout]
+    assert view.targets_per_sequence(data).tolist() == expected
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 40), min_size=1, max_size=8),
+    task=st.sampled_from([Task(), Task(1), Task(9), Task(2, targets="last", lookback=4)]),
+    frames=st.integers(1, 30),
+)
+def test_streamed_states_are_those_of_the_whole_batch(lengths, task, frames):
+    lengths = [n + task.washout for n in lengths]
+    reservoir, batch = network(), data_of(lengths).batch(range(len(lengths)))
+    seen = observe(reservoir, task, batch)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(observation, "FRAMES", frames)
+        chunks = list(stream_states(reservoir, task, batch))
+    assert task.targets == "last" or max(len(H) for H, _, _ in chunks) <= max(frames, len(lengths))
+    H, X, targets = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+    np.testing.assert_allclose(np.hstack([H, X]), seen.H_c[:, :-1], atol=1e-12)
+    np.testing.assert_array_equal(targets, seen.T)
+
+
+@pytest.mark.parametrize("washout", [0, 5, 12])
+def test_streamed_rows_of_a_long_sequence_are_those_of_the_whole(washout, monkeypatch):
+    reservoir, data, view = network(), data_of([50]), ReadoutView(washout)
+    seen = observe(reservoir, view, data.batch([0]))
+    monkeypatch.setattr(observation, "FRAMES", 8)
+    chunks = list(stream_rows(reservoir, data, view, np.array([0])))
+    assert len(chunks) == 7
+    H_c, T = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+    np.testing.assert_allclose(H_c, seen.H_c, atol=1e-12)
+    np.testing.assert_array_equal(T, seen.T)
+
+
+@pytest.mark.parametrize(
+    ("view", "more"),
+    [
+        (Task(targets="last", lookback=4), {}),
+        (ReadoutView(pooling="mean"), {}),
+        (ReadoutView(pooling=3), {}),
+        (ReadoutView(), {"n_feedback": 3}),
+    ],
+)
+def test_sequences_stay_whole_where_frames_depend_on_later_ones_or_on_targets(view, more, monkeypatch):
+    monkeypatch.setattr(observation, "FRAMES", 7)
+    reservoir = network(**more)
+    assert view.needs_whole_sequences(reservoir)
+    assert time_chunks(reservoir, view, np.array([30])) == [slice(None)]
+
+
+def test_only_a_single_long_sequence_is_cut(monkeypatch):
+    monkeypatch.setattr(observation, "FRAMES", 7)
+    assert not ReadoutView(2).needs_whole_sequences(network())
+    assert time_chunks(network(), ReadoutView(2), np.array([30, 9])) == [slice(None)]
+    chunks = time_chunks(network(), ReadoutView(2), np.array([30]))
+    assert [i for steps in chunks for i in range(30)[steps]] == list(range(30))
+    assert all(len(range(30)[steps]) <= 7 for steps in chunks)
+
+
+def test_large_networks_take_fewer_frames_at_once():
+    assert frames_at_once(100) == frames_at_once(2000) == observation.FRAMES
+    assert frames_at_once(10_000) * 10_000 <= observation.NUMBERS
+    assert frames_at_once(10**9) == 1

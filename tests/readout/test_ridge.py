@@ -1,0 +1,205 @@
+"""The ridge readout by other methods: augmented least squares, explicit hat matrices, held-out errors by hand."""
+
+import numpy as np
+import pytest
+
+from echolearn.readout import ridge
+from echolearn.readout.ridge import (
+    ReadoutWarning,
+    choose_ridge,
+    degrees_of_freedom,
+    gram_eigenvalues,
+    loss,
+    solve,
+    squared_error,
+    warn_of_large_ridge,
+)
+from echolearn.readout.statistics import statistics_of
+
+rng = np.random.default_rng(11)
+H = rng.normal(size=(60, 5)) @ rng.normal(size=(5, 5)) + 2.0
+T = rng.normal(size=(60, 3)) + 0.5 * H[:, :3] + 1.0
+ONES = np.hstack([H, np.ones((60, 1))])
+
+
+def statistics(H_c, T):
+    return statistics_of(H_c, T, T.shape[1])
+
+
+def augmented(H, T, mu, intercept):
+    """min ||HU - T||² + mu ||U||² as one tall least-squares problem; an intercept column has no penalty."""
+    M = H.shape[1]
+    penalty = np.sqrt(mu) * np.eye(M)
+    if intercept:
+        penalty = penalty[:-1]
+    return np.linalg.lstsq(np.vstack([H, penalty]), np.vstack([T, np.zeros((len(penalty), T.shape[1]))]), rcond=None)[0]
+
+
+@pytest.mark.parametrize("mu", [0.0, 1e-8, 1e-2, 1.0, 1e4])
+def test_ridge_is_the_augmented_least_squares_solution(mu):
+    np.testing.assert_allclose(solve(statistics(H, T), mu, intercept=False), augmented(H, T, mu, False), rtol=1e-7)
+    np.testing.assert_allclose(solve(statistics(ONES, T), mu, intercept=True), augmented(ONES, T, mu, True), rtol=1e-6)
+
+
+@pytest.mark.parametrize("mu", [1e-6, 0.3, 50.0])
+def test_the_normal_equations_hold(mu):
+    """H_c R' = -mu U in the paper's layout; the intercept's residual sums to zero."""
+    U = solve(statistics(H, T), mu, intercept=False)
+    np.testing.assert_allclose(H.T @ (H @ U - T), -mu * U, rtol=1e-6, atol=1e-8)
+    U = solve(statistics(ONES, T), mu, intercept=True)
+    np.testing.assert_allclose(H.T @ (ONES @ U - T), -mu * U[:-1], rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose((ONES @ U - T).sum(axis=0), 0, atol=1e-8)
+
+
+def test_the_intercept_is_not_penalised():
+    """Moving all targets by a constant moves the intercept alone, however large the ridge."""
+    for mu in (1.0, 1e9):
+        before, after = (solve(statistics(ONES, T + c), mu, intercept=True) for c in (0.0, 7.0))
+        np.testing.assert_allclose(after[:-1], before[:-1], rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(after[-1] - before[-1], 7.0, rtol=1e-9)
+
+
+def test_the_loss_from_statistics_is_the_loss_from_data():
+    U = rng.normal(size=(6, 3))
+    R = ONES @ U - T
+    assert squared_error(statistics(ONES, T), U) == pytest.approx((R * R).sum(), rel=1e-10)
+    assert loss(statistics(ONES, T), U, 2.0, intercept=False) == pytest.approx((R * R).sum() + 2 * (U * U).sum())
+    assert loss(statistics(ONES, T), U, 2.0, intercept=True) == pytest.approx((R * R).sum() + 2 * (U[:-1] ** 2).sum())
+
+
+def test_the_solution_is_the_smallest_loss():
+    for intercept, H_c in ((False, H), (True, ONES)):
+        s = statistics(H_c, T)
+        U = solve(s, 0.7, intercept=intercept)
+        least = loss(s, U, 0.7, intercept=intercept)
+        for _ in range(20):
+            moved = U + 1e-3 * rng.normal(size=U.shape)
+            assert loss(s, moved, 0.7, intercept=intercept) > least
+
+
+PATH = [1e-3, 0.1, 1.0, 10.0, 100.0, 1e4]
+
+
+def hat(H_c, mu, intercept):
+    """The matrix that maps targets to fitted values, made column by column by another solver."""
+    return H_c @ augmented(H_c, np.eye(len(H_c)), mu, intercept)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_generalised_cross_validation_against_explicit_hat_matrices(intercept):
+    noisy = T + 5 * rng.normal(size=T.shape)
+    H_c = ONES if intercept else H
+    mu, scores = choose_ridge(statistics(H_c, noisy), PATH, intercept=intercept)
+    slow = []
+    for m in PATH:
+        S = hat(H_c, m, intercept)
+        slow.append(60 * ((noisy - S @ noisy) ** 2).sum() / (60 - np.trace(S)) ** 2)
+    np.testing.assert_allclose(scores, slow, rtol=1e-7)
+    assert mu == PATH[int(np.argmin(slow))]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_choice_on_held_out_data_is_that_of_the_explicit_errors(intercept):
+    H_c = ONES if intercept else H
+    train, test = slice(0, 30), slice(30, 60)
+    noisy = T + 3 * rng.normal(size=T.shape)
+    mu, scores = choose_ridge(
+        statistics(H_c[train], noisy[train]), PATH, intercept=intercept, held_out=statistics(H_c[test], noisy[test])
+    )
+    slow = [
+        ((H_c[test] @ augmented(H_c[train], noisy[train], m, intercept) - noisy[test]) ** 2).sum() / 30 for m in PATH
+    ]
+    np.testing.assert_allclose(scores, slow, rtol=1e-7)
+    assert mu == PATH[int(np.argmin(slow))]
+
+
+def test_noise_leads_to_a_larger_ridge_than_signal():
+    X = rng.normal(size=(40, 20))
+    clean = X @ rng.normal(size=(20, 1))
+    noise = rng.normal(size=(40, 1))
+    path = np.logspace(-6, 6, 13)
+    assert choose_ridge(statistics(X, clean), path, intercept=False)[0] < 1e-3
+    assert choose_ridge(statistics(X, noise), path, intercept=False)[0] > 1
+
+
+def test_cross_validation_with_more_weights_than_frames_has_finite_scores():
+    X, y = rng.normal(size=(10, 20)), rng.normal(size=(10, 1))
+    mu, scores = choose_ridge(statistics(X, y), PATH, intercept=False)
+    assert np.isfinite(scores).any()
+    assert np.isfinite(solve(statistics(X, y), mu, intercept=False)).all()
+
+
+def test_a_singular_gram_matrix_without_ridge_is_an_error_with_advice():
+    twice = np.hstack([H, H[:, :1]])
+    for H_c in (twice, H[:3], np.zeros((9, 2))):
+        with pytest.raises(ValueError, match=r"singular and ridge=0.*Give a positive ridge"):
+            solve(statistics(H_c, T[: len(H_c)]), 0.0, intercept=False)
+
+
+def test_a_ridge_too_small_for_the_states_warns_and_still_fits():
+    big = 1e6 * np.hstack([H, H[:, :1], H[:, :2] - H[:, 2:4]])
+    with pytest.warns(ReadoutWarning, match=r"ridge=1e-09 is too small.*a ridge of .* or more would avoid this"):
+        U = solve(statistics(big, T), 1e-9, intercept=False)
+    best = np.linalg.lstsq(H, T, rcond=None)[0]
+    np.testing.assert_allclose(big @ U, H @ best, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_states_that_are_not_finite_are_an_error_with_advice(bad):
+    broken = H.copy()
+    broken[3, 2] = bad
+    with (
+        np.errstate(invalid="ignore"),
+        pytest.raises(FloatingPointError, match=r"NaN or infinity.*step_size"),
+    ):
+        solve(statistics(broken, T), 1.0, intercept=False)
+
+
+def test_solving_does_not_change_the_statistics():
+    s = statistics(ONES, T)
+    G, Q = s.G.copy(), s.Q.copy()
+    solve(s, 1.0, intercept=True)
+    solve(s, 1.0, intercept=False)
+    choose_ridge(s, PATH, intercept=True)
+    np.testing.assert_array_equal(s.G, G)
+    np.testing.assert_array_equal(s.Q, Q)
+
+
+@pytest.mark.parametrize("mu", [0.0, 1e-8, 0.3])
+def test_a_wide_gram_matrix_has_the_same_solution(mu, monkeypatch):
+    U, V = solve(statistics(H, T), mu, intercept=False), solve(statistics(ONES, T), mu, intercept=True)
+    monkeypatch.setattr(ridge, "WIDE", 1)
+    np.testing.assert_allclose(solve(statistics(H, T), mu, intercept=False), U, rtol=1e-9)
+    np.testing.assert_allclose(solve(statistics(ONES, T), mu, intercept=True), V, rtol=1e-9)
+
+
+def test_a_wide_gram_matrix_has_the_same_errors(monkeypatch):
+    monkeypatch.setattr(ridge, "WIDE", 1)
+    for test in (
+        test_a_singular_gram_matrix_without_ridge_is_an_error_with_advice,
+        test_a_ridge_too_small_for_the_states_warns_and_still_fits,
+        test_solving_does_not_change_the_statistics,
+    ):
+        test()
+    test_states_that_are_not_finite_are_an_error_with_advice(np.nan)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_choice_for_a_wide_gram_matrix_is_that_of_the_explicit_errors(intercept, monkeypatch):
+    monkeypatch.setattr(ridge, "WIDE", 1)
+    test_the_choice_on_held_out_data_is_that_of_the_explicit_errors(intercept)
+
+
+@pytest.mark.parametrize("mu", [1e-3, 1.0, 100.0])
+def test_degrees_of_freedom_are_the_trace_of_the_hat_matrix(mu):
+    values = gram_eigenvalues(statistics(ONES, T))
+    assert degrees_of_freedom(values, mu) == pytest.approx(np.trace(hat(ONES, mu, True)))
+    assert degrees_of_freedom(np.append(values, 0.0), 0.0) == pytest.approx(6)
+
+
+def test_a_ridge_above_most_sums_of_squares_warns():
+    s = statistics(ONES, T)
+    squares = np.sort(((H - H.mean(axis=0)) ** 2).sum(axis=0))
+    warn_of_large_ridge(s, 0.99 * squares[2])  # two of five columns are below: no warning
+    with pytest.warns(ReadoutWarning, match=r"larger than the sums of squares of 3 of 5 columns.*smaller ridge"):
+        warn_of_large_ridge(s, 1.01 * squares[2])

@@ -1,0 +1,113 @@
+"""The sketch of a Gram matrix against the matrix itself, and the samples that it is made from."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import toys
+from echolearn.readout.observation import Task, observe
+from echolearn.readout.ridge import choose_ridge, solve
+from echolearn.readout.sketch import choose_ridge_by_sample, make_sketch, sample_rows, sample_sequences
+from echolearn.readout.statistics import column_squares, statistics_of
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.dataset import Dataset
+
+X, VALUES = toys.echoes(sequences=12, steps=(30, 60))
+DATA = Dataset(X, VALUES, None, True, np.dtype("float64"))
+RESERVOIR = Reservoir.random(2, 20, connections=4, bias_scaling=0.1, leak=(0.2, 0.9), random_state=0)
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+def problem(seed, frames, width, n_out):
+    """Return H_c with columns of very different size and a mean, and targets."""
+    r = np.random.default_rng(seed)
+    scale = 10.0 ** r.uniform(-2, 1, width)
+    H = (r.normal(size=(frames, width)) + r.normal(size=width)) * scale
+    return np.hstack([H, np.ones((frames, 1))]), r.normal(size=(frames, n_out))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**16),
+    frames=st.integers(30, 80),
+    width=st.integers(1, 20),
+    n_out=st.integers(1, 4),
+    mu=st.sampled_from([1e-2, 1.0, 30.0]),
+)
+def test_a_sketch_of_every_frame_and_direction_is_the_gram_matrix(seed, frames, width, n_out, mu):
+    H_c, T = problem(seed, frames, width, n_out)
+    s = statistics_of(H_c, T, n_out)
+    whole = make_sketch(H_c, frames, rank=width)
+    np.testing.assert_allclose(whole.V.T @ whole.V, np.eye(len(whole.values)), atol=1e-8)
+    np.testing.assert_allclose(whole.square * width, column_squares(s).sum(), rtol=1e-10)
+    if len(whole.values) == width:  # none was too weak to be distinguished from rounding
+        U = whole.inverse(mu)(s.Q)
+        expected = solve(s, mu, intercept=True)
+        np.testing.assert_allclose(U, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+
+
+def test_few_frames_and_many_frames_give_the_same_sketch():
+    """With fewer frames than columns HH' is decomposed, with more H'H: the same directions."""
+    H_c, _ = problem(0, 60, 60, 1)
+    wide, tall = make_sketch(H_c, 60, 10), make_sketch(np.vstack([H_c, H_c]), 60, 10)
+    np.testing.assert_allclose(wide.values, tall.values, rtol=1e-8)
+    np.testing.assert_allclose(np.abs(np.sum(wide.V * tall.V, axis=0)), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rank", [3, 20])
+def test_the_inverse_is_that_of_the_matrix_it_stands_for(rank):
+    """G of the sketch, written out: centred directions and tail, the mean, and the intercept."""
+    H_c, _ = problem(2, 50, 12, 1)
+    sketch = make_sketch(H_c, 500, rank)
+    V, M = sketch.V, 12
+    G = np.zeros((M + 1, M + 1))
+    G[:M, :M] = V @ np.diag(sketch.values) @ V.T + sketch.tail * (np.eye(M) - V @ V.T)
+    full = np.append(sketch.mean, 1.0)
+    G += sketch.n * np.outer(full, full)
+    penalty = np.diag(np.append(np.full(M, 0.7), 0.0))
+    R = rng().normal(size=(M + 1, 2))
+    np.testing.assert_allclose(sketch.inverse(0.7)(R), np.linalg.solve(G + penalty, R), rtol=1e-6, atol=1e-9)
+
+
+def test_a_sketch_of_constant_states_has_no_directions():
+    sketch = make_sketch(np.ones((30, 5)), 300)
+    assert len(sketch.values) == 0
+    assert sketch.tail == 0
+    assert np.isfinite(sketch.inverse(0.1)(np.ones((5, 2)))).all()
+
+
+def test_a_sketch_of_states_that_explode_is_refused():
+    H_c, _ = problem(0, 30, 5, 1)
+    H_c[3, 2] = np.inf
+    with pytest.raises(FloatingPointError, match="NaN or infinity"):
+        make_sketch(H_c, 30)
+
+
+def test_a_sample_has_the_requested_number_of_rows_and_no_row_twice():
+    H_c, T = sample_rows(RESERVOIR, DATA, Task(), rng(), frames=50)
+    assert 50 <= len(H_c) == len(T) <= 50 + len(X)
+    assert len(np.unique(H_c, axis=0)) == len(H_c)
+    everything, _ = sample_rows(RESERVOIR, DATA, Task(), rng(), frames=10_000)
+    assert len(everything) == DATA.lengths.sum()
+
+
+def test_sampled_sequences_have_the_requested_number_of_targets():
+    task = Task(washout=5)
+    some = sample_sequences(DATA, task, 100, rng())
+    assert 100 <= task.target_count(some) < 100 + max(task.targets_per_sequence(DATA))
+    assert len(sample_sequences(DATA, task, 10**6, rng()).X) == len(X)
+
+
+def test_the_ridge_of_a_whole_sample_is_that_of_the_statistics():
+    path = 10.0 ** np.arange(-4.0, 4)
+    H_c, T = sample_rows(RESERVOIR, DATA, Task(), rng(), frames=10_000)
+    seen = observe(RESERVOIR, Task(), Dataset(*toys.echoes(seed=1), None, True, np.dtype("float64")).batch(range(8)))
+    held = seen.H_c, seen.T
+    s, h = statistics_of(H_c, T, 2), statistics_of(*held, 2)
+    for held_statistics, rows in ((None, None), (h, held)):
+        expected, _ = choose_ridge(s, path, intercept=True, held_out=held_statistics)
+        assert choose_ridge_by_sample((H_c, T), path, 2, rows) == expected
