@@ -7,14 +7,17 @@ import reference as ref
 from echolearn.gradients.gradients import Gradients
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import spectral_radius_of
-from echolearn.training import optimizers as updates
 from echolearn.training.optimizers import (
     Adam,
     Fista,
+    LearnedWeights,
     clip_gradients,
-    gradients_of,
+    default_step_size,
+    finite_norms,
     learned_weights,
-    renormalised,
+    logistic,
+    logit,
+    make_optimizer,
     with_learned,
 )
 
@@ -25,10 +28,10 @@ def grad(w):
     return A @ (w - [1.0, -2.0, 0.5])
 
 
-def run(optimiser, steps, alpha):
+def run(optimizer, steps, alpha):
     w = {"W": np.zeros(3)}
     for _ in range(steps):
-        w, optimiser = optimiser.step(w, {"W": grad(w["W"])}, alpha)
+        w, optimizer = optimizer.step(w, {"W": grad(w["W"])}, alpha)
     return w["W"]
 
 
@@ -53,30 +56,30 @@ def test_adam_against_the_formulas():
     np.testing.assert_allclose(run(Adam(), 25, 0.05), w, rtol=1e-12)
 
 
-def test_both_reach_the_minimum():
-    for optimiser, alpha in ((Fista("fista"), 0.05), (Adam(), 0.02)):
-        np.testing.assert_allclose(run(optimiser, 800, alpha), [1, -2, 0.5], atol=0.02)
+def test_both_optimizers_reach_the_minimum():
+    for optimizer, alpha in ((Fista("fista"), 0.05), (Adam(), 0.02)):
+        np.testing.assert_allclose(run(optimizer, 800, alpha), [1, -2, 0.5], atol=0.02)
 
 
-@pytest.mark.parametrize("optimiser", [Fista("fista"), Fista("printed"), Adam()])
-def test_a_kept_and_resumed_optimiser_goes_on_to_the_bit(optimiser):
-    w, straight = {"W": np.zeros(3)}, optimiser
+@pytest.mark.parametrize("optimizer", [Fista("fista"), Fista("printed"), Adam()])
+def test_a_kept_optimizer_resumes_to_the_bit(optimizer):
+    w, straight = {"W": np.zeros(3)}, optimizer
     for step in range(6):
         if step == 3:
             number, kept = straight.state()
-            resumed, other = type(optimiser)() if isinstance(optimiser, Adam) else optimiser, dict(w)
-            resumed = resumed.resumed(number, kept)
+            resumed, other = type(optimizer)() if isinstance(optimizer, Adam) else optimizer, dict(w)
+            resumed = resumed.resume(number, kept)
         if step >= 3:
             other, resumed = resumed.step(other, {"W": grad(other["W"])}, 0.1)
         w, straight = straight.step(w, {"W": grad(w["W"])}, 0.1)
     np.testing.assert_array_equal(other["W"], w["W"])
 
 
-def test_steps_leave_their_arguments_alone():
-    for optimiser in (Fista("fista"), Adam()):
+def test_steps_do_not_change_their_arguments():
+    for optimizer in (Fista("fista"), Adam()):
         w = {"W": np.ones(3)}
         g = {"W": np.ones(3)}
-        new, later = optimiser.step(w, g, 0.1)
+        new, later = optimizer.step(w, g, 0.1)
         later.step(new, g, 0.1)
         np.testing.assert_array_equal(w["W"], 1)
         np.testing.assert_array_equal(g["W"], 1)
@@ -84,31 +87,35 @@ def test_steps_leave_their_arguments_alone():
 
 def test_clipping_shortens_only_what_is_too_long():
     g = {"W": np.array([3.0, 4.0]), "W_rec": np.array([0.3, 0.4])}
-    out = clip_gradients(g, 1.0)
+    norms = finite_norms(g)
+    assert norms == pytest.approx({"W": 5.0, "W_rec": 0.5})
+    out = clip_gradients(g, norms, 1.0)
     np.testing.assert_allclose(out["W"], [0.6, 0.8])
     np.testing.assert_array_equal(out["W_rec"], g["W_rec"])
-    assert clip_gradients(g, None) is g
-    np.testing.assert_allclose(clip_gradients({"W": np.zeros(2)}, 1.0)["W"], 0)
+    assert clip_gradients(g, norms, None) is g
+    np.testing.assert_allclose(clip_gradients({"W": np.zeros(2)}, {"W": 0.0}, 1.0)["W"], 0)
 
 
-def test_renormalised_has_the_radius_and_the_directions():
-    rng = np.random.default_rng(0)
-    w = ref.network(rng, N=6)
-    r = Reservoir(**w)
-    new = renormalised(r, 2.5)
+def test_renormalised_weights_have_the_radius_and_the_directions():
+    r = Reservoir(**ref.network(np.random.default_rng(0), N=6))
+    learned = LearnedWeights(r, "both", False, Adam())
+    learned.renormalize(2.5)
+    new = learned.reservoir
     assert spectral_radius_of(new.W_rec) == pytest.approx(2.5)
+    np.testing.assert_array_equal(learned.weights["W_rec"], new.W_rec.data)
     ratio = new.W_rec.data / r.W_rec.data
     np.testing.assert_allclose(ratio, ratio[0])
     np.testing.assert_array_equal(new.W, r.W)
 
 
-def test_what_is_learned():
+def test_the_weights_that_are_learned():
     w = ref.network(np.random.default_rng(0), N=4, feedback=True)
     r = Reservoir(**w)
     assert set(learned_weights(r, "input", False)) == {"W", "W_fb", "bias"}
     assert set(learned_weights(r, "both", True)) == {"W", "W_rec", "W_fb", "bias", "leak"}
     bare = Reservoir(W=w["W"], W_rec=w["W_rec"])
     assert set(learned_weights(bare, "both", False)) == {"W", "W_rec"}
+    assert learned_weights(r, "none", True) == {}
 
 
 def test_the_leak_is_learned_as_a_logit():
@@ -120,11 +127,57 @@ def test_the_leak_is_learned_as_a_logit():
     e = 1e-6
     moved = with_learned(r, {**weights, "leak": weights["leak"] + e})
     g = Gradients(w["W"], r.W_rec.data, None, w["bias"], np.ones(4))
-    np.testing.assert_allclose(gradients_of(weights, g, r)["leak"], (moved.leak - r.leak) / e, rtol=1e-4)
+    learned = LearnedWeights(r, "both", True, Adam())
+    np.testing.assert_allclose(learned.by_weight(g)["leak"], (moved.leak - r.leak) / e, rtol=1e-4)
 
 
-def test_leaks_stay_between_zero_and_one_and_quiet():
+def test_leaks_stay_between_zero_and_one_without_warnings():
     far = np.array([-1e4, -50.0, 0.0, 50.0, 1e4])
-    a = updates.logistic(far)
+    a = logistic(far)
     assert ((a > 0) & (a < 1)).all()
-    assert np.isfinite(updates.logit(np.array([1.0, 1e-12]))).all()
+    assert np.isfinite(logit(np.array([1.0, 1e-12]))).all()
+
+
+def test_weights_that_are_not_learned_are_not_renormalised():
+    r = Reservoir(**ref.network(np.random.default_rng(0), N=6))
+    learned = LearnedWeights(r, "input", False, Adam())
+    learned.renormalize(2.5)
+    assert learned.reservoir is r
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_gradients_and_errors_that_are_not_finite_are_an_error(bad):
+    with pytest.raises(FloatingPointError, match="the gradient is not finite"):
+        finite_norms({"W": np.ones(2), "bias": np.array([0.0, bad])})
+    with pytest.raises(FloatingPointError, match="the gradient is not finite"):
+        finite_norms({"W": np.ones(2)}, 1.0, bad)
+
+
+def test_optimizers_by_name():
+    assert make_optimizer("adam", "fista") == Adam()
+    assert make_optimizer("fista", "printed") == Fista("printed")
+
+
+def test_default_step_sizes():
+    assert default_step_size("fista", 5000) == 0.07
+    assert default_step_size("adam", 10) == default_step_size("adam", 300) == 0.01
+    assert default_step_size("adam", 1200) == pytest.approx(0.005)
+
+
+@pytest.mark.parametrize("learn", ["none", "input", "both"])
+def test_learned_weights_take_a_step_and_resume_to_the_bit(learn):
+    """Under names with a prefix, beside those of another layer; the rounded leak is kept too."""
+    r = Reservoir(**ref.network(np.random.default_rng(0), N=5, feedback=True))
+    g = Gradients(r.W, r.W_rec.data, r.W_fb, r.bias, r.leak)
+    straight = LearnedWeights(r, learn, learn != "none", Adam(), prefix="0.")
+    straight.step(straight.by_weight(g), 0.1)
+    for name, w in learned_weights(r, learn, learn != "none").items():
+        np.testing.assert_allclose(straight.weights[name], w - 0.1 * np.sign(straight.by_weight(g)[name]), rtol=1e-6)
+    tensors, number = straight.state_dict()
+    other, _ = LearnedWeights(r, "both", True, Adam(), prefix="1.").state_dict()
+    resumed = LearnedWeights(r, learn, learn != "none", Adam(), prefix="0.")
+    resumed.load_state_dict({**other, **tensors}, number)
+    for learned in (straight, resumed):
+        learned.step(learned.by_weight(g), 0.1)
+    for name, value in straight.reservoir.weights().items():
+        np.testing.assert_array_equal(resumed.reservoir.weights()[name], value)

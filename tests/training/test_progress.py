@@ -1,20 +1,18 @@
-"""What a person sees: a line an epoch, a table of history."""
+"""The progress of a fit on the screen: one line per epoch."""
 
 import sys
 
-import numpy as np
 import pytest
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor
-from echolearn.training.history import History
-from echolearn.training.progress import Progress, clock, line
+from echolearn.training.progress import Progress, clock, line, say
 
 X, VALUES = toys.echoes(sequences=8)
 ROW = {"epoch": 3, "error": 0.65662, "spectral_radius": 0.9114, "gradient_W": 181.2, "gradient_W_rec": 42.0}
 
 
-def test_the_line():
+def test_the_line_of_an_epoch():
     assert line(ROW, 12, 8.4) == "epoch 3/12  error 0.6566  ρ 0.911  |dE/dW| 181  |dE/dW_rec| 42  0:08 left"
     assert "  error 3.21e-09  " in line({**ROW, "error": 3.21e-9}, 12, 8.4)
     assert "  valid 0.4278  " in line({**ROW, "valid_error": 0.42779}, 12, 8.4)
@@ -23,12 +21,12 @@ def test_the_line():
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0.4, "0:00"), (59.6, "1:00"), (75, "1:15"), (3599.7, "1:00:00"), (7325, "2:02:05")]
 )
-def test_the_clock(seconds, text):
+def test_the_clock_shows_minutes_or_hours(seconds, text):
     assert clock(seconds) == text
 
 
 @pytest.mark.parametrize("kind", [ESNClassifier, ESNRegressor])
-def test_verbose_prints_a_line_an_epoch_to_stderr(kind, capsys):
+def test_verbose_prints_one_line_per_epoch_to_stderr(kind, capsys):
     y = VALUES if kind is ESNRegressor else [v[:, 0] > 0 for v in VALUES]
     kind(**{**toys.FAST, "validation_fraction": 0.25}, verbose=1).fit(X, y)
     out, err = capsys.readouterr()
@@ -45,7 +43,7 @@ def test_verbose_prints_a_line_an_epoch_to_stderr(kind, capsys):
     assert lines[-1].endswith("0:00 left")
 
 
-def test_silence_is_the_default(capsys):
+def test_nothing_is_printed_by_default(capsys):
     ESNRegressor(**toys.FAST).fit(X, VALUES)
     assert capsys.readouterr() == ("", "")
 
@@ -64,32 +62,12 @@ def test_on_a_terminal_the_line_is_rewritten_in_place(capsys, monkeypatch):
     assert "\r" not in capsys.readouterr().err
 
 
-def test_the_callback_gets_the_row_and_its_answer_comes_back():
+def test_the_callback_gets_the_row_and_its_result_is_returned():
     assert Progress(0, 3, lambda row: row["error"] < 1).epoch(ROW) is True
     assert Progress(0, 3, None).epoch(ROW) is None
 
 
-def test_history_rows_and_table():
-    esn = ESNRegressor(**{**toys.FAST, "validation_fraction": 0.25}).fit(X, VALUES)
-    wanted = {"epoch", "error", "valid_error", "spectral_radius", "gradient_W", "gradient_W_rec", "seconds"}
-    for number, row in enumerate(esn.history_, 1):
-        assert wanted <= set(row)
-        assert row["epoch"] == number
-        assert all(np.isfinite(v) for v in row.values())
-    assert list(np.diff([row["seconds"] for row in esn.history_]) > 0) == [True, True]
-    table = str(esn.history_).splitlines()
-    assert len(table) == 4
-    assert table[0].split()[:3] == ["epoch", "error", "valid_error"]
-    assert len({len(text) for text in table}) == 1
-    pd = pytest.importorskip("pandas")
-    assert pd.DataFrame(esn.history_).shape[0] == 3
-    last = esn.history_[-1]["spectral_radius"]
-    if esn.history_[-1]["valid_error"] == min(r["valid_error"] for r in esn.history_):
-        assert np.abs(np.linalg.eigvals(esn.recurrent_weights_.toarray())).max() == pytest.approx(last)
-
-
-def test_an_empty_history():
-    esn = ESNRegressor(**toys.FAST, learn="none").fit(X, VALUES)
-    assert str(esn.history_) == "no epochs"
-    assert len(esn.history_) == 0
-    assert isinstance(esn.history_, History)
+def test_say_prints_only_if_verbose(capsys):
+    say(0, "nothing")
+    say(1, "something")
+    assert capsys.readouterr() == ("", "something\n")

@@ -1,18 +1,17 @@
-"""A fit that is cut off goes on from its last state, and ends in the same bits."""
+"""A fit that is cut off resumes from its last state, and ends in the same bits."""
 
 import numpy as np
 import pytest
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor
-from echolearn.execution import threads as engine
 from echolearn.execution.threads import thread_count
 from echolearn.modelfile import checkpoint as checkpoints
 from echolearn.modelfile.checkpoint import FORMAT, KEPT, Checkpoint, CheckpointError, CheckpointWarning
-from echolearn.readout import conjugate_gradients as iterative
-from echolearn.readout import incremental as following
-from echolearn.training import loop as training
-from echolearn.training.loop import Learner, TrainingWarning
+from echolearn.readout import incremental, sketch, solver
+from echolearn.training.loop import TrainingWarning
+from echolearn.training.objectives.ridge import RidgeObjective
+from echolearn.training.optimizers import LearnedWeights
 from reliability import forging
 
 X, LABELS = toys.labels(sequences=8)
@@ -41,10 +40,10 @@ REFINED = {
 
 
 def same(a, b):
-    """Every weight and row of history but its seconds."""
-    np.testing.assert_array_equal(a._U, b._U)
-    for name, value in b.reservoir_.weights().items():
-        np.testing.assert_array_equal(a.reservoir_.weights()[name], value)
+    """Check every weight, and every row of history but its seconds."""
+    np.testing.assert_array_equal(a.network_.readout.U, b.network_.readout.U)
+    for name, value in b.network_.reservoir.weights().items():
+        np.testing.assert_array_equal(a.network_.reservoir.weights()[name], value)
     for one, other in zip(a.history_, b.history_, strict=True):
         assert {**one, "seconds": 0} == {**other, "seconds": 0}
     assert getattr(a, "refinement_", None) == getattr(b, "refinement_", None)
@@ -55,7 +54,7 @@ class Cut(Exception):
 
 
 def cut_after_every_state(make, X, y, folder, monkeypatch):
-    """A fit that is cut off after each state that it keeps, and gone on with; and how often."""
+    """Return a fit that is cut off after each state that it keeps and resumed, and how often."""
     save = Checkpoint.save
 
     def save_and_stop(self, tensors, state):
@@ -70,7 +69,7 @@ def cut_after_every_state(make, X, y, folder, monkeypatch):
             return esn.fit(X, y, checkpoint=folder), cuts
         except Cut:
             assert len(list(folder.rglob("*.safetensors"))) <= KEPT * len({p.parent for p in folder.rglob("*.saf*")})
-    raise AssertionError("the fit does not move on")
+    raise AssertionError("the fit does not advance")
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *LARGE, *REFINED])
@@ -79,10 +78,10 @@ def test_cut_off_after_every_state_it_ends_in_the_same_bits(kind, tmp_path, monk
     estimator, y = (ESNClassifier, LABELS) if kind in REFINED else (ESNRegressor, VALUES)
     how = {**toys.FAST, "hidden_units": 12, "epochs": 2, "patience": None, **more}
     if "large" in kind:
-        monkeypatch.setattr(iterative, "FROM", 0)
-        monkeypatch.setattr(iterative, "SAMPLE", 40)
-        monkeypatch.setattr(following, "RENEWAL", 2)
-        how["batch_size"] = how["batch_size"] and 2  # some mini-batches to a sketch
+        monkeypatch.setattr(solver, "LARGE", 0)
+        monkeypatch.setattr(sketch, "SAMPLE", 40)
+        monkeypatch.setattr(incremental, "RENEWAL", 2)
+        how["batch_size"] = how["batch_size"] and 2  # several mini-batches per sketch
     straight = estimator(**how).fit(X, y)
     resumed, cuts = cut_after_every_state(lambda: estimator(**how), X, y, tmp_path, monkeypatch)
     same(resumed, straight)
@@ -90,18 +89,18 @@ def test_cut_off_after_every_state_it_ends_in_the_same_bits(kind, tmp_path, monk
 
 
 @pytest.mark.parametrize("trouble", ["diverges in the third epoch", "explodes after the last"])
-def test_so_does_one_that_goes_back_to_safe_weights(trouble, tmp_path, monkeypatch):
-    update = Learner._update
+def test_cut_off_it_returns_to_the_same_safe_weights(trouble, tmp_path, monkeypatch):
+    step = LearnedWeights.step
 
     def diverging(self, gradients, step_size):
-        if self.optimiser.count == 5 and self.step_size == self.plan.step_size:
+        if self.optimizer.count == 5 and step_size > 0.3 * 0.01:  # the steps of a second trial are smaller
             raise FloatingPointError("too far")
-        return update(self, gradients, step_size)
+        return step(self, gradients, step_size)
 
     if trouble == "explodes after the last":
-        monkeypatch.setattr(training, "runs", lambda *_: False)
+        monkeypatch.setattr(RidgeObjective, "is_stable", lambda *_: False)
     else:
-        monkeypatch.setattr(Learner, "_update", diverging)
+        monkeypatch.setattr(LearnedWeights, "step", diverging)
     how = {**toys.FAST, "hidden_units": 12, "epochs": 4}
     with pytest.warns(TrainingWarning, match=r"too far.*tried again|explode"):
         straight = ESNRegressor(**how).fit(X, VALUES)
@@ -112,7 +111,7 @@ def test_so_does_one_that_goes_back_to_safe_weights(trouble, tmp_path, monkeypat
 
 @pytest.mark.parametrize("estimator", [ESNClassifier, ESNRegressor])
 @pytest.mark.parametrize("kind", ["held out", "fista"])
-def test_going_on_ends_in_the_same_bits(estimator, kind, tmp_path):
+def test_a_fit_interrupted_between_epochs_ends_in_the_same_bits(estimator, kind, tmp_path):
     y = LABELS if estimator is ESNClassifier else VALUES
     how = {**toys.FAST, "epochs": 6, "patience": None, **KINDS[kind]}
     straight = estimator(**how).fit(X, y)
@@ -135,31 +134,31 @@ def test_a_damaged_newest_state_falls_back_to_the_one_before(tmp_path):
     with pytest.warns(CheckpointWarning, match=rf"{newest.name} is damaged"):
         resumed = ESNRegressor(**how).fit(X, VALUES, checkpoint=tmp_path, callback=lambda r: seen.append(r["epoch"]))
     assert seen == [3, 4, 5]
-    np.testing.assert_array_equal(resumed._U, straight._U)
+    np.testing.assert_array_equal(resumed.network_.readout.U, straight.network_.readout.U)
 
 
-def kept_at_3(folder, **how):
-    """The files of a fit that was stopped after its third epoch."""
+def files_at_3(folder, **how):
+    """Return the files of a fit that was stopped after its third epoch."""
     ESNRegressor(**{**toys.FAST, **how}).fit(X, VALUES, checkpoint=folder, callback=lambda row: row["epoch"] == 3)
     return sorted(folder.iterdir())
 
 
 @pytest.mark.parametrize("how", [{}, {"validation_fraction": 0.25}])
-def test_checkpoints_of_version_1_go_on_to_the_same_bits(how, tmp_path):
+def test_checkpoints_of_version_1_resume_to_the_same_bits(how, tmp_path):
     straight = ESNRegressor(**{**toys.FAST, **how}).fit(X, VALUES)
-    for file in kept_at_3(tmp_path, **how):
+    for file in files_at_3(tmp_path, **how):
         parts = forging.as_version_1(forging.taken_apart(file.read_bytes(), FORMAT))
         parts[1]["state"] = {k: float("inf") if v == {"float": "inf"} else v for k, v in parts[1]["state"].items()}
         file.write_bytes(forging.written(parts, FORMAT, version=1))
     resumed = ESNRegressor(**{**toys.FAST, **how}).fit(X, VALUES, checkpoint=tmp_path)
-    np.testing.assert_array_equal(resumed._U, straight._U)
+    np.testing.assert_array_equal(resumed.network_.readout.U, straight.network_.readout.U)
     assert len(resumed.history_) == len(straight.history_)
 
 
 @pytest.mark.parametrize("name", ["weights/W", "../W", "G"])
 def test_arrays_that_this_fit_does_not_have_are_refused(name, tmp_path):
     """Even under a right checksum."""
-    for file in kept_at_3(tmp_path):
+    for file in files_at_3(tmp_path):
         tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
         file.write_bytes(forging.written(({**tensors, name: np.ones((7, 7))}, facts), FORMAT))
     with pytest.raises(CheckpointError, match=r"cannot resume from .*has shape \(7, 7\).*start anew"):
@@ -183,7 +182,7 @@ MIDWAY = {"before": np.random.default_rng(0).bit_generator.state, "done": 99, "e
     ],
 )
 def test_a_state_that_makes_no_sense_is_refused(changes, tmp_path):
-    for file in kept_at_3(tmp_path):
+    for file in files_at_3(tmp_path):
         tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
         facts["state"] |= changes
         file.write_bytes(forging.written((tensors, facts), FORMAT))
@@ -204,13 +203,13 @@ def test_where_all_states_are_damaged_the_fit_starts_anew_and_keeps_its_own(tmp_
     same(resumed, straight)
 
 
-def test_what_a_killed_fit_has_half_written_is_removed(tmp_path):
+def test_unfinished_files_of_a_killed_fit_are_removed(tmp_path):
     (tmp_path / ".state-000000002.safetensors.abc.part").write_bytes(b"half")
     ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
     assert [path.name for path in sorted(tmp_path.iterdir())] == [f"state-00000000{k}.safetensors" for k in (2, 3)]
 
 
-def test_a_generator_is_known_by_where_it_stands(tmp_path):
+def test_a_generator_is_recognised_by_its_state(tmp_path):
     def fit(bits, drawn):
         rng = np.random.Generator(bits(5))
         rng.random(drawn)
@@ -231,22 +230,22 @@ def test_a_generator_is_known_by_where_it_stands(tmp_path):
         ({"batch_size": 3}, "batch_size: 4 then, 3 now"),
     ],
 )
-def test_other_settings_are_refused_and_named(changes, named, tmp_path):
+def test_other_settings_are_refused_with_their_differences(changes, named, tmp_path):
     ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match=rf"by another fit \(.*{named}.*another checkpoint folder"):
         ESNRegressor(**{**toys.FAST, **changes}).fit(X, VALUES, checkpoint=tmp_path)
 
 
-def test_another_number_of_threads_is_refused_where_it_shows_in_the_bits(tmp_path, monkeypatch):
-    monkeypatch.setattr(iterative, "FROM", 0)
+def test_another_number_of_threads_is_refused_where_the_bits_depend_on_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(solver, "LARGE", 0)
     ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
     now = thread_count()
-    monkeypatch.setattr(engine, "threads", lambda: now + 1)
+    monkeypatch.setattr(solver, "thread_count", lambda: now + 1)
     with pytest.raises(CheckpointError, match=f"threads: {now} then, {now + 1} now"):
         ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
 
 
-def test_long_lists_of_numbers_are_compared_to_the_last(tmp_path):
+def test_long_lists_of_numbers_are_compared_completely(tmp_path):
     """As text NumPy would leave out the middle of them."""
     ridges = np.geomspace(1e-8, 1, 2000)
     ESNRegressor(**toys.FAST, ridge=ridges).fit(X, VALUES, checkpoint=tmp_path)
@@ -268,9 +267,9 @@ def test_verbose_may_differ_and_a_finished_fit_is_not_repeated(tmp_path, capsys)
     seen = []
     again = ESNRegressor(**toys.FAST, verbose=1).fit(X, VALUES, checkpoint=tmp_path, callback=seen.append)
     assert seen == []
-    np.testing.assert_array_equal(again._U, first._U)
+    np.testing.assert_array_equal(again.network_.readout.U, first.network_.readout.U)
 
 
-def test_without_a_seed_there_is_nothing_to_go_on_from(tmp_path):
+def test_without_a_seed_there_is_nothing_to_resume_from(tmp_path):
     with pytest.raises(ValueError, match=r"random_state=None.*Give a random_state"):
         ESNRegressor(**toys.FAST, random_state=None).fit(X, VALUES, checkpoint=tmp_path)
