@@ -108,7 +108,7 @@ def test_the_average_of_networks_has_the_mean_of_their_outputs(view, units):
     networks = [network(view, N=N, seed=seed) for seed, N in enumerate(units)]
     data = data_of(per_step=view.pooling is None)
     one = average(networks)
-    assert one.reservoir.N == sum(units)
+    assert sum(units) == one.reservoir.N
     assert one.readout.statistics is None
     for Y, *parts in zip(one.outputs(data), *(net.outputs(data) for net in networks), strict=True):
         np.testing.assert_allclose(Y, np.mean(parts, axis=0), atol=1e-12)
@@ -116,7 +116,9 @@ def test_the_average_of_networks_has_the_mean_of_their_outputs(view, units):
 
 def test_the_average_has_the_mean_ridge_and_strength():
     networks = [network(seed=seed) for seed in range(2)]
-    ridges = [replace(net, readout=replace(net.readout, ridge=mu)) for net, mu in zip(networks, (0.1, 0.3), strict=True)]
+    ridges = [
+        replace(net, readout=replace(net.readout, ridge=mu)) for net, mu in zip(networks, (0.1, 0.3), strict=True)
+    ]
     assert average(ridges).readout.ridge == pytest.approx(0.2)
     assert average(ridges).readout.strength is None
     softmax = [

@@ -164,7 +164,7 @@ def test_weaker_strengths_are_tried_until_the_held_out_cross_entropy_rises(score
     V, strength = fit_softmax(RESERVOIR, DATA, TASK, fit, held_out=DATA, rng=rng, strengths=strengths)
     scale = fit.square / fit.n**2
     assert strength == strengths[chosen] * scale
-    assert (V == chosen + 1).all()
+    assert (chosen + 1 == V).all()
     first = softmax.SPREAD * solve(fit.statistics, strengths[0] * scale * fit.n, intercept=True)
     np.testing.assert_allclose(starts[0], first, rtol=1e-9)
     assert [start.flat[0] for start in starts[1:]] == list(range(1, len(starts)))  # each from where the last ended

@@ -101,7 +101,9 @@ def test_the_state_may_be_kept_once_the_readout_is_solved():
 
 def step(tracker, reservoir, which):
     which = np.asarray(which)
-    return tracker.update(tracker.observe(reservoir, [which[::2], which[1::2]]), DATA.lengths[which].sum() / DATA.frames)
+    return tracker.update(
+        tracker.observe(reservoir, [which[::2], which[1::2]]), DATA.lengths[which].sum() / DATA.frames
+    )
 
 
 def test_a_mini_batch_of_all_frames_gives_their_own_readout():

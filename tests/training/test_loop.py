@@ -208,7 +208,9 @@ def test_after_the_last_retry_training_stops_with_the_best_weights_so_far():
         result = run(objective, 9, retries=2)
     texts = [str(warning.message) for warning in seen]
     assert [text.split(" (")[0] for text in texts[:2]] == ["epoch 3 diverged"] * 2
-    assert "training stopped in epoch 3: too far, even with smaller steps. The best weights so far are kept." in texts[2]
+    assert (
+        "training stopped in epoch 3: too far, even with smaller steps. The best weights so far are kept." in texts[2]
+    )
     assert "Try a smaller step_size or spectral_radius, or set clip." in texts[2]
     assert len(texts) == 3
     assert result.best == weights_after(2)[1]

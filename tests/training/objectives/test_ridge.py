@@ -6,7 +6,7 @@ import pytest
 import toys
 from echolearn.gradients.batch import batch_gradient
 from echolearn.gradients.gradients import Gradients
-from echolearn.readout import observation, tracking
+from echolearn.readout import tracking
 from echolearn.readout.collect import collect
 from echolearn.readout.observation import Task, observe
 from echolearn.readout.ridge import loss, solve, squared_error
@@ -17,6 +17,7 @@ from echolearn.training.loop import Schedule, run_epochs
 from echolearn.training.objectives import ridge as module
 from echolearn.training.objectives.ridge import LearningPlan, RidgeObjective, gives_finite_states
 from echolearn.training.optimizers import Adam, LearnedWeights, with_learned
+from passes import work_on_frames
 
 X, VALUES = toys.echoes(sequences=8)
 DATA = Dataset(X, VALUES, None, True, np.dtype("float64"))
@@ -95,8 +96,7 @@ def as_dict(g: Gradients):
 def test_gradients_do_not_depend_on_the_grouping(frames, monkeypatch):
     task = Task(washout=1, lookback=3)
     whole = as_dict(full_gradient(task))
-    monkeypatch.setattr(module, "FRAMES", frames)
-    monkeypatch.setattr(observation, "FRAMES", frames)
+    work_on_frames(monkeypatch, frames)
     for name, g in as_dict(full_gradient(task)).items():
         np.testing.assert_allclose(g, whole[name], rtol=1e-7, atol=1e-9)
 
