@@ -1,40 +1,69 @@
-"""Which sequences, or which of their last steps, are held out."""
+"""The validation split: whole sequences, the last steps of few long ones, or nothing."""
 
 import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-import toys
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.split import hold_out
-
-X, VALUES = toys.echoes(sequences=8)
-
-
-def split(data, fraction, washout, rng):
-    found = hold_out(data, fraction, washout, rng)
-    return found.train, found.held_out
+from echolearn.sequences.split import SEQUENCES, STEPS, Split, hold_out
+from numbered import few_examples, numbered
 
 
-def test_splits():
-    data = Dataset(X, VALUES, None, True, np.dtype("float32"))
-    rng = np.random.default_rng(0)
-    train, held = split(data, 0.25, 0, rng)
-    assert (len(train.X), len(held.X)) == (6, 2)
-    assert {id(x) for x in train.X} | {id(x) for x in held.X} == {id(x) for x in X}
-    assert split(data, 0.0, 0, rng) == (data, None)
-    for fraction in (0.5, 0.95, 0.999):
-        train, held = split(data, fraction, 0, rng)
-        assert train.X
-        assert held.X
-    long = Dataset([np.ones((100, 1))] * 2, [np.ones((100, 1))] * 2, None, True, np.dtype("float32"))
-    train, held = split(long, 0.1, 0, rng)
-    assert [len(x) for x in train.X] == [90, 90]
-    assert [len(x) for x in held.X] == [10, 10]
-    count = Dataset([np.arange(100.0)[:, None]], [np.arange(100.0)], None, True, np.dtype("float32"))
-    train, held = split(count, 0.3, 20, rng)
-    np.testing.assert_array_equal(train.X[0][-1], 69)
-    np.testing.assert_array_equal(held.X[0][:, 0], np.arange(50, 100))  # its washout lies before the cut
-    np.testing.assert_array_equal(held.y[0], np.arange(50, 100))
-    for fraction in (0.05, 0.999):  # too little on one side of the cut: nothing is held out
-        train, held = split(long, fraction, 20, rng)
-        assert train is long
-        assert held is None
+def dataset(lengths, per_step=True):
+    X = numbered(lengths)
+    y = [x[:, :1] for x in X] if per_step else [np.array([float(i)]) for i in range(len(X))]
+    return Dataset(X, y, None, per_step, np.dtype("float64"))
+
+
+@few_examples
+@given(st.integers(SEQUENCES, 40), st.floats(0.001, 0.999), st.booleans(), st.integers(0, 99))
+def test_of_many_sequences_a_fraction_is_held_out(n, fraction, per_step, seed):
+    data = dataset([3] * n, per_step)
+    split = hold_out(data, fraction, 0, np.random.default_rng(seed))
+    train, held_out = ([int(x[0, 0]) // 100 for x in part.X] for part in (split.train, split.held_out))
+    assert sorted(train + held_out) == list(range(n))
+    assert train == sorted(train)
+    assert held_out == sorted(held_out)
+    assert len(held_out) == min(max(1, round(fraction * n)), n - 1)
+    assert len(split.everything.X) == n
+    again = hold_out(data, fraction, 0, np.random.default_rng(seed))
+    assert [int(x[0, 0]) // 100 for x in again.held_out.X] == held_out
+
+
+@pytest.mark.parametrize("washout", [0, 7])
+def test_of_few_sequences_the_last_steps_are_held_out(washout):
+    data = dataset([60, 100])
+    split = hold_out(data, 0.25, washout, np.random.default_rng(0))
+    for part in (split.train, split.held_out):
+        for x, y in zip(part.X, part.y, strict=True):
+            np.testing.assert_array_equal(x[:, :1], y)
+    for x, head, tail, cut in zip(data.X, split.train.X, split.held_out.X, (45, 75), strict=True):
+        np.testing.assert_array_equal(head, x[:cut])
+        np.testing.assert_array_equal(tail, x[cut - washout :])  # its washout overlaps the head
+
+
+@pytest.mark.parametrize(
+    ("lengths", "fraction", "washout", "per_step"),
+    [
+        ([60] * 9, 0.0, 0, True),
+        ([STEPS - 1, 100], 0.25, 0, True),
+        ([60, 100], 0.25, 16, True),
+        ([60, 100], 0.05, 5, True),
+        ([60, 100], 0.95, 5, True),
+        ([60, 100], 0.25, 0, False),
+    ],
+    ids=["no fraction", "short sequence", "long washout", "short tail", "short head", "one target per sequence"],
+)
+def test_nothing_is_held_out_where_it_cannot_be(lengths, fraction, washout, per_step):
+    data = dataset(lengths, per_step)
+    split = hold_out(data, fraction, washout, np.random.default_rng(0))
+    assert split.held_out is None
+    assert split.train is data
+    assert split.everything is data
+
+
+def test_readouts_are_not_fitted_to_held_out_data_of_the_user():
+    train, given = dataset([4, 5]), dataset([3])
+    assert Split(train, given, refit=False).everything is train
+    assert len(Split(train, given).everything.X) == 3

@@ -17,7 +17,7 @@ from echolearn._typing import Array
 from echolearn.cluster.executor import FRAMES, PARTS, ClusterExecutor, RemoteSequence
 from echolearn.execution.executor import active_executor
 from echolearn.sequences.batching import group_sequences
-from echolearn.sequences.validation import checked_sequence
+from echolearn.sequences.validation import check_sequence
 
 AT_ONCE = 64  # files that one task examines, or delayed sequences that it joins
 
@@ -131,7 +131,7 @@ def _listed(parts: list[Any]) -> list[Any]:
 
 
 def read(paths: list[str]) -> list[Array]:
-    return [checked_sequence(_array(path, "X"), path) for path in paths]
+    return [check_sequence(_array(path, "X"), path) for path in paths]
 
 
 def shapes_of(paths: list[str]) -> list[tuple[int, ...]]:
@@ -178,7 +178,7 @@ def _existing(path: str) -> Path:
 
 
 def checked(X: list[Any]) -> list[Array]:
-    return [checked_sequence(x, "a sequence of X") for x in X]
+    return [check_sequence(x, "a sequence of X") for x in X]
 
 
 def firsts(pairs: list[Any]) -> list[Array]:

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -30,11 +31,11 @@ from echolearn.readout.statistics import Statistics
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.validation import (
-    Given,
+    InputSequences,
     check_finite,
     check_has_time,
     check_long_enough,
-    flat,
+    concatenate_targets,
     open_sequences,
     open_targets,
 )
@@ -50,7 +51,7 @@ class _ColumnNames(BaseEstimator):
 class OpenedData:
     """Checked sequences and targets of a fit; feature_names: of a data frame's columns."""
 
-    given: Given
+    given: InputSequences
     entries: list[Any]
     per_step: bool
     feature_names: Array | None = None
@@ -80,7 +81,9 @@ def open_validation(validation: Any, codec: TargetCodec, *, like: Dataset, washo
     return encoded_data(given, y, codec, like.per_step, like.dtype, name="validation")
 
 
-def encoded_data(given: Given, y: Any, codec: TargetCodec, per_step: bool, dtype: str, *, name: str) -> Dataset:
+def encoded_data(
+    given: InputSequences, y: Any, codec: TargetCodec, per_step: bool, dtype: DTypeLike, *, name: str
+) -> Dataset:
     """Return sequences and their encoded targets, refused unless they are of the kind that is fitted."""
     entries, found = open_targets(y, given)
     if found != per_step:
@@ -188,13 +191,13 @@ class SequenceEstimator(BaseEstimator):
             )
         return statistics
 
-    def _open(self, X: Any, lengths: Any) -> Given:
+    def _open(self, X: Any, lengths: Any) -> InputSequences:
         """Check the inputs of a prediction."""
         if _is_data_frame(X):  # scikit-learn compares its column names with those of the fit
             X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return open_sequences(open_inputs(X), lengths, self.n_features_in_, type(self).__name__)
 
-    def _outputs(self, given: Given) -> list[Array]:
+    def _outputs(self, given: InputSequences) -> list[Array]:
         """Return readout outputs, one array per sequence: (steps, n_out), or (1, n_out) for one label per sequence."""
         params = self.get_params(deep=False)
         if not self.per_step_:
@@ -211,7 +214,7 @@ class SequenceEstimator(BaseEstimator):
         check_is_fitted(self)
         given = self._open(X, lengths)
         parts = [decode(Y) for Y in self._outputs(given)]
-        return given.answer(parts) if self.per_step_ else np.concatenate(parts)
+        return given.in_given_form(parts) if self.per_step_ else np.concatenate(parts)
 
     def _compare(self, X: Any, y: Any, lengths: Any) -> tuple[Array, Array]:
         """Return true and predicted entries, all sequences joined."""
@@ -222,7 +225,7 @@ class SequenceEstimator(BaseEstimator):
             kinds = "one entry per sequence", "one entry per step"
             raise ValueError(f"y has {kinds[per_step]}, but this network was fitted with {kinds[self.per_step_]}.")
         predicted = [self.codec_.decode(Y) for Y in self._outputs(given)]
-        return flat(entries, per_step), np.concatenate(predicted)
+        return concatenate_targets(entries, per_step), np.concatenate(predicted)
 
     @property
     def reservoir_(self) -> Reservoir:

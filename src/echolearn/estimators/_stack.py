@@ -115,7 +115,7 @@ class StackedEstimator(BaseEstimator):
         check_is_fitted(self)
         given = open_sequences(X, lengths, self.n_features_in_, type(self).__name__)
         answer = getattr(self.layers_[-1], method)(self._top_inputs(given.X))
-        return given.answer(answer) if self.per_step_ else answer
+        return given.in_given_form(answer) if self.per_step_ else answer
 
     def predict(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
         """Return the predictions of the top layer.

@@ -29,7 +29,7 @@ from echolearn.readout.observation import stack
 from echolearn.sequences.batch import pack
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.scaling import mean_and_scale
-from echolearn.sequences.validation import Given, check_has_time, check_long_enough
+from echolearn.sequences.validation import InputSequences, check_has_time, check_long_enough
 from echolearn.states.closed_loop import run_closed_loop
 from echolearn.states.run import run
 from echolearn.validation.caller import user_stacklevel
@@ -403,7 +403,7 @@ class ESNForecaster(SequenceEstimator):
             )
         return Y
 
-    def _series(self, series: Any, name: str) -> Given:
+    def _series(self, series: Any, name: str) -> InputSequences:
         given, _ = open_series(series, name, len(self.codec_.mean))
         return given
 
@@ -423,7 +423,7 @@ def _one_step_data(Z: list[Array], E: list[Array], settings: NetworkSettings, no
     rng = np.random.default_rng(settings.random_state).spawn(5)[-1]
     noisy = [z + noise * rng.standard_normal(z.shape) for z in Z] if noise else Z
     inputs = [inputs_of(z, e) for z, e in zip(noisy, E, strict=True)]
-    given = Given(inputs, "list")
+    given = InputSequences(inputs, "list")
     check_has_time(given)
     check_long_enough(given, settings.washout)
     return Dataset.place(inputs, [z[1:] for z in Z], None, per_step=True, dtype=settings.dtype)

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.sequences.validation import Given, flat, open_sequences, open_targets
+from echolearn.sequences.validation import InputSequences, concatenate_targets, open_sequences, open_targets
 from echolearn.validation.names import check_name
 
 Array = NDArray[Any]
@@ -53,14 +53,14 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         check_is_fitted(self)
         return self._apply(self.transformer_.inverse_transform, open_sequences(X))
 
-    def _apply(self, function: Callable[[Array], Any], given: Given) -> Any:
+    def _apply(self, function: Callable[[Array], Any], given: InputSequences) -> Any:
         frames = function(np.concatenate(given.X))
         if sparse.issparse(frames) or len(frames) != given.lengths.sum():
             raise ValueError(
                 f"{type(self.transformer_).__name__} gave {_words(frames)} for {given.lengths.sum()} frames; FrameWise "
                 "needs a transformer that gives one dense row a frame."
             )
-        return given.answer(np.split(np.asarray(frames), np.cumsum(given.lengths)[:-1]))
+        return given.in_given_form(np.split(np.asarray(frames), np.cumsum(given.lengths)[:-1]))
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         check_is_fitted(self)
@@ -74,9 +74,10 @@ def _words(frames: Any) -> str:
     return "a sparse matrix" if sparse.issparse(frames) else f"{len(frames)} rows"
 
 
-def _every_frame(y: Any, given: Given) -> Array:
+def _every_frame(y: Any, given: InputSequences) -> Array:
     entries, per_step = open_targets(y, given)
-    return flat(entries, per_step) if per_step else np.repeat(flat(entries, False), given.lengths, axis=0)
+    targets = concatenate_targets(entries, per_step)
+    return targets if per_step else np.repeat(targets, given.lengths, axis=0)
 
 
 def nrmse(true: Array, predicted: Array) -> float:
@@ -117,8 +118,8 @@ class Scorer:
         entries, per_step = open_targets(y, given)
         log_loss = self.name == "neg_log_loss"
         answers = (estimator.predict_proba if log_loss else estimator.predict)(X)
-        predicted = flat(given.split(answers), True) if per_step else np.asarray(answers)
-        true = flat(entries, per_step)
+        predicted = concatenate_targets(given.split(answers), True) if per_step else np.asarray(answers)
+        true = concatenate_targets(entries, per_step)
         if log_loss:
             return -float(metrics.log_loss(true, predicted, labels=estimator.classes_))
         return float(_SCORES[self.name](true, predicted))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from echolearn._typing import Array
-from echolearn.sequences.validation import Given, open_sequences
+from echolearn.sequences.validation import InputSequences, open_sequences
 
 
 def inputs_of(z: Array, e: Array) -> Array:
@@ -21,7 +21,7 @@ def standardised(rows: Sequence[Array], mean: Array, scale: Array) -> list[Array
     return [(r - mean) / scale for r in rows]
 
 
-def open_series(series: Any, name: str, dims: int | None) -> tuple[Given, bool]:
+def open_series(series: Any, name: str, dims: int | None) -> tuple[InputSequences, bool]:
     """Return one series (steps,) or (steps, dims), or a list of such, as float64; and whether they are 1-D."""
     try:
         many = isinstance(series, (list, tuple)) and len(series) > 0 and any(np.ndim(s) > 0 for s in series)
@@ -32,7 +32,7 @@ def open_series(series: Any, name: str, dims: int | None) -> tuple[Given, bool]:
     except (TypeError, ValueError) as problem:
         kind = TypeError if isinstance(problem, TypeError) else ValueError
         raise kind(f"{name}: {problem}") from problem
-    return Given([x.astype(np.float64) for x in given.X], given.kind), one_value
+    return InputSequences([x.astype(np.float64) for x in given.X], given.kind), one_value
 
 
 def open_exogenous(exogenous: Any, lengths: Array, width: int | None, many: bool) -> list[Array]:

@@ -17,7 +17,7 @@ from echolearn.estimators.data_warnings import warn_of_labels
 from echolearn.readout.network import probabilities
 from echolearn.sequences.scaling import mean_and_scale
 from echolearn.sequences.targets import one_hot
-from echolearn.sequences.validation import flat
+from echolearn.sequences.validation import concatenate_targets
 
 
 class TargetCodec(Protocol):
@@ -48,7 +48,7 @@ class ClassCodec:
     @classmethod
     def of(cls, entries: list[Any], per_step: bool, labels: Array | None = None) -> ClassCodec:
         """Return the codec of the labels in y; labels: all of them, if y may lack some."""
-        found = flat(entries, per_step)
+        found = concatenate_targets(entries, per_step)
         if found.ndim == 2 and found.shape[1] == 1:
             found = column_or_1d(found, warn=True)
         if found.ndim > 1:
@@ -71,7 +71,7 @@ class ClassCodec:
         return len(self.labels)
 
     def encode(self, entries: Sequence[Any], per_step: bool) -> list[Array]:
-        found = flat(entries, per_step)
+        found = concatenate_targets(entries, per_step)
         if found.ndim == 2 and found.shape[1] == 1:
             entries = [np.ravel(e) for e in entries]
         try:
@@ -156,7 +156,7 @@ def squared_error(Y: Array, T: Array) -> float:
 
 
 def _as_numbers(entries: Sequence[Any], per_step: bool) -> Array:
-    values = np.asarray(flat(entries, per_step))
+    values = np.asarray(concatenate_targets(entries, per_step))
     if values.dtype.kind not in "fiub":
         try:
             values = values.astype(np.float64)

@@ -1,1 +1,1 @@
-"""Threads, BLAS limits, ordered tree sums and free memory."""
+"""Threads, limits on BLAS, sums in a fixed order, free memory, and where passes over data are made."""

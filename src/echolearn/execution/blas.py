@@ -1,4 +1,4 @@
-"""One BLAS thread for each thread of our own: BLAS's own pools would only compete for the cores."""
+"""Limits on the threads of BLAS, whose own pools would compete with our worker threads for the cores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _controller() -> ThreadpoolController:
 
 
 class _BlasLimit:
-    """One limit per process, although its threads overlap: the first one in sets it, the last one out lifts it."""
+    """The limit of this process: the first thread that enters sets it, the last one that leaves lifts it."""
 
     def __init__(self) -> None:
         self.lock, self.users = Lock(), 0
@@ -38,7 +38,10 @@ class _BlasLimit:
 
 
 def _take_control() -> None:
-    """From threadpoolctl 3.8 on, only the thread that set a limit can lift it; here any of ours may, under a lock."""
+    """Let this thread change the limits, whichever of ours has set them; a lock protects them.
+
+    From threadpoolctl 3.8 on, only the thread that set a limit can lift it.
+    """
     for library in _controller().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)
@@ -49,7 +52,7 @@ _limit = _BlasLimit()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread while the context is open; each of our threads calls BLAS for itself."""
+    """Limit BLAS to one thread while the context is open; each of our threads then calls BLAS on its own core."""
     _limit.enter()
     try:
         yield
@@ -64,5 +67,5 @@ def limit_blas_for_good() -> None:
 
 
 def reset_after_fork() -> None:
-    """Replace the lock: in a forked child nobody holds it."""
+    """Replace the lock, which no thread of a forked child would ever release."""
     _limit.lock = Lock()

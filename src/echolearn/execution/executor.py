@@ -1,6 +1,6 @@
-"""Where passes over a dataset are made: in this process, or where the data are (`cluster.executor`).
+"""Where passes over a dataset are made: in this process, or on the workers that have the data (`cluster.executor`).
 
-Everything between the data and the update of the weights is a map over groups of sequences and a sum. An executor
+Everything between the data and the update of the weights is a map over groups of sequences, and a sum. An executor
 provides these two operations; both executors give the same bits.
 """
 
@@ -18,65 +18,68 @@ from echolearn.execution.tree_sum import tree_sum
 
 Result = TypeVar("Result")
 
+Data = Any  # a `sequences.dataset.Dataset`, which is defined above this package
+Item = Any  # the indices of sequences, or a tuple that begins with them
+Kept = Any  # a result, or the future of one
+
 
 class Remote:
-    """Base class of sequences and targets that an executor holds outside of this process."""
+    """Base class of sequences and targets outside of this process."""
 
 
 class Executor(Protocol):
     """The operations on a dataset.
 
-    `function` receives the dataset and an item: indices of sequences, or a tuple that begins with them. It must not
-    hold the dataset itself. Results are added with `+=`.
+    An item is the indices of some sequences, or a tuple that begins with them. `function` receives a dataset and the
+    item, its tuple as separate arguments. It must not refer to the dataset in any other way: on a cluster it receives
+    another dataset with those sequences alone. Results are added with `+=`.
     """
 
     def place(self, X: Sequence[Array]) -> Sequence[Array]:
-        """Return the sequences where this executor works on them."""
+        """Return the sequences, moved to where this executor works on them."""
 
-    def place_targets(self, data: Any) -> Any:
-        """Return a dataset whose targets are where its sequences are."""
+    def place_targets(self, data: Data) -> Data:
+        """Return the dataset with its targets moved to where its sequences are."""
 
-    def map(self, data: Any, function: Callable[..., Result], items: Iterable[Any]) -> Iterator[Result]:
+    def map(self, data: Data, function: Callable[..., Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yield function(data, *item) for every item, in order."""
 
-    def sum(self, data: Any, function: Callable[..., Result], items: Iterable[Any]) -> Result:
-        """Return the sum of function(data, *item) in the fixed tree of `tree_sum`."""
+    def sum(self, data: Data, function: Callable[..., Result], items: Iterable[Item]) -> Result:
+        """Return the sum of function(data, *item) over the items, in the fixed tree of `tree_sum`."""
 
-    def keep(self, data: Any, function: Callable[..., Any], items: Iterable[Any]) -> list[Any]:
-        """Compute as `map` does, but leave the results where they are made, for `map_kept` and `sum_kept`."""
+    def keep(self, data: Data, function: Callable[..., object], items: Iterable[Item]) -> list[Kept]:
+        """Compute as `map` does, but leave the results where they are computed, for `map_kept` and `sum_kept`."""
 
-    def map_kept(self, function: Callable[[Any], Result], kept: Iterable[Any]) -> Iterator[Result]:
+    def map_kept(self, function: Callable[[Kept], Result], kept: Iterable[Kept]) -> Iterator[Result]:
         """Yield function(result) for every kept result."""
 
-    def sum_kept(self, function: Callable[[Any], Result], kept: Iterable[Any]) -> Result:
+    def sum_kept(self, function: Callable[[Kept], Result], kept: Iterable[Kept]) -> Result:
         """Return the sum of function(result) over the kept results."""
 
 
 class LocalExecutor:
-    """Passes over data in this process, on all its cores."""
+    """Passes over data in this process, on all cores."""
 
     def place(self, X: Sequence[Array]) -> Sequence[Array]:
         return X
 
-    def place_targets(self, data: Any) -> Any:
+    def place_targets(self, data: Data) -> Data:
         return data
 
-    def map(self, data: Any, function: Callable[..., Result], items: Iterable[Any]) -> Iterator[Result]:
+    def map(self, data: Data, function: Callable[..., Result], items: Iterable[Item]) -> Iterator[Result]:
         return map_in_order(partial(_apply, function, data), items)
 
-    def sum(self, data: Any, function: Callable[..., Result], items: Iterable[Any]) -> Result:
-        total: Result = tree_sum(self.map(data, function, items))
-        return total
+    def sum(self, data: Data, function: Callable[..., Result], items: Iterable[Item]) -> Result:
+        return tree_sum(self.map(data, function, items))
 
-    def keep(self, data: Any, function: Callable[..., Any], items: Iterable[Any]) -> list[Any]:
+    def keep(self, data: Data, function: Callable[..., object], items: Iterable[Item]) -> list[Kept]:
         return list(self.map(data, function, items))
 
-    def map_kept(self, function: Callable[[Any], Result], kept: Iterable[Any]) -> Iterator[Result]:
+    def map_kept(self, function: Callable[[Kept], Result], kept: Iterable[Kept]) -> Iterator[Result]:
         return map_in_order(function, kept)
 
-    def sum_kept(self, function: Callable[[Any], Result], kept: Iterable[Any]) -> Result:
-        total: Result = map_and_sum(function, kept)
-        return total
+    def sum_kept(self, function: Callable[[Kept], Result], kept: Iterable[Kept]) -> Result:
+        return map_and_sum(function, kept)
 
 
 LOCAL = LocalExecutor()
@@ -98,5 +101,5 @@ def executing_on(executor: Executor) -> Iterator[None]:
         _active.reset(token)
 
 
-def _apply(function: Callable[..., Result], data: Any, item: Any) -> Result:
+def _apply(function: Callable[..., Result], data: Data, item: Item) -> Result:
     return function(data, *(item if isinstance(item, tuple) else (item,)))

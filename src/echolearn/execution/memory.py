@@ -1,4 +1,4 @@
-"""Memory that this process may still take."""
+"""The memory that this process may still take."""
 
 from __future__ import annotations
 

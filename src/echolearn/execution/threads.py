@@ -1,7 +1,7 @@
-"""The one way in which work is spread over the cores of this machine.
+"""Work on all cores of this machine: the only pool of threads.
 
-A part of the work is done by one thread from end to end (matrix products on one BLAS thread, compiled loops without
-the GIL), so no two pools of threads compete for the cores.
+Each item of the work is done by one thread from beginning to end (matrix products on one BLAS thread, compiled loops
+without the GIL), so that no two pools of threads compete for the cores.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
 from threading import local
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -43,14 +43,14 @@ def _pool() -> ThreadPoolExecutor:
 def _become_worker() -> None:
     """Mark this thread as a worker, and silence NumPy there.
 
-    Numbers that are not finite are reported where the parts are summed up; a warning from each thread says less.
+    Numbers that are not finite are reported where the results are summed; a warning from each thread says less.
     """
     _thread.is_worker = True
     np.seterr(over="ignore", invalid="ignore")
 
 
 def _after_fork() -> None:
-    """A forked child has no threads: it makes its own pool at first use."""
+    """Forget the pool: a forked child has none of its threads, and makes a pool of its own at first use."""
     _pool.cache_clear()
     blas.reset_after_fork()
 
@@ -61,9 +61,9 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def as_worker() -> Iterator[None]:
-    """Let a thread that is not ours, a cluster's, work as one of ours.
+    """Let a thread of another pool, such as a cluster's, work as one of our worker threads.
 
-    BLAS keeps to one thread in its process from then on: other threads may be at work when this one ends.
+    BLAS has one thread in this process from then on, because other threads may still work when this one ends.
     """
     blas.limit_blas_for_good()
     _thread.is_worker = True
@@ -80,9 +80,10 @@ def on_worker_thread() -> bool:
 
 
 def map_in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Yield function(item) for every item, in order, computed on all cores; at most thread_count() + 1 results wait.
+    """Yield function(item) for every item, in order, computed on all cores.
 
-    On a worker thread the items are computed one after another: two levels of threads would wait for each other.
+    At most thread_count() + 1 results exist at a time. On a worker thread the items are computed one after another: two
+    levels of threads would wait for each other.
     """
     if on_worker_thread():
         yield from map(function, items)
@@ -100,6 +101,6 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> I
             future.cancel()
 
 
-def map_and_sum(function: Callable[[Item], Any], items: Iterable[Item]) -> Any:
+def map_and_sum(function: Callable[[Item], Result], items: Iterable[Item]) -> Result:
     """Return the sum of function(item) over all items, added in the tree of `tree_sum`."""
     return tree_sum(map_in_order(function, items))

@@ -3,40 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeVar, cast
+
+Term = TypeVar("Term")
 
 ARITY = 4  # terms that one node of the tree adds, from left to right
 
 
-def tree_sum(terms: Iterable[Any]) -> Any:
+def tree_sum(terms: Iterable[Term]) -> Term:
     """Return the sum of the terms, added in a fixed tree: each node adds ARITY neighbours into the first of them.
 
-    Only one partial sum waits on each level of the tree. The terms need `+=`; without any, the result is None.
+    Only one partial sum exists on each level of the tree. The terms need `+=`; without any, the result is None.
     """
-    waiting: list[list[Any]] = []  # [sum, how many terms it holds] of the unfinished node of each level
+    levels: list[list[Term]] = []  # the sum in the unfinished node of each level, or nothing
+    counts: list[int] = []  # how many terms that sum has
 
-    def add(term: Any, level: int) -> None:
-        if level == len(waiting):
-            waiting.append([term, 1])
-        elif waiting[level][1] == 0:
-            waiting[level] = [term, 1]
+    def add(term: Term, level: int) -> None:
+        if level == len(levels):
+            levels.append([])
+            counts.append(0)
+        if levels[level]:
+            levels[level][0] += term  # type: ignore[operator]
         else:
-            waiting[level][0] += term
-            waiting[level][1] += 1
-        if waiting[level][1] == ARITY:
-            whole = waiting[level][0]
-            waiting[level] = [None, 0]
-            add(whole, level + 1)
+            levels[level].append(term)
+        counts[level] += 1
+        if counts[level] == ARITY:
+            add(finish(level), level + 1)
+
+    def finish(level: int) -> Term:
+        counts[level] = 0
+        return levels[level].pop()
 
     for term in terms:
         add(term, 0)
     level = 0
-    while level < len(waiting):
-        term, count = waiting[level]
-        if count and not any(more for _, more in waiting[level + 1 :]):
-            return term
-        if count:
-            waiting[level] = [None, 0]
-            add(term, level + 1)
+    while level < len(levels):
+        if levels[level] and not any(levels[level + 1 :]):
+            return finish(level)
+        if levels[level]:
+            add(finish(level), level + 1)
         level += 1
-    return None
+    return cast("Term", None)

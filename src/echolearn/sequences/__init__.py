@@ -1,1 +1,1 @@
-"""What a user hands in, as checked sequences, datasets and batches."""
+"""User input as checked sequences, datasets and batches."""

@@ -17,11 +17,11 @@ from echolearn._typing import Array
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Sequences packed together.
+    """B sequences with K frames in all, packed step by step.
 
-    X (K, n_in) and, where there are targets, T in the packed order: (K, n_out), or (B, n_out) for one target per
-    sequence, or class numbers (K,) or (B,); order (B,): which of the caller's sequences each one is;
-    lengths (B,), falling; active (steps,): how many still run at step t; offsets (steps,): the first row of step t.
+    X (K, n_in): the inputs in packed order. T: the targets in packed order, (K, n_out), or (B, n_out) for one target
+    per sequence; class numbers are (K,) or (B,). order (B,): the caller's index of each sequence. lengths (B,): in
+    descending order. active (steps,): how many sequences have a step t. offsets (steps,): the first row of step t.
     """
 
     X: Array
@@ -33,6 +33,7 @@ class Batch:
 
     @property
     def frames(self) -> int:
+        """The number of frames of all sequences."""
         return int(self.X.shape[0])
 
     def rows(self, s: int) -> Array:
@@ -49,7 +50,7 @@ class Batch:
         return np.asarray(self.offsets[self.lengths[sequence] - 1 - steps] + sequence)
 
     def steps(self, begin: int, end: int) -> Batch:
-        """Return the steps begin ... end as a batch of their own; its X and T (one row per step) are views."""
+        """Return the steps from begin to before end as a batch; its X and T (one target per step) are views."""
         active, offsets = self.active[begin:end], self.offsets[begin:end]
         first, rows = offsets[0], slice(offsets[0], offsets[-1] + active[-1])
         lengths = np.minimum(self.lengths[: active[0]] - begin, len(active))
@@ -57,7 +58,7 @@ class Batch:
         return Batch(self.X[rows], self.order[: active[0]], lengths, active, offsets - first, T)
 
     def before(self, M: Array) -> Array:
-        """M one step earlier: row r holds what stood at the same sequence's step before, zero at its start."""
+        """Return M one step earlier: each row of the result is the previous step of its sequence, or zero at step 0."""
         steps = np.repeat(np.arange(len(self.active)), self.active)
         rows = np.arange(self.frames)
         earlier = rows - self.active[np.maximum(steps - 1, 0)]
@@ -67,7 +68,10 @@ class Batch:
 
 
 def pack(X: Sequence[Array], dtype: DTypeLike, T: Sequence[Array] | None = None, per_step: bool = True) -> Batch:
-    """Pack sequences of (steps, n_in) into one batch; T alike (integers are class numbers), or one row per sequence."""
+    """Pack sequences (steps, n_in) into one batch.
+
+    T: the targets of each sequence, one row per step, or a single row unless `per_step`; integers are class numbers.
+    """
     lengths = np.array([len(x) for x in X])
     order = np.argsort(-lengths, kind="stable")
     lengths = lengths[order]

@@ -1,4 +1,4 @@
-"""Which sequences are worked on together: groups for one pass, mini-batches, and the parts that threads share."""
+"""Which sequences are processed together: groups of a pass over the data, mini-batches, and shares of a mini-batch."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from echolearn._typing import Array
 
-LANES = 16  # sequences that the compiled loops of `states` run side by side
+LANES = 16  # sequences that the compiled loops of `states` run in parallel, one per element of a vector
 
 
 def group_sequences(lengths: Array, frames: int, order: Array | None = None) -> Iterator[Array]:
-    """Yield indices of sequences in groups of at most `frames` frames (at least one sequence), for one pass.
+    """Yield the indices of sequences in groups of at most `frames` frames, or of one longer sequence.
 
-    Sorted by length unless an order is given, so that the sequences of a group end at about the same step. Where more
-    than LANES fit, their number is a multiple of it: that many run side by side, and a few more take as long as LANES.
+    Without an order, the longest come first, so that the sequences of a group end at about the same step. A group of
+    more than LANES sequences has a multiple of LANES: a few more would take as long as another LANES.
     """
     order = np.argsort(-lengths, kind="stable") if order is None else order
     start = 0
@@ -28,9 +28,9 @@ def group_sequences(lengths: Array, frames: int, order: Array | None = None) -> 
 
 
 def draw_minibatches(lengths: Array, size: int, rng: np.random.Generator) -> list[Array]:
-    """Draw mini-batches of `size` sequences of similar length, in random order.
+    """Draw mini-batches of `size` sequences, in random order.
 
-    Sequences that run side by side and end together waste no work.
+    The sequences of a mini-batch have similar lengths: those that run in parallel then end at about the same step.
     """
     order = np.argsort(lengths * rng.uniform(0.9, 1.1, len(lengths)))
     batches = [order[start : start + size] for start in range(0, len(order), size)]
@@ -38,6 +38,6 @@ def draw_minibatches(lengths: Array, size: int, rng: np.random.Generator) -> lis
 
 
 def split_evenly(which: Array, lengths: Array, parts: int) -> list[Array]:
-    """Return the sequences of a mini-batch in `parts` shares of about equal work, each sorted by length."""
+    """Return the sequences `which` of a mini-batch in `parts` shares of about equal work, the longest first."""
     by_length = which[np.argsort(-lengths[which], kind="stable")]
     return [by_length[i::parts] for i in range(min(parts, len(which)))]

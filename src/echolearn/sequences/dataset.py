@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from echolearn._typing import Array
-from echolearn.execution.executor import LOCAL, Executor, active_executor
+from echolearn.execution.executor import LOCAL, Executor, Item, active_executor
 from echolearn.sequences.batch import Batch, pack
 from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.targets import Target
 
 Result = TypeVar("Result")
 
@@ -21,23 +23,25 @@ HASHED_FRAMES = 4096  # frames that one task hashes
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Sequences and targets, to be taken in batches.
+    """Sequences and their targets.
 
-    X: one (steps, n_in) array per sequence. y: one array per sequence, of class numbers (steps,) or values
-    (steps, n_out); for one target per sequence, a number or (n_out,) each. classes: how many, or None for values.
-
-    X and y may be remote (`execution.executor.Remote`): then the executor makes passes over them where they are.
+    X: one array (steps, n_in) per sequence. y: the targets of each sequence, class numbers (steps,) or values
+    (steps, n_out); with one target per sequence, a class number or (n_out,). classes: their number, or None for values.
+    dtype: the precision of batches. X and y may be remote (`execution.executor.Remote`): the executor then makes passes
+    over them where they are.
     """
 
     X: Sequence[Array]
-    y: Sequence[Any]
+    y: Sequence[Target]
     classes: int | None
     per_step: bool
-    dtype: Any
+    dtype: np.dtype[np.generic]
     executor: Executor = LOCAL
 
     @classmethod
-    def place(cls, X: Sequence[Array], y: Sequence[Any], classes: int | None, *, per_step: bool, dtype: str) -> Dataset:
+    def place(
+        cls, X: Sequence[Array], y: Sequence[Target], classes: int | None, *, per_step: bool, dtype: DTypeLike
+    ) -> Dataset:
         """Return the dataset on the executor in use: in this process, or on the cluster of `cluster.on`."""
         executor = active_executor()
         data = cls(executor.place(X), y, classes, per_step, np.dtype(dtype), executor)
@@ -51,24 +55,24 @@ class Dataset:
 
     @property
     def frames(self) -> int:
-        """The number of steps of all sequences together."""
+        """The number of steps of all sequences."""
         return int(self.lengths.sum())
 
     @property
     def n_out(self) -> int:
-        """The number of outputs: of classes, or of values per target."""
+        """The number of classes, or of values per target."""
         return self.classes or int(np.shape(self.y[0])[-1])
 
-    def map(self, function: Callable[..., Result], items: Iterable[Any]) -> Iterator[Result]:
-        """Yield function(data, which) for every item, in order. It must not hold the data itself."""
+    def map(self, function: Callable[..., Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Yield function(data, *item) for every item, in order; see `Executor` for the items and the function."""
         return self.executor.map(self, function, items)
 
-    def sum(self, function: Callable[..., Result], items: Iterable[Any]) -> Result:
-        """Return the sum of function(data, which), added in the tree of `execution.tree_sum`."""
+    def sum(self, function: Callable[..., Result], items: Iterable[Item]) -> Result:
+        """Return the sum of function(data, *item) over the items, added in the tree of `execution.tree_sum`."""
         return self.executor.sum(self, function, items)
 
     def batch(self, which: Sequence[int] | Array, steps: slice = slice(None)) -> Batch:
-        """Return some of the sequences, or some of their steps, packed."""
+        """Return the given sequences, or some of their steps, as a packed batch."""
         y = [self.y[i][steps] if self.per_step else self.y[i] for i in which]
         return pack([self.X[i][steps] for i in which], self.dtype, y, self.per_step)
 
@@ -82,11 +86,11 @@ class Dataset:
         return hashlib.blake2b(b"".join(digests), digest_size=16).hexdigest()
 
     def joined_with(self, more: Dataset) -> Dataset:
-        """Return the sequences of both datasets."""
+        """Return a dataset of the sequences of both."""
         return replace(self, X=[*self.X, *more.X], y=[*self.y, *more.y])
 
     def subset(self, which: Sequence[int] | Array) -> Dataset:
-        """Return some of the sequences."""
+        """Return a dataset of the given sequences."""
         return replace(self, X=[self.X[i] for i in which], y=[self.y[i] for i in which])
 
 

@@ -1,4 +1,4 @@
-"""Means and scales of the columns of a table, for standardisation."""
+"""The means and scales by which the columns of a table are standardised."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import numpy as np
 
 from echolearn._typing import Array
 
-LARGEST = 1e290  # of the numbers that are standardised: forecasts and sums of them stay finite
+LARGEST = 1e290  # largest number that is standardised: forecasts and sums of such numbers stay finite
 
 
 def mean_and_scale(table: Array, name: str) -> tuple[Array, Array]:
     """Return the mean and the standard deviation of each column; the scale of a constant column is 1.
 
-    Squares of 1e200 are infinite and those of 1e-200 are zero, so a power of two brings the numbers near 1 first.
+    The square of 1e200 is infinite and that of 1e-200 is zero, so the numbers are first divided by a power of two that
+    brings them near 1.
     """
     table = table.astype(np.float64)
     peak = np.abs(table).max(axis=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +11,18 @@ from scipy import sparse
 from echolearn._typing import Array
 from echolearn.sequences.batch import Batch
 
-Pooling = str | int  # "mean", "last", or the number of parts of time that are averaged each on its own
+Pooling = str | int  # "mean", "last", or the number of equal parts of time, each with a mean of its own
 
 
 class Selection:
-    """The frames that carry a target: all, some of them, or one pooled row per sequence.
+    """The frames of a batch that carry a target: all, some of them, or one pooled row per sequence.
 
     `take` maps packed rows (K, .) to rows with targets; `put` is its transpose. Pooling over `parts` parts of time
-    sets their means side by side: (K, M) becomes (B, parts M). The last state of `backward` columns is at step 0.
+    concatenates their means: (K, M) becomes (B, parts M). The last state of the columns in `backward` is at step 0.
     """
 
     def __init__(self, batch: Batch, *, washout: int, targets: str, lookback: int | None, pooling: Pooling | None):
-        self._P: Any = None
+        self._P: sparse.csr_array | None = None
         self._rows: Array | None = None
         self.parts = pooled_parts(pooling)
         self._last = pooling == "last"
@@ -71,12 +70,15 @@ class Selection:
 
 
 def pooled_parts(pooling: Pooling | None) -> int:
-    """Return how many means over parts of time stand side by side."""
+    """Return how many means over parts of time are concatenated."""
     return int(pooling) if isinstance(pooling, Integral) else 1
 
 
 def part_bounds(length: int, washout: int, parts: int) -> list[tuple[int, int]]:
-    """Return [start, stop) of equal parts of the time after the washout; none is empty, short ones may share a step."""
+    """Return (start, stop) of equal parts of the time after the washout.
+
+    No part is empty: where there are fewer steps than parts, neighbouring parts share a step.
+    """
     n = int(length) - washout
     return [(washout + i * n // parts, washout - (-(i + 1) * n // parts)) for i in range(parts)]
 
@@ -90,7 +92,7 @@ def block_ends(length: int, washout: int, lookback: int | None) -> Array:
 
 
 def block_starts(steps: int, washout: int, lookback: int | None) -> NDArray[np.bool_]:
-    """Return cut (steps,): cut[t] is True where a block starts, so that no error passes from t to t - 1."""
+    """Return cut (steps,): cut[t] is True where a block starts, so that no error passes from step t to t - 1."""
     t = np.arange(steps)
     if lookback is None:
         return np.zeros(steps, bool)

@@ -1,4 +1,4 @@
-"""Which sequences, or which of their last steps, the weights do not learn from but are judged by."""
+"""The validation split: sequences, or their last steps, that the weights do not learn from."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 
 from echolearn.sequences.dataset import Dataset
 
-SEQUENCES = 5  # from which on some of them are held out; with fewer, the last steps of each
-STEPS = 50  # a shorter sequence is not cut
+SEQUENCES = 5  # from this number on, some of them are held out; with fewer, the last steps of each
+STEPS = 50  # shorter sequences are not cut
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Training data, and held-out data that decide on stopping, ridge and strength.
+    """Training data, and held-out data that decide when to stop and which ridge and strength to take.
 
-    refit: whether the final readouts are fitted to the held-out data too; not where the user gave them.
+    refit: whether the final readouts are fitted to the held-out data too. They are not if the user gave these data.
     """
 
     train: Dataset
@@ -25,14 +25,17 @@ class Split:
 
     @property
     def everything(self) -> Dataset:
-        """What the final readouts are fitted to."""
+        """The data that the final readouts are fitted to."""
         if self.held_out is None or not self.refit:
             return self.train
         return self.train.joined_with(self.held_out)
 
 
 def hold_out(data: Dataset, fraction: float, washout: int, rng: np.random.Generator) -> Split:
-    """Hold out some of the sequences; where there are few, the last steps of each."""
+    """Hold out a fraction of the sequences, or of the steps of each where there are fewer than SEQUENCES.
+
+    Nothing is held out where sequences are too short to be cut or have one target each.
+    """
     n = len(data.X)
     if fraction == 0:
         return Split(data)
@@ -46,7 +49,7 @@ def hold_out(data: Dataset, fraction: float, washout: int, rng: np.random.Genera
     if min(min(c, len(x) - c) for x, c in zip(data.X, cuts, strict=True)) <= washout:
         return Split(data)
     heads = [slice(c) for c in cuts]
-    # The washout of a tail may lie in its head: those steps carry no target, they only bring the state in tune.
+    # The washout of a tail may overlap its head: those steps carry no target, they only settle the state.
     tails = [slice(c - washout, None) for c in cuts]
     return Split(_cut(data, heads), _cut(data, tails))
 

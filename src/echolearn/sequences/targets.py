@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import DTypeLike
 
 from echolearn._typing import Array
+
+Target = Any  # of one sequence: an array with one entry per step, or a single label, number or row of numbers
 
 
 def one_hot(labels: Array, classes: int, dtype: DTypeLike) -> Array:
@@ -16,7 +20,10 @@ def one_hot(labels: Array, classes: int, dtype: DTypeLike) -> Array:
 
 
 def as_class_numbers(values: list[Array]) -> list[Array]:
-    """Return class numbers where every target row is a single 1 (products with those are sums), else the rows."""
+    """Return class numbers if every target row is one-hot, else the rows.
+
+    With class numbers, products with targets become sums of rows.
+    """
     for rows in values:
         if np.count_nonzero(rows) != rows[..., 0].size or not (rows.max(axis=-1) == 1).all():
             return values

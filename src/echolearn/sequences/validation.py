@@ -1,74 +1,67 @@
-"""The door: what a user hands in -> checked sequences and targets, or an error that says what to do."""
+"""Checks of what a user hands in: sequences and targets in any of their forms, or an error that says what to do."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_array
 
+from echolearn._typing import Array
 from echolearn.execution.executor import Remote
+from echolearn.sequences.targets import Target
 from echolearn.validation.values import finite_array
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """Sequences as they came: X, one (steps, n_in) array each; kind says how to give answers back.
+class InputSequences:
+    """Checked sequences: X, one array (steps, n_in) each, and the form in which they were given.
 
     kind: "one" (a 2-D array), "list", "stack" (a 3-D array) or "joined" (a 2-D array with lengths).
     """
 
     X: list[Array]
-    kind: str
+    kind: Literal["one", "list", "stack", "joined"]
 
     @property
     def lengths(self) -> Array:
+        """The number of steps of each sequence."""
         return np.array([len(x) for x in self.X])
 
-    def answer(self, parts: list[Array]) -> Any:
-        """One array a sequence, in the form in which the sequences came."""
+    def in_given_form(self, results: list[Array]) -> Array | list[Array]:
+        """Return results, one array per sequence, in the form in which the sequences were given."""
         if self.kind == "list":
-            return parts
+            return results
         if self.kind == "stack":
-            return np.stack(parts)
-        return parts[0] if self.kind == "one" else np.concatenate(parts)
+            return np.stack(results)
+        return results[0] if self.kind == "one" else np.concatenate(results)
 
-    def split(self, y: Any) -> Any:
-        """A per-step y in the same form, to one array a sequence."""
+    def split(self, y: Array | list[Array]) -> list[Array]:
+        """Return a y with one entry per step, in the form of the sequences, as one array per sequence."""
         if self.kind == "one":
-            return [y]
+            return [np.asarray(y)]
         if self.kind == "joined":
-            return np.split(y, np.cumsum(self.lengths)[:-1])
+            return np.split(np.asarray(y), np.cumsum(self.lengths)[:-1])
         return list(y)
 
 
-def open_sequences(X: Any, lengths: Any = None, n_features: int | None = None, owner: str = "this network") -> Given:
-    """A 2-D array (steps, features), a list of them, a 3-D array, or a 2-D array with `lengths`."""
+def open_sequences(
+    X: ArrayLike | Sequence[ArrayLike],
+    lengths: ArrayLike | None = None,
+    n_features: int | None = None,
+    owner: str = "this network",
+) -> InputSequences:
+    """Check sequences: a 2-D array (steps, features), a list of them, a 3-D array, or a 2-D array with `lengths`.
+
+    n_features: the number of features that the `owner` expects, if it is known.
+    """
     if sparse.issparse(X) or (isinstance(X, (list, tuple)) and any(sparse.issparse(x) for x in X)):
         raise TypeError("X is sparse; sequences must be dense arrays: pass X.toarray().")
-    if isinstance(X, list) and len(X) and isinstance(X[0], Remote):
-        given = Given(X, "list")  # on a cluster, and checked there
-    elif _is_many(X):
-        if lengths is not None:
-            raise ValueError("lengths goes with one 2-D array of joined sequences; X is already a list of sequences.")
-        if len(X) == 0:
-            raise ValueError("X is an empty list; expected at least one sequence of shape (steps, features).")
-        given = Given(
-            [checked_sequence(x, f"sequence {i}") for i, x in enumerate(X)],
-            "stack" if isinstance(X, np.ndarray) and X.dtype != object else "list",
-        )
-    else:
-        whole = checked_sequence(X, "X")
-        if lengths is None:
-            given = Given([whole], "one")
-        else:
-            given = Given(np.split(whole, _ends(lengths, len(whole))[:-1]), "joined")
+    given = _remote_sequences(X) or _several_sequences(X, lengths) or _one_array(X, lengths)
     widths = {x.shape[1] for x in given.X}
     if len(widths) > 1:
         raise ValueError(f"sequences have different numbers of features, {sorted(widths)}; expected one number.")
@@ -80,7 +73,33 @@ def open_sequences(X: Any, lengths: Any = None, n_features: int | None = None, o
     return given
 
 
-def _is_many(X: Any) -> bool:
+def _remote_sequences(X: object) -> InputSequences | None:
+    """Return sequences on a cluster, which were checked there, or None for others."""
+    return InputSequences(X, "list") if isinstance(X, list) and len(X) and isinstance(X[0], Remote) else None
+
+
+def _several_sequences(X: object, lengths: ArrayLike | None) -> InputSequences | None:
+    """Return the sequences of a list or a 3-D array, or None for others."""
+    if not _is_several(X):
+        return None
+    assert isinstance(X, (np.ndarray, list, tuple))
+    if lengths is not None:
+        raise ValueError("lengths goes with one 2-D array of joined sequences; X is already a list of sequences.")
+    if len(X) == 0:
+        raise ValueError("X is an empty list; expected at least one sequence of shape (steps, features).")
+    stack = isinstance(X, np.ndarray) and X.dtype != object
+    return InputSequences([check_sequence(x, f"sequence {i}") for i, x in enumerate(X)], "stack" if stack else "list")
+
+
+def _one_array(X: object, lengths: ArrayLike | None) -> InputSequences:
+    """Return the sequence, or the joined sequences, of a 2-D array."""
+    whole = check_sequence(X, "X")
+    if lengths is None:
+        return InputSequences([whole], "one")
+    return InputSequences(np.split(whole, _ends(lengths, len(whole))[:-1]), "joined")
+
+
+def _is_several(X: object) -> bool:
     if isinstance(X, np.ndarray):
         return X.ndim == 3 or (X.dtype == object and X.ndim == 1 and len(X) > 0 and np.ndim(X[0]) == 2)
     if isinstance(X, (list, tuple)):
@@ -88,35 +107,28 @@ def _is_many(X: Any) -> bool:
     return False
 
 
-def _depth(x: Any) -> int:
-    """Nesting of plain lists, without asking NumPy to make an array of ragged ones."""
+def _depth(x: object) -> int:
+    """Return how deep plain lists are nested; NumPy refuses to make an array of ragged ones."""
     depth = 0
     while isinstance(x, (list, tuple)) and len(x):
         x, depth = x[0], depth + 1
     return depth
 
 
-def checked_sequence(x: Any, name: str) -> Array:
-    """A (steps, features) array of finite floats in native byte order; not copied where it is one already."""
+def check_sequence(x: object, name: str) -> Array:
+    """Return a (steps, features) array of finite floats in native byte order; not a copy if it is one already."""
     if np.ma.is_masked(x):
         raise ValueError(f"{name} has masked entries; fill or drop the frames that lack a value.")
     if isinstance(x, np.ndarray):
         x = np.asarray(x)  # not a subclass, whose slices and products mean something else
-    if (
-        isinstance(x, np.ndarray)
-        and x.ndim == 2
-        and x.dtype in (np.float32, np.float64)
-        and x.dtype.isnative
-        and x.shape[0] > 0
-        and x.shape[1] > 0
-    ):
-        with np.errstate(all="ignore"):
-            if np.isfinite(x.sum()):  # cheap, and NaN or infinity cannot hide in a sum
-                return x
-    if isinstance(x, np.ndarray) and x.ndim == 1 and name != "X":
-        raise ValueError(
-            f"{name} has shape {x.shape}; expected (steps, features). For one feature a step pass x[:, None]."
-        )
+        if x.ndim == 2 and x.size and x.dtype in (np.float32, np.float64) and x.dtype.isnative:
+            with np.errstate(all="ignore"):
+                if np.isfinite(x.sum()):  # cheap, and NaN or infinity cannot hide in a sum
+                    return x
+        if x.ndim == 1 and name != "X":
+            raise ValueError(
+                f"{name} has shape {x.shape}; expected (steps, features). For one feature per step, pass x[:, None]."
+            )
     if hasattr(x, "shape") and len(x.shape) == 2 and x.shape[0] == 0:
         raise ValueError(f"Found array with 0 sample(s): {name} has no steps; drop empty sequences.")
     try:
@@ -130,7 +142,8 @@ def checked_sequence(x: Any, name: str) -> Array:
     return checked.astype(checked.dtype.newbyteorder("="), copy=False)
 
 
-def _ends(lengths: Any, total: int) -> Array:
+def _ends(lengths: ArrayLike, total: int) -> Array:
+    """Return the end of each of the joined sequences."""
     try:
         given = np.asarray(lengths)
     except ValueError:
@@ -145,7 +158,8 @@ def _ends(lengths: Any, total: int) -> Array:
     return np.cumsum(given)
 
 
-def check_has_time(given: Given) -> None:
+def check_has_time(given: InputSequences) -> None:
+    """Refuse data in which every sequence has a single step."""
     if given.lengths.max() == 1:
         raise ValueError(
             f"every sequence has one step (n_samples = {len(given.X)}): there is no time in this data. Time runs "
@@ -153,7 +167,8 @@ def check_has_time(given: Given) -> None:
         )
 
 
-def check_long_enough(given: Given, washout: int) -> None:
+def check_long_enough(given: InputSequences, washout: int) -> None:
+    """Refuse sequences of which the washout leaves nothing."""
     short = np.flatnonzero(given.lengths <= washout)
     if len(short):
         raise ValueError(
@@ -162,68 +177,71 @@ def check_long_enough(given: Given, washout: int) -> None:
         )
 
 
-def open_values(T: Any, given: Given, per_step: bool) -> list[Array]:
-    """Target values as (steps, n_out), or (n_out,) where there is one row a sequence."""
-    if not isinstance(T, (list, tuple)) and np.ndim(T) == 0:
+def open_values(T: ArrayLike | Sequence[ArrayLike], given: InputSequences, per_step: bool) -> list[Array]:
+    """Check target values; return (steps, n_out) per sequence, or (n_out,) with one target per sequence."""
+    if not isinstance(T, (list, tuple)) and np.ndim(cast("ArrayLike", T)) == 0:
         raise ValueError(f"T is {T!r:.80}; expected targets in the form of X.")
-    entries = [_numbers(t) for t in ([T] if given.kind == "one" and per_step else T)]
+    several = [T] if given.kind == "one" and per_step else cast("Sequence[object]", T)
+    entries = [finite_array("T", t) for t in several]
     if len(entries) != len(given.X):
         raise ValueError(f"T has {len(entries)} entries, but X has {len(given.X)} sequences; expected one each.")
     for i, (t, x) in enumerate(zip(entries, given.X, strict=True)):
         if per_step and (t.ndim not in (1, 2) or len(t) != len(x)):
-            raise ValueError(f"T of sequence {i} has shape {t.shape}; expected ({len(x)}, outputs), a row a step.")
+            raise ValueError(f"T of sequence {i} has shape {t.shape}; expected ({len(x)}, outputs), one row per step.")
         if not per_step and t.ndim != 1:
-            raise ValueError(f"T of sequence {i} has shape {t.shape}; expected (outputs,), one row a sequence.")
+            raise ValueError(f"T of sequence {i} has shape {t.shape}; expected (outputs,), one row per sequence.")
     return [t[:, None] if per_step and t.ndim == 1 else t for t in entries]
 
 
-def _numbers(t: Any) -> Array:
-    return finite_array("T", t)
-
-
-def open_targets(y: Any, given: Given) -> tuple[list[Any], bool]:
-    """y as one entry a sequence, and whether it has an entry a step."""
+def open_targets(y: object, given: InputSequences) -> tuple[list[Target], bool]:
+    """Check targets; return one entry per sequence, and whether each has one target per step."""
     if y is None:
         raise ValueError("y is None: this estimator requires y to be passed, but the target y is None.")
     if sparse.issparse(y):
         raise TypeError("y is sparse; pass y.toarray().")
-    n, total = len(given.X), int(given.lengths.sum())
     if given.kind in ("one", "joined"):
-        y = _labels(y)
-        if y.ndim == 0:
-            raise ValueError(f"y is {y.tolist()!r:.80}; expected one label or value a step.")
-        if len(y) == total:
-            return list(given.split(y)), True
-        if given.kind == "joined" and len(y) == n:
-            return list(y), False
-        raise ValueError(
-            f"y has {len(y)} entries, but X has {total} steps: found input variables with inconsistent numbers of "
-            "samples. Give one label or value a step."
-        )
+        return _targets_of_one_array(_labels(y), given)
     if not hasattr(y, "__len__") or isinstance(y, (str, bytes, dict, set)) or getattr(y, "shape", True) == ():
-        raise ValueError(f"y is {y!r:.80}; expected one entry a sequence.")
+        raise ValueError(f"y is {y!r:.80}; expected one entry per sequence.")
+    n = len(given.X)
     if len(y) != n:
-        raise ValueError(f"y has {len(y)} entries, but X has {n} sequences; expected one entry a sequence.")
+        raise ValueError(f"y has {len(y)} entries, but X has {n} sequences; expected one entry per sequence.")
     if isinstance(y, np.ndarray) and y.dtype != object and y.ndim == 1:
         return list(_labels(y)), False
-    entries = [_labels(entry) for entry in y]
+    entries = [_labels(entry) for entry in cast("Sequence[object]", y)]
     if all(np.ndim(entry) == 0 for entry in entries):
         return list(_labels([entry[()] for entry in entries])), False
     if any(np.ndim(entry) == 0 for entry in entries):
-        raise ValueError("y mixes sequences with one label and sequences with a label a step; use one form.")
+        raise ValueError("y mixes sequences with a single label and sequences with one label per step; use one form.")
     wrong = [i for i, entry in enumerate(entries) if len(entry) != len(given.X[i])]
     if not wrong:
-        return entries, True
+        return list(entries), True
     if len({entry.shape for entry in entries}) == 1 and entries[0].ndim == 1 and entries[0].dtype.kind == "f":
-        return entries, False
+        return list(entries), False
     i = wrong[0]
     raise ValueError(
         f"y[{i}] has {len(entries[i])} entries, but sequence {i} has {len(given.X[i])} steps; expected one label or "
-        "value a step, or a single one for the whole sequence."
+        "value per step, or a single one for the whole sequence."
     )
 
 
-def _labels(given: Any) -> Array:
+def _targets_of_one_array(y: Array, given: InputSequences) -> tuple[list[Target], bool]:
+    """Return the targets of the sequences of a 2-D array, and whether there is one per step."""
+    if y.ndim == 0:
+        raise ValueError(f"y is {y.tolist()!r:.80}; expected one label or value per step.")
+    total = int(given.lengths.sum())
+    if len(y) == total:
+        return list(given.split(y)), True
+    if given.kind == "joined" and len(y) == len(given.X):
+        return list(y), False
+    raise ValueError(
+        f"y has {len(y)} entries, but X has {total} steps: found input variables with inconsistent numbers of "
+        "samples. Give one label or value per step."
+    )
+
+
+def _labels(given: object) -> Array:
+    """Return labels or values as an array without missing entries."""
     if np.ma.is_masked(given):
         raise ValueError("y has masked entries; fill or drop the steps that lack a target.")
     try:
@@ -241,8 +259,8 @@ def _labels(given: Any) -> Array:
     return y
 
 
-def flat(y: Sequence[Any], per_step: bool) -> Array:
-    """All entries one after another."""
+def concatenate_targets(y: Sequence[Target], per_step: bool) -> Array:
+    """Return the targets of all sequences as one array."""
     try:
         return np.asarray(np.concatenate(y) if per_step else y)
     except (TypeError, ValueError):
@@ -251,9 +269,10 @@ def flat(y: Sequence[Any], per_step: bool) -> Array:
 
 
 def check_finite(values: Array, what: str) -> None:
-    # A sum of squares is four times as fast as a look at every number; where it is not finite, that still counts.
+    """Refuse results with NaN or infinity."""
+    # A sum of squares is four times as fast as a look at every number; a sum that overflows is not yet a failure.
     if not np.isfinite(np.vdot(values, values)) and not np.isfinite(values).all():
         raise ValueError(
             f"{what} are not finite: X holds numbers too large for this dtype, or units without bounds (relu, "
-            "identity) have run away. Scale X, use dtype='float64', or a smaller spectral_radius."
+            "identity) have diverged. Scale X, use dtype='float64', or a smaller spectral_radius."
         )

@@ -79,7 +79,7 @@ def harvest(
         for which, states in map_in_order(part, group_sequences(lengths, FRAMES)):
             for i, H in zip(which, states, strict=True):
                 out[i] = H
-    answer: Array | list[Array] = given.answer(out)
+    answer: Array | list[Array] = given.in_given_form(out)
     return answer
 
 

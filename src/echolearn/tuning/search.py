@@ -166,7 +166,7 @@ def _fingerprint(part: Part) -> str:
     """Return a hash of sequences and targets, the targets as text: they may be of any type."""
     given = open_sequences(part[0])
     entries, per_step = open_targets(part[1], given)
-    return Dataset(given.X, [np.asarray(e).astype("U") for e in entries], None, per_step, None).fingerprint()
+    return Dataset(given.X, [np.asarray(e).astype("U") for e in entries], None, per_step, np.dtype("U")).fingerprint()
 
 
 def _with_settings(estimator: BaseEstimator, values: Settings) -> BaseEstimator:

@@ -1,0 +1,66 @@
+"""Groups, mini-batches and shares: every sequence once, and of about equal work."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echolearn.sequences.batching import LANES, draw_minibatches, group_sequences, split_evenly
+from numbered import few_examples, lengths_of_sequences
+
+
+@few_examples
+@given(lengths_of_sequences, st.integers(1, 30), st.booleans())
+def test_groups_have_every_sequence_once(lengths, frames, shuffled):
+    lengths = np.array(lengths)
+    order = np.random.default_rng(0).permutation(len(lengths)) if shuffled else None
+    groups = list(group_sequences(lengths, frames, order))
+    assert sorted(np.concatenate(groups)) == list(range(len(lengths)))
+    assert all(len(group) == 1 or lengths[group].sum() <= frames for group in groups)
+    if shuffled:
+        np.testing.assert_array_equal(np.concatenate(groups), order)
+
+
+def test_groups_begin_with_the_longest_and_fill_all_lanes():
+    lengths = np.arange(1, 101)
+    groups = list(group_sequences(lengths, 2000))
+    assert (np.diff(lengths[np.concatenate(groups)]) < 0).all()
+    assert all(len(group) % LANES == 0 for group in groups[:-1] if len(group) > LANES)
+    assert any(len(group) > LANES for group in groups[:-1])
+
+
+@few_examples
+@given(st.lists(st.integers(1, 500), min_size=1, max_size=60), st.integers(1, 20), st.integers(0, 9))
+def test_minibatches_have_every_sequence_once(lengths, size, seed):
+    lengths = np.array(lengths)
+    batches = draw_minibatches(lengths, size, np.random.default_rng(seed))
+    assert sorted(np.concatenate(batches)) == list(range(len(lengths)))
+    sizes = sorted(map(len, batches), reverse=True)
+    assert all(n == size for n in sizes[:-1])
+    assert len(batches) == -(-len(lengths) // size)
+    again = draw_minibatches(lengths, size, np.random.default_rng(seed))
+    assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
+
+
+def test_sequences_of_a_minibatch_are_of_similar_length_and_change_from_epoch_to_epoch():
+    lengths = np.random.default_rng(0).integers(100, 1000, 400)
+    rng = np.random.default_rng(1)
+    first, second = (draw_minibatches(lengths, 8, rng) for _ in range(2))
+    for batch in first:
+        assert lengths[batch].max() <= 1.1 / 0.9 * 1.1 * lengths[batch].min()
+    assert {tuple(sorted(b)) for b in first} != {tuple(sorted(b)) for b in second}
+    means = [lengths[batch].mean() for batch in first]
+    assert abs(np.corrcoef(np.arange(len(means)), means)[0, 1]) < 0.5  # not in the order of their lengths
+
+
+@few_examples
+@given(lengths_of_sequences, st.integers(1, 6))
+def test_shares_have_every_sequence_of_a_batch_once(lengths, parts):
+    lengths = np.array(lengths)
+    which = np.random.default_rng(0).permutation(len(lengths))[: max(1, len(lengths) - 2)]
+    shares = split_evenly(which, lengths, parts)
+    assert sorted(np.concatenate(shares)) == sorted(which)
+    assert len(shares) == min(parts, len(which))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    assert all((np.diff(lengths[share]) <= 0).all() for share in shares)
+    frames = [lengths[share].sum() for share in shares]
+    assert max(frames) - min(frames) <= lengths.max()

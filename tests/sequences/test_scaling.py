@@ -1,0 +1,33 @@
+"""Means and scales of columns, for numbers of any size."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echolearn.sequences.scaling import LARGEST, mean_and_scale
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(-280, 280))
+def test_means_and_scales_are_those_of_the_same_numbers_near_one(seed, exponent):
+    table = np.random.default_rng(seed).normal(size=(20, 3)) + np.array([0, 5, -2])
+    power = 2.0**exponent
+    mean, scale = mean_and_scale(table * power, "table")
+    np.testing.assert_allclose(mean / power, table.mean(axis=0), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(scale / power, table.std(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("constant", [0.0, 3.0, 1e200, 1e-200, 0.1])
+def test_the_scale_of_a_constant_column_is_one(constant):
+    mean, scale = mean_and_scale(np.full((7, 1), constant), "table")
+    np.testing.assert_allclose(mean, constant, rtol=1e-15)
+    assert scale == 1
+
+
+def test_numbers_whose_sums_would_overflow_are_refused():
+    mean, scale = mean_and_scale(np.array([[LARGEST], [-LARGEST]]), "table")
+    assert mean == 0
+    assert scale == pytest.approx(LARGEST)
+    with pytest.raises(ValueError, match=r"series holds 1e\+300, .* no room for sums; scale it first"):
+        mean_and_scale(np.array([[1e300], [0.0]]), "series")
