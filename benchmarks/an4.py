@@ -1,4 +1,4 @@
-"""AN4 phone states, prepared the usual way: 13 MFCC -> 39 with deltas -> 117 with context."""
+"""Phone states of the AN4 corpus: 13 MFCC per frame, prepared by `echolearn.speech` (117 columns)."""
 
 import argparse
 from pathlib import Path
@@ -7,65 +7,43 @@ import numpy as np
 
 
 def load_an4(path):
-    """an4_states.npz -> {"train" | "valid" | "test": (X, y)}.
+    """Return {"train" | "valid" | "test": (X, y)} from an4_states.npz.
 
-    X is a list of float32 (frames, 117), y a list of int64 (frames,), one entry an utterance.
+    X is a list of float32 arrays (frames, 117), y a list of int64 arrays (frames,), one entry per utterance.
     """
-    with np.load(path, allow_pickle=False) as archive:
-        ends = np.cumsum(archive["lengths"])[:-1]
-        features = np.split(archive["features"], ends)
-        labels = np.split(archive["labels"].astype(np.int64), ends)
-        split = archive["split"]
-    return {
-        name: (
-            [prepare(features[i]) for i in np.flatnonzero(split == name)],
-            [labels[i] for i in np.flatnonzero(split == name)],
-        )
-        for name in ("train", "valid", "test")
-    }
+    from echolearn.speech.corpus import open_corpus  # here, so that the processes of other libraries do without it
+
+    corpus = open_corpus(f"features:{path}")
+    data = {}
+    for name in ("train", "valid", "test"):
+        X, y = corpus.part(name)
+        data[name] = X, [labels.astype(np.int64) for labels in y]
+    return data
 
 
 def synthetic_like_an4(seed=0):
-    """Where the corpus is missing: smooth random sequences and labels, as many and about as long as AN4's."""
+    """Return smooth random sequences and labels, as many as AN4 has and about as long, in the same form."""
+    from echolearn.speech.features import normalised, with_context, with_differences
+
     rng = np.random.default_rng(seed)
     data = {}
     for name, utterances in (("train", 708), ("valid", 110), ("test", 130)):
         lengths = np.clip(rng.gamma(4, 68, utterances), 40, 700).astype(int)  # 271 frames on average
-        X = [prepare(np.cumsum(rng.standard_normal((n, 13)), axis=0)) for n in lengths]
+        cepstra = [np.cumsum(rng.standard_normal((n, 13)), axis=0).astype(np.float32) for n in lengths]
+        X = [with_context(normalised(with_differences(c))) for c in cepstra]
         data[name] = X, [(x[:, 39:].argmax(axis=1) % 102).astype(np.int64) for x in X]
     return data
 
 
 def load_or_synthetic(path):
-    """AN4 if the file is there -> data, what it is."""
+    """Return the data and their name: AN4 if the file exists, otherwise synthetic sequences."""
     if path is not None and Path(path).exists():
         return load_an4(path), "AN4"
     return synthetic_like_an4(), "synthetic"
 
 
-def prepare(mfcc):
-    """(frames, 13) -> (frames, 117)."""
-    mfcc = np.asarray(mfcc, dtype=np.float64)
-    velocity = delta(mfcc)
-    frames = np.hstack([mfcc, velocity, delta(velocity)])
-    frames = (frames - frames.mean(axis=0)) / frames.std(axis=0)
-    return np.hstack([shifted(frames, -1), frames, shifted(frames, 1)]).astype(np.float32)
-
-
-def delta(frames, window=2):
-    """Regression slope d_t = sum_k k (c_{t+k} - c_{t-k}) / (2 sum_k k^2), edges replicated."""
-    steps = range(1, window + 1)
-    slope = sum(k * (shifted(frames, k) - shifted(frames, -k)) for k in steps)
-    return slope / (2 * sum(k * k for k in steps))
-
-
-def shifted(frames, k):
-    """Row t becomes row t + k; beyond the ends the first or last row is repeated."""
-    return frames[np.clip(np.arange(len(frames)) + k, 0, len(frames) - 1)]
-
-
 def lda_error(data, split="test"):
-    """Frame error in percent of a linear discriminant trained on train: the witness for the preparation."""
+    """Return the frame error in percent of a linear discriminant fitted to train: a check of the preparation."""
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
     X, y = data["train"]

@@ -1,5 +1,7 @@
-"""State errors on AN4, ours and PyTorch's, in one run: the paper's columns, our defaults, little data, and what
-each step beyond the paper gives. Everything is tuned on train and valid; test is only printed.
+"""State errors on AN4, ours and PyTorch's, in one run.
+
+Groups: the columns of the paper's table, our defaults, little data, both directions of time, and what each step beyond
+the paper gains. Everything is tuned on train and valid; test is only printed.
 
     python benchmarks/an4_errors.py --data an4_states.npz [--only paper ours little directions ablation]
 """
@@ -13,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from an4 import load_an4
-from measure import in_own_process, measured
+from measure import count_weights, in_own_process, measured
 
 PAPER = {
     "fixed": {"learn": "none"},
@@ -24,10 +26,11 @@ PAPER = {
 }
 PLAIN = {"activation": "sigmoid", "leak": 1.0, "learn_leak": False, "spectral_radius": 3.0, "step_size": 0.03}
 SPREAD_FIXED = {"learn_leak": False}
+LSTM_STEP = {100: 8e-3, 256: 4e-3}  # units: step size, the best on valid of 1e-3, 2e-3, 4e-3, 8e-3 and 1.6e-2
 
 
 def ours(path, every=1, paper=False, units=100, **settings):
-    """Fit on train, read off valid and test; in a process of its own."""
+    """Fit one of our networks to train and return its errors on valid and test, its cost and its size."""
     from echolearn import ESNClassifier
 
     data = load_an4(path)
@@ -37,11 +40,12 @@ def ours(path, every=1, paper=False, units=100, **settings):
     with measured() as record:
         esn.fit(X, y)
     errors = {name: 100 * (1 - esn.score(*data[name])) for name in ("valid", "test")}
-    weights = esn.input_weights_.size + esn.recurrent_weights_.nnz + esn._U.size + 2 * units
+    weights = count_weights(esn.network_)
     return record | {"valid_error": errors["valid"], "test_error": errors["test"], "weights": weights}
 
 
 def lstm(path, units, every=1):
+    """Train PyTorch's LSTM in the same way."""
     import torch_peers
 
     data = torch_peers.every(load_an4(path), every)
@@ -49,51 +53,41 @@ def lstm(path, units, every=1):
     return record | {"seconds": record["train_seconds"]}
 
 
-LSTM_STEP = {100: 8e-3, 256: 4e-3}  # each the best on valid of 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2
-
-
 def jobs():
-    """Group, label, function, settings."""
+    """Yield group, label, function and settings of every fit."""
     for label, settings in PAPER.items():
         yield "paper", f"paper(100) {label}", ours, {"paper": True, **settings}
     for units in (100, 500):
         yield "ours", f"defaults, {units} units", ours, {"units": units}
-        yield (
-            "ours",
-            f"PyTorch LSTM-{256 if units == 500 else 100}, 12 epochs",
-            lstm,
-            {"units": 256 if units == 500 else 100},
-        )
+        peer_units = 256 if units == 500 else 100
+        yield "ours", f"PyTorch LSTM-{peer_units}, 12 epochs", lstm, {"units": peer_units}
     yield "little", "defaults, 100 units, every 8th utterance", ours, {"every": 8}
     yield "little", "PyTorch LSTM-100, every 8th utterance", lstm, {"units": 100, "every": 8}
     for units, seed, both in itertools.product((100, 300), (0, 1, 2), (False, True)):
-        ways = "both directions" if both else "one direction"
+        directions = "both directions" if both else "one direction"
         settings = {"units": units, "random_state": seed, "bidirectional": both}
-        yield "directions", f"defaults, {units} units, {ways}, seed {seed}", ours, settings
-    for leak, how in (("no leak, sigmoid", PLAIN), ("spread leak", SPREAD_FIXED), ("learned leak", {})):
+        yield "directions", f"defaults, {units} units, {directions}, seed {seed}", ours, settings
+    full_batch = {"batch_size": None, "epochs": 60, "step_size": 0.03, "clip": None}
+    for leak, of_leak in (("no leak, sigmoid", PLAIN), ("spread leak", SPREAD_FIXED), ("learned leak", {})):
         for readout in ("ridge", "softmax"):
+            settings = {**of_leak, "readout": readout}
             if leak != "learned leak":
-                yield (
-                    "ablation",
-                    f"fixed, {leak}, {readout}",
-                    ours,
-                    {**how, "learn": "none", "readout": readout},
-                )
-            full = {"batch_size": None, "epochs": 60, "step_size": 0.03, "clip": None}
-            yield (
-                "ablation",
-                f"learned full batch, {leak}, {readout}",
-                ours,
-                {**how, **full, "readout": readout},
-            )
-            yield "ablation", f"learned mini-batch, {leak}, {readout}", ours, {**how, "readout": readout}
+                yield "ablation", f"fixed, {leak}, {readout}", ours, {**settings, "learn": "none"}
+            yield "ablation", f"learned full batch, {leak}, {readout}", ours, {**settings, **full_batch}
+            yield "ablation", f"learned mini-batch, {leak}, {readout}", ours, settings
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, help="path of an4_states.npz")
-    parser.add_argument("--only", nargs="+", default=["paper", "ours", "little", "ablation"])
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=["paper", "ours", "little", "ablation"],
+        choices=["paper", "ours", "little", "directions", "ablation"],
+        help="groups to run (default: all but directions)",
+    )
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results", help="folder of the result file")
     options = parser.parse_args()
     rows = []
     print(f"{'':52}  valid %   test %  seconds  peak MB  weights")
@@ -118,4 +112,4 @@ def main():
 if __name__ == "__main__":
     start = time.perf_counter()
     main()
-    print(f"{time.perf_counter() - start:.0f} s in all")
+    print(f"{time.perf_counter() - start:.0f} s in total")

@@ -1,22 +1,24 @@
 """Error over wall time on AN4: the best error within 20, 60, 180 and 600 seconds of training, ours and PyTorch's.
 
-    python benchmarks/error_over_time.py [--data an4_states.npz] [--budgets 20 60 180 600] [--out docs/images/...]
+    python benchmarks/error_over_time.py [--data an4_states.npz] [--budgets 20 60 180 600] [--plot docs/images/...]
 
-Ours: pairs of blocks (one a core), as many as the seconds allow, put side by side as one network. PyTorch: an LSTM or
-RNN of a few sizes and step sizes, each given the whole budget on both cores, its step size falling to its end. On both
-sides valid decides (the epoch; for PyTorch also the size and step) and test is only read; reading off errors is free.
-No model looks ahead. Settings of both sides were settled on valid beforehand.
+Ours: pairs of networks (one per core), as many as the seconds allow, averaged into one network. PyTorch: an LSTM or RNN
+of a few sizes and step sizes, each trained for the whole budget on both cores, with a step size that falls until the
+end. On both sides valid decides (on the epoch; for PyTorch also on the size and the step size), and test is only read.
+The time spent on computing errors does not count. No model looks ahead. The settings of both sides were chosen on valid
+beforehand.
 """
 
 import argparse
 import time
+from copy import copy
 from pathlib import Path
 
 import results
 from an4 import load_or_synthetic
-from measure import in_own_process
+from measure import count_weights, in_own_process
 
-# seconds -> units of a block and settings of the learning
+# seconds -> units of each network and settings of its learning
 OURS = {
     20: (150, {"epochs": 6}),
     60: (200, {"epochs": 7}),
@@ -33,37 +35,32 @@ TORCH = {
 
 
 def ours(path, budget):
-    """Pairs of blocks until the next would not be done in time."""
-    from sklearn.base import clone
-
+    """Fit pairs of networks until the next pair would not be finished in time."""
     from echolearn import ESNClassifier
-    from echolearn.estimators import ensemble as blocks
+    from echolearn.readout.network import average
 
     data, _ = load_or_synthetic(path)
     X, y = data["train"]
     ESNClassifier(20, blocks=2, epochs=1, refine_epochs=1).fit(X[:6], y[:6])  # compiled before the clock starts
     units, settings = OURS[budget]
     pairs, curve, start = [], [], time.perf_counter()
-    free = longest = 0.0  # seconds of reading off errors; of the slowest pair
+    free = longest = 0.0  # seconds spent on computing errors; seconds of the slowest pair
     while True:
         begin = time.perf_counter()
         pairs.append(ESNClassifier(2 * units, blocks=2, random_state=len(pairs), **settings))
         pairs[-1].fit(X, y, validation=data["valid"])
-        network = clone(pairs[0]).set_params(hidden_units=2 * units * len(pairs))
-        blocks.adopt(network, pairs)
+        ensemble = copy(pairs[0])
+        ensemble.network_ = average([pair.network_ for pair in pairs])
         end = time.perf_counter()
         longest = max(longest, end - begin)
-        errors = {name: 100 * (1 - network.score(*data[name])) for name in ("valid", "test")}
+        errors = {name: 100 * (1 - ensemble.score(*data[name])) for name in ("valid", "test")}
         curve.append((round(end - start - free, 2), errors["valid"], errors["test"]))
         free += time.perf_counter() - end
         if end - start - free + 1.05 * longest > budget:
             break
     return {
         "model": f"{2 * len(pairs)} blocks of {units}",
-        "weights": network.input_weights_.size
-        + network.recurrent_weights_.nnz
-        + network._U.size
-        + 2 * network.reservoir_.N,
+        "weights": count_weights(ensemble.network_),
         "valid_error": errors["valid"],
         "test_error": errors["test"],
         "train_seconds": curve[-1][0],
@@ -72,21 +69,22 @@ def ours(path, budget):
 
 
 def theirs(path, budget, model, units, step_size):
+    """Train one of PyTorch's networks for the whole budget."""
     import torch_peers
 
     data, _ = load_or_synthetic(path)
-    torch_peers.train(torch_peers.every(data, 100), "lstm", 8, step_size=1e-3, epochs=1)  # warm, as ours is
+    torch_peers.train(torch_peers.every(data, 100), "lstm", 8, step_size=1e-3, epochs=1)  # warms up, as ours does
     return torch_peers.train(data, model, units, step_size=step_size, budget=budget)[1]
 
 
 def compare(path, budget):
-    """One row: ours against the best of theirs on valid."""
+    """Return one row: ours against the best of theirs on valid."""
     mine = in_own_process(ours, path, budget)
-    print(f"  {budget} s  ours, {mine['model']}: {told(mine)}", flush=True)
+    print(f"  {budget} s  ours, {mine['model']}: {summary(mine)}", flush=True)
     tried = []
     for model, units, step_size in TORCH[budget]:
         tried.append(in_own_process(theirs, path, budget, model, units, step_size))
-        print(f"  {budget} s  {model.upper()}-{units}, step {step_size:g}: {told(tried[-1])}", flush=True)
+        print(f"  {budget} s  {model.upper()}-{units}, step {step_size:g}: {summary(tried[-1])}", flush=True)
     best = min(tried, key=lambda record: record["valid_error"])
     gain = 1 - mine["test_error"] / best["test_error"]
     return {
@@ -104,12 +102,13 @@ def compare(path, budget):
     }
 
 
-def told(record):
+def summary(record):
+    """Return errors and seconds of a record as text."""
     return f"valid {record['valid_error']:.2f} %  test {record['test_error']:.2f} %  {record['train_seconds']:.1f} s"
 
 
 def time_to_reach(rows):
-    """Our seconds to the LSTM's error of the longest budget, against a third of its own."""
+    """Return one row: our seconds until the error that PyTorch reaches in the longest budget, against its own."""
     last = rows[-1]
     wanted, best = last["peer"], min(last["tried"], key=lambda record: record["valid_error"])
     theirs = best["train_seconds"]
@@ -129,6 +128,7 @@ def time_to_reach(rows):
 
 
 def draw(rows, path):
+    """Draw test error over seconds of training."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -147,7 +147,7 @@ def draw(rows, path):
     axes.set_xscale("log")
     axes.set_ylim(top=max(p for row in rows for p in (row["ours"], row["peer"])) + 4)
     axes.set_xlabel("seconds of training, two cores")
-    axes.set_ylabel("test frames wrong, %")
+    axes.set_ylabel("test error, % of frames")
     axes.grid(alpha=0.3)
     axes.legend()
     figure.tight_layout()
@@ -157,8 +157,8 @@ def draw(rows, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="path of an4_states.npz")
-    parser.add_argument("--budgets", type=int, nargs="+", default=sorted(OURS), choices=sorted(OURS))
-    parser.add_argument("--plot", type=Path, help="draw the table here, as SVG")
+    parser.add_argument("--budgets", type=int, nargs="+", default=sorted(OURS), choices=sorted(OURS), help="seconds")
+    parser.add_argument("--plot", type=Path, help="where to draw the curves, as SVG")
     options = parser.parse_args()
     rows = []
     for budget in sorted(options.budgets):

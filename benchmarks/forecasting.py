@@ -1,12 +1,12 @@
-"""Forecasting side by side with reservoirpy: same series, size, washout and grid. The table of docs/forecasting.md.
+"""Forecasting compared with reservoirpy: same series, size, washout and grid. The table of docs/forecasting.md.
 
     python benchmarks/forecasting.py [--seeds 10] [--tasks mg lorenz narma] [--figure docs/forecasting.png]
 
-Fixed networks of both libraries are tuned over the same grid, for every measure anew: each fits on train with six
-tuning seeds, and the settings with the best median on valid are used for the seeds that count. reservoirpy is tried
-in two ways, as it comes and with what echolearn's networks have by default: inputs to every unit, and a bias. Learned
-networks are ESNForecaster and ESNRegressor as they come (200 epochs), fitted on train. Test is only printed. Values
-are kept in benchmarks/results/forecasting.json; tasks that are not asked for are taken from there. Two processes.
+Fixed networks of both libraries are tuned over the same grid, separately for every measure: each setting is fitted to
+train with six tuning seeds, and the one with the best median on valid is used for the seeds that count. reservoirpy is
+tried with its defaults and with those of echolearn: inputs to every unit, and a bias. Learned networks are
+ESNForecaster and ESNRegressor with their defaults (200 epochs), fitted to train. Test is only printed. Values are kept
+in benchmarks/results/forecasting.json; those of tasks that are not run are taken from there. Two processes.
 """
 
 import argparse
@@ -36,7 +36,7 @@ GRID = [
 RIDGES = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 TUNING_SEEDS = range(100, 106)
 RESULTS = Path(__file__).parent / "results" / "forecasting.json"
-LYAPUNOV = 0.906 * 0.02  # of the Lorenz series, a step
+LYAPUNOV = 0.906 * 0.02  # Lyapunov times per step of the Lorenz series
 MEASURES = {
     "mg1": "Mackey-Glass, 1 step, NRMSE",
     "mg84": "Mackey-Glass, 84 steps, NRMSE",
@@ -47,7 +47,7 @@ LIBRARIES = ("reservoirpy", "echolearn fixed", "echolearn learned")
 
 
 def data(task):
-    """X (what is heard), T (what is to be told), row by row, and the ends of train, valid and test."""
+    """Return inputs X and targets T, one row per step, and the ends of train, valid and test."""
     if task == "narma":
         u, y = narma(6000, random_state=0)
         return standardised(u, 2000), standardised(y, 2000), (2000, 3000, 6000)
@@ -59,27 +59,24 @@ def data(task):
 
 
 def standardised(series, train):
+    """Return the series with the mean 0 and standard deviation 1 over its first `train` rows."""
     return (series - series[:train].mean(axis=0)) / series[:train].std(axis=0)
 
 
 def peer(X, T, settings, seed, ridges):
-    """reservoirpy's network and readouts, one a ridge, in our notation."""
+    """Yield reservoirpy's network and a readout for each ridge, in our notation."""
     from reservoirpy.mat_gen import uniform
     from reservoirpy.nodes import Reservoir as Node
     from reservoirpy.nodes import Ridge
 
-    more = (
-        {"input_connectivity": 1.0, "bias": uniform(low=-0.1, high=0.1, connectivity=1.0)}
-        if settings["like_ours"]
-        else {}
-    )
+    like_ours = {"input_connectivity": 1.0, "bias": uniform(low=-0.1, high=0.1, connectivity=1.0)}
     node = Node(
         UNITS,
         sr=settings["spectral_radius"],
         lr=settings["leak"],
         input_scaling=settings["input_scaling"],
         seed=seed,
-        **more,
+        **(like_ours if settings["like_ours"] else {}),
     )
     H_c = np.hstack([node.run(X), X])
     bias = dense(node.bias).ravel() * np.ones(UNITS)
@@ -90,18 +87,20 @@ def peer(X, T, settings, seed, ridges):
 
 
 def dense(matrix):
+    """Return a matrix, sparse or not, as an array."""
     return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
 
 
 def fixed(X, T, settings, seed, ridges):
-    """ESNRegressor without learning: what ESNForecaster does with a series that is standardised already."""
+    """Yield an ESNRegressor without learning for each ridge: what ESNForecaster does with a standardised series."""
     for ridge in ridges:
-        how = {**settings, "ridge": ridge, "random_state": seed, "washout": WASHOUT, "dtype": "float64"}
-        esn = ESNRegressor(UNITS, learn="none", validation_fraction=0.0, **how).fit(X, T)
+        more = {**settings, "ridge": ridge, "random_state": seed, "washout": WASHOUT, "dtype": "float64"}
+        esn = ESNRegressor(UNITS, learn="none", validation_fraction=0.0, **more).fit(X, T)
         yield esn.reservoir_, in_given_units(esn)
 
 
 def learned(X, T, task, seed):
+    """Return the reservoir and the readout of a learned network with its defaults."""
     if task == "narma":
         esn = ESNRegressor(UNITS, washout=WASHOUT, epochs=EPOCHS, random_state=seed).fit(X, T)
     else:
@@ -110,14 +109,14 @@ def learned(X, T, task, seed):
 
 
 def in_given_units(esn):
-    """The readout, whose targets were standardised, for targets as given."""
-    U = esn._U * esn.target_scale_
+    """Return the readout, which was fitted to standardised targets, for targets as given."""
+    U = esn.network_.readout.U * esn.target_scale_
     U[-1] += esn.target_mean_
     return U
 
 
 def measure(task, network, U, X, T, begin, end):
-    """{measure: value} on rows begin ... end; the network hears the 200 rows before them first."""
+    """Return {measure: value} on rows begin ... end; the states start from the 200 rows before them."""
     H = harvest(network, X[begin - 200 : end])[200:]
     x, t = X[begin:end], T[begin:end]
     H_c = np.hstack([H, x, np.ones((len(x), 1))])
@@ -136,22 +135,23 @@ def measure(task, network, U, X, T, begin, end):
 
 
 def nrmse(Y, T):
-    """Root of the mean squared error, relative to the spread of the truth."""
+    """Return the root of the mean squared error, relative to the standard deviation of the targets."""
     with np.errstate(over="ignore", invalid="ignore"):
         value = float(np.sqrt(((Y - T) ** 2).mean() / T.var()))
     return value if np.isfinite(value) else np.inf
 
 
-def tried(task, library, settings, seed, ridges, part):
-    """Measures of one drawn network with each ridge on "valid" or "test"."""
-    warnings.simplefilter("ignore", EchoStateWarning)  # radius 1.1 without leak is in the grid to be tried
+def measure_fixed(task, library, settings, seed, ridges, part):
+    """Return the measures of one fixed network with each ridge, on "valid" or "test"."""
+    warnings.simplefilter("ignore", EchoStateWarning)  # the grid includes a radius of 1.1 without leak
     X, T, (a, b, c) = data(task)
     make = peer if library == "reservoirpy" else fixed
     bounds = (a, b) if part == "valid" else (b, c)
     return [measure(task, *net, X, T, *bounds) for net in make(X[:a], T[:a], settings, seed, ridges)]
 
 
-def tried_learned(task, seed):
+def measure_learned(task, seed):
+    """Return the measures of one learned network on test, and the processor seconds of its fit."""
     X, T, (a, b, c) = data(task)
     started = time.process_time()
     net = learned(X[:a], T[:a], task, seed)
@@ -159,9 +159,9 @@ def tried_learned(task, seed):
 
 
 def tuned(pool, task, library):
-    """{measure: (settings, ridge)}, the best median on valid over the tuning seeds."""
+    """Return {measure: (settings, ridge)} with the best median on valid over the tuning seeds."""
     grid = [s | {"like_ours": like} for like in (False, True) for s in GRID] if library == "reservoirpy" else GRID
-    jobs = [pool.submit(tried, task, library, s, seed, RIDGES, "valid") for s in grid for seed in TUNING_SEEDS]
+    jobs = [pool.submit(measure_fixed, task, library, s, seed, RIDGES, "valid") for s in grid for seed in TUNING_SEEDS]
     found = [job.result() for job in jobs]
     best = {}
     for name in found[0][0]:
@@ -173,13 +173,13 @@ def tuned(pool, task, library):
 
 
 def run(pool, task, seeds):
-    """{measure: {library: one value a seed}}."""
+    """Return {measure: {library: one value per seed}}."""
     values = {}
-    later = [pool.submit(tried_learned, task, seed) for seed in seeds]
+    later = [pool.submit(measure_learned, task, seed) for seed in seeds]
     for library in LIBRARIES[:2]:
         for name, (settings, ridge) in tuned(pool, task, library).items():
             print(f"{name}, {library}: {settings | {'ridge': ridge}}", file=sys.stderr, flush=True)
-            jobs = [pool.submit(tried, task, library, settings, seed, [ridge], "test") for seed in seeds]
+            jobs = [pool.submit(measure_fixed, task, library, settings, seed, [ridge], "test") for seed in seeds]
             values.setdefault(name, {})[library] = [job.result()[0][name] for job in jobs]
     for job in later:
         row, seconds = job.result()
@@ -190,6 +190,7 @@ def run(pool, task, seeds):
 
 
 def table(values):
+    """Return the medians (least ... most) as a Markdown table."""
     lines = ["| | " + " | ".join(LIBRARIES) + " |", "|---|" + "---:|" * len(LIBRARIES)]
     for name, title in MEASURES.items():
         if name in values:
@@ -199,6 +200,7 @@ def table(values):
 
 
 def draw(values, path):
+    """Draw every seed as a dot and the median as a line, one panel per measure."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -221,15 +223,15 @@ def draw(values, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--tasks", nargs="*", default=["mg", "lorenz", "narma"])
-    parser.add_argument("--figure", help="where to draw the seeds")
+    parser.add_argument("--seeds", type=int, default=10, help="how many networks of each kind count")
+    parser.add_argument("--tasks", nargs="*", default=["mg", "lorenz", "narma"], help="tasks to run")
+    parser.add_argument("--figure", help="where to draw the values of all seeds")
     args = parser.parse_args()
     values = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     started = time.perf_counter()
-    # two processes, a core each: their BLAS must not ask for both
-    how = {"mp_context": get_context("spawn"), "initializer": threadpool_limits, "initargs": (1,)}
-    with ProcessPoolExecutor(2, **how) as pool:
+    # Two processes with one core each: the BLAS of neither may use both.
+    limits = {"mp_context": get_context("spawn"), "initializer": threadpool_limits, "initargs": (1,)}
+    with ProcessPoolExecutor(2, **limits) as pool:
         for task in args.tasks:
             values |= run(pool, task, range(args.seeds))
             RESULTS.write_text(json.dumps(values, indent=1) + "\n")

@@ -1,11 +1,11 @@
-"""Figure 6: the Gram matrix of 1.1 M streamed frames and its solution, beside this machine's own syrk and potrf.
+"""Figure 6: the Gram matrix of 1.1 M streamed frames and its solution, compared with the machine's syrk and potrf.
 
     python benchmarks/gram.py --data path/to/an4_states.npz
 
-AN4's utterances are passed over again and again until the frames are there; without the file, noise of the same
-lengths. The way is the library's own (`passes.collect`, then `readout.solve`). The machine's rate (one LAPACK or BLAS
-call a core) is measured in the same process and precision. Beside seconds by the clock there are seconds of processor
-time, which other people's work on the same machine disturbs less.
+AN4's utterances are repeated until there are enough frames; without the file, noise of similar lengths takes their
+place. The functions measured are the library's own (`readout.collect.collect`, then `readout.ridge.solve`). The
+machine's rate (one LAPACK or BLAS call per core) is measured in the same process and precision. Besides wall time the
+table has processor time, which other work on the same machine disturbs less.
 """
 
 import argparse
@@ -13,9 +13,18 @@ import time
 from pathlib import Path
 
 import numpy as np
+from scipy.linalg import blas, lapack
 
 from an4 import load_an4
+from echolearn.execution.blas import one_blas_thread
+from echolearn.execution.threads import map_in_order, thread_count
+from echolearn.readout.collect import collect
+from echolearn.readout.observation import ReadoutView, frames_at_once
 from echolearn.readout.ridge import solve
+from echolearn.reservoir import Reservoir
+from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.dataset import Dataset
+from echolearn.states.run import run
 from measure import in_own_process, measured
 from results import table, write
 
@@ -24,7 +33,7 @@ ROWS = 4096  # of the matrix that the machine's own rate is measured on
 
 
 def repeated(path, frames):
-    """(X, y): AN4's training utterances over and over, the same arrays again and again, of about `frames` frames."""
+    """Return (X, y) of about `frames` frames: the arrays of AN4's training utterances, repeated without copies."""
     if path and Path(path).exists():
         X, y = load_an4(path)["train"]
     else:
@@ -37,7 +46,7 @@ def repeated(path, frames):
 
 
 def clocked(function, repeats=1):
-    """The smallest (seconds, processor seconds) of some repeats."""
+    """Return the smallest (seconds, processor seconds) of some repeats."""
     found = []
     for _ in range(repeats):
         start, cpu = time.perf_counter(), time.process_time()
@@ -47,11 +56,7 @@ def clocked(function, repeats=1):
 
 
 def syrk_rate(M):
-    """Flops a second (by the clock, and by processor time with all cores busy) of one syrk a core, in float64."""
-    from scipy.linalg import blas
-
-    from echolearn.execution.threads import map_in_order, thread_count
-
+    """Return flops per second of one float64 syrk per core: by wall time, and by processor time if all cores work."""
     cores = thread_count()
     H = np.random.default_rng(0).standard_normal((ROWS, M))
     grams = [np.zeros((M, M), order="F") for _ in range(cores)]
@@ -65,11 +70,7 @@ def syrk_rate(M):
 
 
 def potrf_rate(G):
-    """The same of one Cholesky factorisation of G a core."""
-    from scipy.linalg import lapack
-
-    from echolearn.execution.threads import map_in_order, thread_count
-
+    """Return the same of one Cholesky factorisation of G per core."""
     cores = thread_count()
     flops = cores * len(G) ** 3 / 3
     seconds, cpu = clocked(lambda: list(map_in_order(lambda _: lapack.dpotrf(G.T, lower=1)[1], range(cores))), 2)
@@ -77,31 +78,24 @@ def potrf_rate(G):
 
 
 def work(units, frames, path):
-    from echolearn.execution.blas import one_blas_thread
-    from echolearn.execution.threads import map_in_order, thread_count
-    from echolearn.readout import collect as passes
-    from echolearn.reservoir.reservoir import Reservoir
-    from echolearn.sequences.batching import group_sequences
-    from echolearn.sequences.dataset import Dataset
-    from echolearn.states.run import run
-
+    """Measure collecting and solving, the states on their own, and the machine's rates before and after."""
     X, y = repeated(path, frames)
     data = Dataset(X, y, CLASSES, True, np.dtype(np.float32))
     reservoir = Reservoir.random(117, units, spectral_radius=0.9, connections=10, leak=(0.1, 0.9), random_state=0)
     M, K = units + 118, sum(map(len, X))
     with one_blas_thread():
-        passes.collect(reservoir, data.subset(range(20)), passes.Task())  # compiles
+        collect(reservoir, data.subset(range(20)), ReadoutView())  # compiles
         before = syrk_rate(M)
         tenth = data.subset(range(0, len(X), 10))
-        some = list(group_sequences(tenth.lengths, passes.at_once(units)))
-        states = clocked(lambda: [None for _ in map_in_order(lambda i: run(reservoir, tenth.batch(i)).F.shape, some)])
+        groups = list(group_sequences(tenth.lengths, frames_at_once(units)))
+        states = clocked(lambda: list(map_in_order(lambda i: run(reservoir, tenth.batch(i)).F.shape, groups)))
         states *= K / sum(map(len, tenth.X))
         with measured() as record:
-            kept = []
-            collected = clocked(lambda: kept.append(passes.collect(reservoir, data, passes.Task())))
+            statistics = []
+            collected = clocked(lambda: statistics.append(collect(reservoir, data, ReadoutView())))
         with measured() as solving:
-            solved = clocked(lambda: solve(kept[0], 1.0, intercept=True))
-        G = kept[0].G + np.eye(M)
+            solved = clocked(lambda: solve(statistics[0], 1.0, intercept=True))
+        G = statistics[0].G + np.eye(M)
         potrf, after = potrf_rate(G), syrk_rate(M)
     return {
         "units": units,
@@ -114,13 +108,14 @@ def work(units, frames, path):
         "extra_mb": record["extra_mb"],
         "solve_extra_mb": solving["extra_mb"],
         "gram_mb": M * M * 8 / 1e6,
-        # one batch: f(z), H and H_c of the frames worked on at once, in float32
-        "batch_mb": passes.at_once(units) * (2 * units + M) * 4 / 1e6,
+        # One batch: f(z), H and H_c of the frames that are worked on at once, in float32.
+        "batch_mb": frames_at_once(units) * (2 * units + M) * 4 / 1e6,
         "threads": thread_count(),
     }
 
 
 def rows_of(found):
+    """Return the rows of the table: rates by both clocks, and memory."""
     M, K, cores = found["units"] + 118, found["frames"], found["threads"]
     name = f"N={found['units']}, {K} frames"
     rows = []
@@ -166,9 +161,9 @@ def rows_of(found):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="path of an4_states.npz")
-    parser.add_argument("--frames", type=int, default=1_100_000)
-    parser.add_argument("--units", type=int, nargs="+", default=[2000, 5000])
-    parser.add_argument("--name", default="gram", help="of the file in benchmarks/results")
+    parser.add_argument("--frames", type=int, default=1_100_000, help="frames to collect")
+    parser.add_argument("--units", type=int, nargs="+", default=[2000, 5000], help="hidden units")
+    parser.add_argument("--name", default="gram", help="name of the result file in benchmarks/results")
     options = parser.parse_args()
     rows = []
     for units in options.units:

@@ -1,11 +1,11 @@
-"""Figure 7: seconds and memory against units, frames, look-back and threads, beside the cost model.
+"""Figure 7: seconds and memory against units, frames, look-back and threads, compared with the cost model.
 
     python benchmarks/growth.py            # about five minutes on two idle cores
 
-The model is `echolearn.costs`; its constants are measured first, in a few seconds. Seconds are processor seconds of all
-threads together, which other work on the machine disturbs little; the model's are those of one thread. Noise is the
-data: 117 inputs, 120 classes, sequences of 100 to 600 frames. `classical` is a pass for the sums and the solution,
-`gradient` one pass forward and back at a given U.
+The model is `echolearn.training.cost_model`; its constants are measured first, in a few seconds. Seconds are processor
+seconds summed over all threads, which other work on the machine disturbs little; the model's are those of one thread.
+The data are noise: 117 inputs, 120 classes, sequences of 100 to 600 frames. `classical` is one pass for the statistics
+and the solution, `gradient` one pass forward and backward at a given U.
 """
 
 import argparse
@@ -15,9 +15,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
+from scipy.linalg import lapack
 
-from echolearn.readout.observation import stack
+from echolearn.execution.blas import one_blas_thread
+from echolearn.execution.threads import map_in_order, thread_count
+from echolearn.gradients.batch import batch_gradient
+from echolearn.gradients.exact import through_time
+from echolearn.readout.collect import collect
+from echolearn.readout.observation import Task, frames_at_once, observe, stack
 from echolearn.readout.ridge import solve
+from echolearn.reservoir import Reservoir
+from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.dataset import Dataset
+from echolearn.states.run import run
+from echolearn.training import cost_model
 from measure import in_own_process, measured
 from results import table, write
 
@@ -26,12 +38,11 @@ UNITS = {100: 100_000, 300: 100_000, 1000: 40_000, 3000: 20_000, 10_000: 10_000}
 FRAMES = (10_000, 100_000, 1_100_000)
 LOOKBACKS = (1, 3, 10, 50, None)
 WITHIN = 1.5
-SMALLEST = 50e6  # bytes; less is lost among what the interpreter does meanwhile
+SMALLEST = 50e6  # bytes; smaller amounts cannot be told apart from what the interpreter allocates meanwhile
 
 
 def noise(frames):
-    from echolearn.sequences.dataset import Dataset
-
+    """Return about so many frames of noise with random labels."""
     rng = np.random.default_rng(0)
     X = [rng.standard_normal((n, N_IN)).astype(np.float32) for n in rng.integers(100, 600, 100)]
     y = [rng.integers(0, CLASSES, len(x)) for x in X]
@@ -40,14 +51,13 @@ def noise(frames):
     return Dataset([X[i % 100] for i in numbers], [y[i % 100] for i in numbers], CLASSES, True, np.dtype(np.float32))
 
 
-def network(units, connections=10):
-    from echolearn.reservoir.reservoir import Reservoir
-
+def random_reservoir(units, connections=10):
+    """Return a random reservoir for these data."""
     return Reservoir.random(N_IN, units, spectral_radius=0.9, connections=connections, leak=(0.1, 0.9), random_state=0)
 
 
-def processor(function, repeats=1):
-    """The least processor seconds of some repeats."""
+def processor_seconds(function, repeats=1):
+    """Return the least processor seconds of some repeats."""
     found = []
     for _ in range(repeats):
         start = time.process_time()
@@ -56,84 +66,71 @@ def processor(function, repeats=1):
     return min(found)
 
 
-def calibrated():
-    """The rates of this machine, from small pieces of each kind of work."""
-    from scipy.linalg import lapack
-
-    from echolearn.gradients import exact as gradients
-    from echolearn.readout import statistics as readout
-    from echolearn.states import run as states
-    from echolearn.training import cost_model as costs
-
+def calibrate():
+    """Return the rates of this machine, from small amounts of each kind of work."""
     A = np.random.default_rng(0).standard_normal((2048, 1024))
     B, G = A.astype(np.float32), A.T @ A
     flops = 2048 * 1024**2
-    r = replace(
-        costs.TYPICAL,
-        flop=processor(lambda: B[:, :1000].T @ B, 5) / (2 * 2048 * 1000 * 1024),
-        flop64=processor(lambda: A.T @ A, 5) / flops,
-        factor=processor(lambda: lapack.dpotrf(G), 5) / (1024**3 / 3),
+    rates = replace(
+        cost_model.TYPICAL,
+        flop=processor_seconds(lambda: B[:, :1000].T @ B, 5) / (2 * 2048 * 1000 * 1024),
+        flop64=processor_seconds(lambda: A.T @ A, 5) / flops,
+        factor=processor_seconds(lambda: lapack.dpotrf(G), 5) / (1024**3 / 3),
     )
     batch = noise(6000).batch(range(16))
     K, N = batch.frames, 600
     found = []
     for connections in (2, 50):
-        reservoir = network(N, connections)
-        seen = states.run(reservoir, batch)
-        D = np.ones_like(seen.H)
-        forward = processor(lambda reservoir=reservoir: states.run(reservoir, batch), 5)
-        back = processor(
-            lambda reservoir=reservoir, seen=seen, D=D: gradients.through_time(
-                reservoir, batch, seen, D.copy(), lookback=None, washout=0
+        reservoir = random_reservoir(N, connections)
+        states = run(reservoir, batch)
+        D = np.ones_like(states.H)
+        forward = processor_seconds(lambda reservoir=reservoir: run(reservoir, batch), 5)
+        backward = processor_seconds(
+            lambda reservoir=reservoir, states=states, D=D: through_time(
+                reservoir, batch, states, D.copy(), lookback=None, washout=0
             ),
             5,
         )
-        found.append(np.array([forward, back]) / (K * N) - 2 * N_IN * r.flop)
+        found.append(np.array([forward, backward]) / (K * N) - 2 * N_IN * rates.flop)
     link = np.maximum((found[1] - found[0]) / 48, 0)
     unit = found[0] - 2 * link
-    far = 1 + N / costs.CACHED  # the model's own factor of the way back
-    H_c = stack(seen.H, batch.X, direct=True, intercept=True)
-    copies = processor(
-        lambda: (
-            stack(seen.H, batch.X, direct=True, intercept=True),
-            readout._with_targets(H_c.astype(np.float64), batch.T, CLASSES),
-        ),
-        5,
-    )
+    slower = 1 + N / cost_model.CACHED  # the model's own factor for the way back
+    H_c = stack(states.H, batch.X, direct=True, intercept=True)
+
+    indicator = sparse.csr_array((np.ones(K), (batch.T, np.arange(K))), shape=(CLASSES, K))
+
+    def columns():
+        stack(states.H, batch.X, direct=True, intercept=True)
+        indicator @ H_c.astype(np.float64)
+
     return replace(
-        r,
+        rates,
         unit=unit[0],
         link=link[0],
-        unit_back=unit[1] / far,
-        link_back=link[1] / far,
-        column=copies / H_c.size,
+        unit_back=unit[1] / slower,
+        link_back=link[1] / slower,
+        column=processor_seconds(columns, 5) / H_c.size,
     )
 
 
-def point(work, units, frames, lookback=None):
-    """(processor seconds, seconds, bytes) of one piece of work, and the job the model sees."""
-    from echolearn.execution.threads import map_in_order, thread_count
-    from echolearn.readout import collect as passes
-    from echolearn.sequences.batching import group_sequences
-    from echolearn.training import cost_model as costs
-
-    data, reservoir = noise(frames), network(units)
-    task = passes.Task(lookback=lookback)
+def measure(work, units, frames, lookback=None):
+    """Return processor seconds, seconds and bytes of one measurement, and its job as the model takes it."""
+    data, reservoir = noise(frames), random_reservoir(units)
+    task = Task(lookback=lookback)
     U = np.random.default_rng(1).standard_normal((units + N_IN + 1, CLASSES)) / 100
 
-    def part(which):
-        batch = data.batch(which)
-        passes.slope(reservoir, task, "exact", U, batch, passes.observed(reservoir, task, batch))
+    def group_gradient(which):
+        batch_gradient(reservoir, task, "exact", U, observe(reservoir, task, data.batch(which)))
         return len(which)
 
     with measured() as record:
         start = time.process_time()
         if work == "classical":
-            solve(passes.collect(reservoir, data, task), 1.0, intercept=True)
+            solve(collect(reservoir, data, task), 1.0, intercept=True)
         else:
-            sum(map_in_order(part, group_sequences(data.lengths, passes.at_once(units))))
+            sum(map_in_order(group_gradient, group_sequences(data.lengths, frames_at_once(units))))
         cpu = time.process_time() - start
-    job = costs.Job(
+    job = cost_model.Job(
         N=units,
         n_in=N_IN,
         n_out=CLASSES,
@@ -145,40 +142,36 @@ def point(work, units, frames, lookback=None):
     return cpu, record["seconds"], record["extra_mb"] * 1e6, job
 
 
-def modelled(work, job, r):
-    """(seconds of one thread, bytes)."""
-    from echolearn.readout import collect as passes
-    from echolearn.training import cost_model as costs
-
+def predict(work, job, rates):
+    """Return what the model expects: seconds of one thread, and bytes."""
     one = replace(job, threads=1)
+    seconds = cost_model.states(one, job.frames, rates)
     if work == "classical":
-        seconds = costs.states(one, job.frames, r) + costs.gram(one, job.frames, r) + costs.solve(one, r)
-        return seconds, costs.ridge_bytes(job)
-    seconds = costs.states(one, job.frames, r) + costs.gradient(one, job.frames, r)
-    frames = min(passes.at_once(job.N), job.frames)
+        seconds += cost_model.gram(one, job.frames, rates) + cost_model.solve(one, rates)
+        return seconds, cost_model.ridge_bytes(job)
+    seconds += cost_model.gradient(one, job.frames, rates)
+    frames = min(frames_at_once(job.N), job.frames)
     return seconds, job.threads * frames * job.itemsize * (3 * job.N + job.M)
 
 
-def series(works, threads, r=None):
-    """One process: its rates (unless they are known), and the points of `works` on so many threads."""
-    os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:thread_count]))
-    from echolearn.execution.blas import one_blas_thread
-
+def measure_all(works, threads, rates=None):
+    """Return the measurements of `works` in one process on so many threads, and its rates unless they are given."""
+    os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:threads]))
     found = []
     with one_blas_thread():
         for work in ("classical", "gradient"):
-            point(work, 50, 2000)  # compiles
-        r = r or calibrated()
+            measure(work, 50, 2000)  # compiles
+        rates = rates or calibrate()
         for work in works:
-            cpu, wall, peak, job = point(*work)
-            seconds, nbytes = modelled(work[0], job, r)
+            cpu, wall, peak, job = measure(*work)
+            seconds, nbytes = predict(work[0], job, rates)
             found.append(
                 {
                     "work": work[0],
                     "units": work[1],
                     "frames": job.frames,
                     "lookback": work[3] if len(work) > 3 else None,
-                    "threads": thread_count,
+                    "threads": threads,
                     "seconds": cpu,
                     "wall_seconds": wall,
                     "model_seconds": float(seconds),
@@ -186,14 +179,11 @@ def series(works, threads, r=None):
                     "model_bytes": nbytes,
                 }
             )
-    return found, r
-
-
-def apart(ours, model):
-    return max(ours / model, model / ours)
+    return found, rates
 
 
 def rows_of(found):
+    """Return the rows of the table: seconds of every measurement, and memory where the units vary."""
     rows = []
     for f in found:
         name = f"{f['work']}, N={f['units']}, {f['frames']} frames, m={f['lookback']}, {f['threads']} threads"
@@ -211,7 +201,7 @@ def rows_of(found):
                     "unit": unit,
                     "ratio": model / ours,
                     "asked": f"within {WITHIN}" if counts else None,
-                    "reached": apart(ours, model) <= WITHIN if counts else None,
+                    "reached": max(ours / model, model / ours) <= WITHIN if counts else None,
                 }
             )
     rows[0]["found"] = found
@@ -219,7 +209,7 @@ def rows_of(found):
 
 
 def draw(found, path):
-    """Three panels: seconds measured (dots) and modelled (lines)."""
+    """Draw three panels: seconds measured (dots) and expected by the model (lines)."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -250,7 +240,7 @@ def draw(found, path):
             axis.set_xticks([1, 3, 10, 50, 600], ["1", "3", "10", "50", "None"])
             axis.minorticks_off()
         axis.set_xlabel(label)
-        axis.set_ylabel("µs of one core a frame" if key == "units" else "seconds of one core")
+        axis.set_ylabel("µs of one core per frame" if key == "units" else "seconds of one core")
         for part in (axis.xaxis.label, axis.yaxis.label, *axis.get_xticklabels(), *axis.get_yticklabels()):
             part.set_color(grey)
         axis.tick_params(which="both", colors=grey)
@@ -264,7 +254,8 @@ def draw(found, path):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plot", default=Path(__file__).parents[1] / "docs" / "images" / "growth.svg")
+    picture = Path(__file__).parents[1] / "docs" / "images" / "growth.svg"
+    parser.add_argument("--plot", type=Path, default=picture, help="where to draw the curves, as SVG")
     options = parser.parse_args()
     kinds = ("classical", "gradient")
     sets = {
@@ -274,13 +265,13 @@ if __name__ == "__main__":
         "threads": [("classical", 1000, 40_000), ("gradient", 1000, 40_000), ("classical", 3000, 20_000)],
     }
     cores = len(os.sched_getaffinity(0))
-    _, rates = in_own_process(series, [], cores)
+    _, rates = in_own_process(measure_all, [], cores)
     found = []
     for name, works in sets.items():
-        # memory is told best in a process of its own: one that was used keeps some
+        # Memory is measured best in a fresh process: one that has already worked keeps some.
         for some in [[work] for work in works] if name == "units" else [works]:
-            thread_count = 1 if name == "threads" else cores
-            found += [{**f, "set": name} for f in in_own_process(series, some, thread_count, rates)[0]]
+            threads = 1 if name == "threads" else cores
+            found += [{**f, "set": name} for f in in_own_process(measure_all, some, threads, rates)[0]]
             print(found[-1], flush=True)
     rows = rows_of(found)
     rows[0]["rates"] = vars(rates)

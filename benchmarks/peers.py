@@ -1,14 +1,14 @@
-"""Speed and memory side by side with other libraries, on the same matrices and data (figures 1 to 4).
+"""Speed and memory compared with other libraries, on the same matrices and data (figures 1 to 4).
 
     python benchmarks/peers.py [--data an4_states.npz] [--only 1 2 3 4]
 
 1 states of one sequence of 20,000 steps     2 states of the 708 training utterances of AN4
 3 classical fit and predict on AN4           4 one exact-gradient epoch over W and W_rec on half of AN4's train
 
-Every measurement has a process of its own; ours and a peer's take turns, and the best of the turns counts. Without
-the data, synthetic sequences of the same lengths stand in. Ours runs in float32, which the library's estimators use;
-reservoirpy and PyRCN's estimators know only float64. Memory is what the work adds to the process's start (extra_mb):
-imports differ by hundreds of megabytes between libraries; the whole process's peaks are in the file too.
+Every measurement has a process of its own; the libraries take turns, and the best turn of each counts. Without the
+data, synthetic sequences of similar lengths take their place. Ours runs in float32, which the library's estimators use;
+reservoirpy and PyRCN's estimators have only float64. Memory is what the work adds to the process (extra_mb), because
+imports differ by hundreds of megabytes between libraries; the peaks of the whole processes are in the file too.
 """
 
 import argparse
@@ -21,25 +21,24 @@ import torch_peers
 from an4 import load_or_synthetic
 from measure import in_own_process, measured
 
-ONE = ((100, 0.1), (500, 0.1), (1000, 0.1), (1000, 0.01), (2000, 0.1), (5000, 0.01))
+SIZES = ((100, 0.1), (500, 0.1), (1000, 0.1), (1000, 0.01), (2000, 0.1), (5000, 0.01))  # units, density of figure 1
 STEPS = 20_000
 RIDGE = 1.0
 CLASSES = 102
-SLOW = (
-    "PyRCN",
-    "echoes",
-)  # dense, one sequence at a time: at N = 2000 some 3 ms a step, over ten minutes; --slow runs them
+# Dense, one sequence at a time: about 3 ms per step at N = 2000, more than ten minutes. --slow runs them.
+SLOW = ("PyRCN", "echoes")
 
 
 def reservoir_of(network):
-    from echolearn.reservoir.reservoir import Reservoir
+    """Return the matrices as one of our reservoirs."""
+    from echolearn.reservoir import Reservoir
 
     return Reservoir(W=network.W, W_rec=network.W_rec, leak=network.leak, activation="tanh")
 
 
 def our_states(network, X, dtype="float32"):
-    """One sequence or a list."""
-    from echolearn.states.harvesting import harvest
+    """Measure the states of one sequence or of a list."""
+    from echolearn.states import harvest
 
     reservoir = reservoir_of(network)
     harvest(reservoir, X[:8], dtype=dtype)  # compiles
@@ -50,7 +49,7 @@ def our_states(network, X, dtype="float32"):
 
 
 def our_fit_predict(units, X, y, X_test, y_test):
-    """What a user calls; its own random matrices, since the estimator draws them itself."""
+    """Measure the classifier as a user calls it; it draws random matrices of its own."""
     from echolearn import ESNClassifier
 
     settings = {"learn": "none", "readout": "ridge", "ridge": RIDGE, "direct": False}
@@ -66,7 +65,8 @@ def our_fit_predict(units, X, y, X_test, y_test):
 
 
 def our_epoch(network, X, T):
-    from echolearn.gradients.loss import loss_and_gradients
+    """Measure the exact gradient of one epoch."""
+    from echolearn.gradients import loss_and_gradients
 
     reservoir = reservoir_of(network)
     loss_and_gradients(reservoir, X[:6], T[:6], ridge=RIDGE, dtype="float32")  # compiles
@@ -76,35 +76,37 @@ def our_epoch(network, X, T):
 
 
 def torch_epoch(network, X, T, form):
+    """Measure PyTorch's gradient of one epoch, with a dense W_rec or one in CSR form."""
     W_rec = network.W_rec if form == "CSR" else network.W_rec.toarray()
     return torch_peers.ridge_epoch(network.W, W_rec, X, T, RIDGE, activation="tanh", leak=network.leak)
 
 
-def fastest(runs):
-    return min(runs, key=seconds)
-
-
 def seconds(record):
+    """Return the seconds of a measurement; those of fit and predict are added."""
     return record["seconds"] if "seconds" in record else record["fit"]["seconds"] + record["predict"]["seconds"]
 
 
 def cpu(record):
+    """Return the processor seconds of a measurement."""
     parts = [record] if "cpu_seconds" in record else [record["fit"], record["predict"]]
     return sum(part["cpu_seconds"] for part in parts)
 
 
 def processor(ours, peer):
-    """For the file: processor seconds tell more than the clock when others use the machine."""
+    """Return entries for the file: processor seconds, which are steadier than wall time on a busy machine."""
     return {"cpu_seconds_ours": cpu(ours), "cpu_seconds_peer": cpu(peer)}
 
 
-def in_turns(jobs, turns, leave_out=()):
-    """{name: (function, args, kwargs)} -> {name: its fastest record}; one that fails says so and is left out."""
+def in_turns(jobs, turns, skipped=()):
+    """Run {name: (function, args, kwargs)} in turns and return {name: its fastest record}.
+
+    A failure is printed, and that library is left out of the result.
+    """
     found = {}
     for _ in range(turns):
         for name, (function, args, kwargs) in jobs.items():
-            if name in leave_out:
-                print(f"  {name}: left out (--slow runs it)", flush=True)
+            if name in skipped:
+                print(f"  {name}: skipped (--slow runs it)", flush=True)
                 continue
             try:
                 record = in_own_process(function, *args, **kwargs)
@@ -112,61 +114,55 @@ def in_turns(jobs, turns, leave_out=()):
                 found.setdefault(name, []).append(record)
             except Exception as problem:
                 print(f"  {name}: {problem!r}", flush=True)
-    return {name: fastest(runs) for name, runs in found.items()}
+    return {name: min(runs, key=seconds) for name, runs in found.items()}
 
 
-def row(figure, work, ours, peer, peer_name, unit, asked, **more):
-    """asked: the ratio to reach, or None."""
+def row(figure, work, ours, peer, *, name, unit, required, **more):
+    """Print and return a row; ours and peer are numbers in `unit`, required is the ratio to reach, or None."""
     ratio = peer / ours
-    reached = None if asked is None else bool(ratio >= asked)
-    asked = "-" if asked is None else f">= {asked:g}"
-    names = {"figure": figure, "work": work, "ours": ours, "peer": peer, "peer_name": peer_name, "unit": unit}
-    return show(names | {"ratio": ratio, "asked": asked, "reached": reached} | more)
+    reached = None if required is None else bool(ratio >= required)
+    asked = "-" if required is None else f">= {required:g}"
+    names = {"figure": figure, "work": work, "ours": ours, "peer": peer, "peer_name": name, "unit": unit}
+    return printed(names | {"ratio": ratio, "asked": asked, "reached": reached} | more)
 
 
-def show(one):
+def printed(one):
+    """Print a row and return it."""
     print(results.table([one]).splitlines()[1], flush=True)
     return one
 
 
 def largest_difference(a, b):
-    """Relative to the largest."""
+    """Return the largest difference, relative to the largest number of b."""
     return float(np.abs(np.asarray(a) - np.asarray(b)).max() / np.abs(b).max())
 
 
 def figure_1(data, turns, slow):
+    """Compare the states of one long sequence."""
     rows = []
-    for units, density in ONE:
+    for units, density in SIZES:
         network = peers.random_network(3, units, int(units * density))
         X = np.random.default_rng(1).uniform(-1, 1, (STEPS, 3))
         jobs = {"ours": (our_states, (network, X), {}), "reservoirpy": (peers.reservoirpy_states, (network, X), {})}
         jobs["ours, float64"] = (our_states, (network, X), {"dtype": "float64"})
         found = in_turns(jobs, turns)
-        for name, asked in (("ours", 3.0), ("ours, float64", None)):
-            apart = largest_difference(found[name]["states"], found["reservoirpy"]["states"])
+        peer = found["reservoirpy"]
+        for name, required in (("ours", 3.0), ("ours, float64", None)):
+            difference = largest_difference(found[name]["states"], peer["states"])
             work = f"one sequence, N={units}, density {density:g}" + ("" if name == "ours" else ", float64")
-            times = found[name]["seconds"], found["reservoirpy"]["seconds"]
-            rows.append(
-                row(
-                    1,
-                    work,
-                    *times,
-                    "reservoirpy",
-                    "s",
-                    asked,
-                    states_apart=apart,
-                    **processor(found[name], found["reservoirpy"]),
-                )
-            )
-            if asked is not None and apart > 1e-4:
+            more = {"states_apart": difference, **processor(found[name], peer)}
+            times = found[name]["seconds"], peer["seconds"]
+            rows.append(row(1, work, *times, name="reservoirpy", unit="s", required=required, **more))
+            if required is not None and difference > 1e-4:
                 rows[-1]["reached"] = False
     ratios = [one["ratio"] for one in rows if one["asked"] != "-"]
     mean = float(np.exp(np.log(ratios).mean()))
     whole = {"figure": 1, "work": "geometric mean", "unit": "s", "peer_name": "reservoirpy", "ratio": mean}
-    return [*rows, show(whole | {"asked": ">= 6", "reached": mean >= 6})]
+    return [*rows, printed(whole | {"asked": ">= 6", "reached": mean >= 6})]
 
 
 def figure_2(data, turns, slow):
+    """Compare the states of many utterances."""
     rows, X = [], data["train"][0]
     for units in (100, 500, 2000):
         network = peers.random_network(X[0].shape[1], units, 10)
@@ -182,60 +178,47 @@ def figure_2(data, turns, slow):
             ),
         }
         found = in_turns(jobs, turns, () if slow or units < 2000 else SLOW)
-        rows += against_all(2, f"708 utterances, N={units}", found, 20.0)
-    return rows
-
-
-def against_all(figure, work, found, asked):
-    rows = []
-    ours = found.pop("ours")
-    for name, record in found.items():
-        apart = largest_difference(ours["states"], record["states"])
-        rows.append(
-            row(
-                figure,
-                work,
-                seconds(ours),
-                seconds(record),
-                name,
-                "s",
-                asked,
-                states_apart=apart,
-                **processor(ours, record),
-            )
-        )
+        ours = found.pop("ours")
+        for name, record in found.items():
+            more = {"states_apart": largest_difference(ours["states"], record["states"]), **processor(ours, record)}
+            times = seconds(ours), seconds(record)
+            rows.append(row(2, f"708 utterances, N={units}", *times, name=name, unit="s", required=20.0, **more))
     return rows
 
 
 def figure_3(data, turns, slow):
+    """Compare fit and predict of a network with fixed weights."""
     rows, (X, y), (X_test, y_test) = [], data["train"], data["test"]
     for units in (500, 2000):
         network = peers.random_network(X[0].shape[1], units, 10)
-        given, how = (network, X, y, X_test, y_test), {"ridge": RIDGE, "n_out": CLASSES}
+        given, settings = (network, X, y, X_test, y_test), {"ridge": RIDGE, "n_out": CLASSES}
         jobs = {
             "ours": (our_fit_predict, (units, X, y, X_test, y_test), {}),
-            "reservoirpy": (peers.reservoirpy_fit_predict, given, how),
-            "reservoirpy, 2 workers": (peers.reservoirpy_fit_predict, given, how | {"workers": 2}),
-            "PyRCN": (peers.pyrcn_fit_predict, given, how),
-            "echoes": (peers.echoes_fit_predict, given, how),
+            "reservoirpy": (peers.reservoirpy_fit_predict, given, settings),
+            "reservoirpy, 2 workers": (peers.reservoirpy_fit_predict, given, settings | {"workers": 2}),
+            "PyRCN": (peers.pyrcn_fit_predict, given, settings),
+            "echoes": (peers.echoes_fit_predict, given, settings),
         }
         found = in_turns(jobs, turns, () if slow or units < 2000 else SLOW)
         ours = found.pop("ours")
         for name, record in found.items():
-            work, errors = f"fit and predict, N={units}", {"error_ours": ours["error"], "error_peer": record["error"]}
-            errors |= processor(ours, record)
-            rows.append(row(3, work, seconds(ours), seconds(record), name, "s", 10.0, **errors))
-            asked = 5.0 if name.startswith("reservoirpy") else None
-            rows.append(memory_row(3, work, ours["fit"], record["fit"], name, asked))
+            work, more = f"fit and predict, N={units}", {"error_ours": ours["error"], "error_peer": record["error"]}
+            more |= processor(ours, record)
+            rows.append(row(3, work, seconds(ours), seconds(record), name=name, unit="s", required=10.0, **more))
+            required = 5.0 if name.startswith("reservoirpy") else None
+            rows.append(memory_row(3, work, ours["fit"], record["fit"], name=name, required=required))
     return rows
 
 
-def memory_row(figure, work, ours, peer, name, asked):
+def memory_row(figure, work, ours, peer, *, name, required):
+    """Print and return a row for the memory that the work adds."""
     peaks = {"peak_mb_ours": ours["peak_mb"], "peak_mb_peer": peer["peak_mb"]}
-    return row(figure, f"{work}: memory", ours["extra_mb"], peer["extra_mb"], name, "MB", asked, **peaks)
+    added = ours["extra_mb"], peer["extra_mb"]
+    return row(figure, f"{work}: memory", *added, name=name, unit="MB", required=required, **peaks)
 
 
 def figure_4(data, turns, slow):
+    """Compare the gradients by W and W_rec of one epoch."""
     rows, X, y = [], data["train"][0][::2], data["train"][1][::2]
     T = [np.eye(CLASSES, dtype=np.float32)[labels] for labels in y]
     for units in (500, 2000):
@@ -245,36 +228,25 @@ def figure_4(data, turns, slow):
         found = in_turns(jobs, turns)
         ours, pattern = found.pop("ours"), network.W_rec.toarray() != 0
         for name, record in found.items():
-            apart = max(
+            difference = max(
                 largest_difference(ours["dE_dW"], record["dE_dW"]),
                 largest_difference(ours["dE_dW_rec"][pattern], record["dE_dW_rec"][pattern]),
             )
             work = f"gradient epoch, N={units}"
-            rows.append(
-                row(
-                    4,
-                    work,
-                    seconds(ours),
-                    seconds(record),
-                    name,
-                    "s",
-                    5.0,
-                    gradients_apart=apart,
-                    **processor(ours, record),
-                )
-            )
-            if apart > 1e-4:
+            more = {"gradients_apart": difference, **processor(ours, record)}
+            rows.append(row(4, work, seconds(ours), seconds(record), name=name, unit="s", required=5.0, **more))
+            if difference > 1e-4:
                 rows[-1]["reached"] = False
-            rows.append(memory_row(4, work, ours, record, name, 5.0))
+            rows.append(memory_row(4, work, ours, record, name=name, required=5.0))
     return rows
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="path of an4_states.npz")
-    parser.add_argument("--only", nargs="+", type=int, default=[1, 2, 3, 4])
-    parser.add_argument("--turns", type=int, default=2)
-    parser.add_argument("--slow", action="store_true", help="also the peers that need more than ten minutes")
+    parser.add_argument("--only", nargs="+", type=int, default=[1, 2, 3, 4], help="figures to measure")
+    parser.add_argument("--turns", type=int, default=2, help="measurements of each library, of which the best counts")
+    parser.add_argument("--slow", action="store_true", help="run the libraries that need more than ten minutes too")
     options = parser.parse_args()
     data, source = load_or_synthetic(options.data)
     print(f"data: {source}", flush=True)

@@ -1,4 +1,4 @@
-"""How many times faster and leaner than each peer: figures 1 to 4 of benchmarks/results as a picture and a table.
+"""How many times less time and memory ours takes than each peer: figures 1 to 4 as a picture and tables.
 
 python benchmarks/ratios.py [--plot docs/images/peers.svg]
 """
@@ -21,7 +21,7 @@ COLOURS = {"reservoirpy": "#3b6ea5", "PyRCN": "#6a994e", "echoes": "#a98467", "P
 
 
 def newest():
-    """The rows of figures 1 to 4, each from the last run that measured it."""
+    """Return {figure: rows} of figures 1 to 4, each from the last run that measured it."""
     found = {}
     for path in results.FOLDER.glob("peers*.json"):
         record = json.loads(path.read_text())
@@ -33,7 +33,8 @@ def newest():
 
 
 def markdown(rows):
-    lines = ["| work | peer | ours | peer's | ratio | asked |", "|---|---|---:|---:|---:|---:|"]
+    """Return rows as a Markdown table; ratios that meet the requirement are bold."""
+    lines = ["| work | peer | ours | peer's | ratio | required |", "|---|---|---:|---:|---:|---:|"]
     for row in rows:
         ours, peer = (f"{row[key]:.3g} {row['unit']}" if row.get(key) else "" for key in ("ours", "peer"))
         ratio = f"**{row['ratio']:.1f}**" if row["reached"] else f"{row['ratio']:.1f}"
@@ -42,6 +43,7 @@ def markdown(rows):
 
 
 def draw(figures, path):
+    """Draw the ratios as bars, one panel per figure."""
     matplotlib.use("svg")
     from matplotlib import pyplot as plt
 
@@ -70,7 +72,7 @@ def draw(figures, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plot", type=Path, help="draw them here, as SVG")
+    parser.add_argument("--plot", type=Path, help="where to draw the ratios, as SVG")
     options = parser.parse_args()
     figures = newest()
     for number, rows in figures.items():

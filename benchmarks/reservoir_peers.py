@@ -1,7 +1,7 @@
 """Other echo state network libraries on given matrices: states, and the classical fit and predict.
 
-Every function takes the network as echolearn writes it, h' = (1 - leak) h + leak tanh(W'x + W_rec h) from
-h = 0, and hands the same matrices to the peer in the form its own documentation asks for. Each is meant for
+Every function takes the network in echolearn's notation, h' = (1 - leak) h + leak tanh(W'x + W_rec h) from h = 0, and
+passes the same matrices to the peer in the form that its documentation requires. Each is meant for
 `measure.in_own_process` and imports its library itself, so that no peer pays for another's import.
 """
 
@@ -14,13 +14,15 @@ from measure import measured
 
 
 class Network(NamedTuple):
+    """The weights that all libraries are given."""
+
     W: np.ndarray  # (n_in, N)
     W_rec: sparse.csr_matrix  # (N, N)
     leak: float
 
 
 def random_network(n_in, units, connections, *, radius=0.9, leak=0.3, scale=0.1, seed=0):
-    """`connections` non-zeros in every row of W_rec, scaled to the spectral radius."""
+    """Return a network with `connections` weights in every row of W_rec, scaled to the spectral radius."""
     rng = np.random.default_rng(seed)
     columns = np.concatenate([rng.choice(units, connections, replace=False) for _ in range(units)])
     rows = np.repeat(np.arange(units), connections)
@@ -33,6 +35,7 @@ def random_network(n_in, units, connections, *, radius=0.9, leak=0.3, scale=0.1,
 
 
 def spectral_radius(W_rec):
+    """Return the largest absolute eigenvalue."""
     if W_rec.shape[0] <= 500:
         return np.abs(np.linalg.eigvals(W_rec.toarray())).max()
     start = np.ones(W_rec.shape[0])
@@ -40,9 +43,9 @@ def spectral_radius(W_rec):
 
 
 def sample(states):
-    """Enough of the states to compare them without sending gigabytes between processes.
+    """Return enough of the states to compare them without sending gigabytes between processes.
 
-    The last state of every sequence of a list; 100 states spread over a single sequence.
+    These are the last state of every sequence of a list, or 100 states spread over a single sequence.
     """
     if isinstance(states, list):
         return np.array([sequence[-1] for sequence in states])
@@ -50,21 +53,23 @@ def sample(states):
 
 
 def scored(outputs, y):
-    """Frame error in percent of the largest output, and the outputs at each last frame for comparison."""
+    """Return the frame error in percent, and the outputs at each last frame for comparison."""
     wrong = sum((output.argmax(axis=1) != labels).sum() for output, labels in zip(outputs, y, strict=True))
     return {"error": 100 * wrong / sum(map(len, y)), "outputs": sample(list(outputs))}
 
 
 def as_float64(X):
+    """Return one sequence or a list in float64."""
     return [np.asarray(x, dtype=np.float64) for x in X] if isinstance(X, list) else np.asarray(X, np.float64)
 
 
 def one_hot(y, n_out):
+    """Return labels as rows with a single 1, one array per sequence."""
     return [np.eye(n_out)[labels] for labels in y]
 
 
-# reservoirpy: W as CSR, its own default. float64 throughout, because its states are float64 whatever it is
-# given, and float32 weights would be converted anew at every step.
+# reservoirpy: W as CSR, its own default. float64 throughout, because its states are always float64, and float32
+# weights would be converted again at every step.
 
 
 def _reservoirpy_reservoir(network):
@@ -74,14 +79,14 @@ def _reservoirpy_reservoir(network):
 
 
 def end_workers():
-    """joblib's worker processes would keep this one waiting for minutes."""
+    """End joblib's worker processes, for which this one would wait for minutes."""
     from joblib.externals.loky import get_reusable_executor
 
     get_reusable_executor().shutdown(wait=True)
 
 
 def reservoirpy_states(network, X, *, workers=1):
-    """X: one (steps, n_in) array or a list of them."""
+    """Measure the states of X, one (steps, n_in) array or a list of them."""
     reservoir, X = _reservoirpy_reservoir(network), as_float64(X)
     reservoir.initialize(X)
     with measured() as record:
@@ -91,6 +96,7 @@ def reservoirpy_states(network, X, *, workers=1):
 
 
 def reservoirpy_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, direct=False, workers=1):
+    """Measure a fit and a prediction."""
     from reservoirpy.nodes import Input, Ridge
 
     reservoir, readout = _reservoirpy_reservoir(network), Ridge(ridge=ridge, fit_bias=False)
@@ -102,19 +108,19 @@ def reservoirpy_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, dire
     X, T, X_test = as_float64(X), one_hot(y, n_out), as_float64(X_test)
     with measured() as fit:
         model.fit(X, T, workers=workers)
-    model.reset()  # it would otherwise go on from the last training state
+    model.reset()  # otherwise it would continue from the last training state
     with measured() as predict:
         outputs = model.run(X_test, workers=workers)
     end_workers()
     return {"fit": fit, "predict": predict} | scored(outputs, y_test)
 
 
-# PyRCN: its recurrent matrix multiplies from the right, so W_rec goes in transposed, and dense, because its
-# torch cells make it dense themselves.
+# PyRCN: its recurrent matrix multiplies from the right, so W_rec is passed transposed, and dense, because its torch
+# cells make it dense themselves.
 
 
 def pyrcn_states(network, X, *, batch_size=1, dtype="float64"):
-    """pyrcn.nn modules on a list. Its estimators use batch_size=1 and float64; padded batches are faster."""
+    """Measure pyrcn.nn modules on a list. Its estimators use batch_size=1 and float64; padded batches are faster."""
     import torch
     from pyrcn.nn import InputFeatureMap, Reservoir
 
@@ -138,7 +144,7 @@ def pyrcn_states(network, X, *, batch_size=1, dtype="float64"):
 
 
 def pyrcn_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out):
-    """No connections from input to output: its readout sees the states only."""
+    """Measure a fit and a prediction without direct connections: its readout sees only the states."""
     import torch
     from pyrcn.base.blocks import InputToNode, NodeToNode
     from pyrcn.echo_state_network import ESNRegressor
@@ -171,17 +177,18 @@ def pyrcn_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out):
 
 
 def as_objects(sequences):
+    """Return a list of arrays as an array of objects."""
     array = np.empty(len(sequences), dtype=object)
     array[:] = sequences
     return array
 
 
-# echoes: one sequence only, dense W, and the first frame is never looked at (its state stays zero), so a
-# frame goes in front. It always rescales W, so it is told the radius W has.
+# echoes: one sequence only, dense W, and the first frame is ignored (its state stays zero), so a frame is put in front.
+# It always rescales W, so it is given the spectral radius that W has.
 
 
 def echoes_states(network, X):
-    """X: one (steps, n_in) array."""
+    """Measure the states of X, one (steps, n_in) array."""
     from echoes.reservoir import ReservoirLeakyNeurons
     from echoes.utils import tanh
 
@@ -195,15 +202,18 @@ def echoes_states(network, X):
         leak_rate=network.leak,
     )
     X = with_frame_in_front(np.asarray(X, dtype=np.float64))
-    nothing = np.zeros((len(X), 1))
-    reservoir.harvest_states(X[:3], nothing[:3])  # compiles
+    no_feedback = np.zeros((len(X), 1))
+    reservoir.harvest_states(X[:3], no_feedback[:3])  # compiles
     with measured() as record:
-        states = reservoir.harvest_states(X, nothing)
+        states = reservoir.harvest_states(X, no_feedback)
     return record | {"states": sample(states[1:])}
 
 
 def echoes_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, direct=False):
-    """All utterances as one long sequence: the state runs on from one into the next, lists it cannot take."""
+    """Measure a fit and a prediction of all utterances as one long sequence, because it does not take lists.
+
+    The state continues from the end of one utterance into the next.
+    """
     from echoes import ESNRegressor
 
     esn = ESNRegressor(
@@ -228,4 +238,5 @@ def echoes_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, direct=Fa
 
 
 def with_frame_in_front(frames):
+    """Return the frames with one more frame of zeros before them."""
     return np.vstack([np.zeros_like(frames[:1]), frames])

@@ -1,8 +1,8 @@
-"""What a benchmark found: rows to a table and, with machine, versions and date, to benchmarks/results/NAME.json.
+"""The results of benchmarks: rows as a table and, with machine, versions and date, in benchmarks/results/NAME.json.
 
 A row is a dict with the keys figure, work, ours, peer, peer_name, unit, ratio, asked, reached. `ours` and `peer` are
-numbers in `unit`; `ratio` is how many times better ours is; `asked` says what was to be reached, `reached` whether
-it was (None: nothing was asked, or it could not be measured). Other keys go into the file as they are.
+numbers in `unit`; `ratio` is how many times better ours is; `asked` is the requirement and `reached` whether it is met
+(None: there is none, or it could not be measured). Further keys are written to the file as they are.
 """
 
 import json
@@ -16,11 +16,22 @@ import psutil
 
 FOLDER = Path(__file__).parent / "results"
 PACKAGES = ("echolearn", "numpy", "scipy", "numba", "scikit-learn", "torch", "reservoirpy", "PyRCN", "echoes")
-KEYS = ("figure", "work", "ours", "peer", "peer_name", "unit", "ratio", "asked", "reached")
+# keys of a row that the table shows, and their headings
+HEADINGS = {
+    "figure": "figure",
+    "work": "work",
+    "ours": "ours",
+    "peer": "peer",
+    "peer_name": "name of peer",
+    "unit": "unit",
+    "ratio": "ratio",
+    "asked": "required",
+    "reached": "reached",
+}
 
 
 def write(name, rows):
-    """rows -> results/NAME.json, whole or not at all; returns the path."""
+    """Write rows to results/NAME.json, completely or not at all, and return the path."""
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{name}.json"
     found = {
@@ -29,13 +40,14 @@ def write(name, rows):
         "versions": versions(),
         "rows": rows,
     }
-    half = path.with_suffix(".part")
-    half.write_text(json.dumps(found, indent=1, default=float) + "\n")
-    os.replace(half, path)
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(json.dumps(found, indent=1, default=float) + "\n")
+    os.replace(unfinished, path)
     return path
 
 
 def machine():
+    """Return the processor, the number of cores and the memory of this machine."""
     cpu = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -46,6 +58,7 @@ def machine():
 
 
 def versions():
+    """Return the versions of Python and of the packages compared; None: not installed."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -56,14 +69,14 @@ def versions():
 
 
 def table(rows):
-    """Rows as aligned text, one line each."""
-    cells = [list(KEYS), *([_cell(key, row.get(key)) for key in KEYS] for row in rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(KEYS))]
-    words = {KEYS.index(key) for key in ("work", "peer_name", "asked")}
+    """Return rows as aligned text, one line each."""
+    cells = [list(HEADINGS.values()), *([_cell(key, row.get(key)) for key in HEADINGS] for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(HEADINGS))]
+    text = [key in ("work", "peer_name", "asked") for key in HEADINGS]
     return "\n".join(
         "  ".join(
-            cell.ljust(width) if column in words else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+            cell.ljust(width) if is_text else cell.rjust(width)
+            for cell, width, is_text in zip(line, widths, text, strict=True)
         ).rstrip()
         for line in cells
     )

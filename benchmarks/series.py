@@ -1,10 +1,10 @@
-"""Whole sequences to classes: Japanese Vowels and BasicMotions, as aeon ships them, beside two reservoir libraries.
+"""Classification of whole sequences (Japanese Vowels, BasicMotions, as aeon ships them) with two more libraries.
 
     .venv-series/bin/python benchmarks/series.py
 
-Every method has 100 units and a small grid. The grid is decided by five-fold cross-validation on the training part with
-three seeds (folds keep the order of recording, so that a held-out fold is as far away as the test part is); then the
-method is fitted on the whole training part with ten seeds, and only then the test part is read, once.
+Every method has 100 units and a small grid. Settings are chosen from the grid by five-fold cross-validation on the
+training part with three seeds (folds keep the order of recording, so that a held-out fold is as far away as the test
+part is). Then the method is fitted to the whole training part with ten seeds, and only then the test part is read.
 """
 
 from __future__ import annotations
@@ -26,45 +26,48 @@ from sklearn.preprocessing import StandardScaler
 
 from echolearn import ESNClassifier, FrameWise
 
-UNITS, FOLDS, CHOOSING = 100, 5, 3  # seeds to choose settings by
-LONGEST = 29  # steps, of Japanese Vowels, both parts
+UNITS, FOLDS = 100, 5
+CHOOSING = 3  # seeds by which settings are chosen
+LONGEST = 29  # steps of the longest sequence of Japanese Vowels, in both parts
 Sequences = list[np.ndarray]
 
 
 @dataclass
 class Fitted:
-    """predict(X) -> class numbers."""
+    """A fitted method; predict(X) returns class numbers."""
 
     predict: Callable[[Sequences], np.ndarray]
 
 
 def read(name: str, part: str) -> tuple[Sequences, np.ndarray]:
+    """Return the sequences of a part, time first, and their class numbers."""
     X, y = load_classification(name, split=part)
     return [np.ascontiguousarray(np.asarray(x, float).T) for x in X], np.unique(y, return_inverse=True)[1]
 
 
 def folds(y: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Of every class, consecutive fifths."""
-    which = np.empty(len(y), int)
+    """Yield the indices to train and to test on: every fold has consecutive fifths of all classes."""
+    fold = np.empty(len(y), int)
     for c in np.unique(y):
         rows = np.flatnonzero(y == c)
-        which[rows] = np.arange(len(rows)) * FOLDS // len(rows)
+        fold[rows] = np.arange(len(rows)) * FOLDS // len(rows)
     for k in range(FOLDS):
-        yield np.flatnonzero(which != k), np.flatnonzero(which == k)
+        yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
 
 def echolearn_network(X: Sequences, y: np.ndarray, seed: int, **settings: Any) -> Fitted:
+    """Fit our classifier with a ridge readout."""
     esn = ESNClassifier(UNITS, readout="ridge", validation_fraction=0.0, random_state=seed, **settings).fit(X, y)
     return Fitted(esn.predict)
 
 
 def frames_averaged(X: Sequences, y: np.ndarray, seed: int, *, ridge: float, **settings: Any) -> Fitted:
-    """reservoirpy's recipe: a ridge readout on every frame, its outputs averaged over the sequence."""
+    """Fit as reservoirpy's guide does: a ridge readout on every frame, its outputs averaged over the sequence."""
     reservoir, readout = Reservoir(UNITS, seed=seed, **settings), Ridge(ridge=ridge)
 
     def states(X: Sequences) -> Sequences:
         if reservoir.initialized:
-            reservoir.reset()  # it carries its state over from the call before
+            reservoir.reset()  # it keeps its state from the previous call
         return [np.hstack([h, x]) for h, x in zip(reservoir.run(X), X, strict=True)]
 
     targets = np.eye(y.max() + 1)[y]
@@ -73,7 +76,7 @@ def frames_averaged(X: Sequences, y: np.ndarray, seed: int, *, ridge: float, **s
 
 
 def model_space(X: Sequences, y: np.ndarray, seed: int, **settings: Any) -> Fitted:
-    """The reservoir-computing package's classifier; sequences padded with zeros at their end, as its own data are."""
+    """Fit the reservoir-computing package's classifier; sequences are padded with zeros at the end, as in its data."""
     np.random.seed(seed)  # noqa: NPY002 - it draws from NumPy's global generator
     longest = max(LONGEST, *map(len, X))
     model = RC_model(n_internal_units=UNITS, **settings)
@@ -86,6 +89,7 @@ def model_space(X: Sequences, y: np.ndarray, seed: int, **settings: Any) -> Fitt
 
 
 def grid(**choices: list[Any]) -> list[dict[str, Any]]:
+    """Return all combinations of the choices."""
     return [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
 
 
@@ -120,7 +124,7 @@ METHODS: dict[str, tuple[Callable[..., Fitted], list[dict[str, Any]]]] = {
 
 
 def wrong_in_folds(method: Callable[..., Fitted], settings: dict[str, Any], X: Sequences, y: np.ndarray) -> float:
-    """The mean over seeds of the errors in all folds."""
+    """Return the number of errors in all folds, averaged over seeds."""
     wrong = 0
     for (train, test), seed in itertools.product(folds(y), range(CHOOSING)):
         fitted = method([X[i] for i in train], y[train], seed, **settings)
@@ -129,20 +133,21 @@ def wrong_in_folds(method: Callable[..., Fitted], settings: dict[str, Any], X: S
 
 
 def choose(method: Callable[..., Fitted], settings: list[dict[str, Any]], X: Sequences, y: np.ndarray) -> Any:
-    """The settings with the fewest errors; among equals the first of the grid."""
+    """Return the settings with the fewest errors (among equals the first of the grid), and those errors."""
     errors = [wrong_in_folds(method, s, X, y) for s in settings]
     best = int(np.argmin(errors))
     return settings[best], errors[best]
 
 
 def run(name: str, seeds: int, methods: list[str]) -> None:
+    """Print the table of one corpus."""
     X, y = read(name, "train")
     scale = FrameWise(StandardScaler()).fit(X)
     X = scale.transform(X)
     chosen: dict[str, tuple[Callable[..., Fitted], dict[str, Any], float]] = {}
     for title in methods:
         method, settings = METHODS[title]
-        if title == "echolearn, learned":  # from the best fixed network on
+        if title == "echolearn, learned":  # starts from the settings of the best fixed network
             settings = [{**chosen["echolearn, fixed"][1], **more} for more in settings]
         chosen[title] = method, *choose(method, settings, X, y)
         print(f"{name}, {title}: {len(settings)} settings tried", file=sys.stderr, flush=True)
@@ -152,7 +157,7 @@ def run(name: str, seeds: int, methods: list[str]) -> None:
     X_test, y_test = read(name, "test")
     X_test = scale.transform(X_test)
     print(f"\n{name}: {len(X)} training, {len(X_test)} test sequences, {seeds} seeds, {UNITS} units")
-    print("| method | cross-validation errors | test errors, median | least to most |")
+    print("| method | cross-validation errors | median test errors | fewest to most |")
     print("|---|---:|---:|---:|")
     for title, (_, _, errors) in chosen.items():
         wrong = [int((fitted.predict(X_test) != y_test).sum()) for fitted in results[title]]
@@ -164,9 +169,9 @@ def run(name: str, seeds: int, methods: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", nargs="+", default=["JapaneseVowels", "BasicMotions"])
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--data", nargs="+", default=["JapaneseVowels", "BasicMotions"], help="corpora to use")
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), help="methods to compare")
+    parser.add_argument("--seeds", type=int, default=10, help="networks of each method on the test part")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in given.data:

@@ -1,9 +1,10 @@
-"""Two layers against one with as many weights, on AN4: valid and test errors of some seeds.
+"""Two layers compared with one that has as many weights, on AN4: errors on valid and test for several seeds.
 
     python benchmarks/stacks.py --data an4_states.npz [--seeds 0 1 2] [--only "one layer"]
 
-Weights: W, W_rec, bias, leaks and readouts of all layers. Settings were chosen on train and valid; valid also decides
-on strengths and epochs, for one layer as for two; test is only read. Runs that the result file has are not run again.
+Weights are W, W_rec, bias, leaks and readouts of all layers. Settings were chosen on train and valid; valid also
+decides on strengths and epochs, for one layer as for two; test is only read. Runs that are already in the result file
+are not repeated.
 """
 
 import argparse
@@ -12,9 +13,9 @@ import time
 
 import results
 from an4 import load_or_synthetic
-from measure import in_own_process
+from measure import count_weights, in_own_process
 
-# name -> (one layer to compare with, units of the layers, their settings, settings of the stack); as many weights
+# name -> (the single layer to compare with, units of the layers, their settings, settings of the stack)
 MODELS = {
     "ridge, one layer": (None, [326], {"blocks": 1, "readout": "ridge"}, {}),
     "ridge, output": ("ridge, one layer", [145, 145], {"readout": "ridge"}, {"sees": "output"}),
@@ -33,6 +34,7 @@ MODELS = {
 
 
 def measure(path, name, seed):
+    """Fit one of the models and return its errors, seconds and size."""
     from echolearn import ESNClassifier, StackedClassifier
 
     data, _ = load_or_synthetic(path)
@@ -47,7 +49,7 @@ def measure(path, name, seed):
         "model": name,
         "units": units,
         "seed": seed,
-        "weights": sum(weights(layer) for layer in layers),
+        "weights": sum(count_weights(layer.network_) for layer in layers),
         "valid_error": 100 * (1 - model.score(*data["valid"])),
         "test_error": 100 * (1 - model.score(*data["test"])),
         "seconds": seconds,
@@ -55,13 +57,8 @@ def measure(path, name, seed):
     }
 
 
-def weights(layer):
-    r = layer.reservoir_
-    return r.W.size + r.W_rec.nnz + layer._U.size + 2 * r.N
-
-
 def rows_of(records):
-    """A row a model: its mean test error beside that of one layer, over the seeds that both have."""
+    """Return one row per model: its mean test error beside that of one layer, over the seeds that both have."""
     rows = []
     for name, (peer_name, units, *_) in MODELS.items():
         mine = [r for r in records if r["model"] == name]
@@ -90,25 +87,26 @@ def rows_of(records):
 
 
 def mean(key, records):
+    """Return the mean of one entry of the records."""
     return sum(r[key] for r in records) / len(records)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="path of an4_states.npz")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--only", nargs="+", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="random states to run")
+    parser.add_argument("--only", nargs="+", default=list(MODELS), choices=list(MODELS), help="models to run")
     options = parser.parse_args()
-    kept = results.FOLDER / "stacks.json"
-    records = [r for row in json.loads(kept.read_text())["rows"] for r in row["records"]] if kept.exists() else []
+    stored = results.FOLDER / "stacks.json"
+    records = [r for row in json.loads(stored.read_text())["rows"] for r in row["records"]] if stored.exists() else []
     for seed in options.seeds:
         for name in options.only:
             if any((r["model"], r["seed"]) == (name, seed) for r in records):
                 continue
             records.append(in_own_process(measure, options.data, name, seed))
             r = records[-1]
-            told = f"valid {r['valid_error']:.2f} %  test {r['test_error']:.2f} %  {r['seconds']:.0f} s"
-            print(f"  {name}, seed {seed}: {told}", flush=True)
+            errors = f"valid {r['valid_error']:.2f} %  test {r['test_error']:.2f} %"
+            print(f"  {name}, seed {seed}: {errors}  {r['seconds']:.0f} s", flush=True)
             results.write("stacks", rows_of(records))
     print(results.table(rows_of(records)))
 

@@ -1,4 +1,4 @@
-"""What a stream costs a frame beyond the bare arithmetic.
+"""What a stream costs per frame beyond the bare arithmetic.
 
     python benchmarks/streaming.py
 
@@ -10,28 +10,52 @@ import time
 import numpy as np
 
 from echolearn import ESNClassifier, ESNRegressor
+from echolearn.estimators.streams import Stream
 from echolearn.readout.online import LMS, RLS
 
 FEATURES, OUTPUTS, FRAMES, REPEATS = 20, 10, 500, 10
 
 
-def microseconds_a_frame(run, frames):
+def microseconds_per_frame(function, frames):
+    """Return the least CPU time of a call that takes so many frames."""
     times = []
     for _ in range(REPEATS):
         start = time.process_time()
-        run()
+        function()
         times.append(time.process_time() - start)
     return 1e6 * min(times) / frames
 
 
-def row(name, units, answer, whole, X):
+def print_row(name, units, answer, bare, frames):
+    """Print the costs of answering one frame after another, and of the bare arithmetic for all of them."""
+
     def one_by_one():
-        for frame in X:
+        for frame in frames:
             answer(frame)
 
-    each = microseconds_a_frame(one_by_one, len(X))
-    bare = microseconds_a_frame(lambda: whole(X), len(X))
-    print(f"{units:>6} {name:<34} {each:>9.1f} {bare:>9.1f} {each - bare:>9.1f}")
+    single = microseconds_per_frame(one_by_one, len(frames))
+    least = microseconds_per_frame(lambda: bare(frames), len(frames))
+    print(f"{units:>6} {name:<34} {single:>9.1f} {least:>9.1f} {single - least:>9.1f}")
+
+
+def bare_stream(esn):
+    """Return a stream of the same network that does not turn outputs into answers."""
+    network = esn.network_
+    return Stream(network.reservoir, network.readout.U, softmax=network.readout.softmax, dtype=esn.dtype)
+
+
+def bare_learning(esn, online):
+    """Return a function that runs the recurrence and, for every frame, the equations of the online readout."""
+    stream, U = bare_stream(esn), esn.network_.readout.U
+    phi, E = np.ones(len(U)), np.ones(OUTPUTS)
+    P = np.eye(len(U)) if isinstance(online, RLS) else np.empty(0)
+
+    def run(pairs):
+        stream.predict(np.array([x for x, _ in pairs]))
+        for _ in pairs:
+            online.step(P, U, phi, E)
+
+    return run
 
 
 def main():
@@ -40,35 +64,26 @@ def main():
     labels = [rng.integers(0, OUTPUTS, 100) for _ in sequences]
     values = [rng.standard_normal((100, OUTPUTS)) for _ in sequences]
     X, Y = rng.standard_normal((FRAMES, FEATURES)), rng.standard_normal((FRAMES, OUTPUTS))
-    print(f"{FEATURES} features, {OUTPUTS} outputs; microseconds a frame")
+    frames, pairs = X.astype(np.float32), list(zip(X, Y, strict=True))
+    print(f"{FEATURES} features, {OUTPUTS} outputs; microseconds per frame")
     print(f"{'units':>6} {'':<34} {'stream':>9} {'bare':>9} {'overhead':>9}")
     for units in (100, 300):
-        how = {"hidden_units": units, "learn": "none", "validation_fraction": 0.0}
-        classifier = ESNClassifier(**how).fit(sequences, labels).stream()
-        ridge = ESNClassifier(**how, readout="ridge").fit(sequences, labels).stream()
-        regressor = ESNRegressor(**how).fit(sequences, values)
-        stream = regressor.stream()
-        row("labels", units, classifier.predict, classifier._run, X.astype(np.float32))
-        row("probabilities (softmax)", units, classifier.predict_proba, classifier._run, X.astype(np.float32))
-        row("probabilities (ridge)", units, ridge.predict_proba, ridge._run, X.astype(np.float32))
-        row("values", units, stream.predict, stream._run, X.astype(np.float32))
+        settings = {"hidden_units": units, "learn": "none", "validation_fraction": 0.0}
+        softmax = ESNClassifier(**settings).fit(sequences, labels)
+        ridge = ESNClassifier(**settings, readout="ridge").fit(sequences, labels)
+        regressor = ESNRegressor(**settings).fit(sequences, values)
+        for name, esn, answer in (
+            ("labels", softmax, softmax.stream().predict),
+            ("probabilities (softmax)", softmax, softmax.stream().predict_proba),
+            ("probabilities (ridge)", ridge, ridge.stream().predict_proba),
+            ("values", regressor, regressor.stream().predict),
+        ):
+            print_row(name, units, answer, bare_stream(esn).predict, frames)
         for online in (LMS(), RLS()):
             learner = regressor.stream(online=online)
-            pairs = list(zip(X, Y, strict=True))
             name = f"values, learning by {type(online).__name__}"
-            row(name, units, lambda pair, learner=learner: learner.learn(*pair), _bare(learner, online), pairs)
-
-
-def _bare(learner, online):
-    """The recurrence, and the equations of the online readout."""
-
-    def run(pairs):
-        learner._run(np.array([x for x, _ in pairs], dtype=np.float32))
-        P, U, phi, E = learner._P, learner._U, np.ones(len(learner._U)), np.ones(OUTPUTS)
-        for _ in pairs:
-            online.step(P, U, phi, E)
-
-    return run
+            bare = bare_learning(regressor, online)
+            print_row(name, units, lambda pair, learner=learner: learner.learn(*pair), bare, pairs)
 
 
 if __name__ == "__main__":

@@ -20,19 +20,19 @@ PADDING = -1
 
 
 class FrameClassifier(nn.Module):
-    """A recurrent layer, or one for each direction of time, then a linear layer on each frame."""
+    """One recurrent layer, or one for each direction of time, and a linear layer on every frame."""
 
     def __init__(self, model, n_in, units, n_out):
         super().__init__()
         layer = nn.RNN if model == "rnn" else nn.LSTM
         self.ahead = layer(n_in, units)
-        # Two layers rather than bidirectional=True, which would start in the padding of short sequences;
-        # packing would avoid that too, but keeps PyTorch from its fast LSTM: 48 s an epoch instead of 2.
+        # Two layers rather than bidirectional=True, which would start in the padding of short sequences; packing would
+        # avoid that too, but PyTorch's fast LSTM does not take it: 48 s per epoch instead of 2.
         self.back = layer(n_in, units) if model == "blstm" else None
         self.output = nn.Linear(units * (2 if self.back else 1), n_out)
 
     def forward(self, frames, lengths):
-        """(steps, sequences, n_in), padded at the end -> (steps, sequences, n_out)."""
+        """Return outputs (steps, sequences, n_out) for frames (steps, sequences, n_in) that are padded at the end."""
         states = self.ahead(frames)[0]
         if self.back:
             states = torch.cat([states, flipped(self.back(flipped(frames, lengths))[0], lengths)], dim=2)
@@ -40,14 +40,14 @@ class FrameClassifier(nn.Module):
 
 
 def flipped(frames, lengths):
-    """Every sequence in reverse; its padding stays at the end."""
+    """Return every sequence in reverse; its padding stays at the end."""
     step = torch.arange(len(frames))[:, None]
     index = torch.where(step < lengths, lengths - 1 - step, step)
     return frames.gather(0, index[:, :, None].expand_as(frames))
 
 
 def batches(X, y, size, rng=None):
-    """Padded (frames, labels, lengths) of utterances of similar length; rng varies who is with whom."""
+    """Return padded (frames, labels, lengths) of utterances of similar length; rng varies which are in one batch."""
     lengths = np.array([len(x) for x in X])
     order = np.argsort(lengths if rng is None else lengths * rng.uniform(0.9, 1.1, len(X)))
     chunks = [order[i : i + size] for i in range(0, len(order), size)]
@@ -62,6 +62,7 @@ def batches(X, y, size, rng=None):
 
 
 def frame_error(network, padded):
+    """Return the percentage of frames that are classified wrongly."""
     network.eval()
     right = total = 0
     with torch.inference_mode():
@@ -73,10 +74,10 @@ def frame_error(network, padded):
 
 
 def train(data, model, units, *, step_size, epochs=12, budget=None, batch_size=16, clip=1.0, final=0.05, seed=0):
-    """Train on train, choose the epoch on valid -> network, record of what it reached and when.
+    """Train on train, choose the epoch on valid, and return the network and a record of its errors over time.
 
-    The step size falls linearly to `final` times its start over the epochs, or over `budget` seconds when
-    that is given. Seconds count training only: reading errors off after an epoch is free for every method.
+    The step size falls linearly to `final` times its start over the epochs, or over `budget` seconds when that is
+    given. Seconds count training only: for every method the time spent on computing errors does not count.
     """
     torch.set_num_threads(THREADS)
     torch.manual_seed(seed)
@@ -134,26 +135,25 @@ def train(data, model, units, *, step_size, epochs=12, budget=None, batch_size=1
 
 
 def sweep(data, model, units, step_sizes, **settings):
-    """The record of the step size with the lowest valid error, and the valid error of every one tried."""
+    """Return the record of the step size with the lowest valid error, and the valid error of every one tried."""
     records = [train(data, model, units, step_size=step, **settings)[1] for step in step_sizes]
     best = min(records, key=lambda record: record["valid_error"])
     return best | {"tried": {record["step_size"]: record["valid_error"] for record in records}}
 
 
 def every(data, n):
-    """The same data with only every n-th training utterance."""
+    """Return the same data with only every n-th training utterance."""
     X, y = data["train"]
     return data | {"train": (X[::n], y[::n])}
 
 
 def ridge_epoch(W, W_rec, X, T, ridge, *, activation="sigmoid", leak=1.0, direct=True, dtype="float32"):
-    """E = ||U'H_c - T||^2 + ridge ||U||^2 and its gradients by autograd of whole sequences and of the solve.
+    """Return E = ||U'H_c - T||^2 + ridge ||U||^2 and its gradients by autograd of whole sequences and of the solve.
 
-    W (n_in, N), W_rec (N, N), X and T lists of (steps, n_in) and (steps, n_out), as for echolearn. The states
-    are what a careful PyTorch user would write: the input projection hoisted out of the loop, all sequences
-    in one batch whose active part shrinks, W_rec dense or, if a scipy matrix is given, CSR: neither is faster
-    at every size. Its gradient is dense either way. Sums and solve are in float64: in float32 they alone put
-    the gradients off by 2e-4.
+    W (n_in, N), W_rec (N, N), X and T lists of (steps, n_in) and (steps, n_out), as for echolearn. The states are
+    computed as a careful PyTorch user would: the input projection before the loop, all sequences in one batch whose
+    active part shrinks, W_rec dense or, if a scipy matrix is given, CSR: neither is faster at every size. Its gradient
+    is dense in both cases. Sums and solve are in float64: in float32 they alone would change the gradients by 2e-4.
     """
     torch.set_num_threads(THREADS)
     dtype = getattr(torch, dtype)
@@ -189,13 +189,13 @@ def ridge_epoch(W, W_rec, X, T, ridge, *, activation="sigmoid", leak=1.0, direct
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True, help="path of an4_states.npz")
-    parser.add_argument("--model", choices=["rnn", "lstm", "blstm"], required=True)
-    parser.add_argument("--units", type=int, required=True)
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--model", choices=["rnn", "lstm", "blstm"], required=True, help="kind of network")
+    parser.add_argument("--units", type=int, required=True, help="hidden units")
+    parser.add_argument("--epochs", type=int, default=12, help="epochs of training")
     parser.add_argument("--budget", type=float, help="train for this many seconds instead of epochs")
     parser.add_argument("--every", type=int, default=1, help="use every n-th training utterance")
-    parser.add_argument("--step-sizes", type=float, nargs="+", default=[8e-3], help="chosen among on valid")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--step-sizes", type=float, nargs="+", default=[8e-3], help="to choose from on valid")
+    parser.add_argument("--seed", type=int, default=0, help="random seed")
     options = parser.parse_args()
     print(
         json.dumps(
