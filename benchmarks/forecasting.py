@@ -124,7 +124,7 @@ def measure(task, network, U, X, T, begin, end):
         return {"narma": nrmse(H_c @ U, t)}
     horizon, every = (84, 10) if task == "mg" else (600, 100)
     starts = np.arange(1, len(x) - horizon + 1, every)
-    Y = run_closed_loop(network, U, True, H[starts - 1], x[starts], np.empty((horizon, len(starts), 0)))
+    Y = run_closed_loop(network, U, True, H[starts - 1], x[starts], E=np.empty((horizon, len(starts), 0)))
     truth = t[starts + np.arange(horizon)[:, None]]
     if task == "mg":
         return {"mg1": nrmse(H_c @ U, t), "mg84": nrmse(Y[-1], truth[-1])}
