@@ -1,8 +1,8 @@
-"""The same fits in this process on two threads, and on two Dask workers of one thread each: seconds, bytes, memory.
+"""The same fits in this process on two threads, and on two Dask workers with one thread each: seconds, bytes, memory.
 
-python -m reliability.dask_speed        # fits take turns; the fastest of each counts
+python -m reliability.dask_speed        # the fits take turns; the fastest of each counts
 
-The data are arrays of this process; where a row says "from files", the workers read them from files instead.
+The data are arrays of this process; in rows called "from files" the workers read them from files instead.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ SETTINGS = {
 
 
 def corpus(frames):
+    """Return random sequences of about so many frames, with labels."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(100, 500, max(1, frames // 300))
     X = [rng.standard_normal((n, INPUTS)).astype(np.float32) for n in lengths]
@@ -47,20 +48,20 @@ def corpus(frames):
 
 
 def written(X, y, folder):
-    """The corpus as files of a sequence each, as `fit` takes them."""
+    """Write one file per sequence and return the files as `fit` takes them."""
     files = [str(Path(folder, f"{i}.npz")) for i in range(len(X))]
     for file, x, labels in zip(files, X, y, strict=True):
         np.savez(file, X=x, y=labels)
     return files, None
 
 
-def moved(dask_worker):
-    """On a worker: bytes given to other workers and to the client, and the largest memory so far."""
+def traffic(dask_worker):
+    """Return, on a worker, the bytes sent to other workers and the client, and the largest memory so far."""
     return dask_worker.transfer_outgoing_bytes_total, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-class Counted:
-    """Bytes that this process sends with tasks and gets as results."""
+class ByteCounter:
+    """Counts the bytes that this process sends with tasks and receives as results."""
 
     def __init__(self):
         self.out = self.back = 0
@@ -79,6 +80,7 @@ class Counted:
 
 
 def size(value):
+    """Return the bytes of all arrays in a value."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, (list, tuple)):
@@ -87,7 +89,7 @@ def size(value):
 
 
 def timed(fit, others=()):
-    """Seconds by the clock, and of the processor in this and other processes."""
+    """Return wall seconds, and processor seconds of this and other processes."""
     before = [sum(p.cpu_times()[:2]) for p in others]
     clock, cpu = time.perf_counter(), time.process_time()
     fit()
@@ -96,43 +98,42 @@ def timed(fit, others=()):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--frames", type=int, default=1_000_000)
-    parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--only", nargs="*", default=list(SETTINGS), help="names of fits, or their beginnings")
-    asked = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the workers end, too
-    data = corpus(asked.frames)
-    chosen = {n: s for n, s in SETTINGS.items() if any(n.startswith(o) for o in asked.only)}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--frames", type=int, default=1_000_000, help="frames of the data")
+    parser.add_argument("--repeats", type=int, default=2, help="fits of each kind, of which the fastest counts")
+    parser.add_argument("--only", nargs="*", default=list(SETTINGS), help="names of fits, or how they begin")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the workers end too
+    data = corpus(options.frames)
+    chosen = {n: s for n, s in SETTINGS.items() if any(n.startswith(o) for o in options.only)}
     rows = {}
     with tempfile.TemporaryDirectory() as folder, clusters.cluster(folder, 2) as (client, running, _):
         scheduler = client.run_on_scheduler(lambda: __import__("os").getpid())
         others = [psutil.Process(pid) for pid in (scheduler, *(p.pid for p in running))]
-        counted = Counted()
+        counter = ByteCounter()
         files = written(*data, folder)
         for name, settings in chosen.items():
             esn = ESNClassifier(blocks=1, validation_fraction=0.0, refine_epochs=0, ridge=1.0, **settings)
             given = files if name.endswith("from files") else data
             small = [None if part is None else part[:40] for part in given]
             esn.fit(data[0][:40], data[1][:40]).fit(*small, engine=client)  # compiled and imported everywhere
-            here, there, start = [], [], client.run(moved)
-            counted.out = counted.back = 0
-            for _ in range(asked.repeats):
-                here.append(timed(lambda esn=esn: esn.fit(*data)))
-                there.append(timed(lambda esn=esn, given=given: esn.fit(*given, engine=client), others))
-            end = client.run(moved)
-            row = rows[name] = {"here s": min(h[0] for h in here), "Dask s": min(t[0] for t in there)}
+            local, remote, start = [], [], client.run(traffic)
+            counter.out = counter.back = 0
+            for _ in range(options.repeats):
+                local.append(timed(lambda esn=esn: esn.fit(*data)))
+                remote.append(timed(lambda esn=esn, given=given: esn.fit(*given, engine=client), others))
+            end = client.run(traffic)
+            row = rows[name] = {"here s": min(wall for wall, _ in local), "Dask s": min(wall for wall, _ in remote)}
             row["ratio"] = row["Dask s"] / row["here s"]
-            row["here CPU s"], row["Dask CPU s"] = min(h[1] for h in here), min(t[1] for t in there)
+            row["here CPU s"], row["Dask CPU s"] = min(cpu for _, cpu in local), min(cpu for _, cpu in remote)
             row["CPU ratio"] = row["Dask CPU s"] / row["here CPU s"]
-            row["out MB"], row["back MB"] = (b / 1e6 / asked.repeats for b in (counted.out, counted.back))
-            row["between MB"] = sum(end[w][0] - start[w][0] for w in end) / 1e6 / asked.repeats - row["back MB"]
+            row["out MB"], row["back MB"] = (b / 1e6 / options.repeats for b in (counter.out, counter.back))
+            row["between MB"] = sum(end[w][0] - start[w][0] for w in end) / 1e6 / options.repeats - row["back MB"]
             row["worker MB"] = max(m for _, m in end.values()) / 1e6
             print(f"{name}: {row['here s']:.2f} s here, {row['Dask s']:.2f} s on two workers", flush=True)
     threads = thread_count()
-    results.show(
-        f"{asked.frames:,} frames, {threads} threads here, 2 workers of 1", tuple(next(iter(rows.values()))), rows
-    )
+    title = f"{options.frames:,} frames, {threads} threads here, 2 workers with 1 thread each"
+    results.show(title, tuple(next(iter(rows.values()))), rows)
     results.keep("dask_speed", {"frames": int(sum(map(len, data[0]))), "threads": threads, "rows": rows})
 
 

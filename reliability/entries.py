@@ -1,12 +1,12 @@
-"""The public entry points, each with a way to draw odd arguments for it.
+"""The public entry points, each with a function that draws unusual arguments for it.
 
-An entry draws from hypothesis and returns the call to make and what to show of its arguments.
+Such a function draws from hypothesis and returns the call to make, and what to print of its arguments.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, Reservoir, datasets, diagnostics
 from echolearn.estimators.streams import Stream
-from echolearn.gradients.loss import loss_and_gradients
+from echolearn.gradients import loss_and_gradients
 from echolearn.readout.online import LMS, RLS
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 from reliability import odd
 
 Call = tuple[Callable[[], Any], Any]
 
 
 class Declined(Exception):
-    """The command line said no, in words, with exit code 2."""
+    """The command refused its arguments: exit code 2 and a message."""
 
 
 SMALL: dict[str, Any] = {"hidden_units": 4, "connections": 2, "epochs": 1}
@@ -36,11 +36,13 @@ SERIES = np.sin(np.arange(60) / 3)[:, None]
 
 
 def stop(row: dict[str, float]) -> bool:
-    return bool(row["epoch"] >= 2)  # epochs=10**12 is odd, not wrong
+    """End a fit after two epochs: epochs=10**12 is unusual, but not wrong."""
+    return bool(row["epoch"] >= 2)
 
 
 @cache
 def fitted(kind: str) -> Any:
+    """Return a small fitted estimator."""
     if kind == "labels":
         return ESNClassifier(**SMALL).fit(X, LABELS)
     if kind == "one label":
@@ -52,7 +54,21 @@ def fitted(kind: str) -> Any:
     return ESNForecaster(**SMALL, washout=2).fit(SERIES[:, 0])
 
 
+def draw_some(
+    data: Any,
+    names: Sequence[str],
+    values: Callable[[str], Any] = lambda name: odd.values,
+    *,
+    least: int = 0,
+    most: int = 2,
+) -> dict[str, Any]:
+    """Draw some of the names, and a value for each."""
+    chosen = data.draw(st.lists(st.sampled_from(names), min_size=least, max_size=most, unique=True))
+    return {name: data.draw(values(name)) for name in chosen}
+
+
 def fit(data: Any, folder: Path, estimator: Any, kind: str) -> Call:
+    """Draw sequences and targets for a fit and a prediction."""
     given = data.draw(odd.sequences())
     y = data.draw(odd.targets(given, kind))
     more = {"lengths": data.draw(odd.values)} if data.draw(st.integers(0, 9)) == 0 else {}
@@ -62,18 +78,18 @@ def fit(data: Any, folder: Path, estimator: Any, kind: str) -> Call:
 
     def call() -> Any:
         esn = estimator(**{**SMALL, **changes}).fit(given, y, **more)
-        answers = [esn.predict(given, **more), esn.score(given, y, **more), esn._U]
+        answers = [esn.predict(given, **more), esn.score(given, y, **more), esn.network_.readout.U]
         return answers if estimator is ESNRegressor else [*answers, esn.predict_proba(given, **more)]
 
     return call, (given, y, more, changes)
 
 
 def fit_settings(data: Any, folder: Path, estimator: Any, y: Any) -> Call:
+    """Draw parameters of an estimator."""
     names = sorted(set(estimator().get_params()) - {"verbose"})
-    chosen = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
-    changes = {name: data.draw(odd.setting(name)) for name in chosen}
+    changes = draw_some(data, names, odd.setting, least=1, most=3)
     if isinstance(changes.get("refine_epochs"), int):
-        changes["refine_epochs"] = min(changes["refine_epochs"], 3)  # as many as asked for, however many
+        changes["refine_epochs"] = min(changes["refine_epochs"], 3)  # any number is allowed, and would take its time
     if isinstance(changes.get("hidden_units"), int) and 4 < changes["hidden_units"] < 10**6:
         changes["hidden_units"] = 4
 
@@ -87,12 +103,12 @@ def fit_settings(data: Any, folder: Path, estimator: Any, y: Any) -> Call:
 
 
 def stacks(data: Any, folder: Path) -> Call:
-    from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
+    """Draw layers, parameters and data of a stack."""
+    from echolearn import StackedClassifier, StackedRegressor
 
     kind, y = data.draw(st.sampled_from([(StackedClassifier, LABELS), (StackedRegressor, X)]))
     names = sorted(set(kind([2, 2]).get_params(deep=False)) - {"verbose", "layers"})
-    chosen = data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
-    changes = {name: data.draw(odd.setting(name)) for name in chosen}
+    changes = draw_some(data, names, odd.setting)
     if isinstance(changes.get("joint_epochs"), int):
         changes["joint_epochs"] = min(changes["joint_epochs"], 2)
     layer = st.one_of(st.just(3), st.sampled_from([ESNClassifier(**SMALL), ESNRegressor(**SMALL)]), odd.values)
@@ -111,6 +127,7 @@ def stacks(data: Any, folder: Path) -> Call:
 
 
 def predict(data: Any, folder: Path) -> Call:
+    """Draw data for predictions and scores."""
     esn = fitted(data.draw(st.sampled_from(["labels", "one label", "values"])))
     names = ["predict", "score", "predict_proba", "decision_function"]
     name = data.draw(st.sampled_from(names if isinstance(esn, ESNClassifier) else names[:2]))
@@ -121,15 +138,20 @@ def predict(data: Any, folder: Path) -> Call:
 
 
 def validation(data: Any, folder: Path) -> Call:
+    """Draw held-out data and a checkpoint folder."""
     given = data.draw(odd.sequences())
     held = data.draw(
         st.one_of(st.tuples(st.just(given), odd.targets(given, "labels")), st.just((X, LABELS)), odd.values)
     )
     place = data.draw(st.sampled_from([None, folder / "kept", folder / "none" / "there", "\0", 3]))
-    return lambda: ESNClassifier(**SMALL).fit(X, LABELS, validation=held, checkpoint=place)._U, (held, place)
+    return lambda: ESNClassifier(**SMALL).fit(X, LABELS, validation=held, checkpoint=place).network_.readout.U, (
+        held,
+        place,
+    )
 
 
 def partial_fit(data: Any, folder: Path) -> Call:
+    """Draw sequences that are added to a fit, or with which one begins."""
     kind, y0 = data.draw(st.sampled_from([(ESNClassifier, LABELS), (ESNRegressor, X)]))
     given = data.draw(odd.sequences())
     y = data.draw(odd.targets(given, "labels" if kind is ESNClassifier else "values"))
@@ -137,16 +159,17 @@ def partial_fit(data: Any, folder: Path) -> Call:
     more = {"classes": data.draw(odd.values)} if kind is ESNClassifier and data.draw(st.integers(0, 3)) == 0 else {}
 
     def call() -> Any:
-        how = {"readout": "ridge"} if kind is ESNClassifier else {}
-        esn = kind(**SMALL, **how)
+        settings = {"readout": "ridge"} if kind is ESNClassifier else {}
+        esn = kind(**SMALL, **settings)
         if not first:
             esn.fit(X, y0)
-        return esn.partial_fit(given, y, **more)._U
+        return esn.partial_fit(given, y, **more).network_.readout.U
 
     return call, (kind, first, given, y, more)
 
 
 def streams(data: Any, folder: Path) -> Call:
+    """Draw frames, targets, states and online rules for the stream of a fitted estimator."""
     esn = fitted(data.draw(st.sampled_from(["labels", "values"])))
     online = data.draw(st.sampled_from([None, "LMS", "RLS"]))
     number = data.draw(st.one_of(st.just(0.5), st.sampled_from([*odd.NUMBERS, None, "a"])))
@@ -155,87 +178,82 @@ def streams(data: Any, folder: Path) -> Call:
     right = st.sampled_from(["a", ["a", "b", "a"], X[0][:3], X[0][0]])
     y = data.draw(st.one_of(right, right, odd.values))
     state = data.draw(st.one_of(st.none(), odd.values, odd.matrices((4,))))
-    way = data.draw(st.sampled_from(["predict", "predict_proba", "learn", "reset"]))
+    method = data.draw(st.sampled_from(["predict", "predict_proba", "learn", "reset"]))
 
     def call() -> Any:
-        how = {None: None, "LMS": lambda: LMS(number), "RLS": lambda: RLS(ridge=number)}[online]
-        stream = esn.stream(online=how and how())
-        if way == "reset":
+        rule = {None: None, "LMS": lambda: LMS(number), "RLS": lambda: RLS(ridge=number)}[online]
+        stream = esn.stream(online=rule and rule())
+        if method == "reset":
             return stream.reset(state).predict(given)
-        if way == "learn":
+        if method == "learn":
             answer = stream.learn(given, y)
             return [answer, stream.readout_weights]
-        return getattr(stream, way if esn is fitted("labels") else "predict")(given)
+        return getattr(stream, method if esn is fitted("labels") else "predict")(given)
 
-    return call, (way, online, number, given, y, state)
+    return call, (method, online, number, given, y, state)
 
 
 def bare_stream(data: Any, folder: Path) -> Call:
+    """Draw a readout and parameters of a stream without an estimator."""
     r = Reservoir.random(2, 4, connections=2, random_state=0)
     U = data.draw(st.one_of(odd.matrices((7, 1)), odd.matrices((7, 2)), odd.matrices((5, 2)), odd.values))
-    how = {
-        name: data.draw(odd.values)
-        for name in data.draw(
-            st.lists(st.sampled_from(["direct", "washout", "pooling", "softmax", "dtype"]), max_size=1)
-        )
-    }
-    return lambda: Stream(r, U, **how).predict(X[0]), (U, how)
+    settings = draw_some(data, ["direct", "washout", "pooling", "softmax", "dtype"], most=1)
+    return lambda: Stream(r, U, **settings).predict(X[0]), (U, settings)
 
 
 def forecaster_fit(data: Any, folder: Path) -> Call:
+    """Draw a series and exogenous inputs."""
     series = data.draw(st.one_of(odd.matrices((60,)), odd.matrices((60, 2)), odd.sequences(), odd.values))
     outside = data.draw(st.one_of(st.none(), st.none(), odd.values, odd.matrices((60, 1))))
 
     def call() -> Any:
         esn = ESNForecaster(**SMALL, washout=2).fit(series, exogenous=outside)
-        return esn.predict(3) if outside is None else esn._U
+        return esn.predict(3) if outside is None else esn.network_.readout.U
 
     return call, (series, outside)
 
 
 def forecaster_use(data: Any, folder: Path) -> Call:
+    """Draw steps, warm-ups and exogenous inputs of forecasts."""
     esn = fitted(data.draw(st.sampled_from(["exogenous", "plain"])))
     steps = data.draw(st.one_of(st.integers(1, 4), st.integers(1, 4), st.sampled_from([0, -1, 2.5, None, "3", True])))
     warm = data.draw(st.one_of(st.none(), st.none(), odd.matrices((9,)), odd.matrices((9, 1)), odd.values))
     fitting = odd.matrices(((steps if type(steps) is int and steps > 0 else 3) + (0 if warm is None else 9), 1))
     outside = data.draw(st.one_of(st.none(), fitting, fitting, odd.values))
-    way = data.draw(st.sampled_from(["predict", "forecast_interval", "score"]))
-    more = (
-        {"coverage": data.draw(st.sampled_from([0.9, *odd.NUMBERS, "a", None]))} if way == "forecast_interval" else {}
-    )
-    more |= {"paths": data.draw(st.sampled_from([10, 0, 2.5, None, "a"]))} if more else {}
+    method = data.draw(st.sampled_from(["predict", "forecast_interval", "score"]))
+    more = {}
+    if method == "forecast_interval":
+        more["coverage"] = data.draw(st.sampled_from([0.9, *odd.NUMBERS, "a", None]))
+        more["paths"] = data.draw(st.sampled_from([10, 0, 2.5, None, "a"]))
 
     def call() -> Any:
-        if way == "score":
+        if method == "score":
             return esn.score(warm, exogenous=outside, horizon=steps)
-        return getattr(esn, way)(steps, warm_up=warm, exogenous=outside, **more)
+        return getattr(esn, method)(steps, warm_up=warm, exogenous=outside, **more)
 
-    return call, (way, steps, warm, outside, more)
+    return call, (method, steps, warm, outside, more)
 
 
 def reservoirs(data: Any, folder: Path) -> Call:
+    """Draw parameters of a random reservoir, or the matrices of one."""
     if data.draw(st.booleans()):
         names = [n for n in inspect.signature(Reservoir.random).parameters if n not in ("n_in", "hidden_units")]
-        how = {
-            name: data.draw(odd.values) for name in data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
-        }
+        settings = {"connections": 2, **draw_some(data, names)}
         sizes = data.draw(st.sampled_from([(2, 4)] * 6 + [(0, 4), (2, 0), (-1, 3), (2.5, 4), ("a", 3), (1, None)]))
-        return lambda: harvest(Reservoir.random(*sizes, **{"connections": 2, **how}), np.ones((5, 2))), (sizes, how)
-    how = {
+        return lambda: harvest(Reservoir.random(*sizes, **settings), np.ones((5, 2))), (sizes, settings)
+    settings = {
         "W": data.draw(st.one_of(odd.matrices((2, 4)), odd.values)),
         "W_rec": data.draw(st.one_of(odd.matrices((4, 4)), st.just(np.eye(4)), odd.values)),
     }
-    names = ["activation", "leak", "bias", "W_fb", "initial_state"]
-    how |= {
-        name: data.draw(odd.values) for name in data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
-    }
-    return lambda: Reservoir(**how).W, how
+    settings |= draw_some(data, ["activation", "leak", "bias", "W_fb", "initial_state"])
+    return lambda: Reservoir(**settings).W, settings
 
 
 def topologies(data: Any, folder: Path) -> Call:
+    """Draw topologies with their parameters."""
     from echolearn.reservoir.topologies import TOPOLOGIES
 
-    how = {
+    settings = {
         "topology": data.draw(st.one_of(st.sampled_from(TOPOLOGIES), odd.matrices((4, 4)), odd.setting("topology"))),
         "spectral_radius": data.draw(
             st.one_of(st.floats(0.01, 10), st.floats(0.01, 10), odd.setting("spectral_radius"))
@@ -243,27 +261,26 @@ def topologies(data: Any, folder: Path) -> Call:
         "connections": data.draw(st.one_of(st.integers(1, 9), st.integers(1, 9), odd.setting("connections"))),
     }
     N = data.draw(st.sampled_from([1, 2, 3, 4, 4, 9]))
-    return lambda: Reservoir.random(1, N, **how, random_state=0).W_rec.data, (N, how)
+    return lambda: Reservoir.random(1, N, **settings, random_state=0).W_rec.data, (N, settings)
 
 
 def gradients(data: Any, folder: Path) -> Call:
+    """Draw sequences, targets and parameters of loss_and_gradients."""
     r = Reservoir.random(2, 4, connections=2, random_state=0)
     given = data.draw(odd.sequences())
     T = data.draw(odd.targets(given, "values"))
     names = ["ridge", "lookback", "targets", "gradient", "direct", "washout"]
-    how = {
-        name: data.draw(odd.setting(name))
-        for name in data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
-    }
+    settings = {"ridge": 1.0, **draw_some(data, names, odd.setting)}
 
     def call() -> Any:
-        found = loss_and_gradients(r, given, T, **{"ridge": 1.0, **how})
+        found = loss_and_gradients(r, given, T, **settings)
         return [found.loss, found.dE_dW]
 
-    return call, (given, T, how)
+    return call, (given, T, settings)
 
 
 def states(data: Any, folder: Path) -> Call:
+    """Draw sequences and a dtype for harvest."""
     r = Reservoir.random(2, 4, connections=2, random_state=0)
     given = data.draw(odd.sequences())
     dtype = data.draw(st.sampled_from([np.float64, "float32", "float16", "int64", "object", None, 3, "a"]))
@@ -271,30 +288,29 @@ def states(data: Any, folder: Path) -> Call:
 
 
 def generators(data: Any, folder: Path) -> Call:
-    names = ["mackey_glass", "lorenz", "roessler", "henon", "kuramoto_sivashinsky", "narma", "mso"]
-    make = getattr(datasets, data.draw(st.sampled_from([n for n in names if hasattr(datasets, n)])))
+    """Draw parameters of the series of echolearn.datasets."""
+    names = ["mackey_glass", "lorenz", "rossler", "henon", "kuramoto_sivashinsky", "narma", "mso"]
+    make = getattr(datasets, data.draw(st.sampled_from(names)))
     known = inspect.signature(make).parameters
-    how: dict[str, Any] = {"discard": 3} if "discard" in known else {}
-    drawn = data.draw(st.lists(st.sampled_from(sorted(known)), max_size=2, unique=True))
+    settings: dict[str, Any] = {"discard": 3} if "discard" in known else {}
     counts = ("steps", "discard", "points", "substeps", "oscillators")
-    for name in drawn:
-        value = data.draw(odd.values)
-        # as many steps as asked for, however many
-        how[name] = 7 if name in counts and isinstance(value, (int, np.integer)) and value > 50 else value
-    if isinstance(how.get("tau"), (int, float)) and 100 < how["tau"] < np.inf:
-        how["tau"] = 100.0
-    return lambda: make(**{"steps": 9, **how}), (make.__name__, how)
+    for name, value in draw_some(data, sorted(known)).items():
+        # any number is allowed, and would take its time
+        settings[name] = 7 if name in counts and isinstance(value, (int, np.integer)) and value > 50 else value
+    if isinstance(settings.get("tau"), (int, float)) and 100 < settings["tau"] < np.inf:
+        settings["tau"] = 100.0
+    return lambda: make(**{"steps": 9, **settings}), (make.__name__, settings)
 
 
 def diagnose(data: Any, folder: Path) -> Call:
+    """Draw inputs and parameters of the diagnostics."""
     r = Reservoir.random(1, 4, connections=2, random_state=0)
     name = data.draw(st.sampled_from(["linearised", "lyapunov", "echo", "memory_capacity", "ranks"]))
     known = [n for n in inspect.signature(getattr(diagnostics, name)).parameters if n not in ("reservoir", "X")]
-    drawn = data.draw(st.lists(st.sampled_from(known), max_size=2, unique=True)) if known else []
-    how = {n: data.draw(odd.values) for n in drawn}
+    settings = draw_some(data, known) if known else {}
     for n in ("steps", "delays"):
-        if isinstance(how.get(n), (int, np.integer)) and how[n] > 5000:
-            how[n] = 100
+        if isinstance(settings.get(n), (int, np.integer)) and settings[n] > 5000:
+            settings[n] = 100
     given = (
         [data.draw(st.one_of(odd.matrices((30, 1)), odd.sequences(1)))]
         if name in ("lyapunov", "echo", "linearised")
@@ -303,13 +319,14 @@ def diagnose(data: Any, folder: Path) -> Call:
     attribute = {"linearised": "radius", "echo": "distances", "memory_capacity": "total", "ranks": "kernel"}
 
     def call() -> Any:
-        found = getattr(diagnostics, name)(r, *given, **how)
+        found = getattr(diagnostics, name)(r, *given, **settings)
         return getattr(found, attribute.get(name, "washout"))
 
-    return call, (name, given, how)
+    return call, (name, given, settings)
 
 
 def framewise(data: Any, folder: Path) -> Call:
+    """Draw transformers, sequences and names of scores."""
     from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
     transformer = data.draw(st.sampled_from([StandardScaler(), MinMaxScaler(), None, "a", 3]))
@@ -327,20 +344,24 @@ def framewise(data: Any, folder: Path) -> Call:
 
 
 def tuning(data: Any, folder: Path) -> Call:
-    from echolearn.tuning.search import tune
+    """Draw arguments of tune."""
+    from echolearn.tuning import tune
 
-    how: dict[str, Any] = {"trials": 1, "folds": 2, "refit": False}
     names = ["space", "trials", "validation", "folds", "storage", "random_state", "scoring", "X", "y", "estimator"]
-    for name in data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True)):
-        how[name] = data.draw(odd.values)
-        if isinstance(how[name], (int, np.integer)) and how[name] > 3 and name == "trials":
-            how[name] = 2  # as many as asked for
-        if name == "scoring" and callable(how[name]):
-            how[name] = None  # its errors are its own
-    if how.get("storage") is not None and isinstance(how["storage"], str):
-        how["storage"] = str(folder / how["storage"].replace("/", "_")[:50])
-    given, y, esn = how.pop("X", X), how.pop("y", LABELS), how.pop("estimator", ESNClassifier(**SMALL, learn="none"))
-    return lambda: [t.score for t in tune(esn, given, y, **how).trials if t.score is not None], (given, y, esn, how)
+    settings: dict[str, Any] = {"trials": 1, "folds": 2, "refit": False, **draw_some(data, names, least=1)}
+    if isinstance(settings["trials"], (int, np.integer)) and settings["trials"] > 3:
+        settings["trials"] = 2  # any number is allowed, and would take its time
+    if callable(settings.get("scoring")):
+        settings["scoring"] = None  # the errors of a given function are not ours
+    if isinstance(settings.get("storage"), str):
+        settings["storage"] = str(folder / settings["storage"].replace("/", "_")[:50])
+    esn = settings.pop("estimator", ESNClassifier(**SMALL, learn="none"))
+    given, y = settings.pop("X", X), settings.pop("y", LABELS)
+
+    def call() -> Any:
+        return [t.score for t in tune(esn, given, y, **settings).trials if t.score is not None]
+
+    return call, (given, y, esn, settings)
 
 
 ENTRIES: dict[str, tuple[Callable[[Any, Path], Call], int]] = {

@@ -1,4 +1,4 @@
-"""Entry points that read or write files, each with a way to draw odd ones for it; and sound files to begin from."""
+"""Entry points that read or write files, each with a function that draws unusual ones; and sound files as seeds."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from reliability.entries import LABELS, SMALL, Call, Declined, X, fitted, stop
 
 
 def _written(folder: Path, name: str, content: bytes) -> Path:
+    """Write a file and return its path."""
     path = folder / name
     path.write_bytes(content)
     return path
@@ -26,6 +27,7 @@ def _written(folder: Path, name: str, content: bytes) -> Path:
 
 @cache
 def label_seeds() -> dict[str, list[bytes]]:
+    """Return sound label files by their suffix."""
     from echolearn.speech.labels import Segment, write_mlf, write_phn
 
     segments = [Segment(0.0, 0.1, "h#"), Segment(0.1, 0.25, "aa"), Segment(0.25, 0.4, "sil")]
@@ -53,6 +55,7 @@ def label_seeds() -> dict[str, list[bytes]]:
 
 
 def labels(data: Any, folder: Path) -> Call:
+    """Draw label files."""
     from echolearn.speech.labels import read_labels, read_mlf
 
     ending = data.draw(st.sampled_from([*label_seeds(), ".phn", "", ".txt"]))
@@ -63,11 +66,13 @@ def labels(data: Any, folder: Path) -> Call:
 
 
 def _segments(found: Any) -> Any:
+    """Return the segments of one utterance, or of all in a master label file."""
     return [s for group in found.values() for s in group] if isinstance(found, dict) else found
 
 
 @cache
 def audio_seeds() -> list[bytes]:
+    """Return sound audio files in several formats."""
     import soundfile
 
     t = np.arange(2000) / 16000
@@ -92,6 +97,7 @@ def audio_seeds() -> list[bytes]:
 
 
 def audio(data: Any, folder: Path) -> Call:
+    """Draw audio files."""
     from echolearn.speech.audio import read_audio
 
     content = data.draw(st.one_of(odd.mutated(audio_seeds()), st.binary(max_size=100)))
@@ -101,6 +107,7 @@ def audio(data: Any, folder: Path) -> Call:
 
 @cache
 def feature_seeds() -> list[bytes]:
+    """Return sound feature files, one of them compressed."""
     rng = np.random.default_rng(0)
     found = []
     for save, wide in ((np.savez, 5), (np.savez_compressed, 13)):
@@ -120,6 +127,7 @@ def feature_seeds() -> list[bytes]:
 
 
 def feature_files(data: Any, folder: Path) -> Call:
+    """Draw feature files: mutated ones, or ones with another array."""
     from echolearn.speech.featurefile import read_feature_file
 
     if data.draw(st.booleans()):
@@ -132,7 +140,7 @@ def feature_files(data: Any, folder: Path) -> Call:
         buffer = io.BytesIO()
         try:
             np.savez(buffer, **{**arrays, name: value})
-        except Exception:  # what NumPy cannot write nobody can read
+        except Exception:  # NumPy cannot write this value
             return lambda: None, None
         content = buffer.getvalue()
     path = _written(folder, "features.npz", content)
@@ -145,6 +153,7 @@ def feature_files(data: Any, folder: Path) -> Call:
 
 
 def toml(data: Any, folder: Path) -> Call:
+    """Draw files of settings for the command line."""
     from echolearn.cli import configuration
 
     seeds = [b'units = 4\nepochs = 1\n[estimator]\nleak = [0.1, 0.9]\nreadout = "ridge"\nridge = "auto"\n']
@@ -156,7 +165,7 @@ def toml(data: Any, folder: Path) -> Call:
         _, tables = configuration.options_and_tables(content, ["units", "epochs"], ["estimator"], "file")
         known = ESNClassifier().get_params(deep=False)
         changes = configuration.estimator_settings(tables.get("estimator", {}), known, "[estimator]")
-        return ESNClassifier(**{**SMALL, **changes, "verbose": 0}).fit(X, LABELS, callback=stop)._U
+        return ESNClassifier(**{**SMALL, **changes, "verbose": 0}).fit(X, LABELS, callback=stop).network_.readout.U
 
     return call, content
 
@@ -166,7 +175,7 @@ def _encoded(text: str) -> bytes:
 
 
 def command(data: Any, folder: Path) -> Call:
-    """The command line: any words for any option, on a small features file."""
+    """Draw commands: any text for any option, on a small feature file."""
     from click.testing import CliRunner
 
     from echolearn.cli.main import main
@@ -177,7 +186,7 @@ def command(data: Any, folder: Path) -> Call:
     known = [
         p for p in getattr(main.commands.get(name), "params", []) if p.name not in ("corpus", "cache", "out", "full")
     ]
-    words = st.one_of(st.sampled_from([str(n) for n in odd.NUMBERS if not isinstance(n, float) or abs(n) < 10]),
+    texts = st.one_of(st.sampled_from([str(n) for n in odd.NUMBERS if not isinstance(n, float) or abs(n) < 10]),
                       st.sampled_from([w for w in odd.WORDS if "\0" not in w]), st.text(max_size=5))  # fmt: skip
     arguments = [
         name,
@@ -189,12 +198,12 @@ def command(data: Any, folder: Path) -> Call:
         arguments.append(str(data.draw(st.sampled_from([target, target, folder, corpus, folder / "no" / "such"]))))
     for parameter in data.draw(st.lists(st.sampled_from(known), max_size=2)) if known else []:
         if parameter.opts[0].startswith("-"):
-            value = [] if getattr(parameter, "is_flag", False) else [data.draw(words)]
+            value = [] if getattr(parameter, "is_flag", False) else [data.draw(texts)]
             arguments += [parameter.opts[0], *value]
     if name in ("tune", "table1", "align", "predict"):
         arguments += ["--out", str(folder / data.draw(st.sampled_from(["out.mlf", "out.npz", "out"])))]
     if name in ("train", "tune"):
-        arguments += ["--units", "4", "--epochs", "1", "--set", f"washout={data.draw(words)}"]
+        arguments += ["--units", "4", "--epochs", "1", "--set", f"washout={data.draw(texts)}"]
     if name == "tune":
         arguments += ["--trials", "1"]
     if name == "table1":
@@ -205,13 +214,14 @@ def command(data: Any, folder: Path) -> Call:
         if done.exit_code not in (0, 2):
             raise done.exception if done.exception is not None else RuntimeError(done.output)
         if done.exit_code == 2:
-            raise Declined(done.output) if len(done.output) > 15 else RuntimeError("exit code 2 without words")
+            raise Declined(done.output) if len(done.output) > 15 else RuntimeError("exit code 2 without a message")
 
     return call, arguments
 
 
 @cache
 def model_seeds() -> list[bytes]:
+    """Return sound model files."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for kind in ("labels", "values", "plain"):
@@ -221,12 +231,14 @@ def model_seeds() -> list[bytes]:
 
 
 def models(data: Any, folder: Path) -> Call:
+    """Draw model files to load."""
     content = data.draw(odd.mutated(model_seeds()))
     path = data.draw(st.sampled_from([_written(folder, "model", content)] * 8 + [folder, "\0", "", 3, None]))
-    return lambda: echolearn.load(path)._U, content
+    return lambda: echolearn.load(path).network_.readout.U, content
 
 
 def saving(data: Any, folder: Path) -> Call:
+    """Draw paths and options for saving a model."""
     esn = fitted(data.draw(st.sampled_from(["labels", "values", "plain"])))
     path = data.draw(st.one_of(odd.values, st.sampled_from([folder, folder / "no" / "m", folder / "m", "\0"])))
     if isinstance(path, str):

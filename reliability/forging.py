@@ -1,8 +1,8 @@
-"""Model and checkpoint files written by hand after docs/format.md, and every way to spoil one.
+"""Model and checkpoint files written by hand from docs/format.md, and many ways to damage or forge one.
 
-The writers here share no code with the package: they are a second witness of the format, and they write the older
-versions of it too. `spoiled` makes damaged files, whose checksum is wrong; `forged` makes files that lie, under a
-checksum that is right for the lie.
+The writers here share no code with the package: they are a second implementation of the format, and write its older
+version too. `truncations`, `flips`, `rearranged` and `random_headers` make damaged files, whose checksum is wrong;
+`forged` makes files with false content under a checksum that is right for it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Parts = tuple[dict[str, Any], dict[str, Any]]  # arrays and facts, both by name
 
 
 def header_of(tensors: dict[str, np.ndarray]) -> tuple[dict[str, Any], bytes]:
-    """What announces the arrays, and their bytes, one after another in order of name."""
+    """Return the header of the arrays, and their bytes, one array after another in order of name."""
     header, data = {}, b""
     for name in sorted(tensors):
         raw = np.ascontiguousarray(tensors[name]).tobytes()
@@ -33,7 +33,7 @@ def header_of(tensors: dict[str, np.ndarray]) -> tuple[dict[str, Any], bytes]:
 
 
 def checksum(header: dict[str, Any], data: bytes, text: str) -> str:
-    """Version 2: the facts as they stand in the file, then each array's line and bytes."""
+    """Return the checksum of version 2: over the facts as written in the file, then each array's line and bytes."""
     digest = hashlib.sha256(text.encode())
     for name in sorted(header):
         start, stop = header[name]["data_offsets"]
@@ -43,7 +43,7 @@ def checksum(header: dict[str, Any], data: bytes, text: str) -> str:
 
 
 def checksum_1(tensors: dict[str, np.ndarray], facts: dict[str, Any]) -> str:
-    """Version 1: the facts with sorted names, then each array's name, NumPy dtype, shape and bytes."""
+    """Return the checksum of version 1: over the facts with sorted names, then name, dtype, shape, bytes of arrays."""
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name in sorted(tensors):
         digest.update(f"{name} {tensors[name].dtype.str} {tensors[name].shape}".encode() + tensors[name].tobytes())
@@ -51,13 +51,16 @@ def checksum_1(tensors: dict[str, np.ndarray], facts: dict[str, Any]) -> str:
 
 
 def assembled(header: Any, data: bytes) -> bytes:
+    """Return a file of this header (JSON, or any bytes) and data."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data
 
 
 def written(parts: Parts, kind: str, *, version: int = 2, text: str | None = None, **header_changes: Any) -> bytes:
-    """A whole file with a right checksum. text: the facts, if not those of `parts`; header_changes: other headers of
-    single arrays."""
+    """Return a whole file with a right checksum.
+
+    text: the facts, if not those of `parts`; header_changes: other headers of single arrays.
+    """
     tensors, facts = parts
     header, data = header_of(tensors)
     header |= header_changes
@@ -68,12 +71,12 @@ def written(parts: Parts, kind: str, *, version: int = 2, text: str | None = Non
     try:
         sum_ = checksum(header, data, text)
     except (TypeError, ValueError, KeyError, AttributeError):
-        sum_ = "0" * 64  # no such bytes could be summed
+        sum_ = "0" * 64  # such a header has no bytes to sum
     return assembled({"__metadata__": {kind: text, "sha256": sum_}, **header}, data)
 
 
 def taken_apart(content: bytes, kind: str) -> Parts:
-    """The arrays and facts of a sound file of version 2."""
+    """Return the arrays and facts of a sound file of version 2."""
     length = struct.unpack("<Q", content[:8])[0]
     header = json.loads(content[8 : 8 + length])
     facts = json.loads(header.pop("__metadata__")[kind])
@@ -86,7 +89,7 @@ def taken_apart(content: bytes, kind: str) -> Parts:
 
 
 def as_version_1(parts: Parts) -> Parts:
-    """The same content in the layout of version 1, which kept the history among the facts."""
+    """Return the same content in the layout of version 1, which kept the history among the facts."""
     tensors, facts = dict(parts[0]), copy.deepcopy(parts[1])
     columns = facts.pop("history_columns")
     numbers, there = tensors.pop("history").tolist(), tensors.pop("history.there")
@@ -98,13 +101,13 @@ def as_version_1(parts: Parts) -> Parts:
 
 
 def truncations(content: bytes) -> Iterator[bytes]:
-    """Every one."""
+    """Yield the file cut off after every byte."""
     for length in range(len(content)):
         yield content[:length]
 
 
 def flips(content: bytes, rng: np.random.Generator, count: int) -> Iterator[bytes]:
-    """One to three bits turned over; the header, where all the meaning is, as often as the arrays."""
+    """Yield files with one to three flipped bits, as often in the header alone as in the whole file."""
     header = 8 + struct.unpack("<Q", content[:8])[0]
     for _ in range(count):
         spoiled = bytearray(content)
@@ -115,23 +118,23 @@ def flips(content: bytes, rng: np.random.Generator, count: int) -> Iterator[byte
 
 
 def rearranged(content: bytes, rng: np.random.Generator, count: int) -> Iterator[bytes]:
-    """A stretch removed, doubled, zeroed, filled with noise, moved, or put in from elsewhere."""
+    """Yield files with a part removed, doubled, zeroed, replaced by noise or moved, or with noise at the end."""
     for _ in range(count):
         a, b, c = np.sort(rng.integers(0, len(content), 3))
-        piece = content[a:b]
+        part = content[a:b]
         ways = (
             lambda: content[:a] + content[b:],  # noqa: B023
-            lambda: content[:b] + piece + content[b:],  # noqa: B023
-            lambda: content[:a] + bytes(len(piece)) + content[b:],  # noqa: B023
-            lambda: content[:a] + rng.bytes(len(piece)) + content[b:],  # noqa: B023
-            lambda: content[:a] + content[b:c] + piece + content[c:],  # noqa: B023
+            lambda: content[:b] + part + content[b:],  # noqa: B023
+            lambda: content[:a] + bytes(len(part)) + content[b:],  # noqa: B023
+            lambda: content[:a] + rng.bytes(len(part)) + content[b:],  # noqa: B023
+            lambda: content[:a] + content[b:c] + part + content[c:],  # noqa: B023
             lambda: content + rng.bytes(int(rng.integers(1, 100))),
         )
         yield ways[rng.integers(len(ways))]()
 
 
 def random_headers(content: bytes, rng: np.random.Generator, count: int) -> Iterator[bytes]:
-    """Any length before any bytes, and JSON of any shape before the true arrays."""
+    """Yield files with random bytes, random header lengths, or random JSON before the true arrays."""
     length = struct.unpack("<Q", content[:8])[0]
     for _ in range(count):
         way = rng.integers(4)
@@ -158,6 +161,7 @@ NUMBERS = (
 
 
 def random_json(rng: np.random.Generator, depth: int) -> Any:
+    """Return a random value that JSON can hold, nested at most `depth` levels."""
     way = rng.integers(8 if depth else 5)
     if way == 0:
         return [None, True, False][rng.integers(3)]
@@ -173,14 +177,18 @@ def random_json(rng: np.random.Generator, depth: int) -> Any:
 
 
 def forged(parts: Parts, kind: str, rng: np.random.Generator, count: int) -> Iterator[bytes]:
-    """Lies under a right checksum: shapes, dtypes, names, values, repeated names, deep nesting, NaN and Infinity."""
+    """Yield files with false content under a right checksum.
+
+    False are shapes, dtypes, offsets, names or values, or names are repeated, nesting is deep, numbers are not finite,
+    parts are missing, or the kind or version is another one.
+    """
     ways = (_shapes, _dtypes, _places, _names, _numbers, _values, _repeated, _deep, _not_finite, _missing, _mixed)
     for i in range(count):
         yield ways[i % len(ways)](parts, kind, rng)
 
 
 def _shapes(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
-    """Arrays of other lengths, or other lengths announced for the same bytes."""
+    """Give an array another shape, or the header of the same bytes another shape."""
     tensors, facts = parts
     name = rng.choice(sorted(tensors))
     value = tensors[name]
@@ -193,6 +201,7 @@ def _shapes(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
 
 
 def _dtypes(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
+    """Give an array another dtype, or the header of the same bytes another dtype."""
     tensors, facts = parts
     name = rng.choice(sorted(tensors))
     if rng.random() < 0.5:
@@ -205,7 +214,7 @@ def _dtypes(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
 
 
 def _places(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
-    """Arrays that share bytes, leave holes, run backwards or past the end."""
+    """Let arrays share bytes, leave gaps, end before they begin, or reach past the end."""
     header = header_of(parts[0])[0]
     name = rng.choice(sorted(header))
     start, stop = header[name]["data_offsets"]
@@ -216,7 +225,7 @@ def _places(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
 
 
 def _names(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
-    """Paths and other tricks for the names of arrays and of the estimator."""
+    """Use paths and other dangerous words as names of arrays and of the estimator."""
     tensors, facts = parts
     word = WORDS[rng.integers(len(WORDS))]
     if rng.random() < 0.3:
@@ -227,7 +236,7 @@ def _names(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
 
 
 def _numbers(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
-    """One number of the arrays is another, among them NaN and infinity."""
+    """Replace one number of an array, for example by NaN or infinity."""
     tensors, facts = parts
     full = [name for name in sorted(tensors) if tensors[name].size]
     name = rng.choice(full)
@@ -239,7 +248,7 @@ def _numbers(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
 
 
 def _some_fact(facts: dict[str, Any], rng: np.random.Generator) -> tuple[dict[str, Any], str]:
-    """A place among the facts, which may be changed."""
+    """Return a dictionary among the facts and the name of one of its entries, to be changed."""
     at = facts
     while True:
         name = sorted(at)[rng.integers(len(at))]
@@ -249,7 +258,7 @@ def _some_fact(facts: dict[str, Any], rng: np.random.Generator) -> tuple[dict[st
 
 
 def _values(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
-    """One fact or setting is another: another type, a huge number, a path."""
+    """Replace one fact or setting: by another type, a huge number, a path."""
     facts = copy.deepcopy(parts[1])
     at, name = _some_fact(facts, rng)
     at[name] = random_json(rng, 2)
@@ -257,7 +266,7 @@ def _values(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
 
 
 def _repeated(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
-    """A name that stands twice, with another value: in the header, or among the facts."""
+    """Repeat a name, in the header or, with another value, among the facts."""
     tensors, facts = parts
     if rng.random() < 0.5:
         name = sorted(facts)[rng.integers(len(facts))]
@@ -272,7 +281,7 @@ def _repeated(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
 
 
 def _deep(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
-    """Nested a hundred to a million levels; or wide, of hundreds of thousands of values."""
+    """Nest a value in a hundred to a million levels, or make a list of as many values."""
     depth = int(10 ** rng.uniform(2, 6))
     opened, closed = [("[", "]"), ('{"a":', "}"), ("[{},", "]")][rng.integers(3)]
     nested = opened * depth + "0" + closed * depth if rng.random() < 0.7 else "[" + "{}," * depth + "0]"
@@ -284,7 +293,7 @@ def _deep(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
 
 
 def _not_finite(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
-    """NaN, Infinity, 1e999 and numbers of thousands of digits as JSON."""
+    """Write NaN, Infinity, 1e999 or a number of thousands of digits as JSON."""
     facts = copy.deepcopy(parts[1])
     at, name = _some_fact(facts, rng)
     at[name] = "@"
@@ -293,7 +302,7 @@ def _not_finite(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
 
 
 def _missing(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
-    """An array or a fact is not there."""
+    """Remove an array or a fact."""
     tensors, facts = dict(parts[0]), copy.deepcopy(parts[1])
     if rng.random() < 0.5:
         del tensors[rng.choice(sorted(tensors))]
@@ -304,7 +313,7 @@ def _missing(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
 
 
 def _mixed(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
-    """Another kind, another version, or more metadata than there is."""
+    """Name another kind of file or another version, or add metadata."""
     tensors, facts = parts
     way = rng.integers(4)
     if way == 0:

@@ -3,7 +3,7 @@
     python -m reliability.fuzz [--seconds 60]        # for each reader
 
 A reader may return or raise its own error. Anything else, more than 20 seconds or more than 2 GB is a finding, whose
-bytes are kept in runs/fuzz. "model, mended" puts a right checksum on every try, so that the search gets past it.
+bytes are kept in runs/fuzz. "model, mended" gives every input a right checksum, so that the search gets past it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from echolearn.estimators.loading import load
-
+# echolearn is imported inside functions only: what is imported before atheris instruments it is not searched.
 INSTRUMENTED = [
     "echolearn.modelfile.json_values",
     "echolearn.modelfile.layout",
     "echolearn.modelfile.reader",
-    "echolearn.estimators.saving",
+    "echolearn.estimators.loading",
+    "echolearn.estimators.model_layout",
+    "echolearn.estimators.restoring",
     "echolearn.cli.configuration",
     "echolearn.speech.labels",
     "echolearn.speech.audio",
@@ -39,8 +40,8 @@ READERS = ("model", "model, mended", "checkpoint", "phn", "lab", "mlf", "textgri
 FOUND = Path("runs/fuzz")
 
 
-def mended(content: bytes, kind: str) -> bytes:
-    """The same file under a checksum that is right for it, if it has a header at all."""
+def with_right_checksum(content: bytes, kind: str) -> bytes:
+    """Return the same file with the checksum that is right for it, if it has a header at all."""
     from reliability import forging
 
     try:
@@ -55,7 +56,8 @@ def mended(content: bytes, kind: str) -> bytes:
 
 
 def reader(name: str, path: Path) -> Callable[[bytes], None]:
-    """Writes the bytes to `path` and reads them back, as the reader of that name does."""
+    """Return a function that writes bytes to `path` and reads them with the reader of that name."""
+    from echolearn import load
     from echolearn.cli import configuration
     from echolearn.modelfile.layout import ModelFileError
     from echolearn.modelfile.reader import read_tensors
@@ -76,16 +78,17 @@ def reader(name: str, path: Path) -> Callable[[bytes], None]:
     }
     own = {"toml": ValueError}.get(name, ModelFileError if name in READERS[:3] else CorpusError)
 
-    def one(content: bytes) -> None:
-        path.write_bytes(mended(content, "echolearn-model") if name == "model, mended" else content)
+    def read_bytes(content: bytes) -> None:
+        path.write_bytes(with_right_checksum(content, "echolearn-model") if name == "model, mended" else content)
         with contextlib.suppress(own):
             read[name]()
 
-    return one
+    return read_bytes
 
 
 @cache
 def sound_files() -> list[tuple[str, bytes]]:
+    """Return kind and content of undamaged model and checkpoint files."""
     from reliability import model_files
 
     with tempfile.TemporaryDirectory() as folder:
@@ -93,6 +96,7 @@ def sound_files() -> list[tuple[str, bytes]]:
 
 
 def seeds(name: str) -> list[bytes]:
+    """Return the undamaged files from which the search for a reader begins."""
     from reliability import file_entries
 
     if name in READERS[:3]:
@@ -108,17 +112,18 @@ def seeds(name: str) -> list[bytes]:
 
 
 def child(name: str, flags: list[str]) -> None:
+    """Search in this process, with the options of libFuzzer."""
     import atheris
 
     with atheris.instrument_imports(include=INSTRUMENTED):
         folder = tempfile.TemporaryDirectory()
-        one = reader(name, Path(folder.name) / "file")
-    atheris.Setup([sys.argv[0], *flags], one)
+        read_bytes = reader(name, Path(folder.name) / "file")
+    atheris.Setup([sys.argv[0], *flags], read_bytes)
     atheris.Fuzz()
 
 
 def search(name: str, seconds: int) -> dict[str, Any]:
-    """What libFuzzer says at its end: tries, edges covered, and whether anything was found."""
+    """Return what libFuzzer reports at its end: inputs tried, edges covered, and whether anything was found."""
     FOUND.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as corpus:
         for content in seeds(name):
@@ -128,9 +133,9 @@ def search(name: str, seconds: int) -> dict[str, Any]:
                  f"-artifact_prefix={prefix}", "-print_final_stats=1"]  # fmt: skip
         command = [sys.executable, "-m", "reliability.fuzz", "--reader", name, "--", *flags]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    said = done.stderr
-    covered = re.findall(r"cov: (\d+)", said)
-    tries = re.findall(r"stat::number_of_executed_units:\s*(\d+)", said)
+    report = done.stderr
+    covered = re.findall(r"cov: (\d+)", report)
+    tries = re.findall(r"stat::number_of_executed_units:\s*(\d+)", report)
     figures: dict[str, Any] = {
         "tries": int(tries[-1]) if tries else 0,
         "edges at first": int(covered[0]) if covered else 0,
@@ -138,30 +143,31 @@ def search(name: str, seconds: int) -> dict[str, Any]:
         "findings": int(done.returncode != 0),
     }
     if done.returncode:
-        figures["said"] = said[-1500:]
-        print(said[-3000:], file=sys.stderr)
+        figures["said"] = report[-1500:]
+        print(report[-3000:], file=sys.stderr)
     return figures
 
 
 def main() -> int:
-    ask = argparse.ArgumentParser()
-    ask.add_argument("--seconds", type=int, default=60)
-    ask.add_argument("--only", choices=READERS)
-    ask.add_argument("--reader", choices=READERS)
-    ask.add_argument("flags", nargs="*")
-    given = ask.parse_args()
-    if given.reader:
-        child(given.reader, given.flags)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=60, help="seconds per reader")
+    parser.add_argument("--only", choices=READERS, help="search for one reader; its figures are not kept")
+    parser.add_argument("--reader", choices=READERS, help=argparse.SUPPRESS)
+    parser.add_argument("flags", nargs="*", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.reader:
+        child(options.reader, options.flags)
         return 0
     from reliability import results
 
     rows = {}
-    for name in READERS if given.only is None else (given.only,):
-        rows[name] = search(name, given.seconds)
+    for name in READERS if options.only is None else (options.only,):
+        rows[name] = search(name, options.seconds)
         print(f"{name}: {rows[name]}", file=sys.stderr, flush=True)
-    results.show(f"atheris, {given.seconds} s a reader", ("tries", "edges at first", "edges", "findings"), rows)
-    if given.only is None:
-        results.keep("fuzz", {"seconds a reader": given.seconds, "readers": rows})
+    columns = ("tries", "edges at first", "edges", "findings")
+    results.show(f"atheris, {options.seconds} s per reader", columns, rows)
+    if options.only is None:
+        results.keep("fuzz", {"seconds a reader": options.seconds, "readers": rows})
     return int(any(row["findings"] for row in rows.values()))
 
 

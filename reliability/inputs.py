@@ -1,10 +1,10 @@
-"""At least 10,000 bad and odd inputs, over every public entry point.
+"""At least 10,000 invalid and unusual inputs, over all public entry points.
 
     python -m reliability.inputs [--inputs 12000] [--seed 0] [--only NAME]
 
-Each must end in a finite answer, or in an error that the package (or scikit-learn's own checks) raised on purpose, with
-a message; within LIMIT seconds of processor time, and without files that are half written. `deliberate` looks at the
-line that raised: an error out of NumPy's depths says nothing useful to the one who made the mistake.
+Each must end in a finite answer, or in an error that the package (or a check of scikit-learn) raised on purpose, with a
+message; within LIMIT seconds of processor time, and without leaving files that are only partly written. `deliberate`
+looks at the line that raised the error: one from inside NumPy does not tell users what they did wrong.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ COLUMNS = ("inputs", "answered", "refused", "wrong")
 
 
 class NotFinite(Exception):
-    """The answer holds NaN or infinity, and nothing was said."""
+    """The answer holds NaN or infinity."""
 
 
 class TooLong(BaseException):
-    """The time is over."""
+    """The call took longer than LIMIT."""
 
 
 def deliberate(problem: BaseException) -> bool:
-    """Whether the innermost line is a `raise` of echolearn, or of a library's own check of what it was given."""
+    """Return whether the innermost line is a `raise` of echolearn, or of a library's check of its arguments."""
     frame = traceback.extract_tb(problem.__traceback__)[-1]
     line = linecache.getline(frame.filename, frame.lineno or 0).strip()
     return line.startswith("raise") and any(name in frame.filename for name in ("echolearn", "sklearn", "click"))
 
 
 def check_finite(answer: Any) -> None:
-    """NotFinite where a number of the answer is not."""
+    """Raise NotFinite if any number of the answer is not finite."""
     if isinstance(answer, (list, tuple)):
         for part in answer:
             check_finite(part)
@@ -62,22 +62,22 @@ def check_finite(answer: Any) -> None:
 
 
 def verdict(call: Callable[[], Any]) -> str:
-    """answered, refused, or wrong: why."""
+    """Return "answered", "refused", or "wrong: " and the reason."""
 
-    def over(*_: Any) -> None:
+    def too_long(*_: Any) -> None:
         raise TooLong
 
-    signal.signal(signal.SIGPROF, over)
+    signal.signal(signal.SIGPROF, too_long)
     signal.setitimer(signal.ITIMER_PROF, LIMIT)
     try:
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 check_finite(call())
             except NotFinite as problem:
-                # a forecast that runs away says so
-                return "answered" if said else f"wrong: silently {problem}"
-        raw = [w for w in said if issubclass(w.category, RuntimeWarning) and "echolearn" in str(w.filename)]
+                # a forecast that runs away warns of it
+                return "answered" if caught else f"wrong: silently {problem}"
+        raw = [w for w in caught if issubclass(w.category, RuntimeWarning) and "echolearn" in str(w.filename)]
         return (
             f"wrong: a raw warning, {raw[0].message} at line {raw[0].lineno} of {raw[0].filename[-30:]}"
             if raw
@@ -88,8 +88,8 @@ def verdict(call: Callable[[], Any]) -> str:
     except TooLong:
         return f"wrong: more than {LIMIT:g} seconds"
     except TYPED as problem:
-        told = isinstance(problem, OSError) and problem.errno is not None and problem.filename is not None
-        if (deliberate(problem) and len(str(problem)) >= 15) or told:
+        names_file = isinstance(problem, OSError) and problem.errno is not None and problem.filename is not None
+        if (deliberate(problem) and len(str(problem)) >= 15) or names_file:
             return "refused"
         return f"wrong: {_where(problem)}"
     except BaseException as problem:
@@ -103,6 +103,7 @@ def verdict(call: Callable[[], Any]) -> str:
 
 
 def _where(problem: BaseException) -> str:
+    """Return an error with the innermost line of echolearn that it passed through."""
     frames = traceback.extract_tb(problem.__traceback__)
     ours = [f for f in frames if "/echolearn/" in f.filename] or frames
     last = ours[-1]
@@ -111,7 +112,7 @@ def _where(problem: BaseException) -> str:
 
 
 def run(entry: Callable[[Any, Path], Any], count: int, start: int = 0) -> tuple[Counter[str], dict[str, str]]:
-    """`count` inputs to one entry point: verdicts, and an example of everything that was wrong."""
+    """Return the verdicts on `count` inputs to one entry point, and an example of everything that was wrong."""
     counts: Counter[str] = Counter()
     wrong: dict[str, str] = {}
 
@@ -135,15 +136,16 @@ def run(entry: Callable[[Any, Path], Any], count: int, start: int = 0) -> tuple[
                 wrong.setdefault(found, f"{about!r:.300}")
 
         one()
-        left = [path.name for path in Path(folder).rglob("*") if path.name.endswith(".part")]
-        if left:
+        unfinished = [path.name for path in Path(folder).rglob("*") if path.name.endswith(".part")]
+        if unfinished:
             counts["wrong"] += 1
-            wrong[f"wrong: half a file, {left[0]}"] = ""
+            wrong[f"wrong: an unfinished file, {unfinished[0]}"] = ""
     return counts, wrong
 
 
 def campaign(total: int, start: int = 0, only: str | None = None) -> dict[str, Any]:
-    chosen = {name: way for name, way in ENTRIES.items() if only is None or name == only}
+    """Return the counts of all entry points, and what was wrong."""
+    chosen = {name: entry for name, entry in ENTRIES.items() if only is None or name == only}
     weight = sum(share for _, share in chosen.values())
     rows, wrong = {}, []
     for name, (entry, share) in chosen.items():
@@ -158,16 +160,16 @@ def campaign(total: int, start: int = 0, only: str | None = None) -> dict[str, A
 
 
 def main() -> int:
-    ask = argparse.ArgumentParser()
-    ask.add_argument("--inputs", type=int, default=12_000)
-    ask.add_argument("--seed", type=int, default=0)
-    ask.add_argument("--only")
-    given_ = ask.parse_args()
-    figures = campaign(given_.inputs, given_.seed, given_.only)
-    results.show("bad and odd inputs", COLUMNS, figures["inputs"])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--inputs", type=int, default=12_000, help="inputs in all")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the draws")
+    parser.add_argument("--only", choices=ENTRIES, help="try one entry point; its figures are not kept")
+    options = parser.parse_args()
+    figures = campaign(options.inputs, options.seed, options.only)
+    results.show("invalid and unusual inputs", COLUMNS, figures["inputs"])
     for what in figures["wrong"]:
         print("FAILED", what)
-    if given_.only is None:
+    if options.only is None:
         results.keep("inputs", figures)
     return 1 if figures["wrong"] else 0
 

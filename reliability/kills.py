@@ -1,13 +1,13 @@
-"""What survives SIGKILL at random moments and a full disk: fits with a checkpoint, model files, checkpoints.
+"""SIGKILL at random times, and a full disk: fits with a checkpoint, model files and checkpoints must survive both.
 
     python -m reliability.kills [--kills 100] [--minutes 60]
 
-fits: each is killed at random moments and started again in a fresh interpreter until it ends; its model must have the
-bits of a fit that nobody disturbed. States are kept after every mini-batch here, not after five minutes.
-saves: a process that does nothing but save is killed; what is there then must load, and be the last file whose writing
-was told, or the one after it.
-full disk: files may not grow beyond a limit (RLIMIT_FSIZE), or a system call of a write fails; nothing kept before may
-be lost, the command must fail and name the file, and with room again it must end in the same bits.
+fits: each is killed at random times and started again in a fresh interpreter until it ends; its model must have the
+bits of an undisturbed fit. Here states are saved after every mini-batch, not every five minutes.
+saves: a process that only saves is killed; the file that exists then must load, and must be the last one that the
+process reported as written, or the one after it.
+full disk: files may not grow beyond a limit (RLIMIT_FSIZE), or a system call of a write fails; nothing saved before may
+be lost, the command must fail and name the file, and with enough space it must end in the same bits.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -34,13 +35,13 @@ import numpy as np
 import echolearn
 from echolearn.modelfile import checkpoint as checkpoints
 from echolearn.modelfile.checkpoint import Checkpoint
-from echolearn.readout import conjugate_gradients as iterative
-from echolearn.readout import incremental as following
+from echolearn.modelfile.reader import read_tensors
+from echolearn.readout import incremental, sketch, solver
 from reliability import results
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL: dict[str, Any] = {"connections": 4, "batch_size": 2, "epochs": 6, "patience": None}
-# What is fitted: the estimator, its settings, and whether it goes the way of large networks.
+# What is fitted: the estimator, its settings, and whether its readout is solved as that of large networks.
 KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
     "mini-batches, softmax, refined": ("ESNClassifier", {**SMALL, "hidden_units": 30}, False),
     "two blocks, a thread each": ("ESNClassifier", {**SMALL, "hidden_units": 40, "blocks": 2}, False),
@@ -55,17 +56,19 @@ KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
 
 
 def task(values: bool = False) -> tuple[list[Any], list[Any]]:
+    """Return sequences and, as targets, products with the step before, or their signs."""
     rng = np.random.default_rng(5)
     X = [rng.normal(size=(n, 3)) for n in rng.integers(30, 60, 16)]
-    late = [np.concatenate([[0.0], x[:-1, 0] * x[1:, 1]]) for x in X]
-    return X, late if values else [y > 0 for y in late]
+    products = [np.concatenate([[0.0], x[:-1, 0] * x[1:, 1]]) for x in X]
+    return X, products if values else [y > 0 for y in products]
 
 
 def network(kind: str) -> Any:
+    """Return an estimator to fit, and set the constants that its fit needs."""
     name, settings, large = KINDS[kind]
     checkpoints.SECONDS = 0.0
     if large:
-        iterative.FROM, iterative.SAMPLE, following.RENEWAL = 0, 100, 3
+        solver.LARGE, sketch.SAMPLE, incremental.RENEWAL = 0, 100, 3
     return getattr(echolearn, name)(**settings)
 
 
@@ -73,6 +76,7 @@ def network(kind: str) -> Any:
 
 
 def fit(kind: str, folder: str, model: str) -> None:
+    """Fit with a checkpoint (or without, if folder is empty) and save the model: the work of a child process."""
     esn = network(kind)
     X, y = task(values=KINDS[kind][0] == "ESNRegressor")
     print("begun", flush=True)
@@ -80,23 +84,26 @@ def fit(kind: str, folder: str, model: str) -> None:
 
 
 def saver(what: str, path: Path) -> Callable[[int], object]:
-    """Saves the model or state with a number under the same name, or in the same folder, as those before."""
+    """Return a function that saves a model or state full of one number, each time under the same path."""
     if what == "checkpoints":
-        kept = Checkpoint(path, {})
-        return lambda number: kept.save({"G": np.full((300, 300), float(number))}, {"number": number, "history": []})
+        checkpoint = Checkpoint(path, {})
+        return lambda number: checkpoint.save(
+            {"G": np.full((300, 300), float(number))}, {"number": number, "history": []}
+        )
     esn = echolearn.ESNRegressor(200, learn="none").fit(*task(values=True))
 
     def save(number: int) -> None:
-        esn._U = np.full_like(esn._U, number)
+        readout = esn.network_.readout
+        esn.network_ = replace(esn.network_, readout=replace(readout, U=np.full_like(readout.U, number)))
         esn.save(path, sums=True)
 
     return save
 
 
 @contextmanager
-def child(*words: object) -> Iterator[subprocess.Popen[str]]:
-    """This file in a fresh interpreter."""
-    command = [sys.executable, "-m", "reliability.kills", "--child", *map(str, words)]
+def child(*arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """Run `fit` in a fresh interpreter."""
+    command = [sys.executable, "-m", "reliability.kills", "--child", *map(str, arguments)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     try:
         yield process
@@ -109,19 +116,19 @@ def child(*words: object) -> Iterator[subprocess.Popen[str]]:
 
 
 def killed_fits(kind: str, kills: int, place: Path, rng: np.random.Generator, until: float) -> dict[str, Any]:
-    """Fits killed `kills` times in all: how many ended, how many of them in the bits of the undisturbed one."""
+    """Kill fits `kills` times in all; return how many ended, and how many with the bits of an undisturbed one."""
     straight, model, folder = place / "straight.safetensors", place / "model.safetensors", place / "kept"
     usual = _undisturbed(kind, "", straight)
     found: dict[str, Any] = {"kills": 0, "fits": 0, "same bits": 0, "states lost": 0}
     while found["kills"] < kills and time.monotonic() < until:
-        states = _whole_states(folder)
+        states = _readable_states(folder)
         if not _killed_after(rng.uniform(0, usual), kind, folder, model):
             found["fits"] += 1
             found["same bits"] += not differences(model, straight)
             shutil.rmtree(folder)
             continue
         found["kills"] += 1
-        found["states lost"] += _whole_states(folder) < states
+        found["states lost"] += _readable_states(folder) < states
     _undisturbed(kind, folder, model)
     found["fits"] += 1
     found["same bits"] += not differences(model, straight)
@@ -129,7 +136,7 @@ def killed_fits(kind: str, kills: int, place: Path, rng: np.random.Generator, un
 
 
 def _undisturbed(kind: str, folder: object, model: Path) -> float:
-    """Seconds that a fit takes from its begin."""
+    """Run a whole fit and return its seconds, without the start of the interpreter."""
     with child(kind, folder, model) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -141,7 +148,7 @@ def _undisturbed(kind: str, folder: object, model: Path) -> float:
 
 
 def _killed_after(seconds: float, kind: str, folder: Path, model: Path) -> bool:
-    """False if the fit ended before."""
+    """Start a fit and kill it after some seconds; return False if it ended before."""
     with child(kind, folder, model) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -151,24 +158,24 @@ def _killed_after(seconds: float, kind: str, folder: Path, model: Path) -> bool:
             process.kill()
             return True
         if process.returncode != 0:
-            raise RuntimeError(f"{kind}: a fit that went on failed:\n{errors}")
+            raise RuntimeError(f"{kind}: a resumed fit failed:\n{errors}")
     return False
 
 
-def _whole_states(folder: Path) -> int:
-    """Stages and blocks of a fit from which it can go on."""
-    whole = set()
+def _readable_states(folder: Path) -> int:
+    """Return how many stages and blocks of a fit have a state to resume from."""
+    readable = set()
     for path in folder.rglob("state-*.safetensors"):
         try:
-            checkpoints.read_tensors(path, checkpoints.FORMAT)
-            whole.add(path.parent)
+            read_tensors(path, checkpoints.FORMAT)
+            readable.add(path.parent)
         except ValueError:
             pass
-    return len(whole)
+    return len(readable)
 
 
 def differences(one: Path, other: Path) -> list[str]:
-    """Names of what differs between two model files, the seconds of the history left out."""
+    """Return the names of what differs between two model files; the seconds in their histories do not count."""
     a, b = (_content(echolearn.load(path)) for path in (one, other))
     return [name for name in {**a, **b} if not _equal(a.get(name), b.get(name))]
 
@@ -179,7 +186,7 @@ def _content(esn: Any) -> dict[str, Any]:
     return {
         **esn.reservoir_.weights(),
         **facts,
-        "U": esn._U,
+        "U": esn.network_.readout.U,
         "pattern": esn.reservoir_.W_rec.indices,
         "history": history,
     }
@@ -195,27 +202,27 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def killed_saves(what: str, kills: int, place: Path, rng: np.random.Generator, until: float) -> dict[str, Any]:
-    """what: "model files" or "checkpoints". A fork of this process saves and tells each number, until it is killed."""
+    """Kill a forked process that saves `what` ("model files" or "checkpoints") and reports each number written."""
     path = place / ("kept" if what == "checkpoints" else "model.safetensors")
     save = saver(what, path)
     found: dict[str, Any] = {"kills": 0, "old or new file loads": 0, "in the middle of writing": 0, "saves": 0}
     while found["kills"] < kills and time.monotonic() < until:
         save(0)
-        told = _killed_while(save, rng.uniform(0, 0.3))
+        last = _killed_while(save, rng.uniform(0, 0.3))
         found["kills"] += 1
-        found["saves"] += told
+        found["saves"] += last
         found["in the middle of writing"] += bool(list(place.rglob(".*.part")))
-        found["old or new file loads"] += _number(path) in (told, told + 1)
-        for half in place.rglob(".*.part"):
-            half.unlink()
+        found["old or new file loads"] += _number(path) in (last, last + 1)
+        for unfinished in place.rglob(".*.part"):
+            unfinished.unlink()
     return found
 
 
 def _killed_while(save: Callable[[int], object], seconds: float) -> int:
-    """The last number that was told."""
+    """Save in a child process that is killed after some seconds; return the last number that it reported."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: the child uses none
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork in a process with threads: the child uses none
         process = os.fork()
     if process == 0:
         try:
@@ -228,18 +235,18 @@ def _killed_while(save: Callable[[int], object], seconds: float) -> int:
     time.sleep(seconds)
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
-    with os.fdopen(reading) as told:
-        return int(f"0 {told.read()}".split()[-1])
+    with os.fdopen(reading) as reported:
+        return int(f"0 {reported.read()}".split()[-1])
 
 
 def _number(path: Path) -> float:
-    """Of the model or state there; -1 if it is not one and the same everywhere, or does not load."""
+    """Return the number that a saved model or state is full of; -1 if there are several, or if it does not load."""
     try:
         if path.is_dir():
-            kept = Checkpoint(path, {}).load({"G": (300, 300)})
-            values, number = (kept[0]["G"], kept[1]["number"]) if kept else (np.ones(1), -1)
+            state = Checkpoint(path, {}).load({"G": (300, 300)})
+            values, number = (state[0]["G"], state[1]["number"]) if state else (np.ones(1), -1)
         else:
-            values = echolearn.load(path)._U
+            values = echolearn.load(path).network_.readout.U
             number = values[0, 0]
         return float(number) if (values == number).all() else -1.0
     except ValueError:
@@ -250,14 +257,16 @@ def _number(path: Path) -> float:
 
 
 def limited(limit: int | None) -> None:
-    """No file of this process may be longer than `limit` bytes; None: as before."""
-    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most if limit is None else limit, most))
+    """Let no file of this process grow beyond `limit` bytes; None removes the limit."""
+    _, largest = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest if limit is None else limit, largest))
 
 
 def full_disk_command(corpus: Path, place: Path, factor: float = 1.4) -> dict[str, Any]:
-    """`echolearn train` again and again, its files limited to 100, 1000, 1000 factor, ... bytes, until it ends well.
-    (With no room at all older versions of SciPy fail before us, in their own words.)"""
+    """Run `echolearn train` with files limited to 100, 1000, 1000 factor, ... bytes until it succeeds.
+
+    (A limit of 0 would fail in the import of older versions of SciPy.)
+    """
     straight, model, limit = place / "straight.safetensors", place / "model.safetensors", 100
     if (result := _train(corpus, straight, None)).returncode != 0:
         raise RuntimeError(f"the undisturbed run failed:\n{result.stderr}")
@@ -265,20 +274,20 @@ def full_disk_command(corpus: Path, place: Path, factor: float = 1.4) -> dict[st
     before = _kept_files(place)
     while (result := _train(corpus, model, limit)).returncode != 0:
         if limit > 1e9:
-            raise RuntimeError(f"it fails with room for a gigabyte:\n{result.stderr}")
-        after, half = _kept_files(place), list(place.rglob(".*.part"))
+            raise RuntimeError(f"it fails with files of up to a gigabyte:\n{result.stderr}")
+        after, unfinished = _kept_files(place), list(place.rglob(".*.part"))
         found["limits"] += 1
         found["failed"] += result.returncode == 2 and "Traceback" not in result.stderr
         found["file named"] += "cannot write" in result.stderr and ".safetensors" in result.stderr
-        found["nothing lost"] += _none_lost(before, after) and not half and not model.exists()
+        found["nothing lost"] += _none_lost(before, after) and not unfinished and not model.exists()
         before, limit = after, int(max(1000, factor * limit))
     found["same bits"] = int(not differences(model, straight))
     return found
 
 
 def _train(corpus: Path, model: Path, limit: int | None) -> subprocess.CompletedProcess[str]:
-    words = ["--units", "20", "--epochs", "3", "--set", "connections=4"]
-    command = [sys.executable, "-m", "echolearn.cli", "train", str(model), "--corpus", f"features:{corpus}", *words]
+    options = ["--units", "20", "--epochs", "3", "--set", "connections=4"]
+    command = [sys.executable, "-m", "echolearn.cli", "train", str(model), "--corpus", f"features:{corpus}", *options]
     return subprocess.run(command, capture_output=True, text=True, preexec_fn=lambda: limited(limit))
 
 
@@ -287,7 +296,7 @@ def _kept_files(place: Path) -> dict[Path, bytes]:
 
 
 def _none_lost(before: dict[Path, bytes], after: dict[Path, bytes]) -> bool:
-    """In every folder the newest state is still there, or a newer one is."""
+    """Return whether every folder still has its newest state, or a newer one."""
     for folder in {path.parent for path in before}:
         newest = max(path for path in before if path.parent == folder)
         now = max((path for path in after if path.parent == folder), default=Path())
@@ -296,11 +305,11 @@ def _none_lost(before: dict[Path, bytes], after: dict[Path, bytes]) -> bool:
     return all(content for content in after.values())
 
 
-CALLS = 4  # of a write: open, fsync of the file, replace, fsync of the folder
+CALLS = 4  # system calls of a write: open, fsync of the file, replace, fsync of the folder
 
 
 def full_disk_calls(kind: str, place: Path) -> dict[str, Any]:
-    """Every call of every write of a fit fails once, as on a full disk; the fit is started again each time."""
+    """Let every call of every write of a fit fail once, as on a full disk; the fit is started again each time."""
     X, y = task(values=KINDS[kind][0] == "ESNRegressor")
     straight = network(kind).fit(X, y)
     straight.save(place / "straight.safetensors")
@@ -322,7 +331,7 @@ def full_disk_calls(kind: str, place: Path) -> dict[str, Any]:
 
 @contextmanager
 def _failing(number: int) -> Iterator[None]:
-    """The call with this number, of those a write makes, fails."""
+    """Let one of the calls that writes make fail: the first, second, ..."""
     count = itertools.count(1)
 
     def guarded(call: Any) -> Any:
@@ -344,6 +353,7 @@ def _failing(number: int) -> Iterator[None]:
 
 
 def campaign(kills: int, minutes: float) -> dict[str, dict[str, Any]]:
+    """Return the counts of all kinds of fits, saves and full disks."""
     rng, until = np.random.default_rng(), time.monotonic() + 60 * minutes
     rows: dict[str, dict[str, Any]] = {}
 
@@ -376,10 +386,10 @@ def campaign(kills: int, minutes: float) -> dict[str, dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=100, help="of fits in all, and of each kind of file")
-    parser.add_argument("--minutes", type=float, default=60, help="no new kill after so long")
-    given = parser.parse_args()
-    rows = campaign(given.kills, given.minutes)
+    parser.add_argument("--kills", type=int, default=100, help="kills of fits in all, and of saves of each kind")
+    parser.add_argument("--minutes", type=float, default=60, help="no kill after so many minutes")
+    options = parser.parse_args()
+    rows = campaign(options.kills, options.minutes)
     for title, begin in (("SIGKILL in a fit", "fit"), ("SIGKILL in a save", "save"), ("full disk", "full disk")):
         part = {name.split(": ")[1]: row for name, row in rows.items() if name.startswith(begin)}
         results.show(title, tuple(dict.fromkeys(key for row in part.values() for key in row)), part)

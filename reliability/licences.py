@@ -1,4 +1,4 @@
-"""The licences of everything that `make test` installs, from the packages' own metadata, as docs/licences.md.
+"""The licences of everything that `make test` installs, from the packages' metadata: makes docs/licences.md.
 
 python -m reliability.licences > docs/licences.md
 """
@@ -14,8 +14,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-TOOLS = ("hatchling", "editables")  # that build the package
-# What is packed into wheels without being named in their metadata's licence field.
+TOOLS = ("hatchling", "editables")  # what builds the package
+# Libraries inside wheels whose metadata do not name their licences.
 INSIDE = """\
 Some wheels bring libraries of their own: NumPy and SciPy OpenBLAS (BSD-3-Clause) and the run-time of GNU Fortran
 (GPL-3.0 with the exception that lets any program use it), soundfile libsndfile (LGPL-2.1), llvmlite LLVM (Apache-2.0
@@ -24,7 +24,7 @@ synthetic speech). None of them is part of echolearn's own files."""
 
 
 def licence(name: str) -> str:
-    """The expression where there is one, or else the classifiers, or else the first line of the licence field."""
+    """Return the licence expression if there is one, else the classifiers, else the first line of the licence field."""
     about = metadata.metadata(name)
     if expression := about.get("License-Expression"):
         return str(expression)
@@ -35,7 +35,7 @@ def licence(name: str) -> str:
 
 
 def closure(names: list[str]) -> set[str]:
-    """These packages and all that they need here, by canonical name."""
+    """Return these packages and all that they need here, by canonical name."""
     found: set[str] = set()
     waiting = [canonicalize_name(name) for name in names]
     while waiting:
@@ -45,7 +45,7 @@ def closure(names: list[str]) -> set[str]:
         try:
             needs = metadata.requires(name) or []
         except metadata.PackageNotFoundError:
-            continue  # of another system or Python
+            continue  # needed only on other systems or Pythons
         found.add(name)
         required = [Requirement(need) for need in needs]
         waiting += [canonicalize_name(r.name) for r in required if r.marker is None or r.marker.evaluate({"extra": ""})]
@@ -53,6 +53,7 @@ def closure(names: list[str]) -> set[str]:
 
 
 def main() -> None:
+    """Print the page."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     groups = {"the library": project["dependencies"], **project["optional-dependencies"], "the build": list(TOOLS)}
     used: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Load: much data in little memory, many fits in one process, many threads on one model, children after a fork.
+"""Load: much data in little memory, many fits in one process, many threads on one model, child processes.
 
 python -m reliability.load [--frames 1100000] [--units 2000] [--margin-mb 1000] [--fits 1000]
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import gc
 import multiprocessing
-import resource
 import subprocess
 import sys
 import time
@@ -22,16 +21,17 @@ import numpy as np
 
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from reliability import results
+from reliability.memory import limit_growth, process_bytes
 
 HERE = Path(__file__).parent
-STEPS, FEATURES, CLASSES = 1000, 39, 183  # speech: ten seconds a sequence
+STEPS, FEATURES, CLASSES = 1000, 39, 183  # as in speech: sequences of ten seconds
 
 
 def much(frames: int, units: int, margin_mb: int) -> dict[str, Any]:
-    """A fit on all the frames in a child that may map `margin_mb` more than it does after its imports."""
-    words = [sys.executable, "-m", "reliability.load", "--child", str(frames), str(units), str(margin_mb)]
+    """Fit all the frames in a child process whose address space may grow by `margin_mb` after its imports."""
+    command = [sys.executable, "-m", "reliability.load", "--child", str(frames), str(units), str(margin_mb)]
     start = time.perf_counter()
-    done = subprocess.run(words, cwd=HERE.parent, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=HERE.parent, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"the fit on {frames} frames failed with {margin_mb} MB:\n{done.stderr}")
     ceiling, mapped, resident, score = map(float, done.stdout.split())
@@ -50,29 +50,22 @@ def much(frames: int, units: int, margin_mb: int) -> dict[str, Any]:
 
 
 def fit_under_a_ceiling(frames: int, units: int, margin_mb: int) -> None:
-    """In the child: a small fit, so that compiled loops and threads are there; then the limit, the data, the fit."""
+    """Fit in the child process: first a small network, which starts threads and compiles, then one under the limit."""
     rng = np.random.default_rng(0)
-    some = [rng.standard_normal((STEPS, FEATURES), dtype=np.float32) for _ in range(40)]
-    told = [(np.abs(np.roll(x[:, 0], 1)) * 60).astype(int) % CLASSES for x in some]
+    sequences = [rng.standard_normal((STEPS, FEATURES), dtype=np.float32) for _ in range(40)]
+    labels = [(np.abs(np.roll(x[:, 0], 1)) * 60).astype(int) % CLASSES for x in sequences]
     make = partial(ESNClassifier, learn="none", readout="ridge")
-    make(10).fit(some[:10], told[:10]).predict(some[:10])
-    ceiling = _status("VmSize") + margin_mb * 10**6
-    resource.setrlimit(resource.RLIMIT_AS, (ceiling, ceiling))
+    make(10).fit(sequences[:10], labels[:10]).predict(sequences[:10])
+    ceiling = limit_growth(margin_mb * 10**6)
     lengths = [STEPS] * (frames // STEPS) + [frames % STEPS] * (frames % STEPS > 0)
-    X = [some[i % 40][:n] for i, n in enumerate(lengths)]
-    y = [told[i % 40][:n] for i, n in enumerate(lengths)]
+    X = [sequences[i % 40][:n] for i, n in enumerate(lengths)]
+    y = [labels[i % 40][:n] for i, n in enumerate(lengths)]
     esn = make(units).fit(X, y)
-    print(ceiling, _status("VmPeak"), _status("VmHWM"), esn.score(X[:20], y[:20]))
-
-
-def _status(name: str) -> int:
-    """Bytes, as the kernel counts them."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
+    print(ceiling, process_bytes("VmPeak"), process_bytes("VmHWM"), esn.score(X[:20], y[:20]))
 
 
 def small_jobs() -> list[Any]:
-    """One fit and prediction of each kind."""
+    """Return functions that make one fit and prediction of each kind."""
     rng = np.random.default_rng(0)
     X = [rng.standard_normal((30, 3)) for _ in range(10)]
     labels = [np.roll(x[:, 0], 1) > 0 for x in X]
@@ -89,16 +82,16 @@ def small_jobs() -> list[Any]:
 
 
 def many_fits(fits: int, warm_up: int) -> dict[str, Any]:
-    """Resident memory after the first fits and at the end; a leak of 1 KB a fit would show as 1 MB in a thousand."""
+    """Compare resident memory after the first fits and at the end; a leak of 1 KB per fit adds 1 MB in a thousand."""
     jobs = cycle(small_jobs())
     for _ in range(warm_up):
         next(jobs)()
     gc.collect()
-    before = _status("VmRSS")
+    before = process_bytes("VmRSS")
     for _ in range(fits):
         next(jobs)()
     gc.collect()
-    growth = _status("VmRSS") / before - 1
+    growth = process_bytes("VmRSS") / before - 1
     return {
         "fits": fits,
         "resident_mb": round(before / 1e6, 1),
@@ -108,7 +101,7 @@ def many_fits(fits: int, warm_up: int) -> dict[str, Any]:
 
 
 def many_threads(threads: int, calls: int) -> dict[str, Any]:
-    """Calls of predict_proba from many threads on one model, beside the same calls one after another."""
+    """Compare calls of predict_proba from many threads on one model with the same calls one after another."""
     rng = np.random.default_rng(1)
     X = [rng.standard_normal((int(n), 4)) for n in rng.integers(5, 400, calls)]
     esn = ESNClassifier(200, learn="none").fit(X[:10], [x[:, 0] > 0 for x in X[:10]])
@@ -120,22 +113,22 @@ def many_threads(threads: int, calls: int) -> dict[str, Any]:
 
 
 def answer() -> bytes:
-    """A fit and a prediction that use the thread pool; the same bytes in every process."""
+    """Return the prediction after a fit that uses the thread pool: the same bytes in every process."""
     rng = np.random.default_rng(2)
     X = [rng.standard_normal((40, 3)) for _ in range(12)]
     esn = ESNClassifier(20, epochs=2).fit(X, [x[:, 0] > 0 for x in X])
     return bytes(np.concatenate(esn.predict_proba(X)).tobytes())
 
 
-def _tell(queue: Any) -> None:
+def _put_answer(queue: Any) -> None:
     queue.put(answer())
 
 
 def child(method: str, seconds: float) -> bytes | None:
-    """`answer` from a forked or spawned child; None if it does not answer in time."""
+    """Return `answer` from a forked or spawned child process; None if it does not answer in time."""
     context = multiprocessing.get_context(method)
     queue = context.SimpleQueue()
-    process = context.Process(target=_tell, args=(queue,))
+    process = context.Process(target=_put_answer, args=(queue,))
     process.start()
     end = time.monotonic() + seconds
     while queue.empty() and process.is_alive() and time.monotonic() < end:
@@ -147,7 +140,7 @@ def child(method: str, seconds: float) -> bytes | None:
 
 
 def children(rounds: int) -> dict[str, Any]:
-    """Children started after fits have used the pools, some of them while another thread fits."""
+    """Start child processes after fits have used the thread pools, some of them while another thread fits."""
     expected = answer()
     good = dict.fromkeys(("fork", "spawn", "fork during a fit"), 0)
     for _ in range(rounds):
@@ -162,15 +155,15 @@ def children(rounds: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--frames", type=int, default=1_100_000)
-    parser.add_argument("--units", type=int, default=2000)
-    parser.add_argument("--margin-mb", type=int, default=1000)
-    parser.add_argument("--fits", type=int, default=1000)
-    args = parser.parse_args()
-    found = {"many fits": many_fits(args.fits, warm_up=50)}
+    parser.add_argument("--frames", type=int, default=1_100_000, help="frames of the large fit")
+    parser.add_argument("--units", type=int, default=2000, help="hidden units of the large fit")
+    parser.add_argument("--margin-mb", type=int, default=1000, help="megabytes by which the large fit may grow")
+    parser.add_argument("--fits", type=int, default=1000, help="small fits in one process")
+    options = parser.parse_args()
+    found = {"many fits": many_fits(options.fits, warm_up=50)}
     found["threads"] = many_threads(8, 400)
     found["children"] = children(20)
-    found["much data"] = much(args.frames, args.units, args.margin_mb)
+    found["much data"] = much(options.frames, options.units, options.margin_mb)
     for name, figures in found.items():
         print(f"{name}: " + ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in figures.items()))
     results.keep("load", found)

@@ -2,11 +2,11 @@
 
     python -m reliability.model_files [--files 100000] [--seed 0]
 
-A damaged file (cut short, bits turned over, stretches moved, another header) must be refused with ModelFileError, or
-carry exactly what the sound one does. A forged file has a checksum that is right for what it says: it must be refused,
-or be a sound network, which answers with finite numbers and can be saved again. Nothing may crash, run longer than
-LIMIT seconds, or take more memory than the file and 100 MB: every file is read in a process whose address space is
-limited to that.
+A damaged file (cut short, bits flipped, parts moved, another header) must be refused with ModelFileError, or hold
+exactly what the sound one does. A forged file has a checksum that is right for its content: it must be refused, or be a
+sound network, whose predictions are finite and which can be saved again. Nothing may crash, run longer than LIMIT
+seconds, or take more memory than the file and 100 MB: every file is read in a process whose address space is limited to
+that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import resource
 import signal
 import subprocess
 import sys
@@ -30,19 +29,19 @@ from typing import Any
 import numpy as np
 
 from reliability import forging, results
+from reliability.memory import limit_growth, process_bytes
 
-LIMIT = 5  # seconds a file
+LIMIT = 5  # seconds per file
 ROOM = 100 * 2**20  # bytes of memory besides the file
 WAYS = ("truncated", "flipped", "rearranged", "random header", "forged", "version 1 damaged")
-# of the files that are not truncations, which are as many as there are bytes
+# Shares of all files but the truncations, of which there are as many as bytes.
 SHARES = {"flipped": 0.3, "rearranged": 0.15, "random header": 0.15, "forged": 0.3, "version 1 damaged": 0.1}
 COLUMNS = ("files", "refused", "equal", "sound", "wrong")
 
 
 def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
-    """Small models of every kind, and the checkpoints of a fit: kind of file and content, by name."""
-    from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
-    from echolearn.estimators.stacked import StackedRegressor
+    """Return small models of every kind and the checkpoints of a fit: {name: (kind of file, content)}."""
+    from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, StackedRegressor
 
     rng = np.random.default_rng(0)
     X = [rng.standard_normal((n, 2)) for n in (30, 25, 20, 30, 25, 20)]
@@ -70,6 +69,7 @@ def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
 
 
 def spoiled(way: str, kind: str, content: bytes, rng: np.random.Generator, count: int) -> Iterator[bytes]:
+    """Yield files damaged or forged in one of the WAYS: about `count`, or every truncation."""
     if way == "truncated":
         yield from forging.truncations(content)
     elif way == "flipped":
@@ -88,85 +88,90 @@ def spoiled(way: str, kind: str, content: bytes, rng: np.random.Generator, count
 
 
 def content_of(path: Path, kind: str) -> Any:
-    """The network, if it is one, and all that the file carries, as plain values that can be compared."""
+    """Return the model, if the file is one, and all that the file holds, as plain values that can be compared."""
     from echolearn import load
     from echolearn.modelfile.history import history_rows
     from echolearn.modelfile.reader import read_tensors
 
     if kind == "echolearn-checkpoint":
-        return None, _taken_up(path)
+        return None, _resumed(path)
     model = load(path)
     tensors, facts = read_tensors(path, kind)
     rows = facts.pop("history") if facts["format_version"] == 1 else history_rows(tensors, facts.pop("history_columns"))
     return model, _plain(tensors, {**facts, "format_version": 2}, rows)
 
 
-def _taken_up(path: Path) -> Any:
-    """What a fit would go on from; CheckpointError, or None, where it would not."""
+def _resumed(path: Path) -> Any:
+    """Return what a fit would resume from; None, or CheckpointError, where it would not."""
     from echolearn import Reservoir
-    from echolearn.modelfile.checkpoint import Checkpoint, CheckpointWarning, shapes_of
+    from echolearn.modelfile.checkpoint import Checkpoint, CheckpointWarning
+    from echolearn.training.objectives.ridge import weight_shapes
 
-    folder = path.parent / "taken"
+    folder = path.parent / "resumed"
     folder.mkdir(exist_ok=True)
     (folder / "state-000000002.safetensors").write_bytes(path.read_bytes())
-    allowed = shapes_of(Reservoir.random(2, 4, connections=2, bias_scaling=0.1, random_state=0), 7, 2)
+    reservoir = Reservoir.random(2, 4, connections=2, bias_scaling=0.1, random_state=0)
+    M, n_out = 7, 2  # 4 units, 2 inputs and the intercept; 2 classes
+    like_U = ("Q", "U", "held", "solved", "V", "velocity", "best_V", "safe_V", "began_V")
+    allowed = {**weight_shapes(reservoir), "G": (M, M), **dict.fromkeys(like_U, (M, n_out))}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CheckpointWarning)  # says that a file was passed over: it is refused
-        kept = Checkpoint(folder, json.loads((path.parent / "about.json").read_text())).load(allowed)
-    return None if kept is None else _plain(*kept, kept[1].pop("history"))
+        warnings.simplefilter("ignore", CheckpointWarning)  # a file that is passed over counts as refused
+        state = Checkpoint(folder, json.loads((path.parent / "about.json").read_text())).load(allowed)
+    return None if state is None else _plain(*state, state[1].pop("history"))
 
 
 def _plain(tensors: dict[str, Any], facts: dict[str, Any], rows: Any) -> Any:
+    """Return the content of a file as text that can be compared."""
     arrays = {n: (v.dtype.str, v.shape, v.tobytes()) for n, v in tensors.items() if not n.startswith("history")}
     return repr(sorted(arrays.items())), json.dumps(facts, sort_keys=True, default=repr), repr(rows)
 
 
 def is_sound(model: Any, path: Path) -> bool:
-    """Whether the network answers with finite numbers, or says why not, and can be saved."""
+    """Return whether a model predicts finite numbers, or an error or warning says why not, and it can be saved."""
     from echolearn import ESNForecaster
 
     X = np.random.default_rng(1).standard_normal((200, 2))
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             if isinstance(model, ESNForecaster):
-                outside = np.ones((3, len(model.exogenous_mean_)))
-                given = [outside] * len(model.last_value_) if model._many else outside
-                answer = np.concatenate(list(model.predict(3, exogenous=given if outside.size else None)), axis=None)
+                forecast = model.forecast_
+                exogenous = np.ones((3, len(forecast.exogenous_mean)))
+                given = [exogenous] * len(forecast.last_value) if forecast.many else exogenous
+                answer = np.concatenate(list(model.predict(3, exogenous=given if exogenous.size else None)), axis=None)
             else:
                 answer = model.predict(X) if model.per_step_ else model.predict([X])
         except ValueError as problem:
             return "not finite" in str(problem)
     model.save(path)
-    return answer.dtype.kind != "f" or bool(np.isfinite(answer).all()) or bool(said)
+    return answer.dtype.kind != "f" or bool(np.isfinite(answer).all()) or bool(caught)
 
 
 def large_model(folder: Path) -> dict[str, int]:
-    """A sound model of some 130 MB, read in a process that has room for its size and 100 MB."""
+    """Read a sound model of about 130 MB in a process that may grow by its size and 100 MB."""
     code = """
         import sys
         from pathlib import Path
-        from echolearn import load
-        from reliability import model_files
-        import echolearn.classifier, echolearn.forecaster, echolearn.regressor, echolearn.stacked
+        from echolearn import ESNRegressor, load  # the estimator's modules are loaded before the limit
+        from reliability.memory import limit_growth, process_bytes
         path = Path(sys.argv[1])
-        model_files._limit_memory(path.stat().st_size + model_files.ROOM)
-        before = model_files._resident("VmRSS")
-        assert load(path)._sums is not None
-        print(model_files._resident("VmHWM") - before)
+        limit_growth(path.stat().st_size + int(sys.argv[2]))
+        before = process_bytes("VmRSS")
+        assert load(path).network_.readout.statistics is not None
+        print(process_bytes("VmHWM") - before)
     """
     from echolearn import ESNRegressor
 
     X = np.random.default_rng(0).standard_normal((300, 2))
     path = folder / "large"
     ESNRegressor(4000, learn="none", ridge=1.0).fit(X, X).save(path, sums=True)
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), str(path)], stdout=subprocess.PIPE, text=True, check=True
-    )
+    command = [sys.executable, "-c", textwrap.dedent(code), str(path), str(ROOM)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return {"bytes": path.stat().st_size, "resident memory grew by": int(done.stdout)}
 
 
 def judged(path: Path, kind: str, true: Any, way: str) -> str:
+    """Return the verdict on one file: refused, equal, sound or wrong. true: the content of the sound file."""
     from echolearn.modelfile.checkpoint import CheckpointError
     from echolearn.modelfile.layout import ModelFileError
 
@@ -175,7 +180,7 @@ def judged(path: Path, kind: str, true: Any, way: str) -> str:
     except (ModelFileError, CheckpointError):
         return "refused"
     if carried is None:
-        return "refused"  # a checkpoint that is passed over
+        return "refused"  # the checkpoint is passed over
     if carried == true:
         return "equal"
     if way == "forged" and (model is None or is_sound(model, path.with_suffix(".again"))):
@@ -184,14 +189,14 @@ def judged(path: Path, kind: str, true: Any, way: str) -> str:
 
 
 def true_content(path: Path, kind: str, content: bytes) -> Any:
-    """Writes the sound file, and beside it what a checkpoint is about; returns what it carries."""
+    """Write the sound file, and beside it which fit a checkpoint belongs to; return what the file holds."""
     path.write_bytes(content)
     (path.parent / "about.json").write_text(json.dumps(forging.taken_apart(content, kind)[1].get("about")))
     return content_of(path, kind)[1]
 
 
 def child(job: dict[str, Any], folder: Path) -> None:
-    """Every way to spoil one file, over and over, in a process with little memory; a line of JSON at the end."""
+    """Judge one file damaged in every way, in a process with little memory, and print a line of JSON at the end."""
 
     def too_long(*_: Any) -> None:
         raise TimeoutError(f"more than {LIMIT} seconds")
@@ -207,16 +212,16 @@ def child(job: dict[str, Any], folder: Path) -> None:
 
 
 def judge_all(way: str, count: int, job: dict[str, Any], path: Path, content: bytes, true: Any) -> dict[str, Any]:
-    """`count` files spoiled in one way: verdicts, and what was the slowest and the most memory."""
+    """Return the verdicts on `count` files damaged in one way, the slowest one, and the largest growth of memory."""
     rng = np.random.default_rng([*job["seed"], WAYS.index(way)])
     counts: Counter[str] = Counter()
     slowest, largest, failures = 0.0, 0, []
-    Path("/proc/self/clear_refs").write_text("5")  # the highest resident size so far is forgotten
-    before = _resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak of the resident memory
+    before = process_bytes("VmRSS")
     for number, made in enumerate(spoiled(way, job["kind"], content, rng, count)):
         path.write_bytes(made)
         largest = max(largest, len(made))
-        _limit_memory(len(made) + ROOM)
+        limit_growth(len(made) + ROOM)
         signal.setitimer(signal.ITIMER_PROF, LIMIT)
         started = time.process_time()
         try:
@@ -229,24 +234,12 @@ def judge_all(way: str, count: int, job: dict[str, Any], path: Path, content: by
         counts[verdict.split(":")[0]] += 1
         if verdict.startswith("wrong") and len(failures) < 20:
             failures.append([number, verdict])
-    grown = _resident("VmHWM") - before
+    grown = process_bytes("VmHWM") - before
     return {"counts": counts, "slowest": slowest, "largest": largest, "grown": grown, "failures": failures}
 
 
-def _resident(word: str) -> int:
-    """Bytes: VmRSS now, VmHWM at the highest. (What getrusage tells begins with the parent's.)"""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(word))
-
-
-def _limit_memory(more: int) -> None:
-    """The address space may grow by so much from here on."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + more, resource.RLIM_INFINITY))
-
-
 def run_child(job: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The child's answer; a crash, or a hang that no alarm ends, is an answer too."""
+    """Return the child's answer; a crash, or a hang that no timer ends, counts as wrong."""
     command = [sys.executable, "-m", "reliability.model_files", "--job", json.dumps(job), "--folder", str(folder)]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=7200)
@@ -259,6 +252,7 @@ def run_child(job: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def campaign(total: int, folder: Path, seed: int = 0) -> dict[str, Any]:
+    """Return all figures of about `total` damaged and forged files."""
     files = sound_files(folder)
     rest = max(0, total - sum(len(content) for _, content in files.values()))
     rows: dict[str, Counter[str]] = {way: Counter() for way in WAYS}
@@ -288,19 +282,19 @@ def campaign(total: int, folder: Path, seed: int = 0) -> dict[str, Any]:
 
 
 def main() -> int:
-    ask = argparse.ArgumentParser()
-    ask.add_argument("--files", type=int, default=100_000)
-    ask.add_argument("--seed", type=int, default=0)
-    ask.add_argument("--job", type=json.loads)
-    ask.add_argument("--folder", type=Path)
-    given = ask.parse_args()
-    if given.job is not None:
-        child(given.job, given.folder)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", type=int, default=100_000, help="files in all (every truncation in any case)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the draws")
+    parser.add_argument("--job", type=json.loads, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.job is not None:
+        child(options.job, options.folder)
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        figures = campaign(given.files, Path(folder), given.seed)
+        figures = campaign(options.files, Path(folder), options.seed)
     results.show("damaged and forged files", COLUMNS, figures["files"])
-    print(f"slowest: {figures['slowest seconds']} s of processor time; limit {LIMIT} s a file")
+    print(f"slowest: {figures['slowest seconds']} s of processor time; limit {LIMIT} s per file")
     grown = figures["resident memory grew by at most"]
     print(f"largest file: {figures['largest file']:,} bytes; resident memory grew by at most {grown:,} bytes")
     print(f"a sound model of {figures['large model']['bytes']:,} bytes: {figures['large model']}")

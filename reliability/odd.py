@@ -1,4 +1,4 @@
-"""Strategies for what people, and worse than people, hand in: values, arrays, sequences, targets, files."""
+"""Strategies for what users might pass by mistake or on purpose: values, arrays, sequences, targets, files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DTYPES = ("f8", "f8", "f8", "f4", "f2", "i8", "i4", "u1", "?", ">f8", ">i4", "c1
 
 
 def laid_out(x: Any, how: str) -> Any:
-    """The same numbers in another layout or container."""
+    """Return the same numbers in another layout or container."""
     if how == "fortran":
         return np.asfortranarray(x)
     if how == "strided" and x.ndim:
@@ -61,6 +61,7 @@ SPOILS = ("none",) * 8 + ("nan", "inf", "huge", "tiny", "constant", "zero", "lar
 
 
 def spoil(x: Any, how: str) -> Any:
+    """Return an array with some numbers replaced, or all of them scaled, in one of the SPOILS."""
     if x.dtype.kind != "f" or x.size == 0 or how == "none":
         return x
     x = x.copy()
@@ -78,7 +79,7 @@ def spoil(x: Any, how: str) -> Any:
 
 @st.composite
 def matrices(draw: Any, shape: tuple[int, ...]) -> Any:
-    """What is wanted, half of the time; else with an odd dtype, layout, or numbers."""
+    """Draw an array of this shape: half of the time a usual one, else one of unusual dtype, layout or numbers."""
     return draw(_made(shape, *draw(_ways)))
 
 
@@ -99,14 +100,14 @@ def _made(draw: Any, shape: tuple[int, ...], dtype: str, spoiled: str, layout: s
 
 @st.composite
 def plain_sequences(draw: Any, features: int = 2) -> Any:
-    """Nothing odd, so that other arguments are looked at."""
+    """Draw usual sequences, so that other arguments are examined."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     return [rng.standard_normal((n, features)) for n in draw(st.lists(st.integers(4, 12), min_size=2, max_size=6))]
 
 
 @st.composite
 def sequences(draw: Any, features: int = 2) -> Any:
-    """A list of sequences, one, a 3-D array, or nothing of the kind; half of the time nothing is odd."""
+    """Draw a list of sequences, a single one, a 3-D array, or another value; half of the time nothing is unusual."""
     if draw(st.booleans()):
         return draw(plain_sequences(features))
     wide = draw(st.sampled_from([features] * 15 + [0, 1, features + 1]))
@@ -121,7 +122,7 @@ def sequences(draw: Any, features: int = 2) -> Any:
         return draw(matrices((draw(st.integers(0, 60)), wide)))
     lengths = draw(st.lists(st.sampled_from([9, 9, 12, 20, 2, 1] + [0] * (way == 0)), min_size=way > 0, max_size=7))
     dtype, spoiled, layout = draw(_ways)
-    # one of them is spoiled, all are of one dtype and layout
+    # one of them is spoiled; all have the same dtype and layout
     which = draw(st.integers(0, max(0, len(lengths) - 1)))
     hows = [(dtype, spoiled if i == which else "none", layout) for i in range(len(lengths))]
     listed = [draw(_made((n, wide), *how)) for n, how in zip(lengths, hows, strict=True)]
@@ -142,7 +143,7 @@ LABELS = (["a", "b"], [0, 1], [True, False], [-3, 7, 2], ["x"], [0.0, 1.5], ["a"
 
 @st.composite
 def targets(draw: Any, X: Any, kind: str) -> Any:
-    """A target a step, one a sequence, or nothing of the kind; kind: "labels" or "values"."""
+    """Draw one target per step, one per sequence, or another value; kind: "labels" or "values"."""
     if draw(st.integers(0, 14)) == 0:
         return draw(st.one_of(values, sequences()))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -184,14 +185,14 @@ PLAUSIBLE = {
 
 
 def setting(name: str) -> Any:
-    """A plausible value, or any."""
+    """Return a strategy for a parameter: a plausible value, or any."""
     likely = st.sampled_from(PLAUSIBLE[name]) if name in PLAUSIBLE else values
     return st.one_of(likely, likely, values)
 
 
 @st.composite
 def mutated(draw: Any, seeds: list[bytes]) -> bytes:
-    """A sound file with some of its bytes changed, removed, doubled, or mixed with another's."""
+    """Draw a sound file with some of its bytes changed, removed, doubled, or replaced by those of another."""
     content = bytearray(draw(st.sampled_from(seeds)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     for _ in range(draw(st.integers(0, 4))):
@@ -222,7 +223,7 @@ def mutated(draw: Any, seeds: list[bytes]) -> bytes:
 
 @st.composite
 def label_texts(draw: Any) -> bytes:
-    """Lines that look like labels, with odd numbers and names."""
+    """Draw lines that look like labels, with unusual numbers and names."""
     number = st.sampled_from(
         [
             "0",

@@ -1,4 +1,4 @@
-"""Figures of the long campaigns: a table to read, and a file in reliability/results."""
+"""The figures of the long campaigns: printed as a table, and kept in reliability/results."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ HERE = Path(__file__).parent
 
 
 def keep(name: str, figures: dict[str, Any]) -> None:
+    """Write the figures, with versions and date, to reliability/results/NAME.json."""
     packages = ("echolearn", "numpy", "scipy", "numba", "scikit-learn", "safetensors")
     about = {
         "date": datetime.date.today().isoformat(),
@@ -27,13 +28,13 @@ def keep(name: str, figures: dict[str, Any]) -> None:
 
 
 def show(title: str, columns: tuple[str, ...], rows: dict[str, dict[str, Any]]) -> None:
-    """One line a row, columns right-aligned."""
-    cells = [["", *columns], *([name, *(_words(row.get(c, 0)) for c in columns)] for name, row in rows.items())]
+    """Print one line per row, columns right-aligned; a missing entry is 0."""
+    cells = [["", *columns], *([name, *(_formatted(row.get(c, 0)) for c in columns)] for name, row in rows.items())]
     widths = [max(len(line[k]) for line in cells) for k in range(len(columns) + 1)]
     print(f"\n{title}")
     for line in cells:
         print("  ".join([line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))]))
 
 
-def _words(value: Any) -> str:
+def _formatted(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,12 +1,12 @@
-"""Numbers under stress: every estimator on settings and data far from what anyone would choose.
+"""Numerical stress: every estimator with settings and data far from usual ones.
 
-A task that an untroubled network learns well is made hard in one way at a time (or, drawn by chance, in several), and a
-fresh sample of the same kind is predicted. What may come out:
+A task that a network learns well under usual conditions is made harder in one way at a time (or, at random, in
+several), and a new sample of the same kind is predicted. The outcomes are:
 
-    good       all numbers finite, and the answers as good as can be expected (`enough`)
-    warned     worse than that, and one of echolearn's own warnings says why
-    refused    an error of echolearn's own, with a message
-    FAILED     a NaN or infinity, a poor result without a word, a warning or an error of some other library
+    good       all numbers are finite, and the predictions are as good as can be expected (`enough`)
+    warned     they are worse, and one of echolearn's own warnings says why
+    refused    echolearn raised an error with a message
+    FAILED     NaN or infinity, a poor result without a warning, a warning or an error of another library
 
     python -m reliability.stress [--random 1000]
 """
@@ -34,13 +34,13 @@ from reliability import results
 
 OWN = (InputWarning, ForecastWarning, ReadoutWarning, EchoStateWarning, TrainingWarning)
 REFUSALS = (ValueError, TypeError, FloatingPointError, MemoryError)
-POOR = 0.01  # of what a perfect answer gains over always giving the same one
-HARDER = {"classes", "rare", "still"}  # tasks, of which less can be learned
-SCARCE = {"sequences", "steps"}  # data, from which perhaps nothing can
+POOR = 0.01  # of what a perfect prediction gains over a constant one
+HARDER = {"classes", "rare", "still"}  # changes of the task after which less can be learned
+SCARCE = {"sequences", "steps"}  # changes of the amount of data after which perhaps nothing can be learned
 
 SEVERAL = "several at once"
 
-Case = dict[str, Any]  # settings of the estimator, and of the data (below)
+Case = dict[str, Any]  # parameters of the estimator and of the data (DATA)
 DATA: Case = {
     "sequences": 30,
     "steps": 40,
@@ -50,7 +50,7 @@ DATA: Case = {
     "offset": 0.0,
     "target_scale": 1.0,
     "copies": 1,  # of every feature
-    "constant": 0,  # features more that never change
+    "constant": 0,  # additional features that never change
     "still": False,  # all features are constant
 }
 ESTIMATORS: dict[str, tuple[type, Case]] = {
@@ -68,7 +68,7 @@ SCALES = [10.0**e for e in (-300, -100, -30, -20, -12, -8, -6, -4, -3, -2, -1, 1
 
 
 def one_at_a_time() -> Iterator[tuple[str, Case]]:
-    """What is stressed, and how."""
+    """Yield what is stressed, and the parameters that differ."""
     yield "untroubled", {}
     for radius in (0.1, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0):
         yield "spectral radius", {"spectral_radius": radius}
@@ -99,13 +99,14 @@ def one_at_a_time() -> Iterator[tuple[str, Case]]:
 
 
 def large() -> Iterator[tuple[str, Case]]:
+    """Yield cases with many steps or many sequences."""
     yield "10^6 steps", {"steps": 1_000_000, "sequences": 1}
     yield "10^5 sequences", {"steps": 6, "sequences": 100_000, "washout": 0}
     yield "10^5 sequences", {"steps": 6, "sequences": 100_000, "rare": 1e-5, "washout": 0}
 
 
 def by_chance(count: int, rng: np.random.Generator) -> Iterator[tuple[str, Case]]:
-    """Several troubles at once."""
+    """Yield `count` random cases in which several parameters differ."""
     choices: dict[str, list[Any]] = {
         "spectral_radius": [0.1, 0.9, 3.0, 100.0],
         "leak": [0.1, 1.0],
@@ -135,19 +136,21 @@ def by_chance(count: int, rng: np.random.Generator) -> Iterator[tuple[str, Case]
 
 
 def sample(case: Case, seed: int, kind: type) -> tuple[list[Any], list[Any]]:
-    """Noise, and what it was a step ago: as classes of equal size (or one of them rare), or as values; for a
-    forecaster, waves with noise."""
+    """Return noise and, as targets, its value one step ago; for a forecaster, waves with noise.
+
+    The targets are classes of equal size (or one of them is rare), or values.
+    """
     rng = np.random.default_rng([case["sequences"], case["steps"], seed])
     n, steps = case["sequences"], case["steps"]
     if kind is ESNForecaster:
         t = np.arange(steps + 4)[:, None] / 3
         waves = [np.sin(t + rng.uniform(0, 6)) + 0.02 * rng.standard_normal(t.shape) for _ in range(n)]
-        return [_troubled(w, case) * case["target_scale"] for w in waves], []
+        return [_stressed(w, case) * case["target_scale"] for w in waves], []
     noise = [rng.standard_normal((steps + 1, 2)) for _ in range(n)]
     late = [x[:-1, 0].copy() for x in noise]
-    for x, before in zip(noise, late, strict=True):  # a little of what is asked for is there now
+    for x, before in zip(noise, late, strict=True):  # the input holds a little of the target
         x[1:, 0] += 0.5 * before
-    X = [_troubled(x[1:], case) for x in noise]
+    X = [_stressed(x[1:], case) for x in noise]
     if kind is ESNRegressor:
         return X, [case["target_scale"] * (0.5 + before) for before in late]
     share, rest = case["rare"] or 1 / case["classes"], case["classes"] - 1
@@ -157,14 +160,17 @@ def sample(case: Case, seed: int, kind: type) -> tuple[list[Any], list[Any]]:
     return X, [np.where(u < share, 0, 1 + ((u - share) / (1 - share) * rest).astype(int)) for u in uniform]
 
 
-def _troubled(x: np.ndarray, case: Case) -> np.ndarray:
+def _stressed(x: np.ndarray, case: Case) -> np.ndarray:
+    """Return the features scaled, shifted, copied and extended as the case says."""
     x = np.repeat(case["offset"] + case["scale"] * (x * (not case["still"])), case["copies"], axis=1)
     return np.hstack([x, np.full((len(x), case["constant"]), 7.0)])
 
 
 def gain(esn: Any, X: list[Any], y: list[Any]) -> float:
-    """1: perfect; 0: no better than the mean or the most frequent class. Every number that comes out is looked at;
-    those within the washout, which no fit was asked for, are not judged."""
+    """Return 1 for perfect predictions, 0 for those no better than the mean or the most frequent class.
+
+    Every number must be finite. Predictions within the washout, to which nothing was fitted, do not count.
+    """
     if isinstance(esn, ESNForecaster):
         _finite(*esn.predict(3))
         score = esn.score(X)
@@ -187,29 +193,30 @@ def gain(esn: Any, X: list[Any], y: list[Any]) -> float:
 
 def _finite(*arrays: Any) -> None:
     if not all(np.isfinite(a).all() for a in arrays):
-        raise ArithmeticError("NaN or infinity came out")
+        raise ArithmeticError("a result is NaN or infinite")
 
 
 def _our_own(problem: Exception) -> bool:
-    """Whether echolearn raised it, not a library below."""
+    """Return whether echolearn raised the error, not a library that it calls."""
     last = list(traceback.walk_tb(problem.__traceback__))[-1][0]
     return str(last.f_globals["__name__"]).startswith("echolearn.")
 
 
 @cache
-def untroubled(name: str, dtype: str) -> float:
+def usual_gain(name: str, dtype: str) -> float:
+    """Return the gain under usual conditions."""
     return attempt(name, dtype, {})
 
 
 def enough(name: str, dtype: str, case: Case, several: bool) -> float:
-    """The gain that is not poor: half of the untroubled one; a little; or, with scarce data, any finite answer."""
+    """Return the gain that is good enough: half of the usual one, a little, or with scarce data any finite number."""
     if not SCARCE.isdisjoint(case):
         return -np.inf
-    return POOR if several or not HARDER.isdisjoint(case) else 0.5 * untroubled(name, dtype)
+    return POOR if several or not HARDER.isdisjoint(case) else 0.5 * usual_gain(name, dtype)
 
 
 def attempt(name: str, dtype: str, case: Case) -> float:
-    """One fit and one prediction -> the gain."""
+    """Return the gain of one fit and one prediction."""
     kind, settings = ESTIMATORS[name]
     data = {**DATA, **{key: value for key, value in case.items() if key in DATA}}
     settings = {"hidden_units": 25, "dtype": dtype, **settings, **{k: v for k, v in case.items() if k not in DATA}}
@@ -222,9 +229,9 @@ def attempt(name: str, dtype: str, case: Case) -> float:
 
 
 def outcome(name: str, dtype: str, case: Case, several: bool = False) -> tuple[str, str]:
-    """good, warned, refused or FAILED, and why."""
+    """Return good, warned, refused or FAILED, and why."""
     least = enough(name, dtype, case, several)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             better = attempt(name, dtype, case)
@@ -232,27 +239,27 @@ def outcome(name: str, dtype: str, case: Case, several: bool = False) -> tuple[s
             return ("refused" if _our_own(problem) else "FAILED"), f"{type(problem).__name__}: {problem}"
         except Exception as problem:
             return "FAILED", f"{type(problem).__name__}: {problem}"
-    foreign = [w for w in told if not issubclass(w.category, OWN)]
+    foreign = [w for w in caught if not issubclass(w.category, OWN)]
     if foreign:
         return "FAILED", f"{foreign[0].category.__name__}: {foreign[0].message}"
     if better >= least:
         return "good", f"gain {better:.3g}"
-    if told:
-        return "warned", f"gain {better:.3g}, {told[0].category.__name__}: {told[0].message}"
-    return "FAILED", f"gain {better:.3g} of {least:.3g} without a word"
+    if caught:
+        return "warned", f"gain {better:.3g}, {caught[0].category.__name__}: {caught[0].message}"
+    return "FAILED", f"gain {better:.3g} of {least:.3g} without a warning"
 
 
 def campaign(
     cases: Iterator[tuple[str, Case]], names: list[str], dtypes: tuple[str, ...]
 ) -> tuple[dict[str, Counter[str]], list[str]]:
-    """Outcomes counted for each trouble; and the failures."""
+    """Return the number of outcomes for each kind of stress, and the failures."""
     counts: dict[str, Counter[str]] = {}
     failures = []
-    for trouble, case in cases:
+    for stress, case in cases:
         for name in names:
             for dtype in dtypes:
-                result, why = outcome(name, dtype, case, trouble == SEVERAL)
-                counts.setdefault(trouble, Counter())[result] += 1
+                result, why = outcome(name, dtype, case, stress == SEVERAL)
+                counts.setdefault(stress, Counter())[result] += 1
                 if result == "FAILED":
                     failures.append(f"{name}, {dtype}, {case}: {why}")
                     print(failures[-1], flush=True)
@@ -261,13 +268,13 @@ def campaign(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--random", type=int, default=1000, help="draws of several troubles at once")
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
+    parser.add_argument("--random", type=int, default=1000, help="random cases in which several parameters differ")
+    parser.add_argument("--seed", type=int, default=0, help="seed of these cases")
+    options = parser.parse_args()
     names, both = list(ESTIMATORS), ("float32", "float64")
     counts, failures = campaign(one_at_a_time(), names, both)
-    several = list(by_chance(args.random, np.random.default_rng(args.seed)))
-    for k, name in enumerate(names):  # each draw meets one kind of fit
+    several = list(by_chance(options.random, np.random.default_rng(options.seed)))
+    for k, name in enumerate(names):  # each random case is for one kind of fit
         more, failed = campaign(iter(several[k :: len(names)]), [name], both[k % 2 :][:1])
         counts[SEVERAL] = counts.get(SEVERAL, Counter()) + more.get(SEVERAL, Counter())
         failures += failed
@@ -275,9 +282,9 @@ def main() -> None:
     counts |= big
     failures += failed
     kinds = ("good", "warned", "refused", "FAILED")
-    rows = {trouble: {kind: count[kind] for kind in kinds} for trouble, count in counts.items()}
+    rows = {stress: {kind: count[kind] for kind in kinds} for stress, count in counts.items()}
     rows["all"] = {kind: sum(row[kind] for row in rows.values()) for kind in kinds}
-    results.show("Numbers under stress: fits and predictions", kinds, rows)
+    results.show("Numerical stress: fits and predictions", kinds, rows)
     results.keep("stress", {"outcomes": rows, "failures": failures})
     raise SystemExit(bool(failures))
 
