@@ -49,7 +49,7 @@ def witness(esn, series, steps, exogenous=None):
     e = np.empty((len(z) + steps, 0)) if exogenous is None else exogenous
     e = (e - esn.forecast_.exogenous_mean) / esn.forecast_.exogenous_scale
     h = ref.states(w, np.hstack([z[:-1], e[1 : len(z)]]), "tanh")[:, -1]
-    y = ref.closed_loop(w, h, z[-1], e[len(z) :], esn.network_.readout.U, "tanh", direct=esn.direct)
+    y = ref.run_closed_loop(w, h, z[-1], e[len(z) :], esn.network_.readout.U, "tanh", direct=esn.direct)
     return y * esn.target_scale_ + esn.target_mean_
 
 
@@ -72,7 +72,7 @@ def test_many_paths_are_each_a_plain_loop(seed, activation, direct, dims, inputs
     E, shocks = rng.normal(size=(steps, paths, inputs)), rng.normal(size=(steps, paths, dims))
     fast = run_closed_loop(reservoir, U, direct, h, x, E=E, shocks=shocks)
     for b in range(paths):
-        slow = ref.closed_loop(w, h[b], x[b], E[:, b], U, activation, direct=direct, shocks=shocks[:, b])
+        slow = ref.run_closed_loop(w, h[b], x[b], E[:, b], U, activation, direct=direct, shocks=shocks[:, b])
         np.testing.assert_allclose(fast[:, b], slow, rtol=1e-9, atol=1e-9)
 
 

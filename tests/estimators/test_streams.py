@@ -108,7 +108,7 @@ def test_a_bare_stream_against_loops(activation, feedback, direct):
         w["W_fb"] *= 0.3
     U, h0, x = 0.3 * rng.normal(size=(6 + 2 * direct, 3)), rng.normal(size=5), rng.normal(size=(9, 2))
     stream = Stream(Reservoir(**w, activation=activation, initial_state=h0), U, direct=direct)
-    slow = ref.free_run(
+    slow = ref.run_with_feedback(
         {**w, "W_fb": w["W_fb"] if feedback else np.zeros((5, 3))}, x, U, activation, direct=direct, h0=h0
     )
     np.testing.assert_allclose(stream.predict(x), slow, rtol=1e-10, atol=1e-12)

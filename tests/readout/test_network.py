@@ -46,7 +46,7 @@ def test_outputs_that_are_fed_back_against_one_step_after_another():
     r = net.reservoir
     w = {**r.weights(), "W_rec": r.W_rec.toarray(), "leak": r.leak}
     for x, Y in zip(data.X, net.outputs(data), strict=True):
-        np.testing.assert_allclose(Y, ref.free_run(w, x, net.readout.U, r.activation, direct=True), atol=1e-10)
+        np.testing.assert_allclose(Y, ref.run_with_feedback(w, x, net.readout.U, r.activation, direct=True), atol=1e-10)
 
 
 def test_a_softmax_readout_feeds_back_probabilities():

@@ -20,7 +20,7 @@ from echolearn.states.run import States, run
 def problem(seed, activation, steps, *, feedback=False, radius=0.6, N=None):
     """A network that forgets within a piece, and a sequence for it."""
     rng = np.random.default_rng([11, seed])
-    w = ref.network(rng, activation=activation, N=N, feedback=feedback, bias=bool(seed % 2))
+    w = ref.network(rng, N=N, feedback=feedback, bias=bool(seed % 2))
     w["W_rec"] *= radius / np.linalg.norm(w["W_rec"], 2)
     w["leak"] = rng.uniform(0.7, 1, len(w["leak"]))
     h0 = rng.normal(size=len(w["leak"])) if seed % 3 == 0 else None

@@ -105,7 +105,7 @@ def test_free_run_against_loops(activation, direct):
 
     batch = pack(X, np.float64)
     for x, got in zip(X, unpack(batch, run_with_feedback(r, batch, U, direct, turn)), strict=True):
-        slow = ref.free_run(w, x, U, activation, direct=direct, h0=h0, turn=turn)
+        slow = ref.run_with_feedback(w, x, U, activation, direct=direct, h0=h0, feed_back=turn)
         np.testing.assert_allclose(got, slow, rtol=1e-10, atol=1e-12)
 
 
