@@ -5,19 +5,16 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import reference as ref
 import toys
-from echolearn import ESNForecaster, Reservoir, load
+from echolearn import ESNForecaster, load
 from echolearn.datasets import henon, mso
 from echolearn.estimators.forecaster import ForecastWarning
 from echolearn.readout.ridge import degrees_of_freedom, gram_eigenvalues
 from echolearn.readout.statistics import statistics_of
-from echolearn.states.closed_loop import run_closed_loop
 
 SMALL = {"hidden_units": 20, "connections": 4, "washout": 20, "epochs": 2}
 WAVES = mso(300, 2)[:, 0]
@@ -51,29 +48,6 @@ def witness(esn, series, steps, exogenous=None):
     h = ref.states(w, np.hstack([z[:-1], e[1 : len(z)]]), "tanh")[:, -1]
     y = ref.run_closed_loop(w, h, z[-1], e[len(z) :], esn.network_.readout.U, "tanh", direct=esn.direct)
     return y * esn.target_scale_ + esn.target_mean_
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    activation=st.sampled_from(["tanh", "sigmoid", "relu", "identity"]),
-    direct=st.booleans(),
-    dims=st.integers(1, 3),
-    inputs=st.integers(0, 2),
-    bias=st.booleans(),
-)
-@settings(max_examples=30, deadline=None)
-def test_many_paths_are_each_a_plain_loop(seed, activation, direct, dims, inputs, bias):
-    rng = np.random.default_rng(seed)
-    w = ref.network(rng, n_in=dims + inputs, bias=bias)
-    N, steps, paths = len(w["leak"]), 5, 3
-    reservoir = Reservoir(**w, activation=activation)
-    U = 0.3 * rng.normal(size=(N + direct * (dims + inputs) + 1, dims))
-    h, x = rng.normal(size=(paths, N)), rng.normal(size=(paths, dims))
-    E, shocks = rng.normal(size=(steps, paths, inputs)), rng.normal(size=(steps, paths, dims))
-    fast = run_closed_loop(reservoir, U, direct, h, x, E=E, shocks=shocks)
-    for b in range(paths):
-        slow = ref.run_closed_loop(w, h[b], x[b], E[:, b], U, activation, direct=direct, shocks=shocks[:, b])
-        np.testing.assert_allclose(fast[:, b], slow, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("direct", [True, False])

@@ -1,109 +1,34 @@
-"""The heart: E and its gradients against complex steps through a slow network, on many random draws."""
-
-import itertools
+"""The way back through time: the transpose of the way forward, for any number of sequences, in chunks or not."""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import networks
 import reference as ref
-from echolearn.gradients.exact import error_wrt_states
-from echolearn.gradients.loss import loss_and_gradients
+from echolearn.gradients.exact import error_wrt_states, through_time
+from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.batch import pack
+from echolearn.sequences.batching import LANES
+from echolearn.states import _kernels as kernels
+from echolearn.states.chunked import SHORTEST
+from echolearn.states.run import States, run
+from networks import forgetful
 
-ACTIVATIONS = ["sigmoid", "tanh", "relu", "identity"]
-LOOKBACKS = [None, 1, 2, 3, 7]
-DRAWS = 240  # the first 20 go through every activation with every lookback, then chance takes over
-
-
-def draw(seed):
-    rng = np.random.default_rng([2, seed])
-    grid = list(itertools.product(ACTIVATIONS, LOOKBACKS))
-    activation, lookback = grid[seed % len(grid)]
-    pooling = [None, None, "mean", "last", 2, 4][rng.integers(6)]
-    n_out = int(rng.integers(1, 4))
-    how = {
-        "direct": bool(rng.integers(2)),
-        "washout": int(rng.integers(0, 3)),
-        "lookback": lookback,
-        "targets": "all" if pooling else str(rng.choice(["all", "last"])),
-        "pooling": pooling,
-    }
-    w = ref.network(rng, n_out=n_out, feedback=pooling is None and bool(rng.integers(2)), bias=bool(rng.integers(2)))
-    lengths = rng.integers(how["washout"] + 1, 15, rng.integers(1, 6))
-    X = [rng.normal(size=(n, len(w["W"]))) for n in lengths]
-    T = [rng.normal(size=(n_out,) if pooling else (n, n_out)) for n in lengths]
-    h0 = rng.normal(size=w["W"].shape[1]) if rng.integers(2) else None
-    mu = 10.0 ** rng.uniform(-4, 1)
-    if rng.integers(4) == 0:  # classes, as rows with a single 1
-        T = [np.eye(n_out)[rng.integers(0, n_out, t.shape[:-1])] for t in T]
-    return w, X, T, activation, h0, mu, how
+NAMES = ("W", "W_rec", "W_fb", "bias", "leak")
 
 
-def build(w, activation, h0=None):
-    return Reservoir(**w, activation=activation, initial_state=h0)
+def problem(seed, lengths, activation, dtype, N=6):
+    rng = np.random.default_rng([5, seed])
+    w = ref.network(rng, N=N, n_in=2)
+    w["W_rec"] *= 0.8 / max(np.abs(np.linalg.eigvals(w["W_rec"])).max(), 0.8)
+    batch = pack([rng.normal(size=(n, 2)) for n in lengths], dtype)
+    return rng, Reservoir(**w, activation=activation), batch
 
 
-@pytest.mark.parametrize("tens", range(DRAWS // 10))
-def test_exact_gradient_is_the_derivative_of_the_loss(tens):
-    for seed in range(10 * tens, 10 * tens + 10):
-        w, X, T, activation, h0, mu, how = draw(seed)
-        mine = loss_and_gradients(build(w, activation, h0), X, T, ridge=mu, **how)
-
-        def witness(moved, X=X, T=T, activation=activation, mu=mu, h0=h0, how=how):
-            return ref.loss(moved, X, T, activation, ridge_mu=mu, h0=h0, **how)
-
-        assert mine.loss == pytest.approx(witness(w).real, rel=1e-9), (seed, how)
-        for name, values in w.items():
-            derivative = getattr(mine, f"dE_d{name}")
-            if values is None:
-                assert derivative is None
-                continue
-            true = np.zeros_like(values)
-            for place in np.ndindex(*values.shape):
-                if name != "W_rec" or values[place] != 0:
-                    true[place] = ref.complex_step(w, name, place, witness)
-            derivative = derivative.toarray() if name == "W_rec" else derivative
-            scale = max(np.abs(true).max(), 1e-6)
-            assert np.abs(derivative - true).max() <= 1e-8 * scale, (seed, name, activation, how)
-
-
-def test_draws_cover_what_they_should():
-    hows = [draw(seed) for seed in range(DRAWS)]
-    for key, values in {
-        "pooling": [None, "mean", "last", 2, 4],
-        "targets": ["all", "last"],
-        "direct": [True, False],
-        "washout": [0, 1, 2],
-        "lookback": LOOKBACKS,
-    }.items():
-        assert {d[6][key] for d in hows} == set(values)
-    assert {len(d[1]) for d in hows} == {1, 2, 3, 4, 5}
-    assert {d[4] is None for d in hows} == {d[0]["W_fb"] is None for d in hows} == {True, False}
-
-
-def test_gradient_keeps_to_the_pattern_of_W_rec():
-    rng = np.random.default_rng(0)
-    w = ref.network(rng, N=6)
-    out = loss_and_gradients(build(w, "tanh"), rng.normal(size=(9, len(w["W"]))), rng.normal(size=9), ridge=0.1)
-    dense = out.dE_dW_rec.toarray()
-    assert (dense[w["W_rec"] == 0] == 0).all()
-    assert (dense[w["W_rec"] != 0] != 0).all()
-
-
-@pytest.mark.parametrize("mu", [1e-6, 0.1])  # sums in float64, in float32
-def test_float32_is_close_to_float64(mu):
-    rng = np.random.default_rng(1)
-    w = ref.network(rng, N=6, n_in=3)
-    X = [rng.normal(size=(n, 3)) for n in (40, 25)]
-    T = [rng.normal(size=(n, 2)) for n in (40, 25)]
-    for activation in ("sigmoid", "tanh"):
-        a, b = (loss_and_gradients(build(w, activation), X, T, ridge=mu, dtype=d) for d in (np.float64, np.float32))
-        assert b.loss == pytest.approx(a.loss, rel=1e-5)
-        assert np.abs(a.dE_dW - b.dE_dW).max() <= 1e-4 * np.abs(a.dE_dW).max()
-        assert np.abs(a.dE_dleak - b.dE_dleak).max() <= 1e-4 * np.abs(a.dE_dleak).max()
-
-
-def test_envelope_theorem_against_eq_30():
+def test_the_error_at_the_states_is_that_of_eq_30():
     """dE/dH = 2 R U_h' is -A' of the paper's eq. 30, K × K matrix and all."""
     rng = np.random.default_rng(3)
     for mu in (1e-6, 1.0, 100.0):
@@ -114,70 +39,145 @@ def test_envelope_theorem_against_eq_30():
         np.testing.assert_allclose(error_wrt_states((U.T @ H - T).T, U), -A, rtol=1e-8, atol=1e-10)
 
 
-def test_lists_and_single_sequences_agree_and_gradients_add_up():
-    rng = np.random.default_rng(4)
-    w = ref.network(rng, N=4, n_in=2)
-    x, t = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
-    one, listed = (loss_and_gradients(build(w, "tanh"), X, T, ridge=1.0) for X, T in [(x, t), ([x], [t])])
-    assert one.loss == listed.loss
-    np.testing.assert_array_equal(one.dE_dW, listed.dE_dW)
-    # the same sequence twice with twice the ridge: the same U, twice E and its gradients
-    twice = loss_and_gradients(build(w, "tanh"), [x, x], [t, t], ridge=2.0)
-    np.testing.assert_allclose(twice.readout, one.readout, rtol=1e-10)
-    np.testing.assert_allclose(twice.dE_dW, 2 * one.dE_dW, rtol=1e-9)
-    np.testing.assert_allclose(twice.dE_dleak, 2 * one.dE_dleak, rtol=1e-9)
-
-
-def test_arguments_are_left_as_found():
-    rng = np.random.default_rng(5)
-    w = ref.network(rng, N=4, n_in=2, feedback=True)
-    X, T = [rng.normal(size=(9, 2)) for _ in range(3)], [rng.normal(size=(9, 2)) for _ in range(3)]
-    before = [a.copy() for a in (*X, *T, *w.values())]
-    for a in (*X, *T, *w.values()):
-        a.flags.writeable = False
-    loss_and_gradients(build(w, "tanh"), X, T, ridge=1.0, washout=2, lookback=3, targets="last")
-    for old, now in zip(before, (*X, *T, *w.values()), strict=True):
-        np.testing.assert_array_equal(old, now)
-
-
-def test_bad_arguments_are_named():
-    rng = np.random.default_rng(6)
-    r, x, t = Reservoir(W=rng.normal(size=(2, 3)), W_rec=np.eye(3) * 0.5), rng.normal(size=(6, 2)), np.ones(6)
-    with pytest.raises(ValueError, match=r"ridge=-1; expected a number >= 0"):
-        loss_and_gradients(r, x, t, ridge=-1)
-    with pytest.raises(ValueError, match=r"washout=6, but sequence 0 has 6 steps"):
-        loss_and_gradients(r, x, t, ridge=1, washout=6)
-    with pytest.raises(ValueError, match=r"singular and ridge=0.*Give a positive ridge"):
-        loss_and_gradients(r, np.zeros((6, 2)), t, ridge=0)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"gradient": "exat"}, {"targets": "lst"}, {"pooling": "max"}, {"lookback": 0}, {"ridge": np.nan}],
-)
-def test_unknown_words_are_refused(wrong):
-    rng = np.random.default_rng(6)
-    r, x, t = (
-        Reservoir(W=rng.normal(size=(2, 3)), W_rec=np.eye(3) * 0.5),
-        rng.normal(size=(6, 2)),
-        np.ones((6, 1)),
+@pytest.mark.parametrize("activation", list(ACTIVATIONS))
+@pytest.mark.parametrize("lengths", [[1], [5, 3, 3, 1], [2 * kernels.FLUSH + 3], [300, 299, 20], [12] * 20])
+def test_the_way_back_is_the_transpose_of_the_way_forward(activation, lengths):
+    """<dE/dH, dH> = <gradients, dweights> along random directions, dH by central differences."""
+    rng, r, batch = problem(len(lengths), lengths, activation, np.float64)
+    states = run(r, batch)
+    D = rng.normal(size=states.H.shape)
+    g = through_time(r, batch, states, D.copy(), lookback=None, washout=0)
+    ways = {
+        name: rng.normal(size=v.shape)
+        for name, v in {"W": r.W, "W_rec": r.W_rec.data, "bias": r.bias, "leak": r.leak}.items()
+    }
+    e = 1e-7
+    ahead, behind = (
+        run(
+            r.with_weights(
+                W=r.W + s * ways["W"],
+                W_rec=r.W_rec.data + s * ways["W_rec"],
+                bias=r.bias + s * ways["bias"],
+                leak=r.leak + s * 1e-2 * ways["leak"],
+            ),
+            batch,
+        ).H
+        for s in (e, -e)
     )
-    (name,) = wrong
-    with pytest.raises(ValueError, match=name):
-        loss_and_gradients(r, x, t, **{"ridge": 1.0, **wrong})
+    along = np.vdot(D, (ahead - behind) / (2 * e))
+    found = sum(np.vdot(getattr(g, k), way * (1e-2 if k == "leak" else 1)) for k, way in ways.items())
+    assert found == pytest.approx(along, rel=1e-5, abs=1e-5 * np.abs(D).sum())
 
 
-@pytest.mark.parametrize(
-    ("X", "T", "words"),
-    [
-        ([np.ones((4, 2))], [], "T has 0 entries, but X has 1 sequences"),
-        (np.ones((4, 2)), np.ones(3), r"T of sequence 0 has shape \(3,\); expected \(4, outputs\)"),
-        (np.ones((4, 2)), np.array([0, 1, np.nan, 0]), "T .*holds NaN"),
-        (np.ones((4, 3)), np.ones(4), "X has 3 features, but this network is expecting 2 features"),
-        ([], [], "X is an empty list"),
-    ],
+@pytest.mark.parametrize("activation", list(ACTIVATIONS))
+def test_float32_partial_sums_are_added_in_float64(activation):
+    """Over thousands of frames the float32 gradient stays close to the float64 one, in any order of sums."""
+    lengths = [700, 699, 400, 257, 256, 255, 1]
+    (_, r, b64), (_, _, b32) = (problem(9, lengths, activation, d) for d in (np.float64, np.float32))
+    D = np.random.default_rng(0).normal(size=(sum(lengths), 6)) + 0.5
+    exact = through_time(r, b64, run(r, b64), D.copy(), lookback=None, washout=0)
+    short = through_time(r, b32, run(r, b32), D.astype(np.float32), lookback=None, washout=0)
+    for name in ("W", "W_rec", "bias", "leak"):
+        a, b = getattr(exact, name), getattr(short, name)
+        assert b.dtype == np.float64
+        assert np.abs(a - b).max() <= 2e-4 * np.abs(a).max(), name
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    N=st.integers(1, 70),
+    activation=st.sampled_from(list(ACTIVATIONS)),
+    lengths=st.lists(st.integers(1, 30), min_size=1, max_size=2 * LANES + 3),
+    feedback=st.booleans(),
+    dtype=st.sampled_from(["float32", "float64"]),
 )
-def test_what_does_not_fit_is_named(X, T, words):
-    reservoir = Reservoir(W=np.ones((2, 3)), W_rec=np.eye(3) * 0.5)
-    with pytest.raises(ValueError, match=words):
-        loss_and_gradients(reservoir, X, T, ridge=1.0)
+def test_the_gradient_of_a_batch_is_the_sum_over_its_sequences(seed, N, activation, lengths, feedback, dtype):
+    rng = np.random.default_rng(seed)
+    w = networks.contracting(rng, N=N, feedback=feedback, bias=bool(seed % 2))
+    h0 = rng.normal(size=N) if seed % 3 == 0 else None
+    r = Reservoir(**w, activation=activation, initial_state=h0)
+    X = [rng.normal(size=(n, len(w["W"]))) for n in lengths]
+    T = [rng.normal(size=(n, 2)) for n in lengths] if feedback else None
+    batch = pack(X, dtype, T)
+    states = run(r, batch)
+    D = rng.normal(size=states.H.shape).astype(dtype)
+    g, again = (through_time(r, batch, states, D.copy(), lookback=7, washout=2) for _ in range(2))
+    one_by_one = None
+    for s, i in enumerate(batch.order):
+        one = pack([X[i]], np.float64, None if T is None else [T[i]])
+        part = through_time(r, one, run(r, one), D[batch.rows(s)].astype(np.float64), lookback=7, washout=2)
+        if one_by_one is None:
+            one_by_one = part
+        else:
+            one_by_one += part
+    for name in NAMES:
+        a, b = getattr(g, name), getattr(one_by_one, name)
+        assert (a is None) == (b is None)
+        if b is not None:
+            close = 1e3 * np.finfo(dtype).eps * max(np.abs(b).max(initial=0), np.sqrt(sum(lengths)))
+            np.testing.assert_allclose(a, b, rtol=0, atol=close)
+            np.testing.assert_array_equal(a, getattr(again, name))
+
+
+def test_the_gradient_of_few_sequences_is_their_sum_to_rounding():
+    rng, r, batch = problem(3, [9, 4, 7], "tanh", np.float64)
+    D = rng.normal(size=(20, 6))
+    whole = through_time(r, batch, run(r, batch), D.copy(), lookback=2, washout=1)
+    total = dict.fromkeys(("W", "W_rec", "bias", "leak"), 0)
+    for s in range(3):
+        one = pack([batch.X[batch.rows(s)]], np.float64)
+        g = through_time(r, one, run(r, one), D[batch.rows(s)].copy(), lookback=2, washout=1)
+        total = {name: total[name] + getattr(g, name) for name in total}
+    for name, value in total.items():
+        np.testing.assert_allclose(getattr(whole, name), value, rtol=1e-10, atol=1e-12)
+
+
+# One long sequence in chunks
+
+FLOAT32 = np.dtype("float32")  # the only precision that runs in chunks
+LONG = LANES * SHORTEST * 3
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    activation=st.sampled_from(list(ACTIVATIONS)),
+    steps=st.integers(LONG, LONG + 2 * LANES),
+    feedback=st.booleans(),
+    N=st.integers(1, 40),
+)
+def test_the_way_back_in_chunks_agrees_with_step_by_step(seed, activation, steps, feedback, N):
+    rng, w, h0, x, t = forgetful(seed, steps, feedback=feedback, N=N)
+    r = Reservoir(**w, activation=activation, initial_state=h0)
+    batch = pack([x], FLOAT32, None if t is None else [t])
+    D = rng.normal(size=(steps, N)).astype(FLOAT32)
+    found = run(r, batch)
+    assert found.chunk
+    chunks, again = (through_time(r, batch, found, D.copy(), lookback=None, washout=0) for _ in range(2))
+    whole = through_time(r, batch, States(found.H, found.F, found.h0, found.X_fb), D.copy(), lookback=None, washout=0)
+    for name in NAMES:
+        a, b = getattr(chunks, name), getattr(whole, name)
+        assert (a is None) == (b is None)
+        if a is not None:
+            scale = max(np.abs(b).max(initial=0), np.sqrt(steps))
+            np.testing.assert_allclose(a, b, rtol=0, atol=300 * np.finfo(FLOAT32).eps * scale)
+            np.testing.assert_array_equal(a, getattr(again, name))
+
+
+def test_errors_pass_through_several_chunks():
+    """The way back is exact however slowly an error fades: here it crosses many chunks."""
+    _, w, _, x, _ = forgetful(1, LANES * 20 + 3, N=5)
+    w["W_rec"] = np.diag([0.999, -0.99, 0.9, 0.5, 0.0])
+    w["leak"] = np.ones(5)
+    r = Reservoir(**w, activation="identity")
+    batch = pack([x], "float64")
+    found = run(r, batch)
+    D = np.zeros((len(x), 5))
+    D[-1] = 1
+    in_chunks = States(found.H, found.F, found.h0, None, 20)
+    a = through_time(r, batch, in_chunks, D.copy(), lookback=None, washout=0)
+    b = through_time(r, batch, found, D.copy(), lookback=None, washout=0)
+    assert found.chunk == 0
+    for name in ("W", "W_rec", "bias", "leak"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-10, atol=1e-10)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import reference as ref
 from echolearn.sequences.batch import pack
 from echolearn.sequences.selection import Selection, block_ends, block_starts, part_bounds, pooled_parts
-from numbered import few_examples, numbered
+from numbered import few_examples, lengths_of_sequences, numbered
 
 
 @few_examples
@@ -38,6 +38,19 @@ def test_a_selection_takes_what_the_loops_take(lengths, washout, lookback, targe
     # put is the transpose of take: <take M, D> = <M, put D>
     D = np.random.default_rng(0).normal(size=taken.shape)
     assert np.vdot(taken, D) == pytest.approx(np.vdot(batch.X, select.put(D)), rel=1e-9, abs=1e-9)
+
+
+@few_examples
+@given(lengths_of_sequences, st.sampled_from([None, "mean", "last", 3]), st.integers(0, 3), st.booleans())
+def test_put_is_the_transpose_of_take_with_backward_columns_too(lengths, pooling, seed, mixed):
+    rng = np.random.default_rng(seed)
+    batch = pack([np.empty((n, 1)) for n in lengths], np.float64)
+    select = Selection(batch, washout=0, targets="all", lookback=None, pooling=pooling)
+    backward = np.array([False, True, True, False]) if mixed else None
+    M = rng.normal(size=(batch.frames, 4))
+    taken = select.take(M, backward)
+    D = rng.normal(size=taken.shape)
+    np.testing.assert_allclose(np.vdot(taken, D), np.vdot(M, select.put(D, backward)), rtol=1e-10, atol=1e-10)
 
 
 def test_the_last_state_of_backward_units_is_at_step_0():
