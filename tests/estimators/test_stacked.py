@@ -98,16 +98,16 @@ def test_the_same_seed_gives_the_same_stack():
     assert (first.layers_[0].input_weights_[:, :6] != first.layers_[1].input_weights_[:2]).all()
 
 
-def test_validation_decides_and_progress_is_told(capsys):
+def test_validation_decides_and_progress_is_reported(capsys):
     X, y = LABELLED
     rows = []
     stack = classifier(verbose=1).fit(X[2:], y[2:], validation=(X[:2], y[:2]), callback=rows.append)
     assert [row.get("layer") for row in rows] == [1] * 3 + [2] * 3 + [None] * 2
     assert [row["epoch"] for row in stack.history_] == [1, 2]
     assert "valid_error" in stack.history_[0]
-    told = capsys.readouterr().err
-    assert "layer 1 of 2: 8 units" in told
-    assert "all 2 layers together" in told
+    shown = capsys.readouterr().err
+    assert "layer 1 of 2: 8 units" in shown
+    assert "all 2 layers jointly" in shown
 
 
 def test_ctrl_c_keeps_what_was_learned():

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from echolearn._typing import Array
+from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.sources import open_inputs, open_source
-from echolearn.estimators.data_warnings import warn_of_scale
 from echolearn.estimators.ensemble import fit_ensemble
+from echolearn.estimators.fit_data import (
+    OpenedData,
+    encoded_data,
+    is_data_frame,
+    open_data,
+    open_validation,
+    warn_of_input_scale,
+)
 from echolearn.estimators.fitting import Callback, FitRequest, FittedNetwork, fit_network
 from echolearn.estimators.models import FittedModel
 from echolearn.estimators.saving import save_model
@@ -33,95 +40,31 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.validation import (
     InputSequences,
     check_finite,
-    check_has_time,
     check_long_enough,
     concatenate_targets,
     open_sequences,
     open_targets,
 )
 from echolearn.training.history import History
-from echolearn.validation.values import check_boolean, check_pair
-
-
-class _ColumnNames(BaseEstimator):
-    """Records the column names of a data frame as scikit-learn does, so that a fit that fails leaves no trace."""
-
-
-@dataclass(frozen=True, eq=False)
-class OpenedData:
-    """Checked sequences and targets of a fit; feature_names: of a data frame's columns."""
-
-    given: InputSequences
-    entries: list[Any]
-    per_step: bool
-    feature_names: Array | None = None
-
-
-def open_data(X: Any, y: Any, lengths: Any = None) -> OpenedData:
-    """Check what the user gave to fit."""
-    X, y = open_source(X, y)
-    names = None
-    if _is_data_frame(X):
-        columns = _ColumnNames()
-        X = validate_data(columns, X, dtype=[np.float64, np.float32])
-        names = getattr(columns, "feature_names_in_", None)
-    given = open_sequences(X, lengths)
-    check_has_time(given)
-    entries, per_step = open_targets(y, given)
-    return OpenedData(given, entries, per_step, names)
-
-
-def open_validation(validation: Any, codec: TargetCodec, *, like: Dataset, washout: int) -> Dataset | None:
-    """Check the held-out data that the user gave, if any; they must be of the kind of the training data `like`."""
-    if validation is None:
-        return None
-    X, y = open_source(*check_pair("validation", validation))
-    given = open_sequences(X, None, like.X[0].shape[1])
-    check_long_enough(given, washout)
-    return encoded_data(given, y, codec, like.per_step, like.dtype, name="validation")
-
-
-def encoded_data(
-    given: InputSequences, y: Any, codec: TargetCodec, per_step: bool, dtype: DTypeLike, *, name: str
-) -> Dataset:
-    """Return sequences and their encoded targets, refused unless they are of the kind that is fitted."""
-    entries, found = open_targets(y, given)
-    if found != per_step:
-        raise ValueError(f"{name}: its y must be of the same kind as y (one entry per step, or one per sequence).")
-    encoded = codec.encode(entries, per_step)
-    return Dataset.place(given.X, encoded, codec.classes, per_step=per_step, dtype=dtype)
-
-
-def _is_data_frame(X: Any) -> bool:
-    return getattr(X, "ndim", 0) == 2 and not isinstance(X, np.ndarray) and hasattr(X, "columns")
-
-
-def warn_of_input_scale(X: list[Array], settings: NetworkSettings) -> None:
-    """Warn of inputs that hardly move the units or saturate them; those on a cluster are not fetched for this."""
-    scaling = settings.input_scaling  # one that does not fit is refused when the reservoir is drawn
-    fits = np.ndim(scaling) == 0 or np.shape(scaling) == X[0].shape[1:]
-    if fits and isinstance(X[0], np.ndarray):
-        warn_of_scale(X, scaling, settings.activation)
+from echolearn.validation.values import check_boolean
 
 
 class SequenceEstimator(BaseEstimator):
-    """The fitted network of an estimator, and predictions with it.
+    """An estimator with one fitted network.
 
-    Attributes of a fitted estimator: `network_` (reservoir, readout and what the readout sees), `codec_` (how targets
-    are encoded), `per_step_`, `n_features_in_`, `history_`; everything else is a view of them.
+    It has three attributes when it is fitted: `network_` (reservoir, readout and what the readout sees), `codec_` (how
+    targets are encoded) and `history_`. All others are views of them.
     """
 
     network_: Network
     codec_: TargetCodec
-    per_step_: bool
-    n_features_in_: int
     history_: History
 
     def _fit_network(
         self,
         opened: OpenedData,
         codec: TargetCodec,
-        validation: Any,
+        validation: tuple[SequencesLike, SequencesLike] | None,
         callback: Callback | None,
         checkpoint: str | PathLike[str] | None,
     ) -> FittedNetwork:
@@ -143,12 +86,7 @@ class SequenceEstimator(BaseEstimator):
         count = settings.networks()
         return fit_network(request) if count == 1 else fit_ensemble(request, count)
 
-    def _unless_interrupted(self, fitted: FittedNetwork) -> Self:
-        if fitted.interrupted:
-            raise KeyboardInterrupt
-        return self
-
-    def _open_fit(self, X: Any, y: Any, lengths: Any) -> OpenedData:
+    def _open_fit(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None) -> OpenedData:
         """Check parameters and data of a fit."""
         settings = NetworkSettings.of(self.get_params(deep=False))
         opened = open_data(X, y, lengths)
@@ -157,22 +95,25 @@ class SequenceEstimator(BaseEstimator):
         warn_of_input_scale(opened.given.X, settings)
         return opened
 
-    def _adopt(self, fitted: FittedNetwork, codec: TargetCodec, opened: OpenedData) -> None:
-        self.network_, self.codec_, self.history_ = fitted.network, codec, fitted.history
-        self.per_step_, self.n_features_in_ = opened.per_step, opened.given.X[0].shape[1]
-        if opened.feature_names is not None:
-            self.feature_names_in_ = opened.feature_names
+    def _adopt(self, fitted: FittedNetwork, codec: TargetCodec, feature_names: Array | None = None) -> Self:
+        """Take over a fitted network, and only then pass on a Ctrl-C that ended its learning."""
+        set_fitted(self, fitted.network, codec, fitted.history)
+        if feature_names is not None:
+            self.feature_names_in_ = feature_names
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
+        if fitted.interrupted:
+            raise KeyboardInterrupt
+        return self
 
-    def _add_sequences(self, X: Any, y: Any, lengths: Any) -> Self:
+    def _add_sequences(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None) -> Self:
         """Add sequences to the statistics of a ridge readout, and solve it again."""
         network, settings = self.network_, NetworkSettings.of(self.get_params(deep=False))
         before = self._known_statistics()
         X, y = open_source(X, y)
         given = self._open(X, lengths)
         check_long_enough(given, settings.washout)
-        data = encoded_data(given, y, self.codec_, self.per_step_, settings.dtype, name="partial_fit")
+        data = encoded_data(given, y, self.codec_, per_step=self.per_step_, dtype=settings.dtype, name="partial_fit")
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             s = collect(network.reservoir, data, network.view)
             s += before
@@ -182,6 +123,7 @@ class SequenceEstimator(BaseEstimator):
         return self
 
     def _known_statistics(self) -> Statistics:
+        """Return the statistics that the ridge readout was solved from, or raise ValueError if there are none."""
         statistics = self.network_.readout.statistics
         if statistics is None:
             raise ValueError(
@@ -191,32 +133,32 @@ class SequenceEstimator(BaseEstimator):
             )
         return statistics
 
-    def _open(self, X: Any, lengths: Any) -> InputSequences:
+    def _open(self, X: SequencesLike, lengths: ArrayLike | None) -> InputSequences:
         """Check the inputs of a prediction."""
-        if _is_data_frame(X):  # scikit-learn compares its column names with those of the fit
+        if is_data_frame(X):  # scikit-learn compares its column names with those of the fit
             X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return open_sequences(open_inputs(X), lengths, self.n_features_in_, type(self).__name__)
 
     def _outputs(self, given: InputSequences) -> list[Array]:
         """Return readout outputs, one array per sequence: (steps, n_out), or (1, n_out) for one label per sequence."""
-        params = self.get_params(deep=False)
         if not self.per_step_:
-            check_long_enough(given, params["washout"])
-        data = Dataset.place(given.X, (), None, per_step=self.per_step_, dtype=params["dtype"])
+            check_long_enough(given, self.network_.view.washout)
+        dtype = self.get_params(deep=False)["dtype"]
+        data = Dataset.place(given.X, (), None, per_step=self.per_step_, dtype=dtype)
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             outputs = self.network_.outputs(data)
         for Y in outputs:
             check_finite(Y, "outputs")
         return outputs
 
-    def _answer(self, X: Any, lengths: Any, decode: Callable[[Array], Array]) -> Any:
+    def _answer(self, X: SequencesLike, lengths: ArrayLike | None, decode: Callable[[Array], Array]) -> Answers:
         """Return decoded outputs in the form in which X came."""
         check_is_fitted(self)
         given = self._open(X, lengths)
         parts = [decode(Y) for Y in self._outputs(given)]
         return given.in_given_form(parts) if self.per_step_ else np.concatenate(parts)
 
-    def _compare(self, X: Any, y: Any, lengths: Any) -> tuple[Array, Array]:
+    def _compare(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None) -> tuple[Array, Array]:
         """Return true and predicted entries, all sequences joined."""
         check_is_fitted(self)
         given = self._open(X, lengths)
@@ -226,6 +168,16 @@ class SequenceEstimator(BaseEstimator):
             raise ValueError(f"y has {kinds[per_step]}, but this network was fitted with {kinds[self.per_step_]}.")
         predicted = [self.codec_.decode(Y) for Y in self._outputs(given)]
         return concatenate_targets(entries, per_step), np.concatenate(predicted)
+
+    @property
+    def per_step_(self) -> bool:
+        """Whether there is one target per step; otherwise there is one per sequence."""
+        return self.network_.view.pooling is None
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features."""
+        return self.network_.reservoir.n_in
 
     @property
     def reservoir_(self) -> Reservoir:
@@ -286,6 +238,11 @@ class SequenceEstimator(BaseEstimator):
         return hasattr(self, "network_")
 
 
+def set_fitted(esn: SequenceEstimator, network: Network, codec: TargetCodec, history: History) -> None:
+    """Give an estimator what makes it a fitted one."""
+    esn.network_, esn.codec_, esn.history_ = network, codec, history
+
+
 def fitted_model(esn: SequenceEstimator) -> FittedModel:
     """Return all that the model file of a fitted estimator holds."""
     return FittedModel(
@@ -294,15 +251,13 @@ def fitted_model(esn: SequenceEstimator) -> FittedModel:
         network=esn.network_,
         codec=esn.codec_,
         history=esn.history_,
-        per_step=esn.per_step_,
-        n_features=esn.n_features_in_,
         feature_names=list(getattr(esn, "feature_names_in_", [])),
         forecast=getattr(esn, "forecast_", None),
     )
 
 
-def store_parameters(estimator: BaseEstimator, values: Mapping[str, Any]) -> None:
-    """Store the arguments of __init__ as they are; `fit` checks them."""
+def store_parameters(estimator: BaseEstimator, values: Mapping[str, object]) -> None:
+    """Store the arguments of __init__, its `locals()`, as they are; `fit` checks them."""
     for name, value in values.items():
         if name not in ("self", "__class__"):
             setattr(estimator, name, value)

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral
 from os import PathLike
-from typing import Any, Self
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn._typing import Array
-from echolearn.estimators._base import (
-    OpenedData,
-    SequenceEstimator,
-    fitted_model,
-    open_data,
-    warn_of_input_scale,
-)
+from echolearn._typing import Answers, Array, SequencesLike
+from echolearn.estimators._base import fitted_model, set_fitted
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators.fit_data import OpenedData, open_data, warn_of_input_scale
 from echolearn.estimators.models import FittedStack
-from echolearn.estimators.parameters import check_each
+from echolearn.estimators.parameters import Parameters, check_each
+from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.saving import save_model
 from echolearn.estimators.settings import NetworkSettings
-from echolearn.estimators.stack_fitting import FittedLayer, layer_inputs
+from echolearn.estimators.stack_fitting import FittedLayers, LayerRequest
+from echolearn.estimators.stack_layers import Passing, StackLayer
 from echolearn.readout.solver import solver_for
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split, hold_out
@@ -33,36 +31,41 @@ from echolearn.sequences.validation import check_long_enough, open_sequences, op
 from echolearn.training.history import History
 from echolearn.validation.values import check_pair
 
+Layer = TypeVar("Layer", bound=ESNClassifier | ESNRegressor)
 
-class StackedEstimator(BaseEstimator):
-    """Fitted layers, and predictions with them.
 
-    Attributes of a fitted stack: `layers_`, the layers as fitted estimators from the input to the top; `scales_`, the
-    factors of what each but the top passes on; `history_` of the joint epochs.
+class StackedEstimator(BaseEstimator, Generic[Layer]):
+    """A stack of fitted layers.
+
+    It has three attributes when it is fitted: `layers_`, the layers as fitted estimators from the input to the top;
+    `scales_`, the factors of what each but the top passes on; and `history_` of the joint epochs.
     """
 
-    layers_: list[SequenceEstimator]
+    layers_: list[Layer]
     scales_: list[Array]
     history_: History
-    per_step_: bool
-    n_features_in_: int
 
-    def _open_fit(self, X: Any, y: Any, lengths: ArrayLike | None, layers: Sequence[SequenceEstimator]) -> OpenedData:
+    def _open_fit(
+        self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, layers: Sequence[LayerRequest]
+    ) -> OpenedData:
         """Check the data of a fit."""
         opened = open_data(X, y, lengths)
         check_long_enough(opened.given, _longest_washout(layers))
         for layer in layers:
-            NetworkSettings.of(layer.get_params(deep=False)).check_targets(opened.per_step)
-        warn_of_input_scale(opened.given.X, NetworkSettings.of(layers[0].get_params(deep=False)))
+            layer.settings.check_targets(opened.per_step)
+        warn_of_input_scale(opened.given.X, layers[0].settings)
         return opened
 
     def _split(
-        self, opened: OpenedData, validation: Any, layers: Sequence[SequenceEstimator], rng: np.random.Generator
+        self,
+        opened: OpenedData,
+        validation: tuple[SequencesLike, SequencesLike] | None,
+        layers: Sequence[LayerRequest],
+        rng: np.random.Generator,
     ) -> Split:
-        """Return training and held-out data, their targets as they came."""
+        """Return training and held-out data, with targets as the user gave them."""
         params = self.get_params(deep=False)
-        dtype = np.dtype(layers[-1].get_params(deep=False)["dtype"])
-        data = Dataset(opened.given.X, opened.entries, None, opened.per_step, dtype)
+        data = Dataset(opened.given.X, opened.entries, None, opened.per_step, np.dtype(layers[-1].settings.dtype))
         if validation is None:
             return hold_out(data, params["validation_fraction"], _longest_washout(layers), rng)
         X, y = check_pair("validation", validation)
@@ -80,44 +83,47 @@ class StackedEstimator(BaseEstimator):
         seed = self.get_params(deep=False)["random_state"]
         return dict(zip(("split", "order", "readout"), np.random.default_rng(seed).spawn(3), strict=True))
 
-    def _adopt(self, layers: Sequence[FittedLayer], history: History, interrupted: bool, opened: OpenedData) -> Self:
-        for layer in layers:
-            esn, network = layer.estimator, layer.network
-            esn.network_, esn.codec_, esn.history_ = network, layer.codec, layer.history
-            esn.refinement_ = layer.refinement
-            esn.per_step_, esn.n_features_in_ = network.view.pooling is None, network.reservoir.n_in
-        self.layers_ = [layer.estimator for layer in layers]
-        self.scales_ = [layer.scale for layer in layers[:-1]]
-        self.history_, self.per_step_, self.n_features_in_ = history, opened.per_step, opened.given.X[0].shape[1]
-        if interrupted:
+    def _adopt(self, estimators: list[Layer], fitted: FittedLayers) -> Self:
+        """Take over the fitted layers, and only then pass on a Ctrl-C that ended their learning."""
+        for esn, layer in zip(estimators, fitted.layers, strict=True):
+            set_fitted(esn, layer.network, layer.codec, layer.history)
+            if isinstance(esn, ESNClassifier):
+                esn.refinement_ = layer.refinement
+        self.layers_, self.history_ = estimators, fitted.history
+        self.scales_ = [layer.scale for layer in fitted.layers[:-1]]
+        if fitted.interrupted:
             raise KeyboardInterrupt
         return self
+
+    @property
+    def per_step_(self) -> bool:
+        """Whether there is one target per step; otherwise there is one per sequence."""
+        return self.layers_[-1].per_step_
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features."""
+        return self.layers_[0].n_features_in_
 
     def _top_inputs(self, X: Sequence[Array]) -> Sequence[Array]:
         """Return the inputs of the top layer."""
         layers = [
-            FittedLayer(
-                esn,
-                NetworkSettings.of(esn.get_params(deep=False)),
-                esn.network_,
-                esn.codec_,
-                scale,
-                History(),
-                History(),
-            )
+            StackLayer(esn.network_, scale, esn.get_params(deep=False)["dtype"])
             for esn, scale in zip(self.layers_, [*self.scales_, np.ones(1)], strict=True)
         ]
-        sees = self.get_params(deep=False)["sees"]
-        return layer_inputs(layers, X, sees, entropy=self.layers_[0].network_.readout.softmax)[-1]
+        softmax = self.layers_[0].network_.readout.softmax
+        return Passing(self.get_params(deep=False)["sees"], softmax).inputs(layers, X)[-1]
 
-    def _ask_top(self, method: str, X: Any, lengths: ArrayLike | None) -> Any:
-        """Return what the top layer answers, in the form in which X came."""
+    def _answer(
+        self, X: SequencesLike, lengths: ArrayLike | None, ask: Callable[[Layer, Sequence[Array]], Answers]
+    ) -> Answers:
+        """Return what the top layer answers to its inputs, in the form in which X came."""
         check_is_fitted(self)
         given = open_sequences(X, lengths, self.n_features_in_, type(self).__name__)
-        answer = getattr(self.layers_[-1], method)(self._top_inputs(given.X))
-        return given.in_given_form(answer) if self.per_step_ else answer
+        answers = ask(self.layers_[-1], self._top_inputs(given.X))
+        return given.in_given_form(list(answers)) if self.per_step_ else answers
 
-    def predict(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+    def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
         """Return the predictions of the top layer.
 
         Parameters
@@ -132,12 +138,12 @@ class StackedEstimator(BaseEstimator):
         array or list of arrays
             Predictions per step in the form of X, or one per sequence.
         """
-        return self._ask_top("predict", X, lengths)
+        return self._answer(X, lengths, lambda top, inputs: top.predict(inputs))
 
-    def _score_top(self, X: Any, y: Any, lengths: ArrayLike | None) -> float:
+    def _score_top(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None) -> float:
         check_is_fitted(self)
         given = open_sequences(X, lengths, self.n_features_in_, type(self).__name__)
-        return float(self.layers_[-1].score(self._top_inputs(given.X), open_targets(y, given)[0]))
+        return self.layers_[-1].score(self._top_inputs(given.X), open_targets(y, given)[0])
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save the fitted stack to one safetensors file with every layer.
@@ -165,15 +171,14 @@ class StackedEstimator(BaseEstimator):
         return hasattr(self, "layers_")
 
 
-def draw_layers(stack: StackedEstimator, kind: type[SequenceEstimator]) -> list[SequenceEstimator]:
-    """Return the layers as they will learn, each with a seed of its own."""
-    params = stack.get_params(deep=False)
+def draw_layers(params: Parameters, kind: type[Layer]) -> list[Layer]:
+    """Return the layers of a stack with these parameters as they will learn, each with a seed of its own."""
     check_each(params)
     layers = params["layers"]
     if not isinstance(layers, (list, tuple)) or len(layers) < 2:
         raise ValueError(f"layers={layers!r}; expected a list of two or more, from the input to the top.")
     seeds = np.random.default_rng(params["random_state"]).integers(2**31, size=len(layers))
-    drawn = []
+    drawn: list[Layer] = []
     for number, (layer, seed) in enumerate(zip(layers, seeds, strict=True), 1):
         if isinstance(layer, Integral) and not isinstance(layer, bool):
             layer = kind(int(layer))
@@ -181,31 +186,39 @@ def draw_layers(stack: StackedEstimator, kind: type[SequenceEstimator]) -> list[
             raise ValueError(
                 f"layers[{number - 1}] is {layer!r}; expected a number of hidden units or an {kind.__name__}."
             )
-        own = layer.get_params(deep=False)
-        NetworkSettings.of(own)
-        _check_layer(own, number)
+        _check_layer(NetworkSettings.of(layer.get_params(deep=False)), number)
         changes = {"random_state": int(seed), "verbose": params["verbose"], "validation_fraction": 0.0}
         drawn.append(clone(layer).set_params(**changes))
-    dtypes = [layer.get_params(deep=False)["dtype"] for layer in drawn]
+    dtypes = [layer.dtype for layer in drawn]
     if len(set(dtypes)) > 1:
         raise ValueError(f"dtype={dtypes} of the layers; expected one for all of them.")
     return drawn
 
 
-def _longest_washout(layers: Sequence[SequenceEstimator]) -> int:
-    return max(int(layer.get_params(deep=False)["washout"]) for layer in layers)
+def layer_requests(layers: Sequence[ESNClassifier | ESNRegressor]) -> list[LayerRequest]:
+    """Return what the fit of a stack needs to know of its layers."""
+    return [
+        LayerRequest(owner=type(layer).__name__, params=params, settings=NetworkSettings.of(params))
+        for layer in layers
+        for params in [layer.get_params(deep=False)]
+    ]
 
 
-def _check_layer(params: dict[str, Any], number: int) -> None:
+def _longest_washout(layers: Sequence[LayerRequest]) -> int:
+    return max(int(layer.settings.washout) for layer in layers)
+
+
+def _check_layer(settings: NetworkSettings, number: int) -> None:
     """Refuse settings that a layer of a stack cannot have."""
-    for name, value, why in (
+    for name, expected, why in (
         ("feedback", False, "outputs go up, not back"),
         ("gradient", "exact", "the paper's formulas end at one layer"),
         ("targets", "all", "the layer above sees every frame"),
-        ("bidirectional", False, "the way back runs in one direction"),
+        ("bidirectional", False, "the gradient through all layers follows one direction"),
     ):
-        if params.get(name, value) != value:
-            raise ValueError(f"{name}={params[name]!r} in layer {number}; expected {value!r} in a stack: {why}.")
-    units = params["hidden_units"]
+        found = getattr(settings, name)
+        if found != expected:
+            raise ValueError(f"{name}={found!r} in layer {number}; expected {expected!r} in a stack: {why}.")
+    units = settings.hidden_units
     if solver_for(units).iterative:
         raise ValueError(f"layer {number} has {units} units, too many for a stack: its readout has no Gram matrix.")

@@ -11,14 +11,16 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from echolearn._typing import Array
+from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators.fitting import Callback
+from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.streams import ClassifierStream
 from echolearn.estimators.targets import ClassCodec
 from echolearn.readout.online import LMS, RLS
+from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling
 from echolearn.training.history import History
 
@@ -192,9 +194,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         blocks: int | None = None,
         spectral_radius: float | None = 0.9,
         connections: int = 10,
-        topology: Any = "random",
+        topology: Topology = "random",
         bidirectional: bool = False,
-        input_scaling: Any = 0.1,
+        input_scaling: ArrayLike = 0.1,
         bias_scaling: float = 0.1,
         feedback: bool = False,
         feedback_scaling: float = 0.1,
@@ -206,7 +208,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         washout: int = 0,
         direct: bool = True,
         pooling: Pooling = "mean",
-        ridge: Any = "auto",
+        ridge: str | ArrayLike = "auto",
         readout: str = "softmax",
         learn: str = "both",
         lookback: int | None = None,
@@ -241,7 +243,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         ----------
         hidden_units : int
             The number of hidden units.
-        **changes
+        **changes : dict
             Any parameter of the classifier, in place of the paper's. ``learn="none"`` is its fixed network;
             ``learn="input", lookback=1`` and ``learn="both", lookback=1`` or ``3`` are the columns of its table.
 
@@ -250,7 +252,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         ESNClassifier
             The classifier, not yet fitted.
         """
-        own: dict[str, Any] = {
+        own: Parameters = {
             "blocks": 1,
             "spectral_radius": 3.9,
             "activation": "sigmoid",
@@ -273,14 +275,14 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: SequencesLike,
+        y: SequencesLike,
         *,
         lengths: ArrayLike | None = None,
-        validation: tuple[Any, Any] | None = None,
+        validation: tuple[SequencesLike, SequencesLike] | None = None,
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
-        engine: Any = None,
+        engine: object = None,
     ) -> Self:
         """Learn all weights from sequences and their labels.
 
@@ -312,10 +314,10 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
 
     def _fit_labels(
         self,
-        X: Any,
-        y: Any,
+        X: SequencesLike,
+        y: SequencesLike,
         lengths: ArrayLike | None,
-        validation: Any = None,
+        validation: tuple[SequencesLike, SequencesLike] | None = None,
         callback: Callback | None = None,
         *,
         checkpoint: str | PathLike[str] | None = None,
@@ -325,13 +327,12 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         opened = self._open_fit(X, y, lengths)
         codec = ClassCodec.of(opened.entries, opened.per_step, labels)
         fitted = self._fit_network(opened, codec, validation, callback, checkpoint)
-        self._adopt(fitted, codec, opened)
         self.refinement_ = fitted.refinement
-        return self._unless_interrupted(fitted)
+        return self._adopt(fitted, codec, opened.feature_names)
 
     @available_if(_has_ridge_readout)
     def partial_fit(
-        self, X: Any, y: Any, classes: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+        self, X: SequencesLike, y: SequencesLike, classes: ArrayLike | None = None, *, lengths: ArrayLike | None = None
     ) -> Self:
         """Add sequences to those that the ridge readout was fitted to: the same U as from all of them at once.
 
@@ -339,10 +340,14 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
 
         Parameters
         ----------
-        X, y, lengths
-            As in `fit`.
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several of any lengths, with the features of the first call.
+        y : array or list of arrays
+            One label per time step (in the form of X), or one label per sequence, as in the first call.
         classes : array of labels, default=None
             All labels; needed in the first call if its y may lack some.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------
@@ -376,8 +381,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             A stream in its first state.
         """
         check_is_fitted(self)
-        params = self.get_params(deep=False)
-        return ClassifierStream(self.network_, self.codec_, dtype=params["dtype"], online=online)
+        return ClassifierStream(self.network_, self.codec_, dtype=self.dtype, online=online)
 
     @property
     def classes_(self) -> Array:
@@ -392,7 +396,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             raise AttributeError("a ridge readout has no strength_; its penalty is ridge_.")
         return strength
 
-    def decision_function(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+    def decision_function(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
         """Return the readout's outputs per class: logits, or the values of a ridge readout.
 
         Parameters
@@ -412,13 +416,15 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             return self._answer(X, lengths, lambda Y: Y[:, 1] - Y[:, 0])
         return self._answer(X, lengths, np.asarray)
 
-    def predict(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+    def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
         """Return the label of each step, or of each sequence.
 
         Parameters
         ----------
-        X, lengths
-            As in `decision_function`.
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------
@@ -428,7 +434,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         check_is_fitted(self)
         return self._answer(X, lengths, self.codec_.decode)
 
-    def predict_proba(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+    def predict_proba(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
         """Return the probabilities of the classes.
 
         They are calibrated with ``readout="softmax"``; the values of a ridge readout are moved to the nearest point
@@ -436,8 +442,10 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
 
         Parameters
         ----------
-        X, lengths
-            As in `decision_function`.
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------
@@ -448,13 +456,15 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         softmax = self.network_.readout.softmax
         return self._answer(X, lengths, lambda Y: self.codec_.probabilities(Y, softmax))
 
-    def predict_log_proba(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+    def predict_log_proba(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
         """Return the logarithms of `predict_proba`.
 
         Parameters
         ----------
-        X, lengths
-            As in `decision_function`.
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------
@@ -465,13 +475,17 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         with np.errstate(divide="ignore"):
             return [np.log(p) for p in P] if isinstance(P, list) else np.log(P)
 
-    def score(self, X: Any, y: Any, *, lengths: ArrayLike | None = None) -> float:
+    def score(self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None) -> float:
         """Return the share of correct labels over all steps (or sequences).
 
         Parameters
         ----------
-        X, y, lengths
-            As in `fit`.
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        y : array or list of arrays
+            The true labels: one per time step (in the form of X), or one per sequence.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------

@@ -11,7 +11,6 @@ from collections import deque
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,9 @@ from echolearn.execution.threads import map_in_order
 from echolearn.readout.network import average
 from echolearn.training.history import History
 from echolearn.training.progress import say
+
+# the parameters in which the networks differ from one another, or from the estimator
+OWN = ("hidden_units", "blocks", "random_state", "verbose", "initial_state")
 
 
 class AbandonedError(Exception):
@@ -80,20 +82,20 @@ def _requests(request: FitRequest, count: int) -> list[FitRequest]:
     for number, (units, seed) in enumerate(
         zip(np.array_split(np.arange(settings.hidden_units), count), seeds, strict=True), 1
     ):
-        changes: dict[str, Any] = {
-            "hidden_units": len(units),
-            "blocks": 1,
-            "random_state": int(seed),
-            "verbose": settings.verbose if number == 1 else 0,  # the first speaks for all
-        }
-        if settings.initial_state is not None:
-            changes["initial_state"] = np.asarray(settings.initial_state)[units]
+        own = replace(
+            settings,
+            hidden_units=len(units),
+            blocks=1,
+            random_state=int(seed),
+            verbose=settings.verbose if number == 1 else 0,  # the first speaks for all
+            initial_state=None if settings.initial_state is None else np.asarray(settings.initial_state)[units],
+        )
         folder = None if request.checkpoint is None else Path(request.checkpoint) / f"block-{number}"
         requests.append(
             replace(
                 request,
-                settings=replace(settings, **changes),
-                params={**request.params, **changes},
+                settings=own,
+                params={**request.params, **{name: getattr(own, name) for name in OWN}},
                 checkpoint=folder,
                 networks=count,
             )

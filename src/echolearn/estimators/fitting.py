@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
 from os import PathLike
-from typing import Any
 
 import numpy as np
 
 from echolearn import __version__
 from echolearn._typing import Array
+from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.executor import LOCAL
@@ -56,7 +56,7 @@ class FitRequest:
     """
 
     owner: str
-    params: Mapping[str, Any]
+    params: Parameters
     settings: NetworkSettings
     data: Dataset
     validation: Dataset | None
@@ -109,43 +109,6 @@ class FittedNetwork:
     refinement: History
     interrupted: bool
     ridge_fit: RidgeFit | None = None
-
-
-def fit_network(request: FitRequest) -> FittedNetwork:
-    """Fit one network, stage by stage."""
-    settings = request.settings
-    names = ("weights", "split", "order", "readout")
-    rng = dict(zip(names, np.random.default_rng(settings.random_state).spawn(4), strict=True))
-    if request.validation is None:
-        split = hold_out(request.data, settings.validation_fraction, settings.washout, rng["split"])
-    else:
-        split = Split(request.data, request.validation, refit=False)
-    if request.data.executor is LOCAL:
-        cost_model.check(settings.job(split.train, split.held_out, request.networks), settings.verbose)
-    # Numbers that are not finite are reported by the readout and the epochs; NumPy need not warn of them too.
-    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        context = FitContext(
-            settings=settings,
-            split=split,
-            task=settings.task(request.data.per_step),
-            loss=request.loss,
-            callback=request.callback,
-            checkpoint=None if request.checkpoint is None else _open_checkpoint(request, split.held_out),
-            rng=rng,
-        )
-        fit = draw_reservoir(context)
-        for stage in (learn_weights, fit_ridge_readout, fit_softmax_readout, refine_weights, finish_readout):
-            fit = stage(fit, context)
-    network = fit.network(context)
-    if network.readout.statistics is not None and isinstance(settings.ridge, Real):
-        warn_of_large_ridge(network.readout.statistics, network.readout.ridge)
-    return FittedNetwork(
-        network=network,
-        history=fit.history,
-        refinement=fit.refinement,
-        interrupted=fit.interrupted,
-        ridge_fit=fit.ridge_fit,
-    )
 
 
 def draw_reservoir(context: FitContext) -> Fit:
@@ -294,6 +257,46 @@ def finish_readout(fit: Fit, context: FitContext) -> Fit:
         rate=softmax.RATE / 4,
     )
     return replace(fit, readout=replace(fit.readout, U=V))
+
+
+STAGES = (learn_weights, fit_ridge_readout, fit_softmax_readout, refine_weights, finish_readout)
+
+
+def fit_network(request: FitRequest) -> FittedNetwork:
+    """Fit one network, stage by stage."""
+    settings = request.settings
+    names = ("weights", "split", "order", "readout")
+    rng = dict(zip(names, np.random.default_rng(settings.random_state).spawn(4), strict=True))
+    if request.validation is None:
+        split = hold_out(request.data, settings.validation_fraction, settings.washout, rng["split"])
+    else:
+        split = Split(request.data, request.validation, refit=False)
+    if request.data.executor is LOCAL:
+        cost_model.check(settings.job(split.train, split.held_out, request.networks), settings.verbose)
+    # Numbers that are not finite are reported by the readout and the epochs; NumPy need not warn of them too.
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        context = FitContext(
+            settings=settings,
+            split=split,
+            task=settings.task(request.data.per_step),
+            loss=request.loss,
+            callback=request.callback,
+            checkpoint=None if request.checkpoint is None else _open_checkpoint(request, split.held_out),
+            rng=rng,
+        )
+        fit = draw_reservoir(context)
+        for stage in STAGES:
+            fit = stage(fit, context)
+    network = fit.network(context)
+    if network.readout.statistics is not None and isinstance(settings.ridge, Real):
+        warn_of_large_ridge(network.readout.statistics, network.readout.ridge)
+    return FittedNetwork(
+        network=network,
+        history=fit.history,
+        refinement=fit.refinement,
+        interrupted=fit.interrupted,
+        ridge_fit=fit.ridge_fit,
+    )
 
 
 def _open_checkpoint(request: FitRequest, held_out: Dataset | None) -> Checkpoint:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn._typing import Array
+from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators.fitting import Callback, FitRequest, fit_network
 from echolearn.estimators.models import ForecastState
@@ -152,9 +152,9 @@ class ESNForecaster(SequenceEstimator):
         self,
         hidden_units: int = 100,
         *,
-        spectral_radius: float = 0.9,
+        spectral_radius: float | None = 0.9,
         connections: int = 10,
-        input_scaling: float = 0.5,
+        input_scaling: ArrayLike = 0.5,
         bias_scaling: float = 0.1,
         activation: str = "tanh",
         leak: float | tuple[float, float] = (0.3, 1.0),
@@ -163,7 +163,7 @@ class ESNForecaster(SequenceEstimator):
         washout: int = 50,
         direct: bool = True,
         noise: float = 0.0,
-        ridge: Any = "auto",
+        ridge: str | ArrayLike = "auto",
         learn: str = "both",
         lookback: int | None = None,
         optimizer: str = "adam",
@@ -182,10 +182,10 @@ class ESNForecaster(SequenceEstimator):
 
     def fit(
         self,
-        series: Any,
+        series: SequencesLike,
         y: None = None,
         *,
-        exogenous: Any = None,
+        exogenous: SequencesLike = None,
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
     ) -> Self:
@@ -238,9 +238,7 @@ class ESNForecaster(SequenceEstimator):
         assert fitted.ridge_fit is not None
         share = fitted.ridge_fit.degrees_of_freedom() / fitted.ridge_fit.n
         self.forecast_ = _forecast_state(fitted.network, settings.dtype, Z, E, share, scale=exogenous_scale, many=many)
-        self.network_, self.codec_, self.history_ = fitted.network, codec, fitted.history
-        self.per_step_, self.n_features_in_ = True, Z[0].shape[1] + E[0].shape[1]
-        return self._unless_interrupted(fitted)
+        return self._adopt(fitted, codec)
 
     @property
     def target_mean_(self) -> Array:
@@ -257,7 +255,7 @@ class ESNForecaster(SequenceEstimator):
         """The one-step residuals of the training series, in standard deviations."""
         return self.forecast_.residuals
 
-    def predict(self, steps: int, *, warm_up: Any = None, exogenous: Any = None) -> Any:
+    def predict(self, steps: int, *, warm_up: SequencesLike = None, exogenous: SequencesLike = None) -> Answers:
         """Return the next values, each of which is the input of the one after it.
 
         Parameters
@@ -278,8 +276,14 @@ class ESNForecaster(SequenceEstimator):
         return self._in_units(self._closed_loop(h, x, E).swapaxes(0, 1), many)
 
     def forecast_interval(
-        self, steps: int, coverage: float = 0.9, *, paths: int = 500, warm_up: Any = None, exogenous: Any = None
-    ) -> tuple[Any, Any]:
+        self,
+        steps: int,
+        coverage: float = 0.9,
+        *,
+        paths: int = 500,
+        warm_up: SequencesLike = None,
+        exogenous: SequencesLike = None,
+    ) -> tuple[Answers, Answers]:
         """Return bounds between which each value lies with probability `coverage`.
 
         `paths` closed loops run side by side; after each step a one-step residual of the training series, drawn anew,
@@ -293,8 +297,10 @@ class ESNForecaster(SequenceEstimator):
             The probability that a value lies between the bounds.
         paths : int, default=500
             How many closed loops to run. More give smoother bounds.
-        warm_up, exogenous
-            As in `predict`.
+        warm_up : array or list of arrays, default=None
+            Series whose continuation is forecast. None: those of `fit`.
+        exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
+            One row for each step to come and, before them, for each step of the warm-up.
 
         Returns
         -------
@@ -316,7 +322,9 @@ class ESNForecaster(SequenceEstimator):
         lower, upper = np.stack(bounds, axis=1)
         return self._in_units(lower, many), self._in_units(upper, many)
 
-    def score(self, series: Any, y: None = None, *, exogenous: Any = None, horizon: int = 1) -> float:
+    def score(
+        self, series: SequencesLike, y: None = None, *, exogenous: SequencesLike = None, horizon: int = 1
+    ) -> float:
         """Return minus the NRMSE of closed-loop forecasts `horizon` steps ahead, from every step after the washout.
 
         sqrt(Σ (forecast - x)² / Σ (x - mean)²), with dimensions weighted by their scale in training.
@@ -327,8 +335,8 @@ class ESNForecaster(SequenceEstimator):
             The series to forecast.
         y : None
             Ignored; here for scikit-learn.
-        exogenous : array or list of arrays, default=None
-            As in `fit`.
+        exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
+            What is known of each step in advance, in the form of the series.
         horizon : int, default=1
             How many steps ahead each forecast is.
 
@@ -369,7 +377,7 @@ class ESNForecaster(SequenceEstimator):
             standardised(rows, known.exogenous_mean, known.exogenous_scale),
         )
 
-    def _begin(self, steps: int, warm_up: Any, exogenous: Any) -> tuple[Array, Array, Array, bool]:
+    def _begin(self, steps: int, warm_up: SequencesLike, exogenous: SequencesLike) -> tuple[Array, Array, Array, bool]:
         """Return the state before and the value at the last known step, (B, N) and (B, dims); E (steps, B, inputs) to
         come; and whether the caller gave a list."""
         check_is_fitted(self)
@@ -403,14 +411,14 @@ class ESNForecaster(SequenceEstimator):
             )
         return Y
 
-    def _series(self, series: Any, name: str) -> InputSequences:
+    def _series(self, series: SequencesLike, name: str) -> InputSequences:
         given, _ = open_series(series, name, len(self.codec_.mean))
         return given
 
-    def _exogenous(self, exogenous: Any, lengths: Array, many: bool) -> list[Array]:
+    def _exogenous(self, exogenous: SequencesLike, lengths: Array, many: bool) -> list[Array]:
         return open_exogenous(exogenous, lengths, len(self.forecast_.exogenous_mean), many)
 
-    def _in_units(self, Y: Array, many: bool) -> Any:
+    def _in_units(self, Y: Array, many: bool) -> Answers:
         """Return standardised values (B, steps, dims) in the units and form of the series."""
         values = Y * self.codec_.scale + self.codec_.mean
         if self.codec_.one_value:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import metrics
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.sequences.validation import InputSequences, concatenate_targets, open_sequences, open_targets
 from echolearn.validation.names import check_name
-
-Array = NDArray[Any]
 
 
 def _can_invert(self: FrameWise) -> bool:
@@ -27,61 +25,134 @@ def _can_invert(self: FrameWise) -> bool:
 class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """A transformer of scikit-learn that sees every frame of every sequence as one sample.
 
-    Fitted on all frames together; sequences come back in the form in which they went in: one array, a list of them,
-    or a 3-D array. `Pipeline([("scale", FrameWise(StandardScaler())), ("esn", ESNClassifier())])` takes ragged lists.
+    It is fitted to the frames of all sequences at once. Sequences come back in the form in which they were given: one
+    array, a list of arrays, or a 3-D array.
+
+    Parameters
+    ----------
+    transformer : transformer of scikit-learn
+        What is applied to the frames, for example ``StandardScaler()`` or ``PCA(10)``. It must return one dense row per
+        frame. A copy of it is fitted; the one that is given stays as it is.
+
+    Attributes
+    ----------
+    transformer_ : transformer of scikit-learn
+        The fitted copy.
+    n_features_in_ : int
+        The number of features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from echolearn import ESNClassifier, FrameWise
+    >>> rng = np.random.default_rng(0)
+    >>> X = [100 + 20 * rng.standard_normal((n, 2)) for n in (30, 45, 60)]  # sequences of different lengths
+    >>> y = [x[:, 0] > 100 for x in X]
+    >>> model = make_pipeline(FrameWise(StandardScaler()), ESNClassifier(10, epochs=1, readout="ridge"))
+    >>> [len(labels) for labels in model.fit(X, y).predict(X)]
+    [30, 45, 60]
     """
 
-    def __init__(self, transformer: Any):
+    def __init__(self, transformer: BaseEstimator):
         self.transformer = transformer
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """y goes to the transformer with an entry a frame; one entry a sequence stands for each of its frames."""
+    def fit(self, X: SequencesLike, y: SequencesLike = None) -> Self:
+        """Fit the transformer to all frames.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several of any lengths.
+        y : array or list of arrays, default=None
+            Targets for a transformer that needs them: one per time step (in the form of X), or one per sequence, which
+            stands for each of its frames.
+
+        Returns
+        -------
+        FrameWise
+            The transformer itself.
+        """
         given = open_sequences(X)
         per_frame = None if y is None else _every_frame(y, given)
         self.transformer_ = clone(self.transformer).fit(np.concatenate(given.X), per_frame)
         self.n_features_in_ = given.X[0].shape[1]
         return self
 
-    def transform(self, X: Any) -> Any:
-        """X with each frame transformed."""
+    def transform(self, X: SequencesLike) -> Answers:
+        """Transform every frame.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several of any lengths.
+
+        Returns
+        -------
+        array or list of arrays
+            The transformed frames, in the form of X.
+        """
         check_is_fitted(self)
         return self._apply(self.transformer_.transform, open_sequences(X, None, self.n_features_in_, "FrameWise"))
 
     @available_if(_can_invert)
-    def inverse_transform(self, X: Any) -> Any:
-        """Frames back to what they were; only where the transformer knows how."""
+    def inverse_transform(self, X: SequencesLike) -> Answers:
+        """Undo the transformation of every frame; only where the transformer can.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_outputs), list of such arrays, or 3-D array
+            Transformed sequences.
+
+        Returns
+        -------
+        array or list of arrays
+            The frames before the transformation, in the form of X.
+        """
         check_is_fitted(self)
         return self._apply(self.transformer_.inverse_transform, open_sequences(X))
 
-    def _apply(self, function: Callable[[Array], Any], given: InputSequences) -> Any:
+    def _apply(self, function: Callable[[Array], Array], given: InputSequences) -> Answers:
         frames = function(np.concatenate(given.X))
-        if sparse.issparse(frames) or len(frames) != given.lengths.sum():
+        total = given.lengths.sum()
+        if sparse.issparse(frames) or len(frames) != total:
+            found = "a sparse matrix" if sparse.issparse(frames) else f"{len(frames)} rows"
             raise ValueError(
-                f"{type(self.transformer_).__name__} gave {_words(frames)} for {given.lengths.sum()} frames; FrameWise "
-                "needs a transformer that gives one dense row a frame."
+                f"{type(self.transformer_).__name__} gave {found} for {total} frames; FrameWise needs a transformer "
+                "that gives one dense row per frame."
             )
         return given.in_given_form(np.split(np.asarray(frames), np.cumsum(given.lengths)[:-1]))
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(self, input_features: list[str] | None = None) -> Array:
+        """Return the names of the transformer's outputs.
+
+        Parameters
+        ----------
+        input_features : list of str, default=None
+            The names of the features. None: those that the transformer was fitted with, or x0, x1, ...
+
+        Returns
+        -------
+        array of str
+            One name per output.
+        """
         check_is_fitted(self)
-        return self.transformer_.get_feature_names_out(input_features)
+        return np.asarray(self.transformer_.get_feature_names_out(input_features))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "transformer_")
 
 
-def _words(frames: Any) -> str:
-    return "a sparse matrix" if sparse.issparse(frames) else f"{len(frames)} rows"
-
-
-def _every_frame(y: Any, given: InputSequences) -> Array:
+def _every_frame(y: SequencesLike, given: InputSequences) -> Array:
+    """Return one target per frame."""
     entries, per_step = open_targets(y, given)
     targets = concatenate_targets(entries, per_step)
     return targets if per_step else np.repeat(targets, given.lengths, axis=0)
 
 
 def nrmse(true: Array, predicted: Array) -> float:
-    """Root mean square error over the standard deviation of the true values, averaged over outputs."""
+    """Return the root mean square error over the standard deviation of the true values, averaged over outputs."""
     true, predicted = np.asarray(true, float), np.asarray(predicted, float)
     spread = true.std(axis=0)
     if not np.all(spread > 0):
@@ -109,11 +180,19 @@ SCORERS = (*_SCORES, "neg_log_loss")
 
 @dataclass(frozen=True)
 class Scorer:
-    """scorer(estimator, X, y): greater is better, every frame of every sequence counts the same."""
+    """A score of all frames, called as scorer(estimator, X, y): greater is better.
+
+    Every frame of every sequence counts the same.
+
+    Parameters
+    ----------
+    name : str
+        One of `SCORERS`.
+    """
 
     name: str
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+    def __call__(self, estimator: BaseEstimator, X: SequencesLike, y: SequencesLike) -> float:
         given = open_sequences(X)
         entries, per_step = open_targets(y, given)
         log_loss = self.name == "neg_log_loss"
@@ -126,7 +205,32 @@ class Scorer:
 
 
 def scorer(name: str) -> Scorer:
-    """A frame-wise score for `scoring=` of GridSearchCV and the like: accuracy, balanced_accuracy, f1_macro,
-    neg_log_loss, r2 or neg_nrmse."""
+    """Return a frame-wise score, for ``scoring=`` of scikit-learn's GridSearchCV, cross_val_score and the like.
+
+    Parameters
+    ----------
+    name : {"accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss", "r2", "neg_nrmse"}
+        The score. Those that begin with "neg_" are errors with their sign turned, so that greater is better; "f1_macro"
+        weighs all classes the same; "neg_log_loss" needs `predict_proba`; "neg_nrmse" is the root mean square error in
+        standard deviations of the true values.
+
+    Returns
+    -------
+    Scorer
+        A function of an estimator, X and y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from echolearn import ESNClassifier
+    >>> from echolearn.framewise import scorer
+    >>> rng = np.random.default_rng(0)
+    >>> X = [rng.standard_normal((n, 2)) for n in range(30, 42)]
+    >>> y = [x[:, 0] > 0 for x in X]
+    >>> esn = ESNClassifier(10, learn="none", readout="ridge")
+    >>> cross_val_score(esn, X, y, cv=2, scoring=scorer("balanced_accuracy")).shape
+    (2,)
+    """
     check_name(name, SCORERS, "scorer")
     return Scorer(name)

@@ -6,8 +6,7 @@ from os import PathLike
 
 import numpy as np
 
-from echolearn.estimators._base import SequenceEstimator
-from echolearn.estimators._stack import StackedEstimator
+from echolearn.estimators._base import set_fitted
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.forecaster import ESNForecaster
 from echolearn.estimators.model_layout import FORMAT, check_layout
@@ -21,9 +20,11 @@ from echolearn.validation.values import check_path
 
 NETWORKS = {kind.__name__: kind for kind in (ESNClassifier, ESNForecaster, ESNRegressor)}
 STACKS = {kind.__name__: kind for kind in (StackedClassifier, StackedRegressor)}
+SingleEstimator = ESNClassifier | ESNForecaster | ESNRegressor
+StackEstimator = StackedClassifier | StackedRegressor
 
 
-def load(path: str | PathLike[str]) -> SequenceEstimator | StackedEstimator:
+def load(path: str | PathLike[str]) -> SingleEstimator | StackEstimator:
     """Return a fitted estimator from a file that its `save` method wrote.
 
     Parameters
@@ -55,15 +56,14 @@ def load(path: str | PathLike[str]) -> SequenceEstimator | StackedEstimator:
     tensors, facts = read_tensors(place, FORMAT, check_layout)
     try:
         model = restore(tensors, facts)
-        return _stack(model) if isinstance(model, FittedStack) else _estimator(model)
+        return _stack(model) if isinstance(model, FittedStack) else _single(model)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as problem:
         raise ModelFileError(f"{place} is not a model this version understands: {problem}") from problem
 
 
-def _estimator(model: FittedModel) -> SequenceEstimator:
-    estimator: SequenceEstimator = NETWORKS[model.estimator](**model.settings)
-    estimator.network_, estimator.codec_, estimator.history_ = model.network, model.codec, model.history
-    estimator.per_step_, estimator.n_features_in_ = model.per_step, model.n_features
+def _single(model: FittedModel) -> SingleEstimator:
+    estimator: SingleEstimator = NETWORKS[model.estimator](**model.settings)
+    set_fitted(estimator, model.network, model.codec, model.history)
     if model.feature_names:
         estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
     if isinstance(estimator, ESNForecaster):
@@ -72,9 +72,8 @@ def _estimator(model: FittedModel) -> SequenceEstimator:
     return estimator
 
 
-def _stack(model: FittedStack) -> StackedEstimator:
-    layers = [_estimator(layer) for layer in model.layers]
-    stack: StackedEstimator = STACKS[model.estimator](layers, **model.settings)
+def _stack(model: FittedStack) -> StackEstimator:
+    layers = [_single(layer) for layer in model.layers]
+    stack: StackEstimator = STACKS[model.estimator](layers, **model.settings)
     stack.layers_, stack.scales_, stack.history_ = layers, list(model.scales), model.history
-    stack.n_features_in_, stack.per_step_ = model.layers[0].n_features, model.layers[-1].per_step
     return stack

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from echolearn._typing import Array
+from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.targets import TargetCodec
 from echolearn.readout.network import Network
 from echolearn.training.history import History
@@ -33,12 +33,10 @@ class FittedModel:
     """All that the file of one network holds. estimator: the name of its class; settings: its parameters."""
 
     estimator: str
-    settings: Mapping[str, Any]
+    settings: Parameters
     network: Network
     codec: TargetCodec
     history: History
-    per_step: bool
-    n_features: int
     feature_names: list[str]
     forecast: ForecastState | None = None
 
@@ -48,7 +46,7 @@ class FittedStack:
     """All that the file of a stack holds. scales: of the outputs that each layer but the top passes on."""
 
     estimator: str
-    settings: Mapping[str, Any]
+    settings: Parameters
     layers: Sequence[FittedModel]
     scales: Sequence[Array]
     history: History

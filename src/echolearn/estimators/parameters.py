@@ -22,6 +22,8 @@ from echolearn.validation.parameters import (
 )
 from echolearn.validation.values import is_number
 
+Parameters = Mapping[str, Any]  # of an estimator, by their names
+
 
 def _is_list_of_ridges(value: object) -> bool:
     return is_list(value) and len(value) > 0 and all(is_number(v) and v > 0 for v in value)
@@ -69,12 +71,12 @@ RULES: dict[str, Rule] = {
 }
 
 
-def check_each(settings: Mapping[str, Any]) -> None:
+def check_each(settings: Parameters) -> None:
     """Raise ValueError for the first setting that breaks its rule."""
     parameters.check_each(settings, RULES)
 
 
-def check(settings: Mapping[str, Any]) -> None:
+def check(settings: Parameters) -> None:
     """Raise ValueError for a setting that breaks its rule, or for two that exclude each other."""
     check_each(settings)
     _check_topology(settings)
@@ -91,7 +93,7 @@ def check(settings: Mapping[str, Any]) -> None:
         )
 
 
-def _check_directions(settings: Mapping[str, Any]) -> None:
+def _check_directions(settings: Parameters) -> None:
     """Raise ValueError where units that run from the end of a sequence exclude other settings."""
     for cannot, why in (
         (settings["hidden_units"] < 2, "hidden_units=1: there must be a unit for each direction. Give 2 or more"),
@@ -106,7 +108,7 @@ def _check_directions(settings: Mapping[str, Any]) -> None:
             raise ValueError(f"bidirectional=True with {why}, or bidirectional=False.")
 
 
-def _check_topology(settings: Mapping[str, Any]) -> None:
+def _check_topology(settings: Parameters) -> None:
     """Raise ValueError where a given matrix, or intrinsic plasticity, excludes other settings."""
     topology = settings.get("topology", "random")
     given = not isinstance(topology, str)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,13 +12,14 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn._typing import Array
+from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators.fitting import Callback
 from echolearn.estimators.streams import EstimatorStream
 from echolearn.estimators.targets import ValueCodec
 from echolearn.readout.online import LMS, RLS
+from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling
 
 
@@ -162,9 +163,9 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         *,
         spectral_radius: float | None = 0.9,
         connections: int = 10,
-        topology: Any = "random",
+        topology: Topology = "random",
         bidirectional: bool = False,
-        input_scaling: Any = 0.5,
+        input_scaling: ArrayLike = 0.5,
         bias_scaling: float = 0.1,
         feedback: bool = False,
         feedback_scaling: float = 0.1,
@@ -176,7 +177,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         washout: int = 0,
         direct: bool = True,
         pooling: Pooling = "mean",
-        ridge: Any = "auto",
+        ridge: str | ArrayLike = "auto",
         learn: str = "both",
         lookback: int | None = None,
         targets: str = "all",
@@ -199,14 +200,14 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: SequencesLike,
+        y: SequencesLike,
         *,
         lengths: ArrayLike | None = None,
-        validation: tuple[Any, Any] | None = None,
+        validation: tuple[SequencesLike, SequencesLike] | None = None,
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
-        engine: Any = None,
+        engine: object = None,
     ) -> Self:
         """Learn all weights from sequences and their targets.
 
@@ -237,18 +238,22 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             opened = self._open_fit(X, y, lengths)
             codec = ValueCodec.of(opened.entries, opened.per_step, self.dtype)
             fitted = self._fit_network(opened, codec, validation, callback, checkpoint)
-        self._adopt(fitted, codec, opened)
-        return self._unless_interrupted(fitted)
+        return self._adopt(fitted, codec, opened.feature_names)
 
-    def partial_fit(self, X: Any, y: Any, *, lengths: ArrayLike | None = None) -> Self:
+    def partial_fit(self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None) -> Self:
         """Add sequences to those that the readout was fitted to: the same U as from all of them at once.
 
         The first call is a fit. Weights learned in it stay, and so does the scale of the targets.
 
         Parameters
         ----------
-        X, y, lengths
-            As in `fit`.
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several of any lengths, with the features of the first call.
+        y : array or list of arrays
+            One value, or one row of values, per time step (in the form of X), or one per sequence, as in the first
+            call.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------
@@ -290,7 +295,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         """The standard deviation of each target."""
         return self.codec_.scale
 
-    def predict(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+    def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
         """Return the values of each step, or of each sequence.
 
         Parameters
@@ -308,13 +313,17 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         check_is_fitted(self)
         return self._answer(X, lengths, self.codec_.decode)
 
-    def score(self, X: Any, y: Any, *, lengths: ArrayLike | None = None) -> float:
+    def score(self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None) -> float:
         """Return R² over all steps (or sequences), averaged over outputs.
 
         Parameters
         ----------
-        X, y, lengths
-            As in `fit`.
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        y : array or list of arrays
+            The true values, or rows of values: one per time step (in the form of X), or one per sequence.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------

@@ -52,8 +52,6 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         network=Network(_reservoir(tensors, typed), _readout(tensors, facts, typed), typed.task(per_step).view()),
         codec=codec,
         history=History(_history(tensors, facts)),
-        per_step=per_step,
-        n_features=facts["features"],
         feature_names=names,
         forecast=_forecast(tensors, facts) if facts["estimator"] == "ESNForecaster" else None,
     )
@@ -150,10 +148,10 @@ def _restore_stack(tensors: dict[str, Array], facts: Facts) -> FittedStack:
     sees = facts["settings"]["sees"]
     for below, above in pairwise(layers):
         network = below.network
-        beside = {"output": 0, "output+input": layers[0].n_features, "output+hidden": below.settings["hidden_units"]}
-        expected = network.readout.U.shape[1] + beside[sees]
-        if above.n_features != expected:
-            raise ValueError(f"a layer takes {above.n_features} inputs; expected {expected} from the one below")
+        beside = {"output": 0, "output+input": layers[0].network.reservoir.n_in, "output+hidden": network.reservoir.N}
+        expected, found = network.readout.U.shape[1] + beside[sees], above.network.reservoir.n_in
+        if found != expected:
+            raise ValueError(f"a layer takes {found} inputs; expected {expected} from the one below")
     return FittedStack(
         estimator=facts["estimator"],
         settings=facts["settings"],

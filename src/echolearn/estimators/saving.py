@@ -6,9 +6,7 @@ complete, so that at any moment either the old or the new file exists.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from os import PathLike
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +15,7 @@ from echolearn import __version__
 from echolearn._typing import Array
 from echolearn.estimators.model_layout import FORECASTING, FORMAT, SCALE, check_layout
 from echolearn.estimators.models import FittedModel, FittedStack
+from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.restoring import restore
 from echolearn.estimators.targets import ClassCodec, ValueCodec
 from echolearn.modelfile.history import history_tensors
@@ -78,7 +77,7 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
     }
 
 
-def _topology_tensors(topology: Any) -> dict[str, Array]:
+def _topology_tensors(topology: str | Array | sparse.csr_array) -> dict[str, Array]:
     """Return a given matrix, sparse if it is."""
     if isinstance(topology, str):
         return {}
@@ -101,9 +100,9 @@ def _facts(model: FittedModel) -> Facts:
         "echolearn": __version__,
         "estimator": model.estimator,
         "settings": settings,
-        "features": int(model.n_features),
+        "features": int(model.network.reservoir.n_in),
         "feature_names": model.feature_names,
-        "per_step": bool(model.per_step),
+        "per_step": model.network.view.pooling is None,
         "one_value": bool(isinstance(codec, ValueCodec) and codec.one_value),
         "many": bool(model.forecast is not None and model.forecast.many),
         "ridge": float(readout.ridge),
@@ -119,7 +118,7 @@ def _facts(model: FittedModel) -> Facts:
     return facts
 
 
-def _plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _plain_settings(settings: Parameters) -> Facts:
     """Return settings without a random generator: it has moved since, and cannot be restored."""
     generator = isinstance(settings.get("random_state"), np.random.Generator)
     return {**settings, "random_state": None} if generator else dict(settings)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from echolearn._typing import Array
+from echolearn._typing import Array, SequencesLike
 from echolearn.sequences.validation import InputSequences, open_sequences
 
 
@@ -21,7 +20,7 @@ def standardised(rows: Sequence[Array], mean: Array, scale: Array) -> list[Array
     return [(r - mean) / scale for r in rows]
 
 
-def open_series(series: Any, name: str, dims: int | None) -> tuple[InputSequences, bool]:
+def open_series(series: SequencesLike, name: str, dims: int | None) -> tuple[InputSequences, bool]:
     """Return one series (steps,) or (steps, dims), or a list of such, as float64; and whether they are 1-D."""
     try:
         many = isinstance(series, (list, tuple)) and len(series) > 0 and any(np.ndim(s) > 0 for s in series)
@@ -35,7 +34,7 @@ def open_series(series: Any, name: str, dims: int | None) -> tuple[InputSequence
     return InputSequences([x.astype(np.float64) for x in given.X], given.kind), one_value
 
 
-def open_exogenous(exogenous: Any, lengths: Array, width: int | None, many: bool) -> list[Array]:
+def open_exogenous(exogenous: SequencesLike, lengths: Array, width: int | None, many: bool) -> list[Array]:
     """Return exogenous rows, one array (length, inputs) per series; without any, arrays with no columns."""
     if exogenous is None:
         if width:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 from echolearn._typing import Array
-from echolearn.estimators.parameters import check
+from echolearn.estimators.parameters import Parameters, check
 from echolearn.execution.threads import on_worker_thread, thread_count
 from echolearn.readout.observation import Task
 from echolearn.readout.ridge import RIDGES
@@ -73,14 +73,14 @@ class NetworkSettings:
     case: int = 2
     momentum: str = "fista"
     refine_epochs: int = 0
-    ridge_path: Sequence[float] = tuple(RIDGES)
+    ridge_path: Sequence[float]
 
     @classmethod
-    def of(cls, params: Mapping[str, Any], **more: Any) -> NetworkSettings:
-        """Return the settings, checked."""
+    def of(cls, params: Parameters, *, ridge_path: Sequence[float] = tuple(RIDGES)) -> NetworkSettings:
+        """Return the settings of an estimator with these parameters, checked."""
         check(params)
         names = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in params.items() if name in names}, **more)
+        return cls(**{name: value for name, value in params.items() if name in names}, ridge_path=ridge_path)
 
     @property
     def softmax(self) -> bool:

@@ -6,42 +6,35 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from echolearn import __version__
 from echolearn._typing import Array
-from echolearn.estimators._base import SequenceEstimator
 from echolearn.estimators.fitting import (
     Callback,
     Fit,
     FitContext,
     FitRequest,
-    FittedNetwork,
     finish_readout,
     fit_network,
     fit_ridge_readout,
     fit_softmax_readout,
 )
+from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.settings import NetworkSettings
+from echolearn.estimators.stack_layers import Passing, StackLayer
 from echolearn.estimators.targets import TargetCodec
 from echolearn.execution.blas import one_blas_thread
-from echolearn.execution.threads import map_in_order
 from echolearn.gradients.stacked import Layer, StackedNetwork, scale_to_one, targets_per_step
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.readout.collect import collect
-from echolearn.readout.network import Network, apply_readout
-from echolearn.readout.observation import frames_at_once
+from echolearn.readout.network import Network
 from echolearn.readout.ridge import solve
 from echolearn.readout.solver import ExactFit
 from echolearn.readout.statistics import Statistics
-from echolearn.sequences.batch import pack, unpack
-from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split
-from echolearn.sequences.validation import check_finite
-from echolearn.states.run import run
 from echolearn.training.history import History
 from echolearn.training.loop import Schedule, TrainingResult, run_epochs
 from echolearn.training.objectives.stacked import JointPlan, StackedObjective
@@ -51,53 +44,57 @@ from echolearn.training.progress import Progress, say
 STEP = 0.3  # of the step size of a layer that learns by itself
 
 
-@dataclass(frozen=True, eq=False)
-class FittedLayer:
-    """A layer's settings and network, how its targets are encoded, and the factors of what it passes on."""
+@dataclass(frozen=True, kw_only=True)
+class LayerRequest:
+    """A layer to be fitted: the name of its estimator and its parameters, with a seed of its own."""
 
-    estimator: SequenceEstimator
+    owner: str
+    params: Parameters
     settings: NetworkSettings
-    network: Network
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedLayer(StackLayer):
+    """A layer with its settings, how its targets are encoded, and the histories of its own epochs."""
+
+    settings: NetworkSettings
     codec: TargetCodec
-    scale: Array
     history: History
     refinement: History
-
-    @property
-    def softmax(self) -> bool:
-        return self.network.readout.softmax
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackRequest:
     """All that the fit of a stack depends on.
 
-    layers: the estimators of the layers, with seeds of their own; entropy: whether layers pass on probabilities and
-    learn jointly on the cross entropy; codec: of the top; layer_codec: from targets, one per step, to the codec of a
-    layer.
+    owner, params: the name and parameters of the estimator. split: data with targets as the user gave them. codec: of
+    the top layer; layer_codec: from targets, one per step, to the codec of a layer. passing.softmax: whether layers
+    pass on probabilities, and learn jointly on the cross entropy.
     """
 
     owner: str
-    params: dict[str, Any]
-    layers: Sequence[SequenceEstimator]
+    params: Parameters
+    layers: Sequence[LayerRequest]
     split: Split
     codec: TargetCodec
-    layer_codec: Callable[[list[Any]], TargetCodec]
-    entropy: bool
+    layer_codec: Callable[[list[Array]], TargetCodec]
+    passing: Passing
     callback: Callback | None
     checkpoint: str | PathLike[str] | None
     rng: dict[str, np.random.Generator]
 
-    @property
-    def sees(self) -> str:
-        return str(self.params["sees"])
+
+@dataclass(frozen=True)
+class FittedLayers:
+    """The fitted layers, the history of the joint epochs, and whether Ctrl-C ended the learning early."""
+
+    layers: list[FittedLayer]
+    history: History
+    interrupted: bool
 
 
-def fit_stack(request: StackRequest) -> tuple[list[FittedLayer], History, bool]:
-    """Fit the layers one by one, then jointly, then their final readouts.
-
-    Returns the layers, the history of the joint epochs, and whether Ctrl-C ended the learning early.
-    """
+def fit_stack(request: StackRequest) -> FittedLayers:
+    """Fit the layers one by one, then jointly, then their final readouts."""
     layers, interrupted = _fit_one_by_one(request)
     history = History()
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
@@ -108,7 +105,7 @@ def fit_stack(request: StackRequest) -> tuple[list[FittedLayer], History, bool]:
                 replace(layer, network=_with_weights(layer.network, now))
                 for layer, now in zip(layers, result.best.layers, strict=True)
             ]
-        return _finish(request, layers), history, interrupted
+        return FittedLayers(_finish(request, layers), history, interrupted)
 
 
 def _with_weights(network: Network, layer: Layer) -> Network:
@@ -117,42 +114,32 @@ def _with_weights(network: Network, layer: Layer) -> Network:
 
 
 def _fit_one_by_one(request: StackRequest) -> tuple[list[FittedLayer], bool]:
-    """Fit each layer to what the ones below pass on; True if Ctrl-C ended the top one early."""
+    """Fit each layer to what the ones below pass on; True if Ctrl-C ended the learning of the top one early."""
     fitted: list[FittedLayer] = []
     train, held_out = request.split.train, request.split.held_out
     X, X_held = train.X, None if held_out is None else held_out.X
-    for number, estimator in enumerate(request.layers, 1):
-        top = number == len(request.layers)
-        verbose, units = request.params["verbose"], estimator.get_params(deep=False)["hidden_units"]
-        say(verbose, f"layer {number} of {len(request.layers)}: {units} units")
-        entries = list(train.y) if top else targets_per_step(train)
-        codec = request.codec if top else request.layer_codec(entries)
-        layer = _fit_layer(request, number, codec, X, X_held)
-        if layer.interrupted and not top:
+    for number in range(1, len(request.layers)):
+        codec = request.layer_codec(targets_per_step(train))
+        layer, interrupted = _fit_layer(request, number, codec, X, X_held)
+        if interrupted:
             raise KeyboardInterrupt
-        fitted.append(_as_fitted_layer(estimator, layer, codec))
-        if top:
-            return fitted, layer.interrupted
-        n_out = layer.network.readout.U.shape[1]
-        X = pass_up(fitted, number - 1, X, train.X, request.sees, entropy=request.entropy)
-        fitted[-1] = replace(fitted[-1], scale=scale_to_one(X, n_out))
+        passed = request.passing.up(layer, X, train.X, number=number)
+        layer = replace(layer, scale=scale_to_one(passed, len(layer.scale)))
+        fitted.append(layer)
+        X = passed
         if held_out is not None and X_held is not None:
-            X_held = pass_up(fitted, number - 1, X_held, held_out.X, request.sees, entropy=request.entropy)
-    raise AssertionError("a stack has a top layer")
-
-
-def _as_fitted_layer(estimator: SequenceEstimator, fitted: FittedNetwork, codec: TargetCodec) -> FittedLayer:
-    settings = NetworkSettings.of(estimator.get_params(deep=False))
-    scale = np.ones(fitted.network.readout.U.shape[1])
-    return FittedLayer(estimator, settings, fitted.network, codec, scale, fitted.history, fitted.refinement)
+            X_held = request.passing.up(layer, X_held, held_out.X, number=number)
+    top, interrupted = _fit_layer(request, len(request.layers), request.codec, X, X_held)
+    return [*fitted, top], interrupted
 
 
 def _fit_layer(
     request: StackRequest, number: int, codec: TargetCodec, X: Sequence[Array], X_held: Sequence[Array] | None
-) -> FittedNetwork:
-    estimator, top = request.layers[number - 1], number == len(request.layers)
-    params = estimator.get_params(deep=False)
-    settings = NetworkSettings.of(params)
+) -> tuple[FittedLayer, bool]:
+    """Fit a layer by itself to its inputs; True if Ctrl-C ended its learning early."""
+    layer, top = request.layers[number - 1], number == len(request.layers)
+    settings = layer.settings
+    say(request.params["verbose"], f"layer {number} of {len(request.layers)}: {settings.hidden_units} units")
 
     def as_layer(inputs: Sequence[Array], data: Dataset) -> Dataset:
         per_step = data.per_step or not top
@@ -163,10 +150,10 @@ def _fit_layer(
         return None if request.callback is None else request.callback({"layer": number, **row})
 
     held_out = request.split.held_out
-    return fit_network(
+    fitted = fit_network(
         FitRequest(
-            owner=type(estimator).__name__,
-            params=params,
+            owner=layer.owner,
+            params=layer.params,
             settings=settings,
             data=as_layer(X, request.split.train),
             validation=None if held_out is None or X_held is None else as_layer(X_held, held_out),
@@ -175,82 +162,40 @@ def _fit_layer(
             checkpoint=None if request.checkpoint is None else Path(request.checkpoint) / f"layer-{number}",
         )
     )
-
-
-def pass_up(
-    layers: Sequence[FittedLayer],
-    number: int,
-    X: Sequence[Array],
-    source: Sequence[Array],
-    sees: str,
-    *,
-    entropy: bool,
-) -> list[Array]:
-    """Return what a layer passes on for its inputs X and those of the whole stack, one array per sequence."""
-    layer = layers[number]
-    reservoir, readout, view = layer.network.reservoir, layer.network.readout, layer.network.view
-    dtype = np.dtype(layer.settings.dtype)
-    stacked = StackedNetwork((), sees, entropy)
-    as_layer = _as_layer(layer)
-    out = [X[0]] * len(X)
-
-    def part(which: Array) -> tuple[Array, list[Array]]:
-        batch, first = (pack([M[i] for i in which], dtype) for M in (X, source))
-        H = run(reservoir, batch, keep_F=False).H
-        Y = apply_readout(H, batch.X if view.direct else batch.X[:, :0], readout.U.astype(dtype))
-        return which, unpack(batch, stacked.pass_on(as_layer, H, Y, first.X))
-
-    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        groups = group_sequences(np.array([len(x) for x in X]), frames_at_once(reservoir.N))
-        for which, parts in map_in_order(part, groups):
-            for i, passed in zip(which, parts, strict=True):
-                check_finite(passed, f"outputs of layer {number + 1}")
-                out[i] = passed
-    return out
-
-
-def layer_inputs(
-    layers: Sequence[FittedLayer], X: Sequence[Array], sees: str, *, entropy: bool
-) -> list[Sequence[Array]]:
-    """Return the inputs of every layer."""
-    inputs = [X]
-    for number in range(len(layers) - 1):
-        inputs.append(pass_up(layers, number, inputs[-1], X, sees, entropy=entropy))
-    return inputs
-
-
-def _as_layer(layer: FittedLayer) -> Layer:
-    network, per_step = layer.network, layer.network.view.pooling is None
-    return Layer(
-        network.reservoir, layer.settings.task(per_step), network.readout.ridge, layer.scale, network.readout.U
+    result = FittedLayer(
+        network=fitted.network,
+        scale=np.ones(fitted.network.readout.U.shape[1]),
+        dtype=settings.dtype,
+        settings=settings,
+        codec=codec,
+        history=fitted.history,
+        refinement=fitted.refinement,
     )
+    return result, fitted.interrupted
 
 
-def _layer_data(request: StackRequest, number: int, X: Sequence[Array], data: Dataset) -> Dataset:
+def _layer_data(request: StackRequest, X: Sequence[Array], data: Dataset, *, top: bool) -> Dataset:
     """Return a layer's data, its targets in the units of the top layer."""
     codec = request.codec
     encoded = Dataset(X, codec.encode(list(data.y), data.per_step), codec.classes, data.per_step, data.dtype)
-    if number == len(request.layers) - 1:
-        return encoded
-    return replace(encoded, y=targets_per_step(encoded), per_step=True)
+    return encoded if top else replace(encoded, y=targets_per_step(encoded), per_step=True)
 
 
 def _statistics(request: StackRequest, layers: Sequence[FittedLayer]) -> list[Statistics]:
     """Return the statistics of every layer at its current weights."""
     train = request.split.train
-    inputs = layer_inputs(layers, train.X, request.sees, entropy=request.entropy)
     return [
-        collect(layer.network.reservoir, _layer_data(request, number, X, train), layer.network.view)
-        for number, (layer, X) in enumerate(zip(layers, inputs, strict=True))
+        collect(layer.network.reservoir, _layer_data(request, X, train, top=layer is layers[-1]), layer.network.view)
+        for layer, X in zip(layers, request.passing.inputs(layers, train.X), strict=True)
     ]
 
 
 def _learn_jointly(request: StackRequest, layers: Sequence[FittedLayer]) -> TrainingResult[StackedNetwork]:
     """Let all layers learn at once."""
-    top, params = len(layers) - 1, request.params
+    params, softmax = request.params, request.passing.softmax
     train, held_out = request.split.train, request.split.held_out
-    data = _layer_data(request, top, train.X, train)
-    held = None if held_out is None else _layer_data(request, top, held_out.X, held_out)
+    data = _layer_data(request, train.X, train, top=True)
+    held = None if held_out is None else _layer_data(request, held_out.X, held_out, top=True)
     largest = max(layer.settings.hidden_units for layer in layers)
     plan = JointPlan(
         [layer.settings.learn for layer in layers],
@@ -261,15 +206,15 @@ def _learn_jointly(request: StackRequest, layers: Sequence[FittedLayer]) -> Trai
     )
     strengths = [layer.network.readout.strength or 0.0 for layer in layers]
     objective = StackedObjective(
-        StackedNetwork([_as_layer(layer) for layer in layers], request.sees, request.entropy),
+        StackedNetwork([_as_layer(layer) for layer in layers], request.passing.sees, softmax),
         data,
         held,
         plan,
         statistics=_statistics(request, layers),
-        strengths=strengths if request.entropy else None,
+        strengths=strengths if softmax else None,
         loss=request.codec.error,
     )
-    say(params["verbose"], f"all {len(layers)} layers together")
+    say(params["verbose"], f"all {len(layers)} layers jointly")
     checkpoint = None if request.checkpoint is None else _open_checkpoint(request, data, held)
     with Progress(params["verbose"], plan.epochs, request.callback) as progress:
         return run_epochs(
@@ -279,6 +224,12 @@ def _learn_jointly(request: StackRequest, layers: Sequence[FittedLayer]) -> Trai
             on_epoch=progress.epoch,
             checkpoint=checkpoint,
         )
+
+
+def _as_layer(layer: FittedLayer) -> Layer:
+    network, per_step = layer.network, layer.network.view.pooling is None
+    task = layer.settings.task(per_step)
+    return Layer(network.reservoir, task, network.readout.ridge, layer.scale, network.readout.U)
 
 
 def _open_checkpoint(request: StackRequest, data: Dataset, held_out: Dataset | None) -> Checkpoint:
@@ -293,17 +244,15 @@ def _open_checkpoint(request: StackRequest, data: Dataset, held_out: Dataset | N
 
 def _finish(request: StackRequest, layers: list[FittedLayer]) -> list[FittedLayer]:
     """Fit the readouts that the layers end with."""
-    split = request.split
+    split, softmax = request.split, request.passing.softmax
     refit = split.refit and split.held_out is not None
-    if request.entropy and not refit:
+    if softmax and not refit:
         return layers  # the readouts have been learned with the other weights
-    if request.params["joint_epochs"] and not request.entropy:
+    if request.params["joint_epochs"] and not softmax:
         layers = _solve_lower_readouts(request, layers)
-    last = len(layers) - 1
 
     def top_data(data: Dataset) -> Dataset:
-        inputs = layer_inputs(layers, data.X, request.sees, entropy=request.entropy)
-        return _layer_data(request, last, inputs[-1], data)
+        return _layer_data(request, request.passing.inputs(layers, data.X)[-1], data, top=True)
 
     top = layers[-1]
     task = top.settings.task(split.train.per_step)
@@ -315,7 +264,7 @@ def _finish(request: StackRequest, layers: list[FittedLayer]) -> list[FittedLaye
         rng=request.rng,
     )
     fit = Fit(reservoir=top.network.reservoir, readout=top.network.readout)
-    if request.entropy:
+    if softmax:
         s = collect(fit.reservoir, context.split.train, task.view())
         fit = replace(fit, ridge_fit=ExactFit(top.network.readout.U, top.network.readout.ridge, s))
     else:
@@ -327,11 +276,12 @@ def _finish(request: StackRequest, layers: list[FittedLayer]) -> list[FittedLaye
 def _solve_lower_readouts(request: StackRequest, layers: list[FittedLayer]) -> list[FittedLayer]:
     """Solve the closed-form readouts below the top again, for the weights that the joint epochs have left."""
     train, X = request.split.train, request.split.train.X
-    layers = list(layers)
-    for number, layer in enumerate(layers[:-1]):
+    solved: list[FittedLayer] = []
+    for number, layer in enumerate(layers[:-1], 1):
         network = layer.network
-        s = collect(network.reservoir, _layer_data(request, number, X, train), network.view)
+        s = collect(network.reservoir, _layer_data(request, X, train, top=False), network.view)
         readout = replace(network.readout, U=solve(s, network.readout.ridge, intercept=True), statistics=None)
-        layers[number] = replace(layer, network=replace(network, readout=readout), codec=request.codec)
-        X = pass_up(layers, number, X, train.X, request.sees, entropy=request.entropy)
-    return layers
+        layer = replace(layer, network=replace(network, readout=readout), codec=request.codec)
+        X = request.passing.up(layer, X, train.X, number=number)
+        solved.append(layer)
+    return [*solved, layers[-1]]

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags
 
-from echolearn._typing import Array
+from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.estimators._base import store_parameters
-from echolearn.estimators._stack import StackedEstimator, draw_layers
+from echolearn.estimators._stack import StackedEstimator, draw_layers, layer_requests
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.fitting import Callback
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.stack_fitting import StackRequest, fit_stack
+from echolearn.estimators.stack_layers import Passing
 from echolearn.estimators.targets import ClassCodec, ValueCodec
 
 
-class StackedClassifier(ClassifierMixin, StackedEstimator):
+class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
     """Layers of echo state networks that label time steps or whole sequences (docs/stacks.md).
 
     Each layer first learns by itself, on what the one below passes on; then all of them learn jointly, by exact
@@ -87,11 +88,11 @@ class StackedClassifier(ClassifierMixin, StackedEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: SequencesLike,
+        y: SequencesLike,
         *,
         lengths: ArrayLike | None = None,
-        validation: tuple[Any, Any] | None = None,
+        validation: tuple[SequencesLike, SequencesLike] | None = None,
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
     ) -> Self:
@@ -120,102 +121,112 @@ class StackedClassifier(ClassifierMixin, StackedEstimator):
             The estimator itself. After Ctrl-C in the top layer or later it holds the best weights so far, and
             KeyboardInterrupt is raised.
         """
-        layers = draw_layers(self, ESNClassifier)
-        opened = self._open_fit(X, y, lengths, layers)
+        params = self.get_params(deep=False)
+        layers = draw_layers(params, ESNClassifier)
+        opened = self._open_fit(X, y, lengths, layer_requests(layers))
         codec = ClassCodec.of(opened.entries, opened.per_step)
         # One label per sequence is little for the cross entropy of all weights (see ESNClassifier).
-        entropy = bool(opened.per_step and layers[-1].get_params(deep=False)["readout"] == "softmax")
+        softmax = bool(opened.per_step and layers[-1].readout == "softmax")
         for number, layer in enumerate(layers, 1):
-            blocks = layer.get_params(deep=False)["blocks"]
-            if (blocks or 1) > 1:
-                raise ValueError(f"blocks={blocks} in layer {number}; expected None or 1: a layer has one readout.")
+            if (layer.blocks or 1) > 1:
+                raise ValueError(
+                    f"blocks={layer.blocks} in layer {number}; expected None or 1: a layer has one readout."
+                )
             layer.set_params(blocks=1)
             if layer is not layers[-1]:
-                layer.set_params(readout="softmax" if entropy else "ridge")
-        rng = self._generators()
+                layer.set_params(readout="softmax" if softmax else "ridge")
+        requests, rng = layer_requests(layers), self._generators()
         request = StackRequest(
             owner=type(self).__name__,
-            params=self.get_params(deep=False),
-            layers=layers,
-            split=self._split(opened, validation, layers, rng["split"]),
+            params=params,
+            layers=requests,
+            split=self._split(opened, validation, requests, rng["split"]),
             codec=codec,
             layer_codec=lambda entries: codec,
-            entropy=entropy,
+            passing=Passing(self.sees, softmax),
             callback=callback,
             checkpoint=checkpoint,
             rng=rng,
         )
-        return self._adopt(*fit_stack(request), opened)
+        return self._adopt(layers, fit_stack(request))
 
     @property
     def classes_(self) -> Array:
         """The labels, sorted."""
-        codec = self.layers_[-1].codec_
-        assert isinstance(codec, ClassCodec)
-        return codec.labels
+        return self.layers_[-1].classes_
 
-    def decision_function(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+    def decision_function(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
         """Return the top layer's outputs per class; for two classes, their difference.
 
         Parameters
         ----------
-        X, lengths
-            As in `predict`.
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------
         array or list of arrays
             One row per step, or per sequence, in the form of X.
         """
-        return self._ask_top("decision_function", X, lengths)
+        return self._answer(X, lengths, lambda top, inputs: top.decision_function(inputs))
 
-    def predict_proba(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+    def predict_proba(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
         """Return the probabilities of the classes.
 
         Parameters
         ----------
-        X, lengths
-            As in `predict`.
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------
         array or list of arrays
             One row per step, or per sequence, in the form of X.
         """
-        return self._ask_top("predict_proba", X, lengths)
+        return self._answer(X, lengths, lambda top, inputs: top.predict_proba(inputs))
 
-    def predict_log_proba(self, X: Any, *, lengths: ArrayLike | None = None) -> Any:
+    def predict_log_proba(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
         """Return the logarithms of `predict_proba`.
 
         Parameters
         ----------
-        X, lengths
-            As in `predict`.
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------
         array or list of arrays
             One row per step, or per sequence, in the form of X.
         """
-        return self._ask_top("predict_log_proba", X, lengths)
+        return self._answer(X, lengths, lambda top, inputs: top.predict_log_proba(inputs))
 
-    def score(self, X: Any, y: Any, *, lengths: ArrayLike | None = None) -> float:
+    def score(self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None) -> float:
         """Return the share of correct labels over all steps (or sequences).
 
         Parameters
         ----------
-        X, y, lengths
-            As in `fit`.
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        y : array or list of arrays
+            The true labels: one per time step (in the form of X), or one per sequence.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------
         float
-            1 is perfect.
+            The accuracy: 1 is perfect.
         """
         return self._score_top(X, y, lengths)
 
 
-class StackedRegressor(RegressorMixin, StackedEstimator):
+class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
     """Layers of echo state networks that predict values per time step or per sequence (docs/stacks.md).
 
     Each layer first learns by itself, on what the one below passes on; then all of them learn jointly, by exact
@@ -279,11 +290,11 @@ class StackedRegressor(RegressorMixin, StackedEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: SequencesLike,
+        y: SequencesLike,
         *,
         lengths: ArrayLike | None = None,
-        validation: tuple[Any, Any] | None = None,
+        validation: tuple[SequencesLike, SequencesLike] | None = None,
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
     ) -> Self:
@@ -312,41 +323,46 @@ class StackedRegressor(RegressorMixin, StackedEstimator):
             The estimator itself. After Ctrl-C in the top layer or later it holds the best weights so far, and
             KeyboardInterrupt is raised.
         """
-        layers = draw_layers(self, ESNRegressor)
-        opened = self._open_fit(X, y, lengths, layers)
-        dtype = layers[-1].get_params(deep=False)["dtype"]
-        rng = self._generators()
-        split = self._split(opened, validation, layers, rng["split"])
+        params = self.get_params(deep=False)
+        layers = draw_layers(params, ESNRegressor)
+        requests, rng = layer_requests(layers), self._generators()
+        opened = self._open_fit(X, y, lengths, requests)
+        split = self._split(opened, validation, requests, rng["split"])
+        dtype = requests[-1].settings.dtype
         request = StackRequest(
             owner=type(self).__name__,
-            params=self.get_params(deep=False),
-            layers=layers,
+            params=params,
+            layers=requests,
             split=split,
             codec=ValueCodec.of(list(split.train.y), opened.per_step, dtype),
             layer_codec=lambda entries: ValueCodec.of(entries, True, dtype),
-            entropy=False,
+            passing=Passing(self.sees, softmax=False),
             callback=callback,
             checkpoint=checkpoint,
             rng=rng,
         )
-        return self._adopt(*fit_stack(request), opened)
+        return self._adopt(layers, fit_stack(request))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
-    def score(self, X: Any, y: Any, *, lengths: ArrayLike | None = None) -> float:
+    def score(self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None) -> float:
         """Return R² over all steps (or sequences), averaged over outputs.
 
         Parameters
         ----------
-        X, y, lengths
-            As in `fit`.
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        y : array or list of arrays
+            The true values, or rows of values: one per time step (in the form of X), or one per sequence.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------
         float
-            1 is perfect.
+            1 is perfect, 0 no better than the mean.
         """
         return self._score_top(X, y, lengths)

@@ -8,7 +8,7 @@ the two agree to rounding.
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,21 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.selection import Pooling
 from echolearn.states._stepping import advance
 from echolearn.validation.values import check_boolean, check_float_dtype, check_integer, finite_array
+
+
+class _LaidOut(NamedTuple):
+    """The weights in the order and layout that the compiled loop takes; W_fb and U are transposed."""
+
+    W: Array
+    indptr: Array
+    indices: Array
+    data: Array
+    W_fb: Array
+    bias: Array
+    leak: Array
+    activation: int
+    U: Array
+    softmax: bool
 
 
 class Stream:
@@ -118,7 +133,7 @@ class Stream:
             The number of outputs.
         online : RLS or LMS
             The rule by which the readout learns.
-        **how
+        **how : dict
             Any other parameter of the stream.
 
         Returns
@@ -129,22 +144,22 @@ class Stream:
         M = reservoir.N + how.get("direct", True) * reservoir.n_in + 1
         return cls(reservoir, np.zeros((M, outputs)), online=online, **how)
 
-    def _laid_out(self) -> tuple[Any, ...]:
-        """Return the weights in the order and layout that the compiled loop takes."""
+    def _laid_out(self) -> _LaidOut:
+        """Return the weights as the compiled loop takes them."""
         r, dtype = self.reservoir, self._dtype
         W_fb = np.zeros((0, r.N)) if r.W_fb is None else r.W_fb.T
         bias = np.zeros(r.N) if r.bias is None else r.bias
-        return (
-            np.ascontiguousarray(r.W, dtype),
-            r.W_rec.indptr.astype(np.uint32),
-            r.W_rec.indices.astype(np.uint32),
-            r.W_rec.data.astype(dtype),
-            np.ascontiguousarray(W_fb, dtype),
-            bias.astype(dtype),
-            r.leak.astype(dtype),
-            ACTIVATIONS[r.activation],
-            np.ascontiguousarray(self._U.T, dtype),
-            self._softmax,
+        return _LaidOut(
+            W=np.ascontiguousarray(r.W, dtype),
+            indptr=r.W_rec.indptr.astype(np.uint32),
+            indices=r.W_rec.indices.astype(np.uint32),
+            data=r.W_rec.data.astype(dtype),
+            W_fb=np.ascontiguousarray(W_fb, dtype),
+            bias=bias.astype(dtype),
+            leak=r.leak.astype(dtype),
+            activation=ACTIVATIONS[r.activation],
+            U=np.ascontiguousarray(self._U.T, dtype),
+            softmax=self._softmax,
         )
 
     def reset(self, state: ArrayLike | None = None) -> Self:
@@ -192,7 +207,7 @@ class Stream:
         """
         return deepcopy(self)
 
-    def predict(self, X: ArrayLike) -> Any:
+    def predict(self, X: ArrayLike) -> Array:
         """Return the answer to the next frame, or the answers to a chunk of frames.
 
         Parameters
@@ -208,7 +223,7 @@ class Stream:
         frames, one = self._frames(X)
         return self._answer(self._pooled(self._run(frames)), one)
 
-    def learn(self, X: ArrayLike, y: Any) -> Any:
+    def learn(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Return what `predict` answers to each frame, and then take a step of the online readout towards its target.
 
         Frames of the washout are answered, but not learned from.
@@ -257,7 +272,7 @@ class Stream:
                 "to 1, a larger ridge, or a smaller rate."
             )
         self._P, self._U = P, U
-        self._weights[-2][:] = U.T
+        self._weights.U[:] = U.T
 
     def _frames(self, X: ArrayLike) -> tuple[Array, bool]:
         """Return the frames (steps, n_in), ready for the compiled loop, and whether it is a single one."""
@@ -306,16 +321,16 @@ class Stream:
         means[late:] = sums[1:] / counts[:, None]
         return means.astype(self._dtype)
 
-    def _answer(self, Y: Array, one: bool) -> Any:
+    def _answer(self, Y: Array, one: bool) -> Array:
+        """Return what outputs stand for; of a single frame, without the axis of time."""
         return Y[0] if one else Y
 
-    def _targets(self, y: Any) -> Array:
+    def _targets(self, y: object) -> Array:
         """Return y as rows of n_out numbers."""
-        T = finite_array("y", y)
-        T = T[:, None] if T.ndim == 1 else T
-        n_out = self._U.shape[1]
+        given, n_out = finite_array("y", y), self._U.shape[1]
+        T = given[:, None] if given.ndim == 1 else given
         if T.ndim != 2 or T.shape[1] != n_out:
-            raise ValueError(f"y has shape {np.shape(y)}; expected {n_out} finite numbers per frame.")
+            raise ValueError(f"y has shape {given.shape}; expected {n_out} finite numbers per frame.")
         return T
 
 
@@ -326,7 +341,22 @@ def _not_finite(frame: int, frames: int) -> ValueError:
 
 
 class EstimatorStream(Stream):
-    """The stream of a fitted network, with answers as its estimator gives them. A later fit does not change it."""
+    """The stream of a fitted network, with answers as its estimator gives them: what `ESNRegressor.stream` returns.
+
+    A later fit of the estimator does not change it.
+
+    Parameters
+    ----------
+    network : Network
+        The fitted network.
+    codec : TargetCodec
+        How targets are encoded and outputs decoded.
+    dtype : {"float32", "float64"}
+        The precision of states and outputs.
+    online : RLS, LMS or None
+        The rule by which the readout continues to learn. None: it does not. RLS continues from the statistics of the
+        fit, where the network has them.
+    """
 
     def __init__(self, network: Network, codec: TargetCodec, *, dtype: str, online: RLS | LMS | None):
         readout, view = network.readout, network.view
@@ -349,20 +379,32 @@ class EstimatorStream(Stream):
             A=A,
         )
 
-    def _answer(self, Y: Array, one: bool) -> Any:
+    def _answer(self, Y: Array, one: bool) -> Array:
         answers = self._codec.decode(Y)
         return answers[0] if one else answers
 
-    def _targets(self, y: Any) -> Array:
+    def _targets(self, y: object) -> Array:
         return self._codec.encode_frames(super()._targets(y))
 
 
 class ClassifierStream(EstimatorStream):
-    """The stream of a fitted ESNClassifier: labels, or probabilities."""
+    """The stream of a fitted classifier: labels, or probabilities. It is what `ESNClassifier.stream` returns.
+
+    Parameters
+    ----------
+    network : Network
+        The fitted network.
+    codec : ClassCodec
+        The labels.
+    dtype : {"float32", "float64"}
+        The precision of states and outputs.
+    online : RLS, LMS or None
+        The rule by which the readout continues to learn. None: it does not. A softmax readout learns by LMS only.
+    """
 
     _codec: ClassCodec
 
-    def predict_proba(self, X: ArrayLike) -> Any:
+    def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probabilities of the classes, where `predict` returns labels. Each call takes new frames.
 
         Parameters
@@ -379,5 +421,5 @@ class ClassifierStream(EstimatorStream):
         P = self._codec.probabilities(self._pooled(self._run(frames)), self._softmax)
         return P[0] if one else P
 
-    def _targets(self, y: Any) -> Array:
+    def _targets(self, y: object) -> Array:
         return self._codec.encode_frames(y)

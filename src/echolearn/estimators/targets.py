@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numba import njit
@@ -16,7 +16,7 @@ from echolearn._typing import Array
 from echolearn.estimators.data_warnings import warn_of_labels
 from echolearn.readout.network import probabilities
 from echolearn.sequences.scaling import mean_and_scale
-from echolearn.sequences.targets import one_hot
+from echolearn.sequences.targets import Target, one_hot
 from echolearn.sequences.validation import concatenate_targets
 
 
@@ -26,7 +26,7 @@ class TargetCodec(Protocol):
     @property
     def classes(self) -> int | None: ...
 
-    def encode(self, entries: Sequence[Any], per_step: bool) -> list[Array]:
+    def encode(self, entries: Sequence[Target], per_step: bool) -> list[Target]:
         """Return the targets of each sequence as a network learns them."""
 
     def decode(self, Y: Array) -> Array:
@@ -35,7 +35,7 @@ class TargetCodec(Protocol):
     def error(self, Y: Array, T: Array) -> float:
         """Return the sum of the errors of outputs Y for encoded targets T."""
 
-    def encode_frames(self, y: Any) -> Array:
+    def encode_frames(self, y: object) -> Array:
         """Return the targets of single frames as rows (K, n_out), for readouts that learn online."""
 
 
@@ -46,7 +46,7 @@ class ClassCodec:
     labels: Array
 
     @classmethod
-    def of(cls, entries: list[Any], per_step: bool, labels: Array | None = None) -> ClassCodec:
+    def of(cls, entries: Sequence[Target], per_step: bool, labels: Array | None = None) -> ClassCodec:
         """Return the codec of the labels in y; labels: all of them, if y may lack some."""
         found = concatenate_targets(entries, per_step)
         if found.ndim == 2 and found.shape[1] == 1:
@@ -70,7 +70,7 @@ class ClassCodec:
     def classes(self) -> int:
         return len(self.labels)
 
-    def encode(self, entries: Sequence[Any], per_step: bool) -> list[Array]:
+    def encode(self, entries: Sequence[Target], per_step: bool) -> list[Target]:
         found = concatenate_targets(entries, per_step)
         if found.ndim == 2 and found.shape[1] == 1:
             entries = [np.ravel(e) for e in entries]
@@ -82,7 +82,7 @@ class ClassCodec:
             raise ValueError(f"y holds labels that were not there when fitting: {unknown[:5].tolist()}.")
         return [np.searchsorted(self.labels, e) for e in entries]
 
-    def encode_frames(self, y: Any) -> Array:
+    def encode_frames(self, y: object) -> Array:
         known = {label: k for k, label in enumerate(self.labels.tolist())}
         try:
             labels = np.asarray(y).ravel().tolist()
@@ -115,7 +115,7 @@ class ValueCodec:
     dtype: str
 
     @classmethod
-    def of(cls, entries: list[Any], per_step: bool, dtype: str) -> ValueCodec:
+    def of(cls, entries: Sequence[Target], per_step: bool, dtype: str) -> ValueCodec:
         """Return the codec of the values in y."""
         values = _as_numbers(entries, per_step)
         return cls(*mean_and_scale(values.reshape(len(values), -1), "y"), values.ndim == 1, dtype)
@@ -124,7 +124,7 @@ class ValueCodec:
     def classes(self) -> None:
         return None
 
-    def encode(self, entries: Sequence[Any], per_step: bool) -> list[Array]:
+    def encode(self, entries: Sequence[Target], per_step: bool) -> list[Target]:
         values = _as_numbers(entries, per_step)
         width = values.size // len(values)
         if width != len(self.mean):
@@ -139,8 +139,8 @@ class ValueCodec:
             )
         return scaled if per_step else [e[0] for e in scaled]
 
-    def encode_frames(self, y: Any) -> Array:
-        return np.asarray((y - self.mean) / self.scale)
+    def encode_frames(self, y: object) -> Array:
+        return np.asarray((np.asarray(y) - self.mean) / self.scale)
 
     def decode(self, Y: Array) -> Array:
         values = Y.astype(np.float64) * self.scale + self.mean
@@ -155,7 +155,7 @@ def squared_error(Y: Array, T: Array) -> float:
     return float(((Y - T) ** 2).sum() / T.shape[1])
 
 
-def _as_numbers(entries: Sequence[Any], per_step: bool) -> Array:
+def _as_numbers(entries: Sequence[Target], per_step: bool) -> Array:
     values = np.asarray(concatenate_targets(entries, per_step))
     if values.dtype.kind not in "fiub":
         try:

@@ -86,12 +86,6 @@ class StackedNetwork:
     sees: str
     softmax: bool
 
-    def pass_on(self, layer: Layer, H: Array, Y: Array, X: Array) -> Array:
-        """Return the inputs of the layer above (K, .): Y or its softmax, scaled, and beside it X of the stack or H."""
-        Y = probabilities(Y) if self.softmax else Y
-        beside = {"output": [], "output+input": [X], "output+hidden": [H]}[self.sees]
-        return np.hstack([Y * layer.scale.astype(Y.dtype), *beside])
-
 
 @dataclass(eq=False)
 class LayerView:
@@ -132,6 +126,13 @@ class FullPass:
     def readout_gradient(self, layer: int, P: Array) -> Array:
         """Return dE/dU of a full pass from that of a mini-batch."""
         return P
+
+
+def passed_on(H: Array, Y: Array, X: Array, *, scale: Array, sees: str, softmax: bool) -> Array:
+    """Return the inputs of the layer above (K, .): Y or its softmax, scaled, and beside it X of the stack or H."""
+    Y = probabilities(Y) if softmax else Y
+    beside = {"output": [], "output+input": [X], "output+hidden": [H]}[sees]
+    return np.hstack([Y * scale.astype(Y.dtype), *beside])
 
 
 def view_layer(layer: Layer, batch: Batch, X: Array, T: Array) -> LayerView:
@@ -238,7 +239,8 @@ def _forward(
 
 def _answers(network: StackedNetwork, layer: Layer, U: Array, view: LayerView, X: Array) -> Array:
     """Return what a layer passes on of a batch; X: the inputs of the stack."""
-    return network.pass_on(layer, view.states.H, view.H_c @ U.astype(X.dtype), X)
+    Y = view.H_c @ U.astype(X.dtype)
+    return passed_on(view.states.H, Y, X, scale=layer.scale, sees=network.sees, softmax=network.softmax)
 
 
 def _each(function: Callable[..., Result], *lists: Sequence[object]) -> list[Result]:
