@@ -13,6 +13,7 @@ import numpy as np
 from echolearn._typing import Array
 
 Facts = dict[str, Any]  # the plain values of a file, by name
+Tensors = dict[str, Array]  # its arrays, by name
 
 FORMAT_VERSION = 2  # what is written; version 1 can still be read
 HEADER_LIMIT = 4 * 2**20  # bytes
