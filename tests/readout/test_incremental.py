@@ -113,7 +113,7 @@ def converged(monkeypatch):
 def test_a_readout_solved_from_a_sample_is_the_exact_one(start):
     expected = exact(RESERVOIR)
     U = None if start is None else np.full_like(expected, start)
-    found = solve_from_sample(RESERVOIR, DATA, Task(), 0.1, rng(), U)
+    found = solve_from_sample(RESERVOIR, DATA, Task(), 0.1, rng(), U=U)
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
 
 

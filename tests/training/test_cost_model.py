@@ -1,4 +1,4 @@
-"""The estimate before a fit: close to what is used, growing as the formulas say, and a refusal with its numbers."""
+"""The cost model: close to the memory that a fit uses, growing with its work, and refusals with numbers."""
 
 import subprocess
 import sys
@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echolearn import ESNClassifier, ESNRegressor
-from echolearn.training import cost_model as costs
+from echolearn.training import cost_model
 from echolearn.training.cost_model import TYPICAL, Job, nbytes, seconds
 
 JOB = Job(N=500, n_in=20, n_out=10, connections=10, frames=50_000, held_out=5000, longest=400, batch=4000)
 
-# Peak memory of a fit above what was there before it: VmHWM, the kernel's own mark, set back before.
+# The peak of the memory of a fit above that before it: VmHWM, which the kernel records, reset before the fit.
 MEASURE = """
 import numpy as np, sys
 from pathlib import Path
 from echolearn import {kind}
-from echolearn.training import cost_model as costs
+from echolearn.training import cost_model
 def mark(name):
     return next(int(line.split()[1]) * 1024 for line in Path("/proc/self/status").read_text().splitlines()
                 if line.startswith(name))
@@ -27,13 +27,13 @@ rng = np.random.default_rng(0)
 X = [rng.normal(size=(200, 4)).astype(np.float32) for _ in range({sequences})]
 y = [x[:, :1] for x in X] if {kind}.__name__ == "ESNRegressor" else [(x[:, 0] > 0) * 1 for x in X]
 esn = {kind}({settings})
-asked = []
-costs.check = lambda job, verbose: asked.append(costs.nbytes(job))
+estimated = []
+cost_model.check = lambda job, verbose: estimated.append(cost_model.nbytes(job))
 {kind}(20, **{{k: v for k, v in dict({settings}).items() if k != "hidden_units"}}).fit(X[:10], y[:10])
 Path("/proc/self/clear_refs").write_text("5")
 before = mark("VmRSS:")
 esn.fit(X, y)
-print(mark("VmHWM:") - before, asked[-1])
+print(mark("VmHWM:") - before, estimated[-1])
 """
 
 
@@ -48,13 +48,13 @@ print(mark("VmHWM:") - before, asked[-1])
         ("ESNClassifier", {"hidden_units": 700, "learn": "none", "readout": "softmax"}),
     ],
 )
-def test_bytes_are_close_to_the_peak_of_a_fit(kind, given):
+def test_estimated_bytes_are_close_to_the_peak_of_a_fit(kind, given):
     words = ", ".join(f"{k}={v!r}" for k, v in given.items())
     sequences = 60 if given["hidden_units"] < 2000 else 300  # enough batches for all threads at any time
     script = MEASURE.format(kind=kind, settings=words, sequences=sequences)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    used, asked = map(float, done.stdout.split())
-    assert used / 1.5 < asked < 1.5 * used, f"used {used / 1e6:.0f} MB, estimated {asked / 1e6:.0f} MB"
+    used, estimated = map(float, done.stdout.split())
+    assert used / 1.5 < estimated < 1.5 * used, f"used {used / 1e6:.0f} MB, estimated {estimated / 1e6:.0f} MB"
 
 
 @settings(max_examples=50)
@@ -74,45 +74,45 @@ def test_more_work_never_costs_less(N, frames, epochs, softmax, more):
     assert nbytes(larger) >= 0.999 * nbytes(job)
 
 
-def test_frames_cost_seconds_in_proportion_and_hardly_any_bytes():
+def test_seconds_are_proportional_to_frames_and_bytes_nearly_constant():
     """Ten times the frames are two more levels of the tree of sums."""
     few, many = (Job(**{**vars(JOB), "frames": K, "epochs": 3, "softmax": True}) for K in (10**6, 10**7))
     assert seconds(many, TYPICAL) == pytest.approx(10 * seconds(few, TYPICAL), rel=0.05)
     assert nbytes(few) <= nbytes(many) <= nbytes(few) + 2 * 8 * few.M**2
 
 
-def test_rates_here_are_positive_and_in_proportion():
-    here = costs.measured()
-    assert here.flop > 0
-    assert here.unit / here.flop == pytest.approx(TYPICAL.unit / TYPICAL.flop)
+def test_measured_rates_are_positive_and_in_proportion_to_the_typical_ones():
+    rates = cost_model.measured()
+    assert rates.flop > 0
+    assert rates.unit / rates.flop == pytest.approx(TYPICAL.unit / TYPICAL.flop)
 
 
 X = [np.random.default_rng(0).normal(size=(100, 3)) for _ in range(10)]
 Y = [x[:, :1] for x in X]
 
 
-def test_a_fit_that_cannot_fit_is_refused_with_the_numbers(monkeypatch):
-    monkeypatch.setattr(costs, "available_memory", lambda: 2e9)
+def test_a_fit_that_needs_more_memory_than_is_free_is_refused_with_numbers(monkeypatch):
+    monkeypatch.setattr(cost_model, "available_memory", lambda: 2e9)
     with pytest.raises(MemoryError, match=r"needs about \d+\.\d GB and 2\.0 GB are free.*hidden_units=20000.*fewer"):
         ESNRegressor(20_000, learn="none").fit(X, Y)
-    monkeypatch.setattr(costs, "available_memory", lambda: 5e6)
+    monkeypatch.setattr(cost_model, "available_memory", lambda: 5e6)
     with pytest.raises(MemoryError, match=r"5 MB are free.*batch_size.*dtype=float32"):
         ESNClassifier(50, dtype="float64").fit(X, [(y[:, 0] > 0) * 1 for y in Y])
 
 
-def test_nothing_is_refused_where_the_memory_is_not_known(monkeypatch):
-    monkeypatch.setattr(costs, "available_memory", lambda: None)
+def test_nothing_is_refused_if_the_free_memory_is_unknown(monkeypatch):
+    monkeypatch.setattr(cost_model, "available_memory", lambda: None)
     ESNRegressor(10, learn="none").fit(X, Y)
 
 
-def test_long_work_is_announced(monkeypatch, capsys):
-    monkeypatch.setattr(costs, "available_memory", lambda: 24e9)
-    monkeypatch.setattr(costs, "measured", lambda: TYPICAL)
+def test_a_long_fit_is_announced(monkeypatch, capsys):
+    monkeypatch.setattr(cost_model, "available_memory", lambda: 24e9)
+    monkeypatch.setattr(cost_model, "measured", lambda: TYPICAL)
     long = Job(**{**vars(JOB), "N": 3000, "frames": 10**6, "epochs": 50})
     for verbose, job in ((0, long), (1, JOB)):
-        costs.check(job, verbose)
+        cost_model.check(job, verbose)
         assert capsys.readouterr().err == ""
-    costs.check(long, 1)
-    told = capsys.readouterr().err
-    assert told.startswith("this fit needs about ")
-    assert told.endswith("; you have 24.0 GB\n")
+    cost_model.check(long, 1)
+    printed = capsys.readouterr().err
+    assert printed.startswith("this fit needs about ")
+    assert printed.endswith("; you have 24.0 GB\n")

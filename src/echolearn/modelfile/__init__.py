@@ -1,1 +1,1 @@
-"""The safetensors reader and writer, and checkpoint folders: knows bytes, not networks."""
+"""Reads and writes safetensors files and checkpoint folders; knows bytes, not networks."""

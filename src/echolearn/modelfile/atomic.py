@@ -1,4 +1,4 @@
-"""Files that are written beside their final name and moved into place: always the old or the new one is there."""
+"""Atomic writes: a file is written under a temporary name and moved into place, so that it is never half written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file by way of a temporary one: write, fsync, rename, fsync of the folder."""
+    """Replace a file: write a temporary one beside it, fsync, rename, and fsync the folder."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(temporary, "xb") as file:
@@ -24,6 +24,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def _sync_folder(path: Path) -> None:
+    """Make the renaming of files in a folder survive a power failure."""
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)

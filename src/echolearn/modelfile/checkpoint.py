@@ -1,8 +1,8 @@
-"""The checkpoint: all that learning needs to resume where it was interrupted, to the bit.
+"""Checkpoints: all that a fit needs to resume where it was interrupted, to the bit.
 
-A folder with the newest two states, each a safetensors file with a checksum, written atomically: one after every epoch
-and, in long ones, every five minutes between mini-batches or passes. A fingerprint of data and settings is stored with
-them: resuming with others is refused, and the difference is shown.
+A checkpoint is a folder with the newest two states, each a safetensors file with a checksum, written atomically: one
+after every epoch and, in long epochs, every five minutes between mini-batches or passes. A description of data and
+settings is stored with each state; resuming with others is refused, and the differences are shown.
 """
 
 from __future__ import annotations
@@ -28,15 +28,12 @@ Shape = tuple[int | None, ...]  # None: any length
 
 FORMAT = "echolearn-checkpoint"
 STATES = "state-" + 9 * "[0-9]" + ".safetensors"
-KEPT = 2
-# of arrays that are shaped as the weights are
-FOLDERS = ("weights", "before", "first", "second", "reservoir", "began", "best", "safe")
-SECONDS = 300.0  # after this time inside an epoch a state is saved
-FRAMES = 4096  # that a hash is made of at once
+KEPT = 2  # newest states that are not removed
+SECONDS = 300.0  # inside an epoch, a state is saved after this time
 
 
 class CheckpointError(ValueError):
-    """The checkpoint belongs to other data or settings."""
+    """The checkpoint belongs to other data or settings, or this version cannot resume from it."""
 
 
 class CheckpointWarning(UserWarning):
@@ -46,8 +43,8 @@ class CheckpointWarning(UserWarning):
 class Checkpoint:
     """A folder in which a fit saves its state.
 
-    `about` describes data and settings, in plain values. A state consists of arrays and of plain values, among them
-    the history, a list of rows.
+    about: plain values that describe data and settings. A state consists of arrays and plain values, both by name; one
+    of the values is the history, a list of rows.
     """
 
     def __init__(self, folder: Path, about: Facts):
@@ -58,10 +55,10 @@ class Checkpoint:
     def load(self, allowed: Mapping[str, Shape]) -> State | None:
         """Return the newest undamaged state, or None if there is none.
 
-        `allowed` has the shapes of the arrays that a state may have; a state with others is refused.
+        allowed: the shapes of the arrays that a state may have, by name; a state with other arrays is refused.
         """
         for unfinished in self.folder.glob(".state-*.part"):
-            unfinished.unlink(missing_ok=True)  # of a fit that was killed while it wrote
+            unfinished.unlink(missing_ok=True)  # left by a fit that was killed while it wrote a state
         for path in sorted(self.folder.glob(STATES), reverse=True):
             try:
                 tensors, facts = read_tensors(path, FORMAT)
@@ -84,7 +81,7 @@ class Checkpoint:
 
     def save(self, tensors: dict[str, Array], state: Facts) -> None:
         """Write a state beside the one before it, and remove all older ones."""
-        # An array that lies column by column is restored so: the last bits of a product may depend on it.
+        # The order of an array in memory is restored too: the last bits of a product may depend on it.
         turned = [name for name, value in tensors.items() if not value.flags.c_contiguous and value.flags.f_contiguous]
         stored = {name: value.T if name in turned else value for name, value in tensors.items()}
         rows, columns = history_tensors(state["history"])
@@ -99,12 +96,12 @@ class Checkpoint:
         self.saved_at = time.monotonic()
 
     def due(self) -> bool:
-        """Return whether the last state is so old that saving one inside an epoch is worth its time."""
+        """Return whether the last state is old enough for another one to be saved inside an epoch."""
         return time.monotonic() - self.saved_at >= SECONDS
 
     @contextmanager
     def restoring(self) -> Iterator[None]:
-        """Turn errors that a state causes while it is restored into CheckpointErrors."""
+        """Turn errors of the code that restores a state into CheckpointErrors."""
         try:
             yield
         except CheckpointError:
@@ -116,11 +113,11 @@ class Checkpoint:
             ) from problem
 
     def for_stage(self, name: str) -> Checkpoint:
-        """Return the checkpoint of a later stage of the same fit, in a folder of its own."""
+        """Return the checkpoint of another stage of the same fit, in its own folder inside this one."""
         return Checkpoint(self.folder / name, self.about)
 
     def _check_same_fit(self, then: Facts, path: Path) -> None:
-        """Raise CheckpointError with the differences if a state was saved with other data or settings."""
+        """Raise a CheckpointError that names the differences, if a state was saved with other data or settings."""
         names = [name for name in {**then, **self.about} if then.get(name) != self.about.get(name)]
         if names:
             changes = "; ".join(f"{n}: {then.get(n)!r} then, {self.about.get(n)!r} now" for n in sorted(names))
@@ -140,6 +137,7 @@ def _state(tensors: dict[str, Array], facts: Facts) -> State:
 
 
 def _fits(shape: tuple[int, ...], allowed: Shape | None) -> bool:
+    """Return whether an array has an allowed shape; allowed: None if no array of its name is."""
     return (
         allowed is not None
         and len(shape) == len(allowed)
@@ -148,7 +146,7 @@ def _fits(shape: tuple[int, ...], allowed: Shape | None) -> bool:
 
 
 def _plain(value: object) -> object:
-    """Return what JSON can write in place of an array, a generator (by its state) or another object."""
+    """Return a value that JSON can write for an array, a generator (its state) or any other object."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     if isinstance(value, np.random.Generator):

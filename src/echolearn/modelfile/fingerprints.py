@@ -1,4 +1,4 @@
-"""Hashes of arrays, by which a checkpoint recognises the data and weights that it belongs to."""
+"""Hashes of arrays, by which a checkpoint recognises the weights that it belongs to."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def matrix_fingerprint(matrix: ArrayLike | sparse.csr_array) -> str:
 
 
 def weights_fingerprint(weights: Mapping[str, Array], use: object) -> str:
-    """Return a hash of weights by name, and of how they are used."""
+    """Return a hash of weights by name, and of `use`, an object whose repr says how they are used."""
     digest = hashlib.blake2b(repr(use).encode(), digest_size=16)
     for name, value in sorted(weights.items()):
         digest.update(name.encode() + np.ascontiguousarray(value).tobytes())

@@ -1,4 +1,4 @@
-"""The history of a fit, one row of numbers by name per epoch, as arrays of a file."""
+"""The history of a fit (one row of numbers by name per epoch) as arrays of a file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import numpy as np
 
 from echolearn._typing import Array
 
-ENTRIES_LIMIT = 500_000  # as rows by name they take ten times their bytes
+ENTRIES_LIMIT = 500_000  # as rows by name, entries take ten times the bytes that they take in a file
 INTEGER_COLUMNS = ("epoch", "block")
 HISTORY_TENSORS = ("history", "history.there")
 
 
 def history_tensors(rows: Sequence[Mapping[str, float]]) -> tuple[dict[str, Array], list[str]]:
-    """Return rows, not all with the same names, as a matrix (rows, columns), where it has entries, and the names."""
+    """Return rows as arrays, and the names of the columns.
+
+    "history" has the numbers (rows, columns), "history.there" whether the row has a number of that name.
+    """
     columns = list(dict.fromkeys(name for row in rows for name in row))
     numbers = [[float(row.get(name, 0)) for name in columns] for row in rows]
     there = [[name in row for name in columns] for row in rows]
@@ -44,6 +47,7 @@ def history_rows(tensors: Mapping[str, Array], columns: Sequence[str]) -> list[d
 
 
 def _check_size(shape: tuple[int, ...]) -> None:
+    """Raise ValueError if a history has too many entries."""
     if math.prod(shape) > ENTRIES_LIMIT:
         raise ValueError(
             f"a history of {shape} rows and columns; a file holds at most {ENTRIES_LIMIT:,} entries of it."

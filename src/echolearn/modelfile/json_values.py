@@ -1,4 +1,4 @@
-"""Plain values as JSON, and JSON of unknown origin back to values."""
+"""Plain values as JSON, and values from JSON of unknown origin."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
-VALUES_LIMIT = 250_000  # in one text: small values cost Python thirty times their bytes
-LEVELS_LIMIT = 20  # of values inside values
+VALUES_LIMIT = 250_000  # values in one text: in memory, small values take thirty times their bytes
+LEVELS_LIMIT = 20  # levels of values inside values
 
 
 def to_json(value: object) -> object:
-    """Return what `json.dumps` can write: a tuple, or a number that is not finite, as an object with one name."""
+    """Return a value that `json.dumps` can write.
+
+    Tuples, and numbers that are not finite, become objects with one name; arrays become lists.
+    """
     if isinstance(value, np.floating):
         value = float(value)
     if isinstance(value, (np.ndarray, np.generic)):
@@ -30,7 +33,7 @@ def to_json(value: object) -> object:
 
 
 def from_json(value: object, levels: int = LEVELS_LIMIT) -> Any:
-    """Return what `to_json` was given, with arrays as lists."""
+    """Return the value that `to_json` was given, with arrays as lists."""
     if levels == 0:
         raise ValueError(f"values nested deeper than {LEVELS_LIMIT} levels")
     if isinstance(value, list):
@@ -45,7 +48,7 @@ def from_json(value: object, levels: int = LEVELS_LIMIT) -> Any:
 
 
 def parse_json(text: str, *, strict: bool) -> object:
-    """Return the values of a JSON text without repeated names or too many values.
+    """Return the value of a JSON text; raise ValueError for repeated names or too many values.
 
     With `strict`, numbers that are not finite are refused too.
     """
@@ -57,17 +60,19 @@ def parse_json(text: str, *, strict: bool) -> object:
 
 
 def count_values(text: str) -> int:
-    """Return an upper bound for the number of values in a JSON text."""
+    """Return an upper bound of the number of values in a JSON text."""
     return 1 + text.count(",") + text.count("[") + text.count("{")
 
 
 def _finite(word: str) -> float:
+    """Return the number that a word of JSON stands for; raise ValueError if it is not finite."""
     if not math.isfinite(float(word)):
         raise ValueError(f"the number {word:.20}")
     return float(word)
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return the pairs of an object as a dict; raise ValueError if a name is repeated."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name that appears twice")

@@ -1,4 +1,4 @@
-"""What the reader and the writer share: how arrays are announced in the header, and the checksum."""
+"""What the reader and the writer share: the description of arrays in the header, and the checksum."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import numpy as np
 from echolearn._typing import Array
 
 Facts = dict[str, Any]  # the plain values of a file, by name
+Tensors = dict[str, Array]  # its arrays, by name
 
-FORMAT_VERSION = 2  # what is written; version 1 can still be read
+FORMAT_VERSION = 2  # the version that is written; version 1 can still be read
 HEADER_LIMIT = 4 * 2**20  # bytes
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
@@ -24,12 +25,12 @@ DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 class ModelFileError(ValueError):
-    """The file is not a whole, unchanged echolearn file of the expected kind."""
+    """The file is not a complete, unchanged echolearn file of the expected kind."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An array as the header announces it; its bytes are data[start:stop]."""
+    """The description of an array in the header; its bytes are data[start:stop]."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -37,16 +38,17 @@ class Entry:
     stop: int = 0
 
 
+# raises ValueError if the arrays and values that a header announces are not the expected ones
 Check = Callable[[Mapping[str, Entry], Facts], None]
 
 
 def entries_of(tensors: Mapping[str, Array]) -> dict[str, Entry]:
-    """Return what a header would announce of these arrays (without their places)."""
+    """Return the descriptions of arrays, without the positions of their bytes."""
     return {name: Entry(DTYPE_NAMES[little_endian(value)], value.shape) for name, value in tensors.items()}
 
 
 def little_endian(value: Array) -> str:
-    """Return the dtype of an array in NumPy's spelling, with the byte order of files."""
+    """Return the name that NumPy gives to the dtype of an array, in the byte order of files."""
     return value.dtype.newbyteorder("<").str
 
 
@@ -56,15 +58,17 @@ def as_bytes(value: Array) -> Array:
 
 
 class Checksum(Protocol):
-    """A hash of the facts and of every array, added in the order of their names."""
+    """A hash of the facts and of all arrays, which are added in the order of their names."""
 
-    def add(self, name: str, entry: Entry, value: Array) -> None: ...
+    def add(self, name: str, entry: Entry, value: Array) -> None:
+        """Add one array."""
 
-    def hexdigest(self) -> str: ...
+    def hexdigest(self) -> str:
+        """Return the hash of all that was added."""
 
 
 class Checksum2:
-    """The checksum of version 2, over the text of the facts."""
+    """The checksum of version 2, over the text of the facts and the arrays."""
 
     def __init__(self, text: str):
         self._digest = hashlib.sha256(text.encode())
@@ -78,7 +82,7 @@ class Checksum2:
 
 
 class Checksum1:
-    """The checksum of version 1, over the facts (without their own checksum) as Python writes them."""
+    """The checksum of version 1, over the facts (without the checksum itself) as Python writes them, and the arrays."""
 
     def __init__(self, facts: Facts):
         others = {name: value for name, value in facts.items() if name != "sha256"}

@@ -1,7 +1,7 @@
-"""Arrays and facts from one safetensors file: whole and unchanged, or refused.
+"""Arrays and facts from one safetensors file, which is refused unless it is complete and unchanged.
 
-docs/format.md specifies the file, its limits and its versions. Nothing in a file is trusted before it is compared with
-the file's size and with what the caller expects; nothing is allocated before that, and no code is ever executed.
+docs/format.md specifies the file, its limits and its versions. Nothing in a file is trusted before it has been compared
+with the size of the file and with what the caller expects; nothing is allocated before that, and no code is executed.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from echolearn.modelfile.layout import (
 
 
 def read_tensors(path: Path, kind: str, check: Check | None = None) -> tuple[dict[str, Array], Facts]:
-    """Return what `write_tensors` wrote, whole and unchanged.
+    """Return the arrays and facts that `write_tensors` wrote.
 
-    `check` refuses, with a ValueError, what the header announces, before any array is read.
+    check: is called before any array is read, and raises ValueError if the header is not the expected one. Raises
+    FileNotFoundError if there is no file, ModelFileError if it is damaged, incomplete, or of another kind or version.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {path}.")
@@ -45,7 +46,7 @@ def read_tensors(path: Path, kind: str, check: Check | None = None) -> tuple[dic
                 raise ModelFileError(f"{path} is a safetensors file, but not an {kind} file.")
             if not set(metadata) <= {kind, "sha256"}:
                 raise ValueError(f"metadata {sorted(set(metadata) - {kind, 'sha256'})!r:.60} that no such file has")
-            # Version 1 kept its checksum among the facts, and wrote numbers that are not finite as NaN and Infinity.
+            # In version 1 the checksum is one of the facts, and numbers that are not finite are NaN and Infinity.
             first = "sha256" not in metadata
             facts = _facts(parse_json(metadata[kind], strict=not first), path, kind, 1 if first else FORMAT_VERSION)
             if check is not None:
@@ -66,9 +67,9 @@ def read_tensors(path: Path, kind: str, check: Check | None = None) -> tuple[dic
 
 
 def _read_header(file: BufferedReader, size: int) -> tuple[dict[str, Entry], dict[str, str], int]:
-    """Return the announced arrays, the metadata, and where the arrays' bytes begin.
+    """Return the descriptions of the arrays, the metadata, and where the bytes of the arrays begin.
 
-    ValueError where the arrays do not fill the file exactly.
+    Raises ValueError unless the arrays fill the rest of the file exactly.
     """
     length = int.from_bytes(file.read(8), "little")
     if size < 8 or not 2 <= length <= min(HEADER_LIMIT, size - 8):
@@ -91,7 +92,7 @@ def _read_header(file: BufferedReader, size: int) -> tuple[dict[str, Entry], dic
 
 
 def _entry(name: str, about: object) -> Entry:
-    """Return what the header announces of one array, if it is possible."""
+    """Return the description of one array; raise ValueError if it is not a possible one."""
     if not isinstance(about, dict) or set(about) != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"{name!r:.40} is not announced by dtype, shape and data_offsets")
     dtype, shape, places = about["dtype"], about["shape"], about["data_offsets"]
@@ -105,11 +106,12 @@ def _entry(name: str, about: object) -> Entry:
 
 
 def _are_counts(value: object) -> TypeGuard[list[int]]:
+    """Return whether a value is a list of integers from 0 on."""
     return isinstance(value, list) and all(type(n) is int and 0 <= n < 2**63 for n in value)
 
 
 def _facts(facts: object, path: Path, kind: str, version: int) -> Facts:
-    """Return the facts, if they are of this kind and version."""
+    """Return the facts; raise ModelFileError unless they are of this kind and version."""
     if not isinstance(facts, dict) or facts.get("format") != kind:
         raise ModelFileError(f"{path} is not an {kind} file: its facts name another format, or none.")
     given = facts.get("format_version")
@@ -124,7 +126,7 @@ def _facts(facts: object, path: Path, kind: str, version: int) -> Facts:
 def _read_arrays(
     file: BufferedReader, entries: Mapping[str, Entry], begin: int, checksum: Checksum
 ) -> dict[str, Array]:
-    """Return the arrays, and add each to the checksum."""
+    """Return the arrays, and add them to the checksum."""
     tensors = {}
     for name in sorted(entries):
         entry = entries[name]

@@ -1,4 +1,4 @@
-"""Arrays and facts into one safetensors file (docs/format.md)."""
+"""Writes arrays and facts into one safetensors file (docs/format.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from echolearn.modelfile.layout import (
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Array], facts: Facts, kind: str) -> None:
-    """Write arrays, and plain values with version and checksum, under the name of their kind. The write is atomic."""
+    """Write arrays, and plain values with version and checksum under the name of their kind, atomically."""
     stored = {name: storable(name, value) for name, value in tensors.items()}
     text = json.dumps(to_json({"format": kind, "format_version": FORMAT_VERSION, **facts}), allow_nan=False)
     checksum = Checksum2(text)
@@ -42,7 +42,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Array], facts: Facts, kind: 
 
 
 def storable(name: str, value: Array) -> Array:
-    """Return an array in C order and native byte order: safetensors scrambles any other without an error."""
+    """Return an array in C order and native byte order: safetensors writes any other one wrongly, without an error."""
     value = np.asarray(value)
     if little_endian(value) not in DTYPE_NAMES:
         raise TypeError(f"{name} is an array of {value.dtype}, which no file can hold; use float64, int64 or bool.")

@@ -1,4 +1,7 @@
-"""Statistics of the states, and the readouts that are fitted to them."""
+"""Statistics of the states, and the readouts that are fitted to them.
+
+The names below are documented under their former paths; `sums` is the former name of `statistics_of`.
+"""
 
 from echolearn.readout.observation import stack as stack
 from echolearn.readout.ridge import choose_ridge as choose_ridge

@@ -1,7 +1,7 @@
 """The Cholesky factor of a large matrix, computed by halves on our own threads.
 
-LAPACK alone uses one core, and BLAS's own threads wait for each other by spinning: where anyone else works on the
-machine they have been seen to take twenty times as long.
+LAPACK by itself uses one core. The threads of BLAS would use more, but they wait for each other by spinning: beside
+other programs on the same machine they have been seen to take twenty times as long.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from scipy.linalg import LinAlgError, blas, lapack
 from echolearn._typing import Array
 from echolearn.execution.threads import map_in_order
 
-SMALL = 512  # rows that LAPACK factors alone
-TILE = 1024  # rows and columns per task, at most
+SMALL = 512  # at most so many rows are factored by LAPACK at once
+TILE = 1024  # at most so many rows and columns are one task
 
 
 def equal_slices(M: int, most: int) -> list[slice]:
-    """Return 0 ... M in as few equal slices as have at most `most` members."""
+    """Return slices of about equal length that cover range(M): as few as possible with at most `most` members each."""
     edges = np.linspace(0, M, -(-M // most) + 1).astype(int)
     return [slice(*ends) for ends in itertools.pairwise(edges)]
 
 
 def factor(G: Array) -> None:
-    """Factor G = L L' (M, M) in place: L is left in the lower half, anything in the upper one.
+    """Factor G = L L' (M, M) in place: the lower half becomes L, the upper half is undefined.
 
-    [A .; B C]: A = L L', B <- B L'^-1, C <- C - B B' and its factor. Each task writes rows or a tile of its own, so the
-    result does not depend on the number of threads.
+    With G = [A .; B C]: A = L L', then B <- B L'^-1, then C <- C - B B', which is factored in turn. Each task writes
+    its own rows or its own tile, so the result does not depend on the number of threads.
     """
     if len(G) <= SMALL:
         L, failed = lapack.dpotrf(G, lower=1)
@@ -57,7 +57,7 @@ def factor(G: Array) -> None:
 
 
 def solve(L: Array, Q: Array) -> Array:
-    """Return (L L')^-1 Q, some columns of Q per task. L: as `factor` leaves it."""
+    """Return (L L')^-1 Q (M, n_out) for L as `factor` leaves it; each task solves for some columns of Q."""
     columns = np.array_split(Q, min(4, Q.shape[1]), axis=1)
-    # seen in LAPACK's order L is its transpose, an upper factor: no copy is made
+    # L.T is in the order that LAPACK expects, as an upper factor: no copy is made
     return np.hstack(list(map_in_order(lambda B: lapack.dpotrs(L.T, B, lower=0)[0], columns)))

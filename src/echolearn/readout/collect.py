@@ -1,4 +1,4 @@
-"""The statistics of all the data, collected in one pass, one batch of states at a time."""
+"""The statistics of all the data, collected in one pass over the states of one group of sequences after another."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from echolearn.sequences.dataset import Dataset
 def collect(reservoir: Reservoir, data: Dataset, view: ReadoutView, mu: float = 0.0) -> Statistics:
     """Return G and Q over all the data.
 
-    mu: the ridge, where it is known: a large one allows for products in the states' own precision.
+    mu: the ridge, if it is known already; if it is large, the products may be computed in the precision of the states.
     """
     if view.rows(reservoir) > WIDE:
         wide = _collect_wide_here if data.executor is LOCAL else _collect_wide_elsewhere
@@ -46,7 +46,7 @@ def collect(reservoir: Reservoir, data: Dataset, view: ReadoutView, mu: float = 
 
 
 def _collect_wide_here(reservoir: Reservoir, data: Dataset, view: ReadoutView, mu: float) -> Statistics:
-    """Collect into a single G, to which all cores add."""
+    """Return G and Q, collected in this process: there is a single G, to which all cores add."""
     lengths, n = data.lengths, data.frames
     result = Statistics.zeros(view.rows(reservoir), data.n_out)
     order = np.argsort(-lengths, kind="stable")
@@ -61,7 +61,7 @@ def _collect_wide_here(reservoir: Reservoir, data: Dataset, view: ReadoutView, m
 
 
 def _collect_wide_elsewhere(reservoir: Reservoir, data: Dataset, view: ReadoutView, mu: float) -> Statistics:
-    """Collect a G for each group of sequences, where the data are."""
+    """Return G and Q, collected where the data are: one G for each group of sequences, then their sum."""
     M, n = view.rows(reservoir), data.frames
 
     def part(data: Dataset, which: Array) -> Statistics:

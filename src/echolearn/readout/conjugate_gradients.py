@@ -5,7 +5,7 @@ K M n_out, so a few conjugate gradients on
 
     (H_c'H_c + mu I) U = H_c'T,        the intercept (last row of U) not penalised,
 
-are far cheaper. A sketch of G (`readout.sketch`) as preconditioner keeps them few.
+are far cheaper. A sketch of G (`readout.sketch`) as preconditioner keeps their number small.
 """
 
 from __future__ import annotations
@@ -28,15 +28,18 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
 
-ITERATIONS = 8  # of conjugate gradients at most, and
-TOLERANCE = 3e-3  # none after one that has lowered E by less than this share
-SPANNED = 1e-5  # of their strongest direction: what directions of descent span beyond float32's rounding
+ITERATIONS = 8  # at most
+TOLERANCE = 3e-3  # an iteration that lowers E by a smaller share is the last one
+SPANNED = 1e-5  # weaker directions, relative to the strongest one, are rounding errors of float32
 
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """How far conjugate gradients have come in `count` iterations: U (M, n_out), R = -1/2 dE/dU, the directions D to
-    continue in, and E = ||H_c U - T||² + mu ||U||²."""
+    """The state of conjugate gradients after `count` iterations.
+
+    U (M, n_out): the solution so far; R (M, n_out): -1/2 dE/dU; D (M, n_out): the directions of the next iteration;
+    E: ||H_c U - T||² + mu ||U||².
+    """
 
     U: Array
     R: Array
@@ -55,10 +58,13 @@ def conjugate_gradients(
     tolerance: float = TOLERANCE,
     pause: Callable[[Progress], object] = lambda at: None,
 ) -> Progress:
-    """Improve U. product: D -> H_c'(H_c D); inverse: the preconditioner.
+    """Return the progress after further iterations.
 
-    The columns share their directions (O'Leary's block conjugate gradients, 1980): the step is the best there is among
-    D's columns, D S^-1 D'R with S = D'(G + mu I)D, and lowers E by tr(R'D S^-1 D'R), so E is known on the way.
+    product: the function D -> H_c'(H_c D); inverse: the preconditioner; pause: called after every iteration but the
+    last, with the progress so far.
+
+    All columns of U share their directions (O'Leary's block conjugate gradients, 1980): the step D S^-1 D'R, with
+    S = D'(G + mu I)D, is the best one in the span of D, and lowers E by tr(R'D S^-1 D'R), so that E is always known.
     """
     iterations = ITERATIONS if iterations is None else iterations
     while at.count < iterations:
@@ -78,15 +84,15 @@ def conjugate_gradients(
 
 
 def _orthonormal(D: Array) -> Array:
-    """Return a basis of what D spans (Dubrulle, Retooling the method of block conjugate gradients, 2001).
+    """Return an orthonormal basis of the span of D (Dubrulle, Retooling the method of block conjugate gradients, 2001).
 
-    Nearly dependent columns would be lost to rounding in D'(G + mu I)D, and without them all that follows is slow.
+    Nearly dependent columns would be lost to rounding in D'(G + mu I)D, and convergence would be slow without them.
     """
     return np.linalg.qr(D * ratio(np.ones(D.shape[1]), np.sqrt(column_dots(D, D))))[0]
 
 
 def _inverse_of(S: Array) -> Array:
-    """Return S^-1 (n_out, n_out), without the directions that its columns hardly span: they are rounding errors."""
+    """Return S^-1 (n_out, n_out), without the directions that are nothing but rounding errors."""
     scale = np.sqrt(np.diag(S).clip(0))
     scale = ratio(np.ones_like(scale), scale)
     return np.asarray(scale[:, None] * linalg.pinvh((S + S.T) / 2 * scale[:, None] * scale, rtol=SPANNED) * scale)
@@ -100,18 +106,18 @@ def penalised(U: Array, mu: float) -> Array:
 
 
 def column_dots(A: Array, B: Array) -> Array:
-    """Return a'b for each pair of columns."""
+    """Return the dot products (n_out,) of the columns of A with those of B."""
     return np.asarray(np.einsum("ij,ij->j", A, B))
 
 
 def ratio(a: Array, b: Array) -> Array:
-    """Return a / b; 0 for a column that has converged."""
+    """Return a / b, and 0 where b is 0, as for a column that has converged."""
     return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
 
 
 @dataclass(eq=False)
 class _Pull:
-    """H_c'(T - H_c U) and ||T - H_c U||². Additive."""
+    """R = H_c'(T - H_c U) and ||T - H_c U||². Additive over batches."""
 
     R: Array
     squared: float
@@ -133,9 +139,10 @@ def solve_iteratively(
     say: Callable[[str], object] = lambda text: None,
     checkpoint: Checkpoint | None = None,
 ) -> Array:
-    """Return U of all the data, from the given one or from 0: one pass for R, and one for every iteration.
+    """Return U of all the data, started from the given U or from 0, in one pass for R and one for every iteration.
 
-    With a checkpoint, the progress is kept between passes and resumed from.
+    say: called with a line of text about every pass. With a checkpoint, the progress is kept between passes, and a
+    solution that was interrupted resumes from it.
     """
     inverse = sketch.inverse(mu)
 
@@ -189,18 +196,19 @@ def _gram_product(reservoir: Reservoir, data: Dataset, view: ReadoutView, D: Arr
 
 
 def _times_rows(H: Array, X: Array, Y: Array) -> Array:
-    """Return H_c'Y = [H X 1]'Y in float64."""
+    """Return H_c'Y = [H X 1]'Y (M, n_out) as float64."""
     return np.vstack([H.T @ Y, X.T @ Y, Y.sum(axis=0, dtype=np.float64)])
 
 
 def _keep(checkpoint: Checkpoint, owner: str, at: Progress) -> None:
+    """Save the progress, if the last one was saved some time ago; owner: a fingerprint of the weights."""
     if checkpoint.due():
         facts = {"whose": owner, "E": at.E, "count": at.count, "history": []}
         checkpoint.save({"U": at.U, "R": at.R, "D": at.D}, facts)
 
 
 def _resume(checkpoint: Checkpoint, owner: str, shape: tuple[int, int]) -> Progress | None:
-    """Return the progress kept; None, too, if it belongs to other weights, as after learning stopped and resumed."""
+    """Return the progress kept, or None if there is none, or if it belongs to the weights of an earlier solution."""
     state = checkpoint.load(dict.fromkeys("URD", shape))
     if state is None or state[1].get("whose") != owner:
         return None

@@ -1,7 +1,7 @@
 """A readout that is kept up to date while the weights of a large network change, without running statistics.
 
-The exact way (`readout.tracking`) adds each mini-batch to G and solves for U again: M² operations per frame and M³ per
-batch. Here a mini-batch moves U by a few conjugate gradients on its own states, in the metric of a sketch of G.
+The exact method (`readout.tracking`) adds each mini-batch to G and solves for U again: M² operations per frame and M³
+per batch. Here a mini-batch moves U by a few conjugate gradients on its own states, preconditioned by a sketch of G.
 """
 
 from __future__ import annotations
@@ -12,30 +12,40 @@ import numpy as np
 
 from echolearn._typing import Array
 from echolearn.execution.threads import map_in_order, thread_count
+from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout import sketch as sketches
 from echolearn.readout.conjugate_gradients import column_dots, penalised, ratio, solve_iteratively
 from echolearn.readout.observation import Observation, ReadoutView, Task, observe
 from echolearn.readout.sketch import Operator, Sketch, make_sketch, sample_rows, sample_sequences
 from echolearn.readout.statistics import Statistics
-from echolearn.readout.tracking import TURNOVER, Facts, Kept, Tensors
+from echolearn.readout.tracking import TURNOVER, Kept
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 
-START = 100_000  # frames that the first U is solved on
-RENEWAL = 16  # mini-batches that a sketch serves while the weights change
-ITERATIONS = 4  # of conjugate gradients per mini-batch
+START = 100_000  # frames from which the first U is solved
+RENEWAL = 16  # mini-batches after which the sketch is renewed, as the weights have changed
+ITERATIONS = 4  # conjugate gradients per mini-batch
 
 
 def solve_from_sample(
-    reservoir: Reservoir, data: Dataset, view: ReadoutView, mu: float, rng: np.random.Generator, U: Array | None = None
+    reservoir: Reservoir,
+    data: Dataset,
+    view: ReadoutView,
+    mu: float,
+    rng: np.random.Generator,
+    *,
+    U: Array | None = None,
 ) -> Array:
-    """Return U of all the data, from the given one or from 0, with a sketch of its own."""
+    """Return U of all the data, started from the given U or from 0, with a sketch from a sample of the same data."""
     H_c, _ = sample_rows(reservoir, data, view, rng)
     return solve_iteratively(reservoir, data, view, mu, make_sketch(H_c, view.target_count(data)), U=U)
 
 
 class IterativeFullBatch:
-    """U by conjugate gradients from the last one. Case 1 takes the gradient at the U of the epoch before."""
+    """A `FullBatchTracker` whose U is solved by conjugate gradients, started from the last U.
+
+    Case 2 takes the gradient at the U of the current weights, Case 1 at that of the epoch before.
+    """
 
     with_statistics = False
 
@@ -44,13 +54,13 @@ class IterativeFullBatch:
         self.reset()
 
     def reset(self) -> None:
-        self.U: Array | None = None  # of the newest weights that it was solved for
-        self.next_U: Array | None = None  # at which the next gradient is taken
+        self.U: Array | None = None  # the last solution
+        self.next_U: Array | None = None  # the U at which the next gradient is taken
 
     def begin_epoch(self, reservoir: Reservoir, pause: Callable[[], object]) -> None:
         if self.next_U is None:
             before = self.U
-            self.U = solve_from_sample(reservoir, self.data, self.task, self.mu, self.rng, before)
+            self.U = solve_from_sample(reservoir, self.data, self.task, self.mu, self.rng, U=before)
             self.next_U = before if self.case == 1 and before is not None else self.U
             pause()
 
@@ -63,7 +73,7 @@ class IterativeFullBatch:
         return self.task.target_count(self.data)
 
     def readout(self, reservoir: Reservoir) -> Array:
-        return solve_from_sample(reservoir, self.data, self.task.view(), self.mu, self.rng, self.U)
+        return solve_from_sample(reservoir, self.data, self.task.view(), self.mu, self.rng, U=self.U)
 
     def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
         pairs = (("U", self.U), ("solved", self.next_U))
@@ -74,7 +84,10 @@ class IterativeFullBatch:
 
 
 class IterativeMiniBatches:
-    """U moved by every mini-batch, in the metric of a sketch that is renewed every `RENEWAL` mini-batches."""
+    """A `MiniBatchTracker` whose U is moved by every mini-batch, with a sketch that is renewed every `RENEWAL` of them.
+
+    Case 2 takes the gradient at the U after the mini-batch, Case 1 at the U at the beginning of the epoch.
+    """
 
     def __init__(self, data: Dataset, task: Task, mu: float, rng: np.random.Generator, case: int):
         self.data, self.task, self.mu, self.rng, self.case = data, task, float(mu), rng, case
@@ -83,17 +96,17 @@ class IterativeMiniBatches:
 
     def reset(self) -> None:
         self.U: Array | None = None
-        self.held: Array | None = None  # U at the begin of the epoch, for Case 1
+        self.held: Array | None = None  # U at the beginning of the epoch, for Case 1
         self.sketch: Sketch | None = None
         self.recent: list[Array] = []  # rows of H_c for the next sketch
 
     def begin_epoch(self, reservoir: Reservoir) -> None:
-        """Begin with a sketch of its own, so that only U must be kept between epochs."""
+        """Begin the epoch with a new sketch, so that U alone must be kept between epochs."""
         self.held = self._started(reservoir)
         self._renew(sample_rows(reservoir, self.data, self.task, self.rng)[0])
 
     def _started(self, reservoir: Reservoir) -> Array:
-        """Return U; the first one is solved from some of the data as if they were all."""
+        """Return U; the first one is solved from a part of the data, with a ridge in proportion to that part."""
         if self.U is None:
             part = sample_sequences(self.data, self.task, START, self.rng)
             mu = self.mu * self.task.target_count(part) / self.n
@@ -101,6 +114,7 @@ class IterativeMiniBatches:
         return self.U
 
     def _renew(self, H_c: Array) -> None:
+        """Make a new sketch from rows of H_c."""
         self.sketch = make_sketch(H_c, self.n)
         self.inverse = self.sketch.inverse(self.mu)
         self.recent = []
@@ -116,7 +130,7 @@ class IterativeMiniBatches:
     def update(self, kept: Kept, share: float) -> tuple[Array, float]:
         rows = list(self.data.executor.map_kept(lambda seen: (seen[0].H_c, seen[0].T), kept))
         assert self.U is not None
-        # share as a Python float: a NumPy one would turn all that follows into float64
+        # A share that is a NumPy float64 would turn all that follows into float64.
         self.U = update_readout(self.U, rows, self.inverse, self.mu, float(share))
         for H_c, _ in rows:
             count = int(np.ceil(sketches.SAMPLE / RENEWAL / len(rows)))
@@ -130,7 +144,7 @@ class IterativeMiniBatches:
         return self._started(reservoir)
 
     def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
-        """Inside an epoch the sketch is kept too, and the rows for the next one."""
+        """Return U; inside an epoch also the sketch, and the rows collected for the next one."""
         tensors = {name: U for name, U in (("U", self.U), ("held", self.held)) if U is not None}
         if not inside_epoch or self.sketch is None:
             return tensors, {}
@@ -165,15 +179,15 @@ def update_readout(
     turnover: float = TURNOVER,
     iterations: int = ITERATIONS,
 ) -> Array:
-    """Return U after one more mini-batch of rows (H_c, T), without statistics.
+    """Return U after one more mini-batch, given in parts as rows (H_c, T), without statistics.
 
-    Where U solves (G + mu I) U = Q, running statistics (1 - τw) G + τ H_b'H_b (τ: turnover, w: the batch's share) would
-    lead to U + C with
+    If U solves (G + mu I) U = Q, then running statistics (1 - τw) G + τ H_b'H_b (τ: turnover, w: share of the
+    mini-batch) would lead to U + C with
 
-        (G + mu I + τ H_b'H_b) C = τ (H_b'(T_b - H_b U) - w mu U)              (τw beside 1 left out).
+        (G + mu I + τ H_b'H_b) C = τ (H_b'(T_b - H_b U) - w mu U)              (τw is neglected beside 1).
 
-    A few conjugate gradients come close to C. Of G they need (G + mu I) D for D = inverse(R) only, which is R: the
-    sketch behind `inverse` is all that must be known of it. Columns are independent: each core takes some.
+    A few conjugate gradients approximate C. They need (G + mu I) D only for D = inverse(R), and that is R itself, so
+    the sketch behind `inverse` is all that must be known of G. Columns are independent, and divided among the cores.
     """
 
     def update_columns(columns: Array) -> Array:
@@ -189,7 +203,7 @@ def update_readout(
 
 
 def _corrected(U: Array, R: Array, H: Sequence[Array], inverse: Operator, turnover: float, *, iterations: int) -> Array:
-    """Return U + C after some conjugate gradients; R is the right-hand side, H the rows of the mini-batch."""
+    """Return U + C after some conjugate gradients; R: the right-hand side; H: the rows of the mini-batch, in parts."""
     D = Z = inverse(R)
     B = R  # (G + mu I) D
     power = column_dots(R, Z)
@@ -211,5 +225,5 @@ def _corrected(U: Array, R: Array, H: Sequence[Array], inverse: Operator, turnov
 
 
 def _columns_of(T: Array, columns: Array) -> Array:
-    """Return these columns of T; class numbers stand for rows with a single 1."""
+    """Return some columns of T (K, n_out); class numbers (K,) stand for rows with a single 1."""
     return T[:, columns] if T.ndim == 2 else T[:, None] == columns

@@ -1,4 +1,4 @@
-"""A fitted network: a reservoir, its readout, and what the readout sees. Everything that is learned is in it."""
+"""The fitted network: a reservoir, its readout, and what the readout sees. Everything that is learned is in it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,21 @@ from echolearn.states.run import run
 
 @dataclass(frozen=True, eq=False)
 class Readout:
-    """U (M, n_out), the intercept last, and how it was fitted.
+    """The weights of a readout, and how they were fitted.
 
-    softmax: whether its outputs are logits of a softmax; ridge: the penalty of the ridge readout; strength: that of the
-    softmax readout; statistics: what the ridge readout was solved from, where further sequences can be added to it.
+    Attributes
+    ----------
+    U : array of shape (M, n_out)
+        One row per hidden unit (and part of time, if sequences are pooled in parts), then one per input if the readout
+        sees the inputs; the last row is the intercept.
+    softmax : bool
+        Whether the outputs are logits of a softmax.
+    ridge : float
+        The penalty of the ridge readout, from which a softmax readout was started.
+    strength : float or None
+        The penalty of the softmax readout.
+    statistics : Statistics or None
+        What a ridge readout was solved from, if further sequences can be added to it.
     """
 
     U: Array
@@ -36,22 +47,32 @@ class Readout:
 
     @property
     def feed_back(self) -> Callable[[Array], Array]:
-        """The function from outputs to what is fed back: the probabilities of a softmax, or the outputs themselves."""
+        """The function from outputs to what is fed back: probabilities for a softmax, otherwise the same outputs."""
         return probabilities if self.softmax else np.asarray
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A reservoir with its readout."""
+    """A reservoir with its readout, the only fitted state of an estimator.
+
+    Attributes
+    ----------
+    reservoir : Reservoir
+        Input, recurrent and feedback weights, bias and leak.
+    readout : Readout
+        The weights from states and inputs to outputs.
+    view : ReadoutView
+        Which frames the readout was fitted to, and what it sees of them.
+    """
 
     reservoir: Reservoir
     readout: Readout
     view: ReadoutView
 
     def outputs(self, data: Dataset) -> list[Array]:
-        """Return H_c U, one array per sequence: (steps, n_out), or (1, n_out) where sequences are pooled.
+        """Return H_c U, one array per sequence: (steps, n_out), or (1, n_out) if sequences are pooled.
 
-        Targets are not used.
+        The targets of the data are not used.
         """
         reservoir, view, feed_back = self.reservoir, self.view, self.readout.feed_back
         U = self.readout.U.astype(data.dtype)
@@ -81,7 +102,7 @@ class Network:
 
 
 def apply_readout(H: Array, X: Array, U: Array, *, intercept: bool = True) -> Array:
-    """Return H_c U = [H X 1] U (eq. 2) without building H_c; X has no columns where the readout does not see it."""
+    """Return H_c U = [H X 1] U (eq. 2) without building H_c; X has no columns if the readout does not see it."""
     N, end = H.shape[1], len(U) - intercept
     Y = H @ U[:N]
     if X.shape[1]:
@@ -92,14 +113,14 @@ def apply_readout(H: Array, X: Array, U: Array, *, intercept: bool = True) -> Ar
 
 
 def probabilities(logits: Array) -> Array:
-    """Return the softmax along the rows."""
+    """Return the softmax of each row."""
     P = np.exp(logits - logits.max(axis=1, keepdims=True))
     P /= P.sum(axis=1, keepdims=True)
     return np.asarray(P)
 
 
 def mean_error(network: Network, data: Dataset, loss: Callable[[Array, Array], float]) -> float:
-    """Return the mean of loss(Y, T) per target, for outputs computed as a prediction computes them."""
+    """Return the mean of loss(Y, T) per target; Y is computed as in a prediction, with its own outputs fed back."""
     reservoir, view, U, feed_back = network.reservoir, network.view, network.readout.U, network.readout.feed_back
 
     def part(data: Dataset, which: Array) -> tuple[float, int]:
@@ -121,8 +142,8 @@ def mean_error(network: Network, data: Dataset, loss: Callable[[Array, Array], f
 def average(networks: Sequence[Network]) -> Network:
     """Return one network whose outputs are the mean of the networks' outputs.
 
-    Its W_rec is block diagonal, its units are theirs, and its readout holds theirs, divided by their number. It has no
-    statistics: each network had its own, of its own states.
+    It has the units of all networks, a block-diagonal W_rec, and the rows of all readouts, divided by the number of
+    networks. It has no statistics: those of the networks are of their own states only.
     """
     first, count = networks[0], len(networks)
     reservoir = join_reservoirs([network.reservoir for network in networks])

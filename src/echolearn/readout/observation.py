@@ -18,18 +18,31 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Pooling, Selection, block_ends, pooled_parts
 from echolearn.states.run import States, run
 
-FRAMES = 8192  # frames that one thread works on at once in a pass over the data,
-NUMBERS = 2**25  # fewer for large networks: at most this many numbers in the states of one batch
+FRAMES = 8192  # at most so many frames are worked on by one thread at once in a pass over the data
+NUMBERS = 2**25  # at most so many numbers are in the states of these frames, so large networks take fewer frames
 
 
 def frames_at_once(N: int) -> int:
-    """Return how many frames to work on at once; one thread holds their states."""
+    """Return how many frames one thread works on at once, in a network of N hidden units."""
     return max(1, min(FRAMES, NUMBERS // N))
 
 
 @dataclass(frozen=True)
 class ReadoutView:
-    """Which frames the final readout is fitted to, and what it sees of them."""
+    """Which frames the final readout is fitted to, and what it sees of them.
+
+    Attributes
+    ----------
+    washout : int
+        The number of steps at the beginning of every sequence that are not fitted to.
+    direct : bool
+        Whether the readout sees the inputs beside the states.
+    pooling : "mean", "last", int or None
+        How the frames of a sequence become one row, if there is one target per sequence; an integer means so many
+        parts of time, of which each has its own mean. None: one target per step.
+    intercept : bool
+        Whether the readout sees a column of ones.
+    """
 
     washout: int = 0
     direct: bool = True
@@ -37,29 +50,37 @@ class ReadoutView:
     intercept: bool = field(default=True, kw_only=True)
 
     def select(self, batch: Batch) -> Selection:
-        """Return the frames of a batch that carry targets."""
+        """Return the selection of the frames of a batch that carry targets."""
         return Selection(batch, washout=self.washout, targets="all", lookback=None, pooling=self.pooling)
 
     def rows(self, reservoir: Reservoir) -> int:
-        """Return M, the number of rows of U: of the states, the inputs and the intercept."""
+        """Return M, the number of rows of U: for the states, the inputs and the intercept."""
         return pooled_parts(self.pooling) * (reservoir.N + self.direct * reservoir.n_in) + self.intercept
 
     def targets_per_sequence(self, data: Dataset) -> Array:
-        """Return how many rows of H_c each sequence gives."""
+        """Return the number of rows of H_c for each sequence."""
         return np.ones(len(data.X), int) if self.pooling is not None else np.asarray(data.lengths - self.washout)
 
     def target_count(self, data: Dataset) -> float:
-        """Return how many rows of H_c all sequences give."""
+        """Return the number of rows of H_c for all sequences."""
         return float(self.targets_per_sequence(data).sum())
 
     def needs_whole_sequences(self, reservoir: Reservoir) -> bool:
-        """Return whether frames depend on later ones, outputs are fed back, or units begin at the end."""
+        """Return whether time must not be cut: for pooling, feedback, or units that run backward."""
         return self.pooling is not None or reservoir.W_fb is not None or reservoir.backward is not None
 
 
 @dataclass(frozen=True)
 class Task(ReadoutView):
-    """What the weights learn from: the view of the readout, the look-back m, and which frames of a block count."""
+    """What the weights learn from: the view of the readout, and how time is cut into blocks.
+
+    Attributes
+    ----------
+    lookback : int or None
+        The number of steps m of a block, through which errors are propagated back; None: the whole sequence.
+    targets : "all" or "last"
+        Whether every frame of a block carries a target, or only its last one.
+    """
 
     lookback: int | None = None
     targets: str = "all"
@@ -84,9 +105,16 @@ class Task(ReadoutView):
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """States H, inputs X (without columns unless the readout sees them) and targets T at the frames that carry targets.
+    """What the readout sees of one batch, and what the gradient of its error needs.
 
-    batch, states and selection are what the way back to the weights needs.
+    Attributes
+    ----------
+    H, X, T : arrays of shape (K, N), (K, n_in) and (K, n_out) or (K,)
+        States, inputs (without columns unless the readout sees them) and targets at the frames that carry targets.
+    view : ReadoutView
+        The view by which the frames were selected.
+    batch, states, selection
+        The whole batch, its states at every frame, and the selection of the frames that carry targets.
     """
 
     H: Array
@@ -99,7 +127,7 @@ class Observation:
 
     @cached_property
     def H_c(self) -> Array:
-        """H_c (K, M), computed once."""
+        """H_c (K, M), stacked at first use."""
         return stack(self.H, self.X, direct=self.view.direct, intercept=self.view.intercept)
 
 
@@ -112,7 +140,7 @@ def observe(reservoir: Reservoir, view: ReadoutView, batch: Batch) -> Observatio
 def select_rows(
     reservoir: Reservoir, view: ReadoutView, batch: Batch, H: Array, selection: Selection
 ) -> tuple[Array, Array, Array]:
-    """Return H, X (without columns unless the readout sees it) and T at the frames that carry targets."""
+    """Return H, X (without columns unless the readout sees the inputs) and T at the frames that carry targets."""
     assert batch.T is not None
     X = selection.take(batch.X)
     T = batch.T if view.pooling else selection.take(batch.T)
@@ -126,9 +154,9 @@ def stack(H: Array, X: Array, *, direct: bool, intercept: bool) -> Array:
 
 
 def time_chunks(reservoir: Reservoir, view: ReadoutView, lengths: Array) -> list[slice]:
-    """Return the steps of a group of sequences: all at once or, for a single long sequence, chunk by chunk.
+    """Return the chunks of time in which a group of sequences is run: a single one, except for one long sequence.
 
-    Each chunk starts in the state in which the one before ended.
+    Each chunk starts in the state in which the one before it ended.
     """
     frames = frames_at_once(reservoir.N)
     if view.needs_whole_sequences(reservoir) or len(lengths) > 1:
@@ -137,7 +165,7 @@ def time_chunks(reservoir: Reservoir, view: ReadoutView, lengths: Array) -> list
 
 
 def stream_rows(reservoir: Reservoir, data: Dataset, view: ReadoutView, which: Array) -> Iterator[tuple[Array, Array]]:
-    """Yield H_c and T of a group of sequences, chunk by chunk of time."""
+    """Yield H_c and T of a group of sequences, one chunk of time after another."""
     h0 = None
     for steps in time_chunks(reservoir, view, np.array([len(data.X[i]) for i in which])):
         batch = data.batch(which, steps)
@@ -149,10 +177,10 @@ def stream_rows(reservoir: Reservoir, data: Dataset, view: ReadoutView, which: A
 
 
 def stream_states(reservoir: Reservoir, view: ReadoutView, batch: Batch) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield H, X (without columns unless the readout sees it) and T at the frames that carry targets.
+    """Yield H, X (without columns unless the readout sees the inputs) and T at the frames that carry targets.
 
-    One chunk of time follows another, so that never more than `frames_at_once` states of a large network exist; all
-    of them at once where time must not be cut.
+    One chunk of time follows another, so that at most `frames_at_once` states of a large network exist at a time,
+    unless time must not be cut.
     """
     if view.needs_whole_sequences(reservoir):
         H = run(reservoir, batch, keep_F=False).H

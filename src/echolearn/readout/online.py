@@ -1,43 +1,74 @@
 """Readouts that learn frame by frame: recursive least squares (RLS) and least mean squares (LMS).
 
-Both move U by what the newest frame got wrong. With phi = [h x 1] (M,), the readout's inputs, and E = U'phi - t
-(n_out,), its error, a step gives a new memory and a new U. FORCE learning is either of them in a stream whose
-reservoir hears the stream's own outputs (W_fb), wrong as they still are (Sussillo and Abbott, Neuron 63, 2009).
+Both change U according to its error at the newest frame. With phi = [h x 1] (M,), what the readout sees of the frame,
+and E = U'phi - t (n_out,), its error, a step turns U and a memory P into new ones. FORCE learning (Sussillo and Abbott,
+Neuron 63, 2009) is either of them in a stream whose reservoir has its own outputs as input (W_fb), while they are still
+wrong.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy import linalg
 
+from echolearn._typing import Array
 from echolearn.validation.values import is_number
 
-Array = NDArray[Any]
+TINIEST = 1e-300  # a larger ridge has a finite inverse
 
 
 @njit(nogil=True, cache=True)
-def _downdate(P: Any, half: Any, scale: float) -> None:
-    """P = (P - half half') scale, in one pass over P; it stays symmetric to the bit."""
+def _downdate(P: Array, half: Array, scale: float) -> None:
+    """Set P = (P - half half') scale, in one pass over P; it stays symmetric to the bit."""
     for i in range(P.shape[0]):
         for j in range(P.shape[1]):
             P[i, j] = (P[i, j] - half[i] * half[j]) * scale
 
 
-TINIEST = 1e-300  # 1 / ridge is finite
-
-
 @dataclass(frozen=True)
 class RLS:
-    """U minimises, at every step t,  Σ_s forgetting^(t-s) ||U'phi_s - t_s||² + forgetting^t ||U - U_0||²_A.
+    """Recursive least squares: the readout with the smallest squared error over all frames so far.
 
-    U_0 is the readout that the stream starts with. A is what the fit has seen, G + mu I, so that learning goes on
-    from there; or, with a number for `ridge`, ridge I: trust U_0 just so far. forgetting=0.99 looks back about 100
-    frames, and on frames that say little it forgets until P overflows; 1 never forgets.
+    At every step t, U minimises
+
+        Σ_s forgetting^(t-s) ||U'phi_s - t_s||² + forgetting^t ||U - U_0||²_A,
+
+    where U_0 is the readout that the stream starts with. A frame costs M² operations.
+
+    Parameters
+    ----------
+    forgetting : float, default=1.0
+        In (0, 1]. The weight of a frame, relative to the frame after it. 1 never forgets; 0.99 looks back about 100
+        frames. Lower it if the relation between inputs and targets changes over time. On frames that carry little
+        information a low value forgets until P overflows.
+    ridge : float, default=None
+        How strongly U is held near U_0. None: A is the Gram matrix of the fit plus its ridge, G + mu I, so that
+        learning continues as if the frames had been part of the fit. A number: A = ridge I. Give one for an untrained
+        stream, or for a model that was saved without its statistics; the smaller it is, the faster U moves.
+
+    Notes
+    -----
+    The memory is P (M, M), the inverse of the penalised Gram matrix of all frames so far. With g = P phi and
+    d = forgetting + phi'g, a step is U <- U - g E'/d and P <- (P - g g'/d) / forgetting.
+
+    References
+    ----------
+    S. Haykin, Adaptive Filter Theory, 4th ed., Prentice Hall, 2002.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNRegressor
+    >>> from echolearn.online import RLS
+    >>> x = np.random.default_rng(0).normal(size=300)
+    >>> X, y = x[:, None], np.roll(x, 1)[:, None]  # the input before
+    >>> stream = ESNRegressor(20, learn="none").fit(X, y).stream(online=RLS(forgetting=0.98))
+    >>> errors = [abs(stream.learn(frame, -target) + target).item() for frame, target in zip(X, y)]  # its negative
+    >>> bool(np.mean(errors[-20:]) < 0.1 * np.mean(errors[:20]))
+    True
     """
 
     forgetting: float = 1.0
@@ -48,29 +79,67 @@ class RLS:
             raise ValueError(f"forgetting={self.forgetting!r:.80}; expected a number in (0, 1] (1: never forget).")
         if self.ridge is not None and not (is_number(self.ridge) and self.ridge > TINIEST):
             raise ValueError(
-                f"ridge={self.ridge!r:.80}; expected a number > {TINIEST:g}, or None to go on from the fit's sums."
+                f"ridge={self.ridge!r:.80}; expected a number > {TINIEST:g}, or None to continue from the statistics "
+                "of the fit."
             )
 
     def start(self, M: int, A: Array | None) -> Array:
-        """P = A^-1 (M, M)."""
+        """Return the memory to start with, P = A^-1.
+
+        Parameters
+        ----------
+        M : int
+            The number of rows of U.
+        A : array of shape (M, M) or None
+            The Gram matrix of the fit plus its ridge, if it is known; not used if a ridge was given.
+
+        Returns
+        -------
+        P : array of shape (M, M)
+            The memory for the first `step`.
+
+        Raises
+        ------
+        ValueError
+            If no ridge was given, and A is None or singular in float64.
+        """
         if self.ridge is not None:
             return np.eye(M) / self.ridge
         if A is None:
             raise ValueError(
-                "RLS() goes on from the sums of a fit, and here are none (an untrained stream, or a model that was "
-                "saved without them). Give a ridge, for example RLS(ridge=1.0)."
+                "RLS() continues from the statistics of a fit, and there are none (an untrained stream, or a model "
+                "that was saved without them). Give a ridge, for example RLS(ridge=1.0)."
             )
         try:
             P = linalg.cho_solve(linalg.cho_factor(A, lower=True), np.eye(M))
         except linalg.LinAlgError:
             raise ValueError(
-                "the fit's Gram matrix plus its ridge is singular in float64, so RLS() cannot go on from it. Give "
+                "the fit's Gram matrix plus its ridge is singular in float64, so RLS() cannot continue from it. Give "
                 "a ridge, for example RLS(ridge=1.0), or fit with a larger one."
             ) from None
         return np.asarray(0.5 * (P + P.T))
 
     def step(self, P: Array, U: Array, phi: Array, E: Array) -> tuple[Array, Array]:
-        """g = P phi,  d = forgetting + phi'g,  U - g E'/d,  (P - g g'/d) / forgetting, in place of P."""
+        """Return the memory and the readout after one more frame.
+
+        Parameters
+        ----------
+        P : array of shape (M, M)
+            The memory, from `start` or the step before. It is overwritten.
+        U : array of shape (M, n_out)
+            The readout.
+        phi : array of shape (M,)
+            What the readout sees of the frame: states, inputs and the 1 of the intercept.
+        E : array of shape (n_out,)
+            The error of the readout at the frame, U'phi - t.
+
+        Returns
+        -------
+        P : array of shape (M, M)
+            The new memory.
+        U : array of shape (M, n_out)
+            The new readout.
+        """
         g = P @ phi
         d = self.forgetting + phi @ g
         _downdate(P, g / np.sqrt(d), 1 / self.forgetting)
@@ -79,8 +148,38 @@ class RLS:
 
 @dataclass(frozen=True)
 class LMS:
-    """Normalised least mean squares: the new U is the share `rate` of the way to the nearest that makes no error at
-    this frame. Costs M operations a frame where RLS costs M², and needs many more frames."""
+    """Normalised least mean squares: each frame moves the readout towards one without error at that frame.
+
+    The new U is the share `rate` of the way to the nearest U that makes no error at the frame. A frame costs M
+    operations, where RLS costs M², and many more frames are needed.
+
+    Parameters
+    ----------
+    rate : float, default=0.5
+        In (0, 2). 1 removes the whole error at the newest frame. Lower it if the targets are noisy, so that U averages
+        over more frames; at 2 and above LMS diverges.
+
+    Notes
+    -----
+    A step is U <- U - rate phi E' / phi'phi. The only memory is U itself.
+
+    References
+    ----------
+    S. Haykin, Adaptive Filter Theory, 4th ed., Prentice Hall, 2002.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn.online import LMS
+    >>> rule, U, phi, target = LMS(rate=0.5), np.zeros((3, 1)), np.array([0.5, -1.0, 1.0]), np.array([2.0])
+    >>> P = rule.start(3, None)
+    >>> for _ in range(3):
+    ...     P, U = rule.step(P, U, phi, phi @ U - target)
+    ...     print(phi @ U)
+    [1.]
+    [1.5]
+    [1.75]
+    """
 
     rate: float = 0.5
 
@@ -89,8 +188,42 @@ class LMS:
             raise ValueError(f"rate={self.rate!r:.80}; expected a number in (0, 2): at 2 and above LMS diverges.")
 
     def start(self, M: int, A: Array | None) -> Array:
-        return np.empty(0)  # it has no memory but U
+        """Return the memory to start with, which is empty.
+
+        Parameters
+        ----------
+        M : int
+            The number of rows of U. Not used.
+        A : array of shape (M, M) or None
+            The Gram matrix of the fit plus its ridge. Not used.
+
+        Returns
+        -------
+        P : array of shape (0,)
+            The memory for the first `step`.
+        """
+        return np.empty(0)
 
     def step(self, P: Array, U: Array, phi: Array, E: Array) -> tuple[Array, Array]:
-        """U - rate phi E' / phi'phi; the intercept's 1 in phi keeps phi'phi away from 0."""
+        """Return the memory and the readout after one more frame.
+
+        Parameters
+        ----------
+        P : array of shape (0,)
+            The memory, which stays empty.
+        U : array of shape (M, n_out)
+            The readout.
+        phi : array of shape (M,)
+            What the readout sees of the frame: states, inputs and the 1 of the intercept.
+        E : array of shape (n_out,)
+            The error of the readout at the frame, U'phi - t.
+
+        Returns
+        -------
+        P : array of shape (0,)
+            The memory, unchanged.
+        U : array of shape (M, n_out)
+            The new readout.
+        """
+        # The 1 of the intercept keeps phi'phi away from 0.
         return P, U - np.multiply.outer(self.rate / (phi @ phi) * phi, E)

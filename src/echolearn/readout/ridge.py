@@ -1,4 +1,4 @@
-"""The ridge readout U from its statistics   (eq. 9), and the choice of the ridge mu from one eigendecomposition."""
+"""The ridge readout U from its statistics (eq. 9), and the choice of the ridge mu from one eigendecomposition."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from echolearn.readout import _cholesky
 from echolearn.readout.statistics import WIDE, Statistics, column_squares
 from echolearn.validation.caller import user_stacklevel
 
-RIDGES = 10.0 ** np.arange(-8, 2)  # to choose from by default, in units of the mean diagonal of the Gram matrix
+RIDGES = 10.0 ** np.arange(-8, 2)  # the default path, in units of the mean diagonal of the Gram matrix
 
 
 class ReadoutWarning(UserWarning):
-    """The readout's equations are badly conditioned, or most of its weights are held near zero."""
+    """The equations of the readout are ill-conditioned, or its ridge is so large that most weights are near zero."""
 
 
 def _centred(s: Statistics) -> tuple[Array, Array]:
-    """Return G and Q without the last column of ones, after its weight (not penalised) has been eliminated."""
+    """Return G and Q about the mean: without the last column of ones, whose unpenalised weight has been eliminated."""
     mean = s.G[-1, :-1] / s.G[-1, -1]
     G = np.outer(mean, s.G[-1, :-1])
     np.subtract(s.G[:-1, :-1], G, out=G)
@@ -29,11 +29,16 @@ def _centred(s: Statistics) -> tuple[Array, Array]:
 
 
 def _with_intercept(U: Array, s: Statistics) -> Array:
+    """Return U with the intercept that belongs to it as last row."""
     return np.vstack([U, (s.Q[-1] - s.G[-1, :-1] @ U) / s.G[-1, -1]])
 
 
 def solve(s: Statistics, mu: float, *, intercept: bool) -> Array:
-    """Return U = (G + mu I)^-1 Q (M, n_out), eq. 9. An intercept (last row) is not penalised."""
+    """Return U = (G + mu I)^-1 Q (M, n_out), eq. 9; with mu = 0, eq. 8. An intercept (last row) is not penalised.
+
+    Raises ValueError if G is singular and mu is 0, FloatingPointError if G is not finite; warns, and solves on the
+    leading eigenvectors, if mu is too small for G to be positive definite in float64.
+    """
     G, Q = _centred(s) if intercept else (s.G.copy(), s.Q)
     G.flat[:: len(G) + 1] += mu
     try:
@@ -42,11 +47,11 @@ def solve(s: Statistics, mu: float, *, intercept: bool) -> Array:
             factor = G
             U = _cholesky.solve(factor, Q)
         else:
-            # G.T is G, and in LAPACK's order: no copy is made
+            # G.T equals G and is in the order that LAPACK expects: no copy is made
             factor, lower = linalg.cho_factor(G.T, lower=True, overwrite_a=True, check_finite=False)
             U = linalg.cho_solve((factor, lower), Q, check_finite=False)
         pivots = np.abs(np.diagonal(factor))
-        # LAPACK may pass NaN through without a word, so the pivots are checked for finite numbers too.
+        # LAPACK may pass NaN through without an error, so the pivots must be finite too.
         if not np.isfinite(pivots).all() or (mu == 0 and pivots.min() <= 1e-7 * pivots.max()):
             raise linalg.LinAlgError
     except linalg.LinAlgError:
@@ -55,6 +60,7 @@ def solve(s: Statistics, mu: float, *, intercept: bool) -> Array:
 
 
 def _solve_ill_conditioned(G: Array, Q: Array, mu: float) -> Array:
+    """Return U on the leading eigenvectors of G, with a warning; raise an error if that is not possible."""
     refuse_infinite(G)
     if mu == 0:
         raise ValueError(
@@ -75,6 +81,7 @@ def _solve_ill_conditioned(G: Array, Q: Array, mu: float) -> Array:
 
 
 def refuse_infinite(G: Array) -> None:
+    """Raise FloatingPointError if sums over the states are not finite."""
     if not np.isfinite(G).all():
         raise FloatingPointError(
             "the states hold NaN or infinity. Lower spectral_radius or step_size, or scale the inputs to about 1."
@@ -93,7 +100,7 @@ def squared_error(s: Statistics, U: Array) -> float:
 
 
 def warn_of_large_ridge(s: Statistics, mu: float) -> None:
-    """Warn of a mu above the sums of squares of most columns of H_c, about their means: U hardly uses those columns."""
+    """Warn if mu is larger than the sums of squares of most columns of H_c about their means: U hardly uses those."""
     squares = column_squares(s)
     drowned = squares < mu
     if drowned.sum() > len(squares) / 2:
@@ -112,8 +119,8 @@ def choose_ridge(
     """Return the best mu of `path`, and the score of every mu.
 
     The score is the squared error per target on held-out statistics or, without those, generalised cross-validation.
-    One eigendecomposition serves the whole path. (The eigenvectors of a wide G take one core longer than ten solutions
-    take all cores, so there they are computed only where the scores need eigenvalues.)
+    One eigendecomposition serves the whole path. For a wide G, eigenvectors take one core longer than ten solutions
+    take all cores, so they are computed only if the scores need eigenvalues.
 
     With G = VΛV', q = V'Q:  U(mu) = V (Λ + mu)^-1 q,
     ||H_c U - T||² = tt - Σ_i |q_i|² (λ_i + 2mu) / (λ_i + mu)²,   df = Σ_i λ_i / (λ_i + mu),
@@ -144,7 +151,7 @@ def choose_ridge(
 
 
 def gram_eigenvalues(s: Statistics) -> Array:
-    """Return the eigenvalues of G beside an intercept."""
+    """Return the eigenvalues (M - 1,) of G about the mean, that is, beside an intercept."""
     return np.asarray(np.maximum(np.linalg.eigvalsh(_centred(s)[0]), 0))
 
 

@@ -1,6 +1,7 @@
 """A sketch of the Gram matrix of a large network, from a sample of its frames (Nyström's method).
 
-The states' variance falls off steeply, and the leading directions of some thousand frames are those of a million.
+The variance of the states falls off steeply from direction to direction, and the leading directions of a few thousand
+frames are those of a million.
 """
 
 from __future__ import annotations
@@ -19,18 +20,34 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
 
-Operator = Callable[[Array], Array]
+Operator = Callable[[Array], Array]  # a linear map of (M, n_out) to (M, n_out)
 
-SAMPLE = 3000  # frames that a sketch is made of
-RANK = 750  # of its directions that are kept
-TAIL = 0.6  # what lies beyond them, in units of the weakest one kept
+SAMPLE = 3000  # frames from which a sketch is made
+RANK = 750  # directions that it keeps
+TAIL = 0.6  # variance in all other directions, in units of the weakest direction kept
 
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """G of n frames, approximately: [H X] has the mean `mean` (M - 1,) and about it the Gram matrix
-    V diag(values) V' + tail (I - VV'),  V (M - 1, r) orthonormal, values (r,) falling. square: the mean of
-    its diagonal, estimated from the sampled rows."""
+    """An approximation of G of n frames: [H X] has the mean `mean`, and about it a Gram matrix of low rank plus a tail,
+
+        V diag(values) V' + tail (I - VV').
+
+    Attributes
+    ----------
+    V : array of shape (M - 1, r)
+        The leading directions, orthonormal.
+    values : array of shape (r,)
+        Their eigenvalues, from large to small.
+    tail : float
+        The eigenvalue of all other directions.
+    mean : array of shape (M - 1,)
+        The mean of the columns of H_c, without that of the intercept.
+    n : float
+        The number of frames that the sketch stands for.
+    square : float
+        The mean diagonal of the Gram matrix about the mean, from the sampled rows.
+    """
 
     V: Array
     values: Array
@@ -42,7 +59,7 @@ class Sketch:
     def inverse(self, mu: float) -> Operator:
         """Return the function R (M, n_out) -> (G + mu I)^-1 R, with the intercept not penalised.
 
-        About their mean, states and intercept are uncorrelated: with S = [[I, 0], [-mean', 1]] the inverse is
+        About the mean, states and intercept are uncorrelated: with S = [[I, 0], [-mean', 1]] the inverse is
         S diag((V diag(values) V' + tail (I - VV') + mu I)^-1, 1/n) S'.
         """
         V = self.V
@@ -61,15 +78,15 @@ class Sketch:
 
 
 def make_sketch(H_c: Array, n: float, rank: int = RANK) -> Sketch:
-    """Return a sketch from rows of H_c (k, M), its last column ones, that stand for n frames."""
+    """Return the sketch of n frames from a sample of rows of H_c (k, M), whose last column is ones."""
     mean = H_c[:, :-1].mean(axis=0, dtype=np.float64)
     refuse_infinite(mean)
     H = H_c[:, :-1] - mean.astype(H_c.dtype)
     k, M = H.shape
-    # HH' and H'H have the same eigenvalues, and one's eigenvectors give the other's: the smaller one is used.
+    # HH' and H'H have the same eigenvalues, and the eigenvectors of one give those of the other: take the smaller one.
     small = (H @ H.T if k < M else H.T @ H).astype(np.float64)
     values, E = linalg.eigh(small, subset_by_index=[max(0, len(small) - rank), len(small) - 1])
-    # What is weaker was lost to rounding in the product; a constant H leaves nothing.
+    # Weaker directions were lost to rounding in the product; of a constant H none is left.
     keep = values > 10 * np.finfo(H.dtype).eps * max(values[-1], np.finfo(float).tiny)
     values, E = values[keep][::-1], E[:, keep][:, ::-1]
     V = H.T @ (E / np.sqrt(values)).astype(H.dtype) if k < M else np.ascontiguousarray(E, H.dtype)
@@ -82,10 +99,10 @@ def make_sketch(H_c: Array, n: float, rank: int = RANK) -> Sketch:
 def choose_ridge_by_sample(
     rows: tuple[Array, Array], path: Sequence[float] | Array, n_out: int, held_out: tuple[Array, Array] | None
 ) -> float:
-    """Return the mu of `path` that is best for a sample of rows (H_c, T), on held-out rows or by cross-validation.
+    """Return the best mu of `path` for a sample of rows (H_c, T): on held-out rows, or by cross-validation.
 
-    Seen as a prior, mu is the noise's variance over that of the weights and does not depend on the number of frames: so
-    the sample's own statistics are used, not scaled up, in the basis of their leading directions.
+    As a prior, mu is the variance of the noise over that of the weights, and does not depend on the number of frames.
+    The statistics of the sample are therefore not scaled up; they are taken in the basis of its leading directions.
     """
     base = make_sketch(rows[0], len(rows[0]))
 
@@ -101,7 +118,7 @@ def choose_ridge_by_sample(
 def sample_rows(
     reservoir: Reservoir, data: Dataset, view: ReadoutView, rng: np.random.Generator, frames: int | None = None
 ) -> tuple[Array, Array]:
-    """Return about `frames` rows of H_c and their targets: a quarter of the rows of random sequences, or all rows."""
+    """Return about `frames` rows of H_c with their targets: a quarter of the rows of random sequences, at most all."""
     frames = SAMPLE if frames is None else frames
     order, count = rng.permutation(len(data.X)), view.targets_per_sequence(data)
     counts = np.cumsum(count[order])
@@ -121,7 +138,7 @@ def sample_rows(
 
 
 def sample_sequences(data: Dataset, view: ReadoutView, frames: int, rng: np.random.Generator) -> Dataset:
-    """Return random sequences with about `frames` targets, or all of them."""
+    """Return random sequences with about `frames` targets, at most all sequences."""
     order = rng.permutation(len(data.X))
     counts = np.cumsum(view.targets_per_sequence(data)[order])
     return data.subset(np.sort(order[: 1 + int(np.searchsorted(counts, frames))]))

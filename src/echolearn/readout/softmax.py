@@ -1,11 +1,11 @@
 """The softmax readout: multinomial logistic regression on the states, started from a ridge readout.
 
-Minimises  -1/n Σ log softmax(H_c V)[label] + strength/2 ||V||²  (without V's intercept) by mini-batches over streamed
-states.
+It minimises  -1/n Σ log softmax(H_c V)[label] + strength/2 ||V||²  (the intercept is not penalised) by mini-batches
+over streamed states.
 
-The steps are preconditioned by the Gram matrix that the ridge readout has collected anyway: the Hessian in V is
-at most H_c'H_c / 2n for each class (Böhning), so directions that differ by their scale in H_c are evened out, and
-two or three passes over the data come as far as dozens of plain ones.
+The steps are preconditioned by the Gram matrix, which the ridge readout has collected anyway: for each class the
+Hessian in V is at most H_c'H_c / 2n (Böhning, 1992), so that differences in scale between directions are evened out,
+and two or three passes over the data achieve what takes dozens without preconditioning.
 """
 
 from __future__ import annotations
@@ -27,19 +27,22 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
 
-# Penalties to choose from, strongest first, in units of the mean variance of H_c's columns over the number of frames: a
-# penalty of c weighs as much as c frames do.
+# Penalties to choose from, strongest first, in units of the mean variance of the columns of H_c divided by the number
+# of frames: a penalty of c weighs as much as c frames.
 STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 FRAMES = 2048  # per mini-batch
 MOMENTUM = 0.9
 RATE = 4.0
-PASSES = 1  # over the data, for each strength
-LEAST_STEPS = 100  # for each strength: little data is passed over more often
-SPREAD = 8.0  # U predicts targets of 0 and 1; logits of frames need to spread more
+PASSES = 1  # passes over the data for each strength,
+LEAST_STEPS = 100  # or more of them, until so many steps have been taken
+SPREAD = 8.0  # factor from a ridge readout, which predicts 0 and 1, to logits, which must spread more
 
 
 class PreconditionedMomentum:
-    """Steps of a softmax readout V (M, n_out): V - rate (G/n + strength I)^-1 dE/dV, with momentum."""
+    """Preconditioned gradient descent with momentum for a softmax readout V (M, n_out).
+
+    Without momentum a step is V - rate (G/n + strength I)^-1 dE/dV; `inverse` is that preconditioner.
+    """
 
     def __init__(self, V: Array, inverse: Operator, strength: float, dtype: DTypeLike):
         self.V = V.astype(dtype)
@@ -49,7 +52,7 @@ class PreconditionedMomentum:
         self.penalty[-1] = 0  # the intercept is not penalised
 
     def step(self, dE_dV: Array, rate: float) -> None:
-        """Take one step; dE_dV: the mean over frames, without the penalty."""
+        """Take one step; dE_dV: the mean of the gradient over frames, without that of the penalty."""
         towards = self.inverse(dE_dV + self.penalty * self.V)
         self.velocity = MOMENTUM * self.velocity + (1 - MOMENTUM) * towards
         self.V = self.V - rate * self.velocity
@@ -65,14 +68,14 @@ def fit_softmax(
     rng: np.random.Generator,
     strengths: Sequence[float] = STRENGTHS,
 ) -> tuple[Array, float]:
-    """Return V (M, n_out) and the strength chosen, started from the ridge readout of `fit`.
+    """Return V (M, n_out), started from the ridge readout of `fit`, and the strength chosen for it.
 
-    Strengths are tried from strong to weak, each from where the one before ended, until the held-out cross
-    entropy rises.
+    Strengths are tried from strong to weak, each from where the one before ended, until the cross entropy on the
+    held-out data rises.
     """
     scale = fit.square / fit.n**2
     if held_out is None:
-        strength = scale  # nothing to choose by: as if one frame more had been seen
+        strength = scale  # without data to choose by: a penalty that weighs as much as one frame
         return descend(reservoir, data, view, fit, _start(fit, strength), strength=strength, rng=rng), strength
     V = _start(fit, strengths[0] * scale)
     best, best_score, best_strength = V, np.inf, strengths[0] * scale
@@ -86,7 +89,7 @@ def fit_softmax(
 
 
 def _start(fit: RidgeFit, strength: float) -> Array:
-    """Return the ridge solution of the same penalty, spread to logits."""
+    """Return the ridge readout of the same penalty, scaled up to logits."""
     return SPREAD * fit.solve_again(strength * fit.n)
 
 
@@ -101,7 +104,7 @@ def descend(
     rng: np.random.Generator,
     rate: float = RATE,
 ) -> Array:
-    """Return V after preconditioned gradient descent with momentum, its rate falling linearly to nothing."""
+    """Return V after preconditioned gradient descent with momentum, at a rate that falls linearly to 0."""
     descent = PreconditionedMomentum(V, fit.preconditioner(strength, data.dtype), strength, data.dtype)
     steps = max(LEAST_STEPS, int(PASSES * np.ceil(fit.n / FRAMES)))
     for step, (H_c, labels) in enumerate(_minibatches(reservoir, data, view, rng, steps)):
@@ -110,7 +113,7 @@ def descend(
 
 
 def _gradient(V: Array, H_c: Array, labels: Array) -> Array:
-    """Return H_c'(softmax(H_c V) - T), on two cores."""
+    """Return H_c'(softmax(H_c V) - T) (M, n_out), computed on two cores."""
 
     def part(rows: slice) -> Array:
         return np.asarray(H_c[rows].T @ residual(probabilities(H_c[rows] @ V), labels[rows]))
@@ -122,14 +125,14 @@ def _gradient(V: Array, H_c: Array, labels: Array) -> Array:
 def _minibatches(
     reservoir: Reservoir, data: Dataset, view: ReadoutView, rng: np.random.Generator, steps: int
 ) -> Iterator[tuple[Array, Array]]:
-    """Yield H_c and class numbers of about `FRAMES` frames, from sequences in random order, `steps` times."""
+    """Yield `steps` mini-batches: H_c and class numbers of about `FRAMES` frames, from sequences in random order."""
 
     def part(data: Dataset, which: Array) -> tuple[Array, Array]:
         seen = observe(reservoir, view, data.batch(which))
         return seen.H_c, seen.T
 
     kept: list[tuple[Array, Array]] = []
-    if view.pooling:  # one row per sequence is little to keep: the states are run once, not for every step
+    if view.pooling:  # one row per sequence can be kept, so that the states are run only once
         groups = group_sequences(data.lengths, observation.FRAMES)
         H_parts, label_parts = zip(*data.map(part, groups), strict=True)
         kept = [(np.concatenate(H_parts), np.concatenate(label_parts))]
@@ -146,13 +149,13 @@ def _minibatches(
 
 
 def log_likelihood(P: Array, labels: Array) -> Array:
-    """Return log P[label] of each row; a probability that has underflowed counts as 1e-300 (float32: 1e-30)."""
+    """Return log P[label] (K,) for each row; a probability that has underflowed counts as 1e-300 (float32: 1e-30)."""
     least = 1e-300 if P.dtype == np.float64 else 1e-30
     return np.asarray(np.log(np.maximum(P[np.arange(len(labels)), labels], least)))
 
 
 def cross_entropy(reservoir: Reservoir, data: Dataset, view: ReadoutView, V: Array) -> float:
-    """Return -1/n Σ log softmax(H_c V)[label]."""
+    """Return the cross entropy per target, -1/n Σ log softmax(H_c V)[label]."""
 
     def part(data: Dataset, which: Array) -> tuple[float, int]:
         seen = observe(reservoir, view, data.batch(which))

@@ -1,7 +1,7 @@
-"""The two ways to a ridge readout: exactly, from G and Q, or by conjugate gradients for large networks.
+"""The two solvers of a ridge readout: exact, from G and Q, and for large networks by conjugate gradients.
 
-`solver_for` chooses; nothing else in the library asks how large a network is. A ridge is given as a number, or as a
-function from the mean diagonal of the Gram matrix to the ridges to choose from.
+`solver_for` chooses between them; nothing else in the library asks how large a network is. A ridge is given as a
+number, or as a function from the mean diagonal of the Gram matrix to the ridges to choose from.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import DTypeLike
 from scipy import linalg
 
@@ -31,14 +32,16 @@ from echolearn.sequences.split import Split
 
 Ridge = float | Callable[[float], Sequence[float] | Array]
 
-LARGE = 8000  # hidden units from which the readout is solved by conjugate gradients
+Choice = tuple[float, Statistics | None]  # a ridge, and the statistics by which it was chosen, if there are any
+
+LARGE = 8000  # hidden units from which on the readout is solved by conjugate gradients
 
 
 class RidgeFit(Protocol):
     """A ridge readout U with its ridge, and what a softmax readout that starts from it needs to know of G.
 
-    n: the number of targets; square: the mean square of H_c's columns about their means, summed over targets;
-    statistics: G and Q, where they exist.
+    n: the number of targets; square: the sum of squares about the mean, averaged over the columns of H_c; statistics:
+    G and Q, if they were collected.
     """
 
     @property
@@ -57,18 +60,18 @@ class RidgeFit(Protocol):
     def statistics(self) -> Statistics | None: ...
 
     def solve_again(self, mu: float) -> Array:
-        """Return the readout of another ridge, as far as it can be solved."""
+        """Return the readout of another ridge, or U itself if the equations cannot be solved again."""
 
     def preconditioner(self, strength: float, dtype: DTypeLike) -> Operator:
         """Return the function R -> (G/n + strength I)^-1 R, with the intercept not penalised."""
 
     def degrees_of_freedom(self) -> float:
-        """Return the degrees of freedom of U."""
+        """Return the degrees of freedom of U, the intercept included."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExactFit:
-    """U = (G + ridge I)^-1 Q."""
+    """A `RidgeFit` that was solved from statistics: U = (G + ridge I)^-1 Q."""
 
     U: Array
     ridge: float
@@ -90,7 +93,7 @@ class ExactFit:
         more = strength + 1e-7 * self.square / self.n
         penalty = np.full(len(A), more)
         penalty[-1] = 0
-        A.flat[:: len(A) + 1] += penalty + 1e-13 * float(np.trace(A))  # certainly definite
+        A.flat[:: len(A) + 1] += penalty + 1e-13 * float(np.trace(A))  # positive definite in spite of rounding
         P = linalg.cho_solve(linalg.cho_factor(A, lower=True), np.eye(len(A))).astype(dtype)
         return lambda R: np.asarray(P @ R)
 
@@ -100,7 +103,7 @@ class ExactFit:
 
 @dataclass(frozen=True, eq=False)
 class IterativeFit:
-    """U by conjugate gradients, and a sketch of G."""
+    """A `RidgeFit` that was solved by conjugate gradients, with a sketch of G."""
 
     U: Array
     ridge: float
@@ -116,7 +119,7 @@ class IterativeFit:
         return self.sketch.square
 
     def solve_again(self, mu: float) -> Array:
-        return self.U  # a sketch cannot be solved for another one
+        return self.U  # another ridge would need passes over the data
 
     def preconditioner(self, strength: float, dtype: DTypeLike) -> Operator:
         inverse, n = self.sketch.inverse(strength * self.n), self.n
@@ -127,19 +130,17 @@ class IterativeFit:
 
 
 class RidgeSolver(Protocol):
-    """One way to choose a ridge, to fit a readout, and to keep U up to date while the weights change.
+    """A method to choose a ridge, to fit a readout, and to keep it up to date while the weights change.
 
-    iterative: whether U is found by passes over the data instead of from G. solves_again: whether statistics can be
-    solved for another ridge; where they cannot, U itself starts the softmax readout.
+    iterative: whether U is found by passes over the data instead of from G. solves_again: whether a fit can be solved
+    for another ridge; if not, its U itself starts the softmax readout.
     """
 
     iterative: bool
     solves_again: bool
 
-    def choose(
-        self, reservoir: Reservoir, data: Dataset, task: Task, ridge: Ridge, rng: np.random.Generator
-    ) -> tuple[float, Statistics | None]:
-        """Return a ridge for all epochs, and the statistics by which it was chosen, if there are any."""
+    def choose(self, reservoir: Reservoir, data: Dataset, task: Task, ridge: Ridge, rng: Generator) -> Choice:
+        """Return the ridge for all epochs, and the statistics by which it was chosen, if there are any."""
 
     def fit(
         self,
@@ -147,41 +148,32 @@ class RidgeSolver(Protocol):
         view: ReadoutView,
         ridge: Ridge,
         split: Split,
-        rng: np.random.Generator,
+        rng: Generator,
         *,
         say: Callable[[str], object],
         checkpoint: Checkpoint | None = None,
     ) -> RidgeFit:
-        """Return the readout of the training data, its ridge chosen on the held-out data."""
+        """Return the readout of the training data, its ridge chosen on the held-out data; say: reports passes."""
 
-    def full_batch(self, data: Dataset, task: Task, mu: float, rng: np.random.Generator, case: int) -> FullBatchTracker:
-        """Return what keeps U up to date over epochs with one gradient each."""
+    def full_batch(self, data: Dataset, task: Task, mu: float, rng: Generator, case: int) -> FullBatchTracker:
+        """Return the tracker of U for epochs with one gradient each."""
 
     def minibatches(
-        self,
-        data: Dataset,
-        task: Task,
-        mu: float,
-        rng: np.random.Generator,
-        case: int,
-        *,
-        statistics: Statistics | None = None,
+        self, data: Dataset, task: Task, mu: float, rng: Generator, case: int, *, statistics: Statistics | None = None
     ) -> MiniBatchTracker:
-        """Return what keeps U up to date from mini-batch to mini-batch; statistics: of the start, if they are known."""
+        """Return the tracker of U for epochs of mini-batches; statistics: those of the start, if they are known."""
 
     def conditions(self) -> dict[str, int]:
-        """Return what else than data and settings decides on the bits of U."""
+        """Return what the bits of U depend on beside data and settings, by name."""
 
 
 class ExactSolver:
-    """Solve G U = Q by Cholesky's factor of G + mu I."""
+    """The `RidgeSolver` for networks whose Gram matrix is affordable: Cholesky's factor of G + mu I."""
 
     iterative = False
     solves_again = True
 
-    def choose(
-        self, reservoir: Reservoir, data: Dataset, task: Task, ridge: Ridge, rng: np.random.Generator
-    ) -> tuple[float, Statistics | None]:
+    def choose(self, reservoir: Reservoir, data: Dataset, task: Task, ridge: Ridge, rng: Generator) -> Choice:
         if not callable(ridge):
             return ridge, None
         s = collect(reservoir, data, task)
@@ -193,7 +185,7 @@ class ExactSolver:
         view: ReadoutView,
         ridge: Ridge,
         split: Split,
-        rng: np.random.Generator,
+        rng: Generator,
         *,
         say: Callable[[str], object],
         checkpoint: Checkpoint | None = None,
@@ -209,18 +201,11 @@ class ExactSolver:
             s = collect(reservoir, split.everything, view, mu)
         return ExactFit(solve(s, mu, intercept=True), mu, s)
 
-    def full_batch(self, data: Dataset, task: Task, mu: float, rng: np.random.Generator, case: int) -> ExactFullBatch:
+    def full_batch(self, data: Dataset, task: Task, mu: float, rng: Generator, case: int) -> ExactFullBatch:
         return ExactFullBatch(data, task, mu, case)
 
     def minibatches(
-        self,
-        data: Dataset,
-        task: Task,
-        mu: float,
-        rng: np.random.Generator,
-        case: int,
-        *,
-        statistics: Statistics | None = None,
+        self, data: Dataset, task: Task, mu: float, rng: Generator, case: int, *, statistics: Statistics | None = None
     ) -> ExactMiniBatches:
         return ExactMiniBatches(data, task, mu, case, statistics)
 
@@ -229,14 +214,12 @@ class ExactSolver:
 
 
 class IterativeSolver:
-    """Solve by conjugate gradients over streamed states, without G."""
+    """The `RidgeSolver` for large networks: conjugate gradients over streamed states, without G."""
 
     iterative = True
     solves_again = False
 
-    def choose(
-        self, reservoir: Reservoir, data: Dataset, task: Task, ridge: Ridge, rng: np.random.Generator
-    ) -> tuple[float, Statistics | None]:
+    def choose(self, reservoir: Reservoir, data: Dataset, task: Task, ridge: Ridge, rng: Generator) -> Choice:
         if not callable(ridge):
             return ridge, None
         return _ridge_of_sample(sample_rows(reservoir, data, task, rng.spawn(1)[0]), ridge, data, task), None
@@ -247,7 +230,7 @@ class IterativeSolver:
         view: ReadoutView,
         ridge: Ridge,
         split: Split,
-        rng: np.random.Generator,
+        rng: Generator,
         *,
         say: Callable[[str], object],
         checkpoint: Checkpoint | None = None,
@@ -261,25 +244,17 @@ class IterativeSolver:
         kept = None if checkpoint is None else checkpoint.for_stage("readout")
         return IterativeFit(solve_iteratively(reservoir, data, view, mu, sketch, say=say, checkpoint=kept), mu, sketch)
 
-    def full_batch(
-        self, data: Dataset, task: Task, mu: float, rng: np.random.Generator, case: int
-    ) -> IterativeFullBatch:
+    def full_batch(self, data: Dataset, task: Task, mu: float, rng: Generator, case: int) -> IterativeFullBatch:
         return IterativeFullBatch(data, task, mu, rng, case)
 
     def minibatches(
-        self,
-        data: Dataset,
-        task: Task,
-        mu: float,
-        rng: np.random.Generator,
-        case: int,
-        *,
-        statistics: Statistics | None = None,
+        self, data: Dataset, task: Task, mu: float, rng: Generator, case: int, *, statistics: Statistics | None = None
     ) -> IterativeMiniBatches:
         return IterativeMiniBatches(data, task, mu, rng, case)
 
     def conditions(self) -> dict[str, int]:
-        return {"threads": thread_count()}  # each takes some of U's columns, and a product's bits show how many
+        # Each thread multiplies with some columns of U, and the bits of a product depend on how many.
+        return {"threads": thread_count()}
 
 
 def solver_for(N: int) -> RidgeSolver:
@@ -288,7 +263,7 @@ def solver_for(N: int) -> RidgeSolver:
 
 
 def chosen_ridge(s: Statistics, ridge: Ridge, held_out: Statistics | None = None) -> float:
-    """Return the ridge given, or the one chosen on held-out statistics or by generalised cross-validation."""
+    """Return the given ridge, or the one that is best on held-out statistics or by generalised cross-validation."""
     if not callable(ridge):
         return ridge
     return choose_ridge(s, ridge(s.mean_diagonal), intercept=True, held_out=held_out)[0]
@@ -301,7 +276,7 @@ def _ridge_of_sample(
     view: ReadoutView,
     held_out: tuple[Array, Array] | None = None,
 ) -> float:
-    """Return the ridge as `chosen_ridge` does, from a sample of rows of H_c and T."""
+    """Return the same as `chosen_ridge`, from samples of rows (H_c, T)."""
     if not callable(ridge):
         return ridge
     diagonal = view.targets_per_sequence(data).sum() * float(np.square(rows[0]).mean(dtype=np.float64))

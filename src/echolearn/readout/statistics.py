@@ -1,4 +1,4 @@
-"""The statistics of states and targets from which the readout is solved: G = H_c'H_c and Q = H_c'T   (eq. 4-9)."""
+"""The statistics of states and targets from which the readout is solved: G = H_c'H_c and Q = H_c'T (eq. 4-9)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,27 @@ from echolearn._typing import Array
 from echolearn.execution.threads import map_in_order
 from echolearn.readout import _cholesky
 
-TILE = 1280  # columns of H_c that one task multiplies with as many others
-DROWNED = 3e-6  # of G's mean diagonal: a larger ridge hides the rounding errors of float32 products
-WIDE = 2048  # columns from which all cores work on one G, rather than each on one of its own
+TILE = 1280  # at most so many columns of H_c are multiplied with as many others in one task
+DROWNED = 3e-6  # in units of G's mean diagonal: a larger ridge hides the rounding errors of float32 products
+WIDE = 2048  # with more columns all cores work on one G, with fewer each works on its own
 
 
 @dataclass(eq=False)
 class Statistics:
-    """All that the readout needs of the data: G (M, M), Q (M, n_out), tt = ||T||² and n, the number of targets.
+    """All that the readout needs to know of the data. Additive over batches.
 
-    Additive over batches. In float64, whatever the states are: at mu / λ_max = 1e-8 a float32 Gram matrix breaks down.
+    In float64, whatever the precision of the states: at mu / λ_max = 1e-8 a float32 Gram matrix breaks down.
+
+    Attributes
+    ----------
+    G : array of shape (M, M)
+        The Gram matrix H_c'H_c.
+    Q : array of shape (M, n_out)
+        The products with the targets, H_c'T.
+    tt : float
+        The squared norm of the targets, ||T||².
+    n : float
+        The number of targets.
     """
 
     G: Array
@@ -31,6 +42,7 @@ class Statistics:
 
     @classmethod
     def zeros(cls, M: int, n_out: int) -> Statistics:
+        """Return the statistics of no data."""
         return cls(np.zeros((M, M)), np.zeros((M, n_out)), 0.0, 0.0)
 
     def __iadd__(self, other: Statistics) -> Statistics:
@@ -41,7 +53,7 @@ class Statistics:
         return self
 
     def scale(self, factor: float) -> Statistics:
-        """Multiply everything by a factor, in place."""
+        """Multiply everything by a factor in place, and return the same object."""
         self.G *= factor
         self.Q *= factor
         self.tt *= factor
@@ -55,9 +67,9 @@ class Statistics:
 
 
 def statistics_of(H_c: Array, T: Array, n_out: int, product: DTypeLike = np.float64) -> Statistics:
-    """Return the statistics of H_c (K, M) and T (K, n_out), or class numbers (K,) that stand for rows with a single 1.
+    """Return the statistics of H_c (K, M) and T (K, n_out); class numbers (K,) stand for rows of T with a single 1.
 
-    product: the precision of the products within these K frames (the result is float64 in any case).
+    product: the precision of the products within these K frames; the result is in float64 in any case.
     """
     H_c = H_c.astype(product, copy=False)
     G, Q = H_c.T @ H_c, _with_targets(H_c, T, n_out)
@@ -73,14 +85,16 @@ def _with_targets(H_c: Array, T: Array, n_out: int) -> Array:
 
 
 def _squares(T: Array) -> float:
+    """Return ||T||²."""
     T = T.astype(np.float64, copy=False)
     return float(len(T)) if T.ndim == 1 else float(np.vdot(T, T))
 
 
 def add_in_tiles(s: Statistics, H_c: Array, T: Array, product: DTypeLike = np.float64) -> None:
-    """Add statistics_of(H_c, T) to s in place, on all cores; of G only tiles on and below the diagonal (see `mirror`).
+    """Add statistics_of(H_c, T) to s in place, on all cores.
 
-    Each task adds to a tile of its own, so there is a single G, the same however many threads work on it.
+    Only the tiles of G on and below the diagonal are added to; `mirror` completes it at the end. Each task adds to its
+    own tile, so the bits of G do not depend on the number of threads.
     """
     M, n_out = s.Q.shape
     columns = _cholesky.equal_slices(M, TILE)
@@ -99,7 +113,7 @@ def add_in_tiles(s: Statistics, H_c: Array, T: Array, product: DTypeLike = np.fl
 
 
 def mirror(G: Array) -> None:
-    """Copy the lower half of G to the upper one, transposed, in place."""
+    """Copy the transposed lower half of G to its upper half, in place."""
     for start in range(0, len(G), TILE):
         rows = slice(start, start + TILE)
         G[rows, start + TILE :] = G[start + TILE :, rows].T
@@ -107,18 +121,18 @@ def mirror(G: Array) -> None:
 
 
 def product_precision(s: Statistics, mu: float, dtype: DTypeLike) -> DTypeLike:
-    """Return the states' own precision where mu hides its rounding errors (relative 1e-7), float64 otherwise."""
+    """Return the precision of the states (dtype) if mu hides its rounding errors (relative 1e-7), otherwise float64."""
     return dtype if mu > DROWNED * s.mean_diagonal else np.float64
 
 
 def sample_precision(H_c: Array, n: int, mu: float) -> DTypeLike:
-    """Return `product_precision` judged by some of the frames: there are at most n of them altogether."""
+    """Return `product_precision` as estimated from some of at most n frames."""
     mean_square = float(np.vdot(H_c, H_c)) / max(1, H_c.size)
     return H_c.dtype if mu > DROWNED * n * mean_square else np.float64
 
 
 def residual(Y: Array, T: Array) -> Array:
-    """Return R = Y - T, in place of Y; T as for `statistics_of`."""
+    """Return R = Y - T, computed in place of Y; T as for `statistics_of`."""
     if T.ndim == 1:
         Y[np.arange(len(T)), T] -= 1
     else:
@@ -127,7 +141,7 @@ def residual(Y: Array, T: Array) -> Array:
 
 
 def column_squares(s: Statistics) -> Array:
-    """Return the sums of squares of H_c's columns about their means, without the intercept's."""
+    """Return the sum of squares about the mean (M - 1,) of each column of H_c but the intercept."""
     raw, mean = np.diagonal(s.G)[:-1], s.G[-1, :-1] / s.G[-1, -1]
-    # what cancels leaves rounding errors of this size
+    # The difference cancels, and leaves rounding errors of this size.
     return np.asarray(np.maximum(raw - mean * s.G[-1, :-1], 1e-14 * raw))

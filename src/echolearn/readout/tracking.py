@@ -1,14 +1,15 @@
-"""A readout that is kept up to date while the weights change, exactly: from G and Q.
+"""A readout that is kept up to date while the weights change, exactly: solved from G and Q.
 
-In the paper's Case 2, U is solved anew for the weights at which the gradient is taken; in Case 1 an older U is held.
+In the paper's Case 2 the gradient is taken at a U that is solved for the same weights, in Case 1 at an older U.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from echolearn._typing import Array
+from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout.collect import collect
 from echolearn.readout.observation import Observation, Task, observe
 from echolearn.readout.ridge import solve
@@ -18,27 +19,25 @@ from echolearn.sequences.dataset import Dataset
 
 TURNOVER = 1.8  # how often one epoch replaces the running statistics (see `fade_in`)
 
-Tensors = dict[str, Array]
-Facts = dict[str, Any]
-Kept = list[tuple[Observation, Any]]  # on the executor: what the readout sees of each part of a mini-batch
+Kept = list[object]  # what an executor has kept of each part of a mini-batch, for its `map_kept` and `sum_kept`
 
 
 class FullBatchTracker(Protocol):
-    """U for epochs that take one gradient over all the data.
+    """The readout U in epochs with one gradient over all the data.
 
-    with_statistics: whether the pass for the gradient should collect the statistics that `finish` takes.
+    with_statistics: whether the pass for the gradient must collect the statistics that `finish` is given.
     """
 
     with_statistics: bool
 
     def begin_epoch(self, reservoir: Reservoir, pause: Callable[[], object]) -> None:
-        """Solve for the U at which the gradient is taken; `pause` is called when that is done."""
+        """Solve for the U at which the gradient is taken, unless it is known; `pause` is called after a solution."""
 
     def gradient_readout(self) -> Array:
         """Return the U at which the gradient is taken."""
 
     def finish(self, statistics: Statistics | None) -> float:
-        """End the epoch; return the number of targets."""
+        """End the epoch, with the statistics of its pass if they were collected; return the number of targets."""
 
     def readout(self, reservoir: Reservoir) -> Array:
         """Return the U of the newest weights."""
@@ -54,16 +53,16 @@ class FullBatchTracker(Protocol):
 
 
 class MiniBatchTracker(Protocol):
-    """U for epochs that take one gradient per mini-batch."""
+    """The readout U in epochs with one gradient per mini-batch."""
 
     def begin_epoch(self, reservoir: Reservoir) -> None:
         """Prepare for the mini-batches of an epoch."""
 
     def observe(self, reservoir: Reservoir, parts: list[Array]) -> Kept:
-        """Return what the readout sees of the parts of a mini-batch, kept where the data are."""
+        """Return what the readout sees of each part of a mini-batch, kept where the data are."""
 
     def update(self, kept: Kept, share: float) -> tuple[Array, float]:
-        """Return the U at which the gradient is taken, and the number of targets; share: the batch's of all frames."""
+        """Return the U at which the gradient is taken, and the number of targets; share: of the batch in all frames."""
 
     def readout(self, reservoir: Reservoir) -> Array:
         """Return the U of the newest weights."""
@@ -79,8 +78,11 @@ class MiniBatchTracker(Protocol):
 
 
 class ExactFullBatch:
-    """Case 2: one pass for U, one for the gradient at it. Case 1: U is the previous epoch's, and one pass gives both
-    the gradient and the statistics for the next U."""
+    """A `FullBatchTracker` whose U is solved from statistics of all the data.
+
+    Case 2 makes one pass for U and one for the gradient at it. In Case 1, U is that of the epoch before, and one pass
+    gives both the gradient and the statistics for the next U.
+    """
 
     def __init__(self, data: Dataset, task: Task, mu: float, case: int):
         self.data, self.task, self.mu = data, task, mu
@@ -88,8 +90,8 @@ class ExactFullBatch:
         self.reset()
 
     def reset(self) -> None:
-        self.U: Array | None = None  # at which the next gradient is taken, and its number of targets
-        self.n = 0.0
+        self.U: Array | None = None  # the U at which the next gradient is taken
+        self.n = 0.0  # the number of targets that it was solved from
 
     def begin_epoch(self, reservoir: Reservoir, pause: Callable[[], object]) -> None:
         if self.U is None:
@@ -112,7 +114,7 @@ class ExactFullBatch:
         s = collect(reservoir, self.data, self.task.view(), self.mu)
         U = solve(s, self.mu, intercept=True)
         if self.task.targets == "all" and not self.with_statistics:
-            self.U, self.n = U, s.n  # the next epoch begins with the same statistics: it needs no pass for them
+            self.U, self.n = U, s.n  # the next epoch begins with the same U: it needs no pass for it
         return U
 
     def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
@@ -124,12 +126,15 @@ class ExactFullBatch:
 
 
 class ExactMiniBatches:
-    """U from running statistics, which forget the states of older weights. Case 1 holds one U for the whole epoch."""
+    """A `MiniBatchTracker` whose U is solved from running statistics, in which the states of older weights fade.
+
+    Case 2 solves for U after every mini-batch; Case 1 holds one U for the whole epoch.
+    """
 
     def __init__(self, data: Dataset, task: Task, mu: float, case: int, statistics: Statistics | None = None):
         self.data, self.task, self.mu, self.case = data, task, mu, case
         self.statistics = statistics
-        self.U: Array | None = None  # of Case 1
+        self.U: Array | None = None  # the U of the epoch, in Case 1
 
     def reset(self) -> None:
         self.statistics = None
@@ -178,9 +183,9 @@ class ExactMiniBatches:
 
 
 def fade_in(statistics: Statistics, batch: Statistics, share: float) -> Statistics:
-    """Return statistics that forget states of older weights: (1 - 1.8 w) G + 1.8 G_batch.
+    """Return running statistics after one more mini-batch: (1 - 1.8 w) G + 1.8 G_batch, computed in place.
 
-    w is the batch's share of all frames, so that G keeps the size of a full pass.
+    w is the share of the batch in all frames, so that G keeps the size of a full pass while older weights fade.
     """
     statistics.scale(max(0.0, 1 - TURNOVER * share))
     statistics += batch.scale(TURNOVER)

@@ -1,1 +1,1 @@
-"""The epoch loop, its objectives and optimizers."""
+"""The epoch loop, its objectives and optimizers, the cost model, and progress lines."""

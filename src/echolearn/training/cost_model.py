@@ -1,6 +1,6 @@
-"""What a fit costs, before it starts: seconds and bytes (docs/performance.md has the model and how well it holds).
+"""What a fit costs, before it starts: seconds and bytes (docs/performance.md compares the model with measurements).
 
-K frames, N units, M = N + n_in + 1 columns of H_c, C outputs, k connections per unit, P threads.
+Symbols: K frames, N units, M = N + n_in + 1 columns of H_c. Functions without "bytes" in their name return seconds.
 """
 
 from __future__ import annotations
@@ -25,98 +25,100 @@ from echolearn.readout.statistics import TILE, WIDE
 from echolearn.sequences.batching import LANES
 from echolearn.training.progress import clock, say
 
-ANNOUNCE = 60.0  # seconds: longer work is announced
-STRENGTHS = 4  # of the softmax readout's path that are tried before the held-out entropy rises
-SPARE = 20e6  # bytes that compiled loops, thread stacks and small arrays take
+ANNOUNCE = 60.0  # seconds from which on a fit is announced
+STRENGTHS = 4  # strengths of the softmax readout that are typically tried before the held-out cross entropy rises
+SPARE = 20e6  # bytes of compiled loops, thread stacks and small arrays
 
 
 @dataclass(frozen=True)
 class Job:
-    """A fit, as far as its cost goes."""
+    """What the cost of a fit depends on."""
 
     N: int
     n_in: int
     n_out: int
     connections: int
-    frames: int  # K, to learn from
-    held_out: int = 0  # frames
+    frames: int  # K, of the training data
+    held_out: int = 0  # frames of the held-out data
     longest: int = 0  # steps of the longest sequence
-    epochs: int = 0  # of learning; 0: a classical network
-    batch: int | None = None  # frames of a mini-batch; None: all
-    softmax: bool = False
-    choose: bool = True  # a ridge is to be chosen
-    direct: bool = True
-    itemsize: int = 4
+    epochs: int = 0  # 0: the weights are not learned
+    batch: int | None = None  # frames of a mini-batch; None: all of them
+    softmax: bool = False  # whether a softmax readout is fitted
+    choose: bool = True  # whether a ridge is chosen from several
+    direct: bool = True  # whether the readout sees the inputs
+    itemsize: int = 4  # bytes of a number in the states
     threads: int = 1
-    parts: int = 1  # of time, pooled each on its own
-    blocks: int = 1  # networks like this one that are fitted, one per core
-    bidirectional: bool = False  # each direction keeps its states beside those of all units
+    parts: int = 1  # parts of time that are pooled separately
+    blocks: int = 1  # networks of this kind that are fitted, one per core
+    bidirectional: bool = False  # the states of each direction are kept beside those of all units
 
     @property
     def M(self) -> int:
+        """The number of columns of H_c."""
         return self.parts * (self.N + self.direct * self.n_in) + 1
 
     @property
     def wide(self) -> bool:
+        """Whether all cores work on one Gram matrix."""
         return self.M > WIDE
 
     @property
     def iterative(self) -> bool:
+        """Whether the readout is solved without a Gram matrix."""
         return solver_for(self.N).iterative
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Seconds on one core: of a flop in a product of two matrices (float32, float64), in Cholesky's factor; of M³ in
-    eigenvectors; of a column of H_c in a frame (stacked, turned to float64, added to its class); of a unit in a frame,
-    and of each of its connections, on the way forward and back."""
+    """Seconds that elementary operations take on one core."""
 
-    flop: float = 1 / 115e9
-    flop64: float = 1 / 57e9
-    factor: float = 1 / 30e9
-    eigen: float = 0.22e-9
-    column: float = 3e-9
-    unit: float = 5e-9
-    link: float = 0.04e-9
-    unit_back: float = 4e-9
-    link_back: float = 0.13e-9
+    flop: float = 1 / 115e9  # one operation in a product of two matrices, in float32
+    flop64: float = 1 / 57e9  # the same in float64
+    factor: float = 1 / 30e9  # one operation in Cholesky's factor
+    eigen: float = 0.22e-9  # eigenvectors, in units of M³
+    column: float = 3e-9  # one column of H_c in one frame: stacked, converted to float64, added to its class
+    unit: float = 5e-9  # one unit in one frame, forward in time
+    link: float = 0.04e-9  # one of its connections
+    unit_back: float = 4e-9  # one unit in one frame, back in time
+    link_back: float = 0.13e-9  # one of its connections
 
     def scaled(self, factor: float) -> Rates:
+        """Return all rates, multiplied by a factor."""
         return Rates(**{name: factor * value for name, value in vars(self).items()})
 
 
 TYPICAL = Rates()
-CACHED = 2500  # units from which the way back waits for memory as long as it works
-NARROW = 1.5  # a flop of a product with as few columns as there are outputs, in those of a wide one
+CACHED = 2500  # units with which the way back through time waits for memory as long as it computes
+NARROW = 1.5  # the time of a flop in a product with few columns, relative to that in a wide one
 
 
 def states(job: Job, K: float, r: Rates) -> float:
-    """Eq. 1: X packed, the drive W'x, then the recurrence."""
+    """Return the time of the states of K frames (eq. 1): packing X, the products W'x, the recurrence."""
     products = 2 * job.n_in * job.N * _flop(job, r)
     recurrence = job.N * (r.unit + job.connections * r.link)
     return K * (job.n_in * r.column + products + recurrence) / job.threads
 
 
 def gram(job: Job, K: float, r: Rates) -> float:
-    """G = H_c'H_c in float64."""
+    """Return the time of G = H_c'H_c over K frames, in float64."""
     return K * (job.M**2 * r.flop64 + job.M * r.column) / job.threads
 
 
 def solve(job: Job, r: Rates) -> float:
-    """Cholesky's factor and U; a small one on one core."""
+    """Return the time of Cholesky's factor and of U; a small system is solved on one core."""
     flops = job.M**3 / 3 * r.factor + 2 * job.M**2 * job.n_out * r.flop64 + 3 * job.M**2 * 1e-9
     return flops / (job.threads if job.wide else 1)
 
 
 def choose(job: Job, r: Rates) -> float:
-    """The ridge of a path: from eigenvectors, or of a wide G with held-out frames by solutions."""
+    """Return the time to choose a ridge: by eigenvectors, or for a wide G with held-out frames by solutions."""
     if not job.choose:
         return 0.0
     return len(RIDGES) * solve(job, r) if job.wide and job.held_out else job.M**3 * r.eigen
 
 
 def gradient(job: Job, K: float, r: Rates) -> float:
-    """dE/dH = 2 (H_c U - T) U', back through time, dE/dW = X'Z."""
+    """Return the time of the gradient over K frames: dE/dH = 2 (H_c U - T) U', back through time, dE/dW = X'Z."""
     products = 2 * (job.M * job.n_out + job.N * job.n_out + job.n_in * job.N) * _flop(job, r)
     copies = (job.M + job.N + 2 * job.n_out) * r.column
     through_time = job.N * (r.unit_back + job.connections * r.link_back) * (1 + job.N / CACHED)
@@ -124,7 +126,7 @@ def gradient(job: Job, K: float, r: Rates) -> float:
 
 
 def ridge_readout(job: Job, r: Rates) -> float:
-    """One pass over the data, the choice of mu and U; without a Gram matrix, a pass for each iteration."""
+    """Return the time of the ridge readout: one pass, the choice of mu and U; by iterations, one pass for each."""
     K = job.frames + job.held_out
     if job.iterative:
         products = NARROW * K * 4 * job.M * job.n_out * _flop(job, r) / job.threads
@@ -133,7 +135,7 @@ def ridge_readout(job: Job, r: Rates) -> float:
 
 
 def softmax_readout(job: Job, r: Rates) -> float:
-    """What is added by mini-batches of logistic regression, preconditioned by G^-1, for each strength tried."""
+    """Return the time that the softmax readout adds: for each strength, mini-batches preconditioned by G^-1."""
     K = max(job.frames, softmax.LEAST_STEPS * softmax.FRAMES)
     rank = RANK if job.iterative else job.M
     step = 2 * job.M * rank * job.n_out / softmax.FRAMES + 4 * job.M * job.n_out / job.threads
@@ -142,64 +144,67 @@ def softmax_readout(job: Job, r: Rates) -> float:
 
 
 def epoch(job: Job, r: Rates) -> float:
-    """Mini-batches: sums, U and gradient of each. All data: a pass for U and one for the gradient."""
+    """Return the time of an epoch: statistics, U and gradient of each mini-batch, or two passes over all the data."""
     K = job.frames
     solutions = 1 if job.batch is None else max(1, K // job.batch)
     passes_over = 2 if job.batch is None else 1
     if job.iterative:
-        follow = NARROW * incremental.ITERATIONS * 4 * job.M * job.n_out * _flop(job, r) * K / job.threads
-        return passes_over * states(job, K, r) + follow + gradient(job, K, r) + states(job, job.held_out, r)
-    scored = states(job, job.held_out, r) + 2 * job.held_out * job.M * job.n_out * _flop(job, r)
-    return passes_over * states(job, K, r) + gram(job, K, r) + solutions * solve(job, r) + gradient(job, K, r) + scored
+        updates = NARROW * incremental.ITERATIONS * 4 * job.M * job.n_out * _flop(job, r) * K / job.threads
+        return passes_over * states(job, K, r) + updates + gradient(job, K, r) + states(job, job.held_out, r)
+    validation = states(job, job.held_out, r) + 2 * job.held_out * job.M * job.n_out * _flop(job, r)
+    learning = passes_over * states(job, K, r) + gram(job, K, r) + solutions * solve(job, r) + gradient(job, K, r)
+    return learning + validation
 
 
 def seconds(job: Job, r: Rates) -> float:
+    """Return the time of the whole fit."""
     learning = job.epochs * epoch(job, r) + (ridge_readout(job, r) if job.epochs else 0.0)
     one = learning + ridge_readout(job, r) + (softmax_readout(job, r) if job.softmax else 0.0)
     return one * math.ceil(job.blocks / thread_count())
 
 
 def _flop(job: Job, r: Rates) -> float:
+    """Return the time of one operation in the precision of the states."""
     return r.flop if job.itemsize == 4 else r.flop64
 
 
 def _group_frames(job: Job) -> int:
-    """Return the frames of a group of whole tiles of sequences (`sequences.batching`), all as long as the longest."""
+    """Return the frames of a group of sequences (`sequences.batching`) if all are as long as the longest one."""
     K, tile = frames_at_once(job.N), LANES * max(1, job.longest)
     return K if tile > K else K - K % tile
 
 
-def sums_bytes(job: Job) -> float:
-    """A pass for G: what a batch holds on each thread, waits for and turns to float64, and the Grams."""
+def statistics_bytes(job: Job) -> float:
+    """Return the bytes of a pass for G: the batches on all threads, those that wait, and the Gram matrices."""
     K = min(_group_frames(job), job.frames)
     if job.bidirectional:
-        K = max(K, job.longest)  # a sequence is not cut
+        K = max(K, job.longest)  # time is not cut
     at_work = min(job.threads * K, job.frames)
     units = job.N * (2 if job.bidirectional else 1)
     working = job.itemsize * (units + max(job.N, job.M) + job.n_in)  # X, f(z) and H, then X, H and H_c
     if job.wide:
         tiles = job.threads * TILE**2 * 8
         return at_work * working + K * job.M * (job.itemsize + 8) + tiles + job.M**2 * 8
-    levels = math.ceil(math.log(math.ceil(job.frames / K), ARITY))  # of the tree, a sum waiting on each
+    levels = math.ceil(math.log(math.ceil(job.frames / K), ARITY))  # of the tree of sums; one sum waits on each
     return at_work * (working + 8 * job.M) + (job.threads + 1 + max(1, levels)) * job.M**2 * 8
 
 
 def ridge_bytes(job: Job) -> float:
-    """The largest of: the pass for the held-out G, the choice of mu, U."""
+    """Return the bytes of the ridge readout: the most of the pass for the held-out G, the choice of mu, and U."""
     one = job.M**2 * 8
     kept = one * (2 if job.held_out else 1)
     choosing = 1.3 * one if job.wide and job.held_out else 5 * one
-    return max(kept - one + sums_bytes(job), kept + (choosing if job.choose else 1.3 * one))
+    return max(kept - one + statistics_bytes(job), kept + (choosing if job.choose else 1.3 * one))
 
 
 def softmax_bytes(job: Job) -> float:
-    """G, the inverse of G in the making, and batches of states."""
+    """Return the bytes of the softmax readout: G, its inverse while it is computed, and batches of states."""
     K = min((job.threads + 1) * 4 * softmax.FRAMES, job.frames)
-    return 6 * job.M**2 * 8 + K * 3 * (job.N + job.M) * job.itemsize  # in parts, joined, and at work
+    return 6 * job.M**2 * 8 + K * 3 * (job.N + job.M) * job.itemsize  # in parts, joined, and in use
 
 
 def learning_bytes(job: Job) -> float:
-    """States, f(z), H_c and the error of a batch (never less than the longest sequence), and the Grams."""
+    """Return the bytes of an epoch: states, f(z), H_c and errors of a batch of at least the longest sequence, and G."""
     most = min(_group_frames(job), job.frames) * job.threads if job.batch is None else job.batch
     K = max(most, job.longest)
     states = (3 if job.bidirectional else 2) * job.N
@@ -208,7 +213,7 @@ def learning_bytes(job: Job) -> float:
 
 
 def nbytes(job: Job) -> float:
-    """The most at any time, beside the data."""
+    """Return the largest number of bytes in use at any time of the fit, beside the data."""
     if job.iterative:
         return SPARE + iterative_bytes(job)
     steps = [ridge_bytes(job)]
@@ -220,7 +225,7 @@ def nbytes(job: Job) -> float:
 
 
 def iterative_bytes(job: Job) -> float:
-    """A sketch of G in the making, blocks of conjugate gradients, and batches of states, their errors and H_c."""
+    """Return the bytes without G: a sketch while it is computed, conjugate gradients, and batches of states and H_c."""
     sketch = job.M * (SAMPLE * (job.itemsize + 8) + 2 * RANK * 8)
     K = frames_at_once(job.N) if not job.epochs else max(frames_at_once(job.N), job.batch or 0, job.longest)
     return sketch + 8 * job.M * job.n_out * 8 + (job.threads + 1) * K * 4 * job.M * job.itemsize
@@ -228,7 +233,7 @@ def iterative_bytes(job: Job) -> float:
 
 @cache
 def measured() -> Rates:
-    """The typical rates, all scaled by what a small product takes here: a twentieth of a second."""
+    """Return the typical rates, scaled by the time of a small product on this machine; takes about 50 ms."""
     A = np.ones((512, 512), np.float32)
     with one_blas_thread():
         A @ A
@@ -241,7 +246,7 @@ def measured() -> Rates:
 
 
 def check(job: Job, verbose: int) -> None:
-    """Announces long work; refuses what does not fit in memory."""
+    """Announce a long fit, if `verbose`; raise MemoryError if it does not fit in memory."""
     need, have = nbytes(job), available_memory()
     if have is not None and need > have:
         raise MemoryError(
@@ -259,4 +264,5 @@ def check(job: Job, verbose: int) -> None:
 
 
 def _size(count: float) -> str:
+    """Return a number of bytes as MB or GB."""
     return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.0f} MB"

@@ -1,4 +1,4 @@
-"""The history of a training run."""
+"""The history of a training run, one row of numbers per epoch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 class History(list[dict[str, float]]):
-    """One row per epoch; prints as a table."""
+    """A list with one row (a dict of numbers by name) per epoch, which prints as a table."""
 
     def __str__(self) -> str:
         if not self:

@@ -6,99 +6,32 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic
 
 import numpy as np
 
-from echolearn._typing import Array
-from echolearn.modelfile.checkpoint import Checkpoint, Shape
+from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.training.history import History
 from echolearn.training.minibatches import MiniBatches
+from echolearn.training.objectives.objective import Objective, Pause, Snapshot
 from echolearn.validation.caller import user_stacklevel
-
-Snapshot = TypeVar("Snapshot")  # the weights that an objective keeps of an epoch
-Tensors = dict[str, Array]
-Facts = dict[str, Any]
-Pause = Callable[[], object]  # called wherever the state of learning is complete and can be kept
 
 
 class TrainingWarning(UserWarning):
-    """Training ended otherwise than planned; the best weights so far are kept."""
+    """Training did not go as planned: it diverged, and continued with smaller steps or stopped."""
 
 
 @dataclass(frozen=True)
 class Schedule:
     """How long to train.
 
-    patience: epochs without a better validation error after which training stops (None: never); retries: how often an
-    epoch that diverges is tried again with a smaller step size.
+    patience: epochs without a better validation error after which training stops (None: never); retries: how often in
+    all an epoch that diverges is tried again with a smaller step size.
     """
 
     epochs: int
     patience: int | None = None
     retries: int = 0
-
-
-class Objective(Protocol[Snapshot]):
-    """What is minimised, and the state of the weights while that is done.
-
-    error_name: the word for its error in the history. validates: whether there are held-out data. batch_size: sequences
-    per mini-batch; None: one step per epoch, on all of them. lengths: of the sequences.
-    """
-
-    error_name: str
-    step_size: float
-
-    @property
-    def validates(self) -> bool: ...
-
-    @property
-    def batch_size(self) -> int | None: ...
-
-    @property
-    def lengths(self) -> Array: ...
-
-    def begin_epoch(self, pause: Pause) -> None:
-        """Prepare for the steps of an epoch."""
-
-    def step(self, which: Array, done: float) -> tuple[float, float]:
-        """Take a step on some sequences, `done` epochs after the start; return their error and number of targets."""
-
-    def end_epoch(self) -> None:
-        """Do what follows after the steps of an epoch."""
-
-    def validation_error(self) -> float:
-        """Return the error of the newest weights on the held-out data."""
-
-    def measurements(self) -> dict[str, float]:
-        """Return what the last step measured, such as norms of gradients."""
-
-    def row(self, number: int, measurements: dict[str, float], seconds: float) -> dict[str, float]:
-        """Return what the history shows of epoch `number` beside its errors; seconds: since the start."""
-
-    def snapshot(self) -> Snapshot:
-        """Return the newest weights, to be kept as they are."""
-
-    def restart(self, snapshot: Snapshot) -> None:
-        """Start again from kept weights, with a smaller step size and an optimizer without memory."""
-
-    def is_stable(self, snapshot: Snapshot) -> bool:
-        """Return whether kept weights give finite states."""
-
-    def pack(self, name: str, snapshot: Snapshot) -> Tensors:
-        """Return kept weights as arrays for a checkpoint."""
-
-    def unpack(self, name: str, tensors: Tensors) -> Snapshot:
-        """Return what `pack` was given."""
-
-    def shapes(self) -> dict[str, Shape]:
-        """Return the arrays that a checkpoint may hold, and their shapes."""
-
-    def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
-        """Return arrays and plain values from which `load_state_dict` resumes to the bit."""
-
-    def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
-        """Resume from what `state_dict` returned."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +45,11 @@ class TrainingResult(Generic[Snapshot]):
 
 @dataclass
 class Record(Generic[Snapshot]):
-    """How far training has come.
+    """The state of a training run.
 
     best: the weights with the smallest validation error, or the newest ones without validation. safe: weights with
-    which a whole epoch has run; newer ones may explode at the first frame. began: those at the begin of the epoch.
+    which a whole epoch has run; newer ones may explode at the first frame. began: the weights at the beginning of the
+    current epoch. backoffs: how often an epoch has diverged.
     """
 
     best: Snapshot
@@ -127,11 +61,11 @@ class Record(Generic[Snapshot]):
     started: float = field(default_factory=time.perf_counter)
     history: History = field(default_factory=History)
     minibatches: MiniBatches | None = None
-    pending: dict[str, float] | None = None  # error and measurements of an epoch that is done but not yet validated
+    pending: dict[str, float] | None = None  # error and measurements of an epoch that is not validated yet
 
     @property
     def seconds(self) -> float:
-        """The time spent on training, that before an interruption included."""
+        """The time spent on training, including that before an interruption."""
         return time.perf_counter() - self.started
 
     @property
@@ -140,7 +74,7 @@ class Record(Generic[Snapshot]):
         return len(self.history)
 
     def note(self, row: dict[str, float], error: float | None, snapshot: Snapshot) -> None:
-        """Add an epoch; error: on held-out data, without which the newest weights count."""
+        """Add an epoch; error: on held-out data; None: without validation, the newest weights are the best."""
         self.history.append(row)
         error = -self.epoch if error is None else error
         if error < self.best_error:
@@ -155,10 +89,14 @@ def run_epochs(
     on_epoch: Callable[[dict[str, float]], object] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> TrainingResult[Snapshot]:
-    """Run all epochs; the weights with the smallest validation error win, those at the start included.
+    """Run the epochs of a schedule; return the weights with the smallest validation error, or the newest ones.
 
-    on_epoch(row) is called after each epoch; training stops if it returns True. With a checkpoint, training resumes
-    from the state kept there, to the bit.
+    The weights at the start count too: learning must improve on them. on_epoch(row) is called after each epoch;
+    training stops if it returns True. With a checkpoint, training resumes from the state kept there, to the bit.
+
+    An epoch diverges if it raises FloatingPointError or LinAlgError. It is then tried again from safe weights with
+    smaller steps, as often as the schedule allows; after that, training stops with a TrainingWarning. Ctrl-C ends
+    training with the best weights so far.
     """
     start = objective.snapshot()
     record = Record(start, start, start)
@@ -171,7 +109,7 @@ def run_epochs(
     stop: object = None
     try:
         if objective.validates and not resumed:
-            record.best_error = _first_error(objective)  # learning must be better than that
+            record.best_error = _first_error(objective)
         while record.epoch < schedule.epochs and stop is not True:
             if schedule.patience is not None and record.epoch - record.best_epoch >= schedule.patience:
                 break
@@ -192,6 +130,7 @@ def run_epochs(
 
 
 def _first_error(objective: Objective[Snapshot]) -> float:
+    """Return the validation error at the start; infinity if it is not finite or cannot be computed."""
     try:
         error = objective.validation_error()
     except (FloatingPointError, np.linalg.LinAlgError):
@@ -206,10 +145,7 @@ def _try_epoch(
     rng: np.random.Generator,
     pause: Pause,
 ) -> tuple[dict[str, float], float | None] | None:
-    """Return an epoch's row of history and its validation error.
-
-    An epoch that diverges is tried again with smaller steps, as often as the schedule allows; then the result is None.
-    """
+    """Return the row of history and the validation error of one epoch, or None if it diverged once too often."""
     while True:
         number, error = record.epoch + 1, None
         try:
@@ -241,7 +177,7 @@ def _try_epoch(
 def _run_epoch(
     objective: Objective[Snapshot], record: Record[Snapshot], number: int, rng: np.random.Generator, pause: Pause
 ) -> dict[str, float]:
-    """Run an epoch, or what is left of it; return its mean error per target, and measurements."""
+    """Run an epoch, or the rest of one that was resumed; return its mean error per target and its measurements."""
     if record.minibatches is None:
         record.began = objective.snapshot()
         objective.begin_epoch(pause)
@@ -259,6 +195,7 @@ def _run_epoch(
 def _keep(
     objective: Objective[Snapshot], record: Record[Snapshot], checkpoint: Checkpoint, rng: np.random.Generator
 ) -> None:
+    """Save everything that `_resume` needs."""
     tensors, facts = objective.state_dict(inside_epoch=record.minibatches is not None)
     for name in ("best", "safe", "began"):
         tensors |= objective.pack(name, getattr(record, name))
@@ -274,14 +211,15 @@ def _keep(
 def _resume(
     objective: Objective[Snapshot], record: Record[Snapshot], checkpoint: Checkpoint, rng: np.random.Generator
 ) -> bool:
-    """Restore both as they were when the newest state was kept; return False if there is none."""
+    """Restore objective, record and generator from the newest state kept; return False if there is none."""
     kept = checkpoint.load(objective.shapes())
     if kept is None:
         return False
     tensors, facts = kept
     with checkpoint.restoring():
         for name in ("best", "safe", "began"):
-            if any(tensor.startswith(name) for tensor in tensors):  # some stages of version 0.1 kept only the best
+            # some stages of version 0.1 kept only the best weights
+            if any(tensor.startswith(name) for tensor in tensors):
                 setattr(record, name, objective.unpack(name, tensors))
         record.best_error = float(facts["best_error"] if "best_error" in facts else facts["best_score"])
         record.best_epoch, record.backoffs = int(facts.get("best_epoch", 0)), int(facts.get("backoffs", 0))

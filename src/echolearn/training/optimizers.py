@@ -1,6 +1,6 @@
-"""New weights from gradients   (eq. 36, 37): FISTA and Adam, clipping, and the weights that are learned.
+"""New weights from gradients (eq. 36, 37): FISTA and Adam, clipping, and the weights that are learned.
 
-Weights are a dict of arrays by name ("W", "W_rec": its non-zero values, "W_fb", "bias", "leak": as logits).
+Weights are a dict of arrays by name: "W", "W_rec" (its non-zero values), "W_fb", "bias", and "leak" (as logits).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Weights = dict[str, Array]
 
 
 class Optimizer(Protocol):
-    """A rule from weights and gradients to new weights; it is replaced by its successor at every step."""
+    """A rule from weights and gradients to new weights. It is immutable: every step returns its successor."""
 
     def step(self, weights: Weights, gradients: Weights, alpha: float) -> tuple[Weights, Self]:
         """Return the weights after a step of size alpha, and the optimizer that has taken it."""
@@ -33,10 +33,10 @@ class Optimizer(Protocol):
 
 @dataclass(frozen=True)
 class Fista:
-    """Eq. 36: w + beta (w - w_before) - alpha g.
+    """Gradient descent with momentum, eq. 36: w + beta (w - w_before) - alpha g.
 
-    momentum="fista": beta = (m_old - 1) / m_new, as given by Beck and Teboulle; "printed": m_old / m_new
-    (eq. 37); m_new = (1 + sqrt(1 + 4 m_old²)) / 2, from 1.
+    momentum "fista": beta = (m_old - 1) / m_new, as in Beck and Teboulle (2009); "printed": beta = m_old / m_new, as
+    eq. 37 is printed. m_new = (1 + sqrt(1 + 4 m_old²)) / 2, starting from 1. before: the weights before the last step.
     """
 
     momentum: str = "fista"
@@ -59,7 +59,10 @@ class Fista:
 
 @dataclass(frozen=True)
 class Adam:
-    """Kingma and Ba's Adam, decay rates 0.9 and 0.99."""
+    """Adam (Kingma and Ba, 2015) with decay rates 0.9 and 0.99.
+
+    count: steps so far; first, second: running means of the gradients and of their squares.
+    """
 
     count: int = 0
     first: Weights | None = None
@@ -85,19 +88,19 @@ class Adam:
 
 
 def make_optimizer(name: str, momentum: str) -> Optimizer:
-    """Return the optimizer of this name; momentum: of FISTA."""
+    """Return the optimizer of this name, "adam" or "fista"; momentum: that of FISTA."""
     return Adam() if name == "adam" else Fista(momentum)
 
 
 def default_step_size(optimizer: str, hidden_units: int) -> float:
-    """Return the paper's 0.07 for FISTA; for Adam 0.01, less for large reservoirs."""
+    """Return the paper's 0.07 for FISTA; for Adam 0.01, and less for more than 300 hidden units."""
     return 0.07 if optimizer == "fista" else min(0.01, 0.01 * (300 / hidden_units) ** 0.5)
 
 
 class LearnedWeights:
-    """The weights of a reservoir that are learned, with their optimizer.
+    """A reservoir whose weights are learned, and their optimizer.
 
-    learn: "none"; "input": W, W_fb and bias; "both": W_rec too. prefix: before the names in a checkpoint.
+    learn: "none"; "input": W, W_fb and bias; "both": also W_rec. prefix: of the names of its arrays in a checkpoint.
     """
 
     def __init__(self, reservoir: Reservoir, learn: str, learn_leak: bool, optimizer: Optimizer, *, prefix: str = ""):
@@ -105,7 +108,7 @@ class LearnedWeights:
         self.weights = learned_weights(reservoir, learn, learn_leak)
 
     def by_weight(self, g: Gradients) -> Weights:
-        """Return the gradient for each learned weight; the leak's is for its logit: da/dlogit = a (1 - a)."""
+        """Return the gradient by each learned weight; for the leak a, that by its logit: da/dlogit = a (1 - a)."""
         out = {name: getattr(g, name) for name in self.weights}
         if "leak" in out:
             out["leak"] = out["leak"] * self.reservoir.leak * (1 - self.reservoir.leak)
@@ -117,16 +120,16 @@ class LearnedWeights:
         self.reservoir = with_learned(self.reservoir, self.weights)
 
     def renormalize(self, spectral_radius: float) -> None:
-        """Scale W_rec back to spectral radius lambda (eq. 3), where it is learned."""
+        """Scale W_rec back to the given spectral radius (eq. 3), if it is learned."""
         if self.learn == "both":
             W_rec = rescaled(self.reservoir.W_rec, spectral_radius).data
             self.reservoir = self.reservoir.with_weights(W_rec=W_rec)
             self.weights["W_rec"] = self.reservoir.W_rec.data
 
     def state_dict(self) -> tuple[dict[str, Array], float]:
-        """Return arrays by name, and the optimizer's number.
+        """Return arrays by name, and the number of the optimizer's state.
 
-        The weights are kept beside the reservoir that has them: its leak, computed from a logit, is rounded.
+        The weights are kept beside those of the reservoir, whose leak, computed from a logit, is rounded.
         """
         number, memories = self.optimizer.state()
         folders = {"weights": self.weights, "reservoir": self.reservoir.weights(), **memories}
@@ -137,6 +140,7 @@ class LearnedWeights:
         }, number
 
     def load_state_dict(self, tensors: dict[str, Array], number: float) -> None:
+        """Resume from what `state_dict` returned; arrays of other names are ignored."""
         self.weights = self._under("weights", tensors)
         reservoir = self._under("reservoir", tensors)
         self.reservoir = (
@@ -146,12 +150,13 @@ class LearnedWeights:
         self.optimizer = self.optimizer.resume(number, {name: kept for name, kept in memories.items() if kept})
 
     def _under(self, folder: str, tensors: dict[str, Array]) -> Weights:
+        """Return the arrays that were kept under a folder, by the name of the weight."""
         start = f"{folder}/{self.prefix}"
         return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
 
 
 def learned_weights(reservoir: Reservoir, learn: str, learn_leak: bool) -> Weights:
-    """Return the weights that `learn` names."""
+    """Return the weights that are learned, by name (see `LearnedWeights`)."""
     if learn == "none":
         return {}
     weights: Weights = {"W": reservoir.W}
@@ -167,7 +172,7 @@ def learned_weights(reservoir: Reservoir, learn: str, learn_leak: bool) -> Weigh
 
 
 def with_learned(reservoir: Reservoir, weights: Weights) -> Reservoir:
-    """Return the reservoir with learned weights, its leak from logits."""
+    """Return the reservoir with new learned weights; its leak is computed from logits."""
     new = dict(weights)
     if "leak" in new:
         new["leak"] = logistic(new["leak"])
@@ -175,17 +180,19 @@ def with_learned(reservoir: Reservoir, weights: Weights) -> Reservoir:
 
 
 def logit(a: Array) -> Array:
+    """Return log(a / (1 - a)), for a leak inside its limits."""
     a = np.clip(a, 1e-4, 1 - 1e-4)  # a leak of exactly 1 would never move
     return np.asarray(np.log(a / (1 - a)))
 
 
 def logistic(x: Array) -> Array:
-    x = np.clip(x, -50, 50)  # beyond the limits below anyway, and exp cannot overflow
+    """Return the leak 1 / (1 + exp(-x)), inside its limits."""
+    x = np.clip(x, -50, 50)  # exp cannot overflow; the limits below are narrower anyway
     return np.asarray(np.clip(1 / (1 + np.exp(-x)), 1e-4, 1 - 1e-4))
 
 
 def finite_norms(gradients: Weights, *errors: float) -> dict[str, float]:
-    """Return the norm of each gradient; raise FloatingPointError where one of them, or an error, is not finite."""
+    """Return the norm of each gradient; raise FloatingPointError if a norm, or one of the errors, is not finite."""
     norms = {name: float(np.linalg.norm(g)) for name, g in gradients.items()}
     if not np.isfinite([*errors, *norms.values()]).all():
         raise FloatingPointError("the gradient is not finite")
@@ -193,7 +200,7 @@ def finite_norms(gradients: Weights, *errors: float) -> dict[str, float]:
 
 
 def clip_gradients(gradients: Weights, norms: dict[str, float], threshold: float | None) -> Weights:
-    """Return each gradient, scaled down to norm `threshold` if it is longer."""
+    """Return each gradient, scaled down to norm `threshold` if its norm is larger."""
     if threshold is None:
         return gradients
     return {name: g * (threshold / norms[name]) if norms[name] > threshold else g for name, g in gradients.items()}

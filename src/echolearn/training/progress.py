@@ -1,4 +1,4 @@
-"""What a person watches while a network learns: one line an epoch."""
+"""Progress on the screen while a network learns: one line per epoch, on stderr."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Self
 
 
 class Progress:
-    """Prints a line after each epoch when `verbose`, and passes the epoch's row on to a callback.
+    """A context in which each epoch prints a line, if `verbose`, and its row of history is passed on to a callback.
 
-    On a terminal a line is rewritten in place unless verbose >= 2.
+    With verbose=1, a terminal shows one line that is rewritten; with verbose=2, or in a file, there is one per epoch.
     """
 
     def __init__(self, verbose: int, epochs: int, callback: Callable[[dict[str, float]], object] | None):
@@ -21,6 +21,7 @@ class Progress:
         self.in_place = verbose == 1 and sys.stderr.isatty()
 
     def epoch(self, row: dict[str, float]) -> object:
+        """Print the line of an epoch; return what the callback returns."""
         if self.verbose:
             left = (time.perf_counter() - self.started) / row["epoch"] * (self.epochs - row["epoch"])
             text = line(row, self.epochs, left)
@@ -43,12 +44,16 @@ class Progress:
 
 
 def say(verbose: int, text: str) -> None:
+    """Print a line of text to stderr, if `verbose`."""
     if verbose:
         print(text, file=sys.stderr, flush=True)
 
 
 def line(row: dict[str, float], epochs: int, left: float) -> str:
-    """epoch 3/12  error 0.6566  valid 0.4278  ρ 0.911  |dE/dW| 181  |dE/dW_rec| 42  0:08 left"""
+    """Return the line of an epoch; left: estimated seconds until the last one is done.
+
+    Example: "epoch 3/12  error 0.6566  valid 0.4278  ρ 0.911  |dE/dW| 181  |dE/dW_rec| 42  0:08 left".
+    """
     parts = [f"epoch {row['epoch']:.0f}/{epochs}", f"error {row['error']:.4g}"]
     if "valid_error" in row:
         parts.append(f"valid {row['valid_error']:.4g}")
@@ -60,6 +65,7 @@ def line(row: dict[str, float], epochs: int, left: float) -> str:
 
 
 def clock(seconds: float) -> str:
+    """Return a duration as "m:ss" or "h:mm:ss"."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

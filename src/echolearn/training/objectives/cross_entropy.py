@@ -2,12 +2,12 @@
 
     E = -1/n Σ log softmax(H_c V)[label] + strength/2 ||V||²
 
-V takes the preconditioned steps of `readout.softmax`, so that it stays close to the best one for the states as they
-move. At the best one its own motion adds nothing to first order (as for U, see `gradients.exact`), and
+V takes the preconditioned steps of `readout.softmax`, so that it stays close to the best V for the changing states. At
+the best V its own change adds nothing to first order (as for U, see `gradients.exact`), and
 
     dE/dH = (P - T) V_h' / n,        P = softmax(H_c V),
 
-goes back through time as 2 R U_h' of the squared error does.
+is propagated back through time like 2 R U_h' of the squared error.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from echolearn._typing import Array
 from echolearn.gradients.batch import through_states
 from echolearn.gradients.gradients import Gradients
 from echolearn.modelfile.checkpoint import Shape
+from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout.network import Network, probabilities
 from echolearn.readout.observation import Task, observe
 from echolearn.readout.softmax import PreconditionedMomentum, cross_entropy, log_likelihood
@@ -29,17 +30,17 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
 from echolearn.sequences.batching import split_evenly
 from echolearn.sequences.dataset import Dataset
-from echolearn.training.loop import Facts, Pause, Tensors
+from echolearn.training.objectives.objective import Pause
 from echolearn.training.objectives.ridge import FALL, LearningPlan, gives_finite_states, weight_shapes
 from echolearn.training.optimizers import Adam, LearnedWeights, default_step_size, finite_norms
 
-STEP = 0.3  # of the step size of the epochs before
-RATE = 1.0  # of V; `readout.softmax.RATE` is for states that do not move
+STEP = 0.3  # the step size of the weights, in units of that of the epochs on the squared error
+RATE = 1.0  # the rate of V; `readout.softmax.RATE` is for states that do not change
 
 
 @dataclass(eq=False)
 class EntropyGradient:
-    """One part of a mini-batch: derivatives of -Σ log softmax(H_c V)[label], that sum, and the number of its terms."""
+    """The sum -Σ log softmax(H_c V)[label] over n targets, and its derivatives. Additive over parts of a mini-batch."""
 
     gradients: Gradients
     dE_dV: Array
@@ -55,7 +56,7 @@ class EntropyGradient:
 
 
 def entropy_gradient(reservoir: Reservoir, task: Task, V: Array, batch: Batch) -> EntropyGradient:
-    """Return the derivatives at V, given in the precision of the states."""
+    """Return the cross entropy of a batch and its derivatives at V, which is given in the precision of the states."""
     seen = observe(reservoir, task, batch)
     P = probabilities(seen.H_c @ V)
     loss = -float(log_likelihood(P, seen.T).sum(dtype=np.float64))
@@ -65,9 +66,10 @@ def entropy_gradient(reservoir: Reservoir, task: Task, V: Array, batch: Batch) -
 
 
 class CrossEntropyObjective:
-    """A network with a softmax readout, all of whose weights are learned on the cross entropy.
+    """The `Objective` of a network with a softmax readout, all of whose weights are learned on the cross entropy.
 
-    fit: the ridge readout from which the softmax readout was started, for the preconditioner.
+    held_out: data for validation, or None; fit: the ridge readout from which the softmax readout was started, for the
+    preconditioner.
     """
 
     error_name = "cross_entropy"
@@ -104,7 +106,7 @@ class CrossEntropyObjective:
         return self.data.lengths
 
     def begin_epoch(self, pause: Pause) -> None:
-        """Nothing needs to be prepared."""
+        """Do nothing: there is nothing to prepare."""
 
     def step(self, which: Array, done: float) -> tuple[float, float]:
         reservoir, task, V = self.learned.reservoir, self.task, self.readout.V

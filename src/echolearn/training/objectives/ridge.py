@@ -1,7 +1,7 @@
 """The squared error with the readout in closed form: E(W, W_rec) = min_U ||H_c U - T||² + mu ||U||².
 
-In each step: states -> statistics -> U -> gradients -> new weights. Case 2 takes the gradient at a fresh U, Case 1 at
-an older one; a readout tracker (`readout.tracking`, `readout.incremental`) provides either.
+In each step: states -> statistics -> U -> gradients -> new weights. Case 2 takes the gradient at the U of the current
+weights, Case 1 at an older one; a readout tracker (`readout.tracking`, `readout.incremental`) provides it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from echolearn._typing import Array
 from echolearn.gradients.batch import BatchGradient, batch_gradient
 from echolearn.modelfile.checkpoint import Shape
+from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout.observation import FRAMES, Observation, Task, observe
 from echolearn.readout.solver import solver_for
 from echolearn.readout.statistics import Statistics
@@ -23,21 +24,22 @@ from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.sequences.batching import group_sequences, split_evenly
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.run import run
-from echolearn.training.loop import Facts, Pause, Tensors
+from echolearn.training.objectives.objective import Pause
 from echolearn.training.optimizers import LearnedWeights, clip_gradients, finite_norms, make_optimizer
 
-FALL = 0.95  # of the step size, from the first mini-batch to the last
-BACKOFF = 0.3  # of the step size is left after an epoch has diverged
+FALL = 0.95  # share by which the step size falls from the first mini-batch to the last
+BACKOFF = 0.3  # factor of the step size after an epoch has diverged
 
-# Arrays in a checkpoint that are shaped as the weights are.
+# Folders of a checkpoint whose arrays have the shapes of the weights.
 FOLDERS = ("weights", "before", "first", "second", "reservoir", "began", "best", "safe")
 
 
 @dataclass(frozen=True)
 class LearningPlan:
-    """How the weights are learned; words as in the estimators.
+    """How the weights are learned, under the names of the parameters of the estimators.
 
-    threads: into how many parts a mini-batch is split, one per thread; each runs its sequences side by side.
+    ridge: the penalty of the readout in all epochs; threads: the number of parts, one per thread, into which a
+    mini-batch is split.
     """
 
     learn: str
@@ -57,9 +59,9 @@ class LearningPlan:
 
 
 class RidgeObjective:
-    """Weights learned on the squared error with the readout in closed form.
+    """The `Objective` of weights that are learned on the squared error, with the readout in closed form.
 
-    validate(reservoir, U): the error on held-out data. statistics: of the reservoir at the start, if they are known.
+    validate(reservoir, U): the error on held-out data; statistics: those of the reservoir at the start, if known.
     """
 
     error_name = "error"
@@ -86,12 +88,14 @@ class RidgeObjective:
         self._draw(reservoir)
 
     def _draw(self, reservoir: Reservoir) -> None:
+        """Begin with the weights of a reservoir and an optimizer without memory."""
         optimizer = make_optimizer(self.plan.optimizer, self.plan.momentum)
         self.learned = LearnedWeights(reservoir, self.plan.learn, self.plan.learn_leak, optimizer)
         self.norms: dict[str, float] = {}
 
     @property
     def tracker(self) -> FullBatchTracker | MiniBatchTracker:
+        """The readout tracker in use."""
         tracker = self.full_batch or self.minibatches
         assert tracker is not None
         return tracker
@@ -141,7 +145,7 @@ class RidgeObjective:
         return found, tracker.finish(found.statistics)
 
     def _minibatch_gradient(self, tracker: MiniBatchTracker, which: Array) -> tuple[BatchGradient, float]:
-        """Return the gradient over a mini-batch: its states first, then U from them, then the gradient at that U."""
+        """Return the gradient over a mini-batch: first its states, then U from them, then the gradient at that U."""
         reservoir, task, gradient, lengths = self.learned.reservoir, self.task, self.plan.gradient, self.data.lengths
         kept = tracker.observe(reservoir, split_evenly(which, lengths, self.plan.threads))
         U, n = tracker.update(kept, lengths[which].sum() / lengths.sum())
@@ -164,7 +168,8 @@ class RidgeObjective:
 
     def row(self, number: int, measurements: dict[str, float], seconds: float) -> dict[str, float]:
         radius = {}
-        if number % max(1, self.plan.epochs // 50) == 0:  # fifty points draw the curve; more would cost
+        # About fifty of them are enough for a curve, and each takes time.
+        if number % max(1, self.plan.epochs // 50) == 0:
             radius["spectral_radius"] = spectral_radius_of(self.learned.reservoir.W_rec, tol=1e-4)
         return {**radius, **measurements, "step_size": self.step_size, "seconds": seconds}
 
@@ -206,13 +211,13 @@ class RidgeObjective:
 
 
 def weight_shapes(reservoir: Reservoir) -> dict[str, Shape]:
-    """Return the shapes of all arrays in a checkpoint that are shaped as the weights are."""
+    """Return the shapes of all arrays of a checkpoint that have the shapes of the weights, by name."""
     weights = reservoir.weights().items()
     return {f"{folder}/{name}": value.shape for folder in FOLDERS for name, value in weights}
 
 
 def gives_finite_states(reservoir: Reservoir, data: Dataset) -> bool:
-    """Return whether all states are finite."""
+    """Return whether all states of the data are finite."""
 
     def part(data: Dataset, which: Array) -> bool:
         return bool(np.isfinite(run(reservoir, data.batch(which)).H).all())

@@ -1,8 +1,8 @@
 """The error at the top of a stack: all its layers learn jointly.
 
-Squared error: each layer keeps running statistics as in `readout.tracking`, and with them P = dE/dU of its readout. For
-all sequences in one batch nothing is older than the weights, and the gradient is exact. Cross entropy: every layer's
-softmax readout V takes preconditioned steps, with the Gram matrix of its layer.
+Squared error: each layer keeps running statistics as in `readout.tracking`, and running values of P = dE/dU of its
+readout. With all sequences in one batch, these are those of the current weights, and the gradient is exact. Cross
+entropy: the softmax readout V of every layer takes steps that are preconditioned by the Gram matrix of its layer.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from echolearn.gradients.stacked import (
     stacked_outputs,
 )
 from echolearn.modelfile.checkpoint import Shape
+from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout.observation import FRAMES
 from echolearn.readout.softmax import PreconditionedMomentum
 from echolearn.readout.solver import ExactFit
@@ -29,17 +30,17 @@ from echolearn.readout.statistics import Statistics
 from echolearn.readout.tracking import TURNOVER
 from echolearn.sequences.batching import group_sequences, split_evenly
 from echolearn.sequences.dataset import Dataset
-from echolearn.training.loop import Facts, Pause, Tensors
 from echolearn.training.objectives.cross_entropy import RATE
+from echolearn.training.objectives.objective import Pause
 from echolearn.training.objectives.ridge import FALL
 from echolearn.training.optimizers import Adam, LearnedWeights, finite_norms
 
-LOWER_RATE = 0.3  # of V below the top, where the units above have learned what it means
+LOWER_RATE = 0.3  # the rate of V below the top: the layers above have adapted to its outputs
 
 
 @dataclass(frozen=True)
 class JointPlan:
-    """How the layers learn jointly; `learn` and `learn_leak` are of each layer."""
+    """How the layers learn jointly; `learn` and `learn_leak` have one entry per layer."""
 
     learn: Sequence[str]
     learn_leak: Sequence[bool]
@@ -49,15 +50,15 @@ class JointPlan:
 
 
 class RunningPass(FullPass):
-    """Statistics and P of each layer, of the size of a full pass, in which those of older weights fade.
+    """Running statistics and P of each layer, of the size of a full pass, in which those of older weights fade.
 
-    As in `readout.tracking.fade_in`; but at first, when little has been seen, all that has been seen counts alike.
+    As in `readout.tracking.fade_in`, except that the first mini-batches, until all frames have been seen, count alike.
     """
 
     def __init__(self, statistics: Sequence[Statistics]):
         self.kept: dict[str, Statistics | Array] = {f"{i}.sums": s for i, s in enumerate(statistics)}
-        self.seen: dict[str, float] = dict.fromkeys(self.kept, 1.0)  # shares of all frames
-        self.share = 1.0  # of the mini-batch
+        self.seen: dict[str, float] = dict.fromkeys(self.kept, 1.0)  # the share of all frames that each value has seen
+        self.share = 1.0  # the share of the mini-batch in all frames
 
     def statistics(self, layer: int, found: Statistics) -> Statistics:
         name = f"{layer}.sums"
@@ -82,6 +83,7 @@ class RunningPass(FullPass):
         return min(1.0, max(TURNOVER * self.share, self.share / (seen + self.share)))
 
     def state_dict(self) -> tuple[Tensors, Facts]:
+        """Return arrays and plain values from which `load_state_dict` resumes to the bit."""
         tensors: Tensors = {}
         facts: Facts = {"seen": dict(self.seen)}
         for name, value in self.kept.items():
@@ -93,6 +95,7 @@ class RunningPass(FullPass):
         return tensors, facts
 
     def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
+        """Resume from what `state_dict` returned."""
         for name, seen in facts["seen"].items():
             statistics = f"{name}/G" in tensors
             self.kept[name] = (
@@ -102,10 +105,10 @@ class RunningPass(FullPass):
 
 
 class StackedObjective:
-    """All layers of a stack, learned jointly.
+    """The `Objective` of a stack whose layers learn jointly.
 
-    statistics: of each layer's states at the start; strengths: of the penalties on V, for the cross entropy; loss(Y,
-    T): the error that decides on the held-out data.
+    held_out: data for validation, or None; statistics: those of each layer at the start; strengths: the penalty on the
+    V of each layer, for the cross entropy; loss(Y, T): the error for validation.
     """
 
     error_name = "error"
@@ -150,7 +153,7 @@ class StackedObjective:
         return self.data.lengths
 
     def begin_epoch(self, pause: Pause) -> None:
-        """Nothing needs to be prepared."""
+        """Do nothing: there is nothing to prepare."""
 
     def step(self, which: Array, done: float) -> tuple[float, float]:
         lengths, data = self.data.lengths, self.data
@@ -161,6 +164,7 @@ class StackedObjective:
         return found.loss, found.n
 
     def _update(self, found: StackedGradients, fall: float) -> None:
+        """Take a step of all weights; fall: the factor of step size and rates."""
         gradients = [learned.by_weight(g) for learned, g in zip(self.learned, found.gradients, strict=True)]
         for g in gradients:
             finite_norms(g, found.loss)
@@ -171,7 +175,7 @@ class StackedObjective:
         self._renew([readout.V.astype(np.float64) for readout in self.readouts] or found.readouts)
 
     def _renew(self, readouts: Sequence[Array]) -> None:
-        """Put the newest weights and readouts together."""
+        """Make the stack of the newest weights and readouts."""
         layers = [
             replace(layer, reservoir=learned.reservoir, U=U)
             for layer, learned, U in zip(self.network.layers, self.learned, readouts, strict=True)
@@ -179,14 +183,14 @@ class StackedObjective:
         self.network = replace(self.network, layers=layers)
 
     def end_epoch(self) -> None:
-        """Nothing follows."""
+        """Do nothing: an epoch is complete after its steps."""
 
     def validation_error(self) -> float:
         assert self.held_out is not None
         return self._error(self.network, self.held_out)
 
     def _error(self, network: StackedNetwork, data: Dataset) -> float:
-        """Return the mean of loss(Y, T) per target, Y the outputs of the top layer."""
+        """Return the mean of loss(Y, T) per target, for the outputs Y of the top layer."""
 
         def part(which: Array) -> tuple[float, int]:
             Y, T = stacked_outputs(network, data.batch(which), data.per_step)
