@@ -4,7 +4,7 @@ import pytest
 
 import clusters
 import passes
-from echolearn.cluster import executor, sources
+from echolearn.cluster import executor
 from echolearn.readout import softmax
 
 
@@ -37,6 +37,5 @@ def client(three_workers):
 def many_parts(monkeypatch):
     """Let small data be placed in many parts, and be worked on in many groups."""
     passes.work_on_frames(monkeypatch, 60)
-    for module in (executor, sources):
-        monkeypatch.setattr(module, "FRAMES", 50)
+    monkeypatch.setattr(executor, "FRAMES", 50)
     monkeypatch.setattr(softmax, "LEAST_STEPS", 5)

@@ -1,3 +1,4 @@
-"""The same sums over data on a Dask cluster (extra `dask`)."""
+"""Passes over data on the workers of a Dask cluster, with the bits of this process (extra `dask`)."""
 
 from echolearn.cluster.connection import on as on
+from echolearn.cluster.worker import ClusterError as ClusterError

@@ -1,4 +1,4 @@
-"""How a Dask cluster is reached and checked, and the context in which fits and predictions use it."""
+"""Connections to a Dask cluster, and the context in which fits and predictions use it."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import importlib.metadata
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
 
 from echolearn import __version__
-from echolearn.cluster.executor import ClusterExecutor
+from echolearn.cluster.executor import Client, ClusterExecutor
 from echolearn.cluster.worker import ClusterError
 from echolearn.execution.executor import executing_on
 
-CONNECT = 20  # seconds that a scheduler, and its first worker, are waited for
+CONNECT = 20  # seconds to wait for a scheduler, and for its first worker
 
 
 @contextmanager
-def on(given: Any, security: Any = None) -> Iterator[ClusterExecutor]:
+def on(given: str | Client, security: object = None) -> Iterator[ClusterExecutor]:
     """Let fits and predictions send their data to a Dask cluster and work there while the context is open.
 
-    Needs the extra `dask`. Results have the same bits as in this process, also when workers die and are replaced
+    It requires the extra `dask`. Results have the same bits as in this process, even when workers die and are replaced
     (docs/scaling.md).
 
     Parameters
     ----------
     given : str or distributed.Client
-        The scheduler's address (``"tcp://host:8786"``), a client, or ``"dask"`` for the client that exists already.
+        The address of a scheduler (``"tcp://host:8786"``), a client, or ``"dask"`` for the client that exists already.
     security : distributed.Security, default=None
-        TLS keys and certificates for an address. By default, Dask's own configuration applies.
+        TLS keys and certificates for an address; needed for a scheduler at ``"tls://..."`` unless Dask's own
+        configuration names them.
 
     Yields
     ------
@@ -38,13 +38,14 @@ def on(given: Any, security: Any = None) -> Iterator[ClusterExecutor]:
     Raises
     ------
     ClusterError
-        The cluster cannot be reached, or runs another version of Python or echolearn.
+        The cluster cannot be reached, or it has another version of Python or echolearn.
 
     Examples
     --------
     >>> from echolearn import ESNClassifier, cluster
     >>> with cluster.on("tcp://scheduler:8786"):  # doctest: +SKIP
     ...     esn = ESNClassifier(500).fit(X, y)
+    ...     esn.score(X_test, y_test)
     """
     client, own = _client(given, security)
     try:
@@ -57,12 +58,13 @@ def on(given: Any, security: Any = None) -> Iterator[ClusterExecutor]:
             client.close()
 
 
-def use_engine(engine: Any) -> AbstractContextManager[Any]:
-    """Return the context of a fit's `engine`: None for this process (or the cluster in use), or what `on` takes."""
+def use_engine(engine: str | Client | None) -> AbstractContextManager[object]:
+    """Return the context of the parameter `engine` of a fit: what `on` takes, or None for the executor in use."""
     return nullcontext() if engine is None else on(engine)
 
 
-def _client(given: Any, security: Any) -> tuple[Any, bool]:
+def _client(given: object, security: object) -> tuple[Client, bool]:
+    """Return the client, and whether it is to be closed at the end."""
     try:
         import distributed
     except ImportError as problem:
@@ -78,7 +80,7 @@ def _client(given: Any, security: Any) -> tuple[Any, bool]:
             return distributed.default_client(), False
         except ValueError as problem:
             raise ClusterError(
-                "engine='dask' uses the distributed.Client that is there, and there is none. Make one, "
+                "engine='dask' uses the distributed.Client that exists, and there is none. Make one, "
                 "Client('tcp://host:8786'), or give the scheduler's address as the engine."
             ) from problem
     if not isinstance(given, str) or "://" not in given:
@@ -95,8 +97,8 @@ def _client(given: Any, security: Any) -> tuple[Any, bool]:
         ) from problem
 
 
-def _check(client: Any) -> None:
-    """Refuse workers, or a scheduler, with another echolearn or Python: functions are sent to them as they are."""
+def _check(client: Client) -> None:
+    """Refuse a scheduler or workers with another version of echolearn or Python, which could not run our functions."""
     try:
         client.wait_for_workers(1, timeout=CONNECT)
     except TimeoutError as problem:
@@ -115,10 +117,10 @@ def _check(client: Any) -> None:
             raise ClusterError(f"{name} has echolearn {version}, here is {__version__}. Install the same everywhere.")
 
 
-def _on_every_machine(client: Any, function: Callable[..., str], *arguments: str) -> Iterator[tuple[str, str]]:
-    """Yield what a function of the standard library returns on the scheduler and on each worker.
+def _on_every_machine(client: Client, function: Callable[..., str], *arguments: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of the scheduler, and of each worker, with what a function of the standard library returns there.
 
-    A missing package gives "none"; a worker that dies meanwhile gives nothing.
+    A missing package gives "none"; a worker that dies in the meantime is left out.
     """
     missing = importlib.metadata.PackageNotFoundError
     try:

@@ -1,10 +1,11 @@
 """Passes over data that are on the workers of a Dask cluster (extra `dask`).
 
 Sequences are sent to the workers, or read by them, once, and stay there in parts. A task carries weights and the
-places of its sequences, and returns a sum; sums are added on the workers in the tree of `execution.tree_sum`. Which
-worker does what, and when, has no influence: the bits are those of this process, as long as the machines are of one
-kind (H_c of more than `readout.statistics.WIDE` columns is added in another order here). A part is itself the result of
-a task, which is repeated when its worker dies: from the file, the bag, or the scheduler's copy of what was sent.
+places of its sequences, and returns a sum; sums are added on the workers in the tree of `execution.tree_sum`. The bits
+do not depend on which worker does what, or when: they are those of this process, as long as the machines are of one
+kind (products of H_c with more than `readout.statistics.WIDE` columns are added in another order here). A part is
+itself the result of a task, which is repeated when its worker dies: from the file, the bag, or the scheduler's copy of
+what was sent.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -23,18 +24,20 @@ from numpy.typing import DTypeLike
 
 from echolearn import __version__
 from echolearn._typing import Array
-from echolearn.cluster.worker import ClusterError, Parcel, Place, add, unpickled, work, work_on_kept
-from echolearn.execution.executor import Remote
+from echolearn.cluster.worker import ClusterError, Entry, Parcel, Pick, Place, add, unpickled, work, work_on_kept
+from echolearn.execution.executor import Item, Remote
 from echolearn.execution.tree_sum import ARITY, tree_sum
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
 
-Future = Any  # of distributed, which is not imported before it is needed
+Client = Any  # a distributed.Client; distributed is imported only when it is needed
+Future = Any  # a distributed.Future
+Result = TypeVar("Result")
 
 ALONE = 60  # seconds without any worker after which the work is given up
-FRAMES = 16384  # in a part of the data, at least: each is a task, so there must not be too many,
-PARTS = 4096  # and never more than these: the scheduler knows each by name
-TASKS = 8  # tasks of a pass per thread of the cluster, where there are enough parts: few threads wait for the last ones
+FRAMES = 16384  # the least frames of a part of the data: each part is a task, so there must not be too many
+PARTS = 4096  # the most parts: the scheduler keeps a record of each
+TASKS = 8  # tasks of a pass per thread, where there are enough parts: no thread then waits long for the last tasks
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +45,10 @@ class RemoteSequence(Remote):
     """A sequence, or its targets, on a cluster: entry `index` of a part, from row `start` on."""
 
     executor: ClusterExecutor
-    part: Future  # of a list of arrays
+    part: Future  # of a list of arrays or targets
     index: int
     shape: tuple[int, ...]
-    start: int | None = 0  # None: there are no rows, but one target per sequence
+    start: int | None = 0  # None for a single target, which has no rows
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -56,7 +59,7 @@ class RemoteSequence(Remote):
         return replace(self, shape=(stop - start, *self.shape[1:]), start=self.start + start)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
-        """Fetch the numbers, for work in this process."""
+        """Fetch the numbers to this process."""
         whole = self.executor.result(self.part)[self.index]
         rows = whole if self.start is None else whole[self.start : self.start + len(self)]
         return np.asarray(rows, dtype)
@@ -65,28 +68,33 @@ class RemoteSequence(Remote):
 class ClusterExecutor:
     """Passes over data on a cluster: the operations of `execution.executor.Executor`."""
 
-    def __init__(self, client: Any):
+    def __init__(self, client: Client):
         self.client = client
         self._slots: list[str] = []
         self._looked_up = -np.inf
 
     # Data
 
-    def place(self, X: Sequence[Any]) -> Sequence[Any]:
-        """Send sequences to the workers in parts, with neighbours in length together."""
+    def place(self, X: Sequence[Array]) -> Sequence[Any]:
+        """Send sequences to the workers, those of similar lengths in one part."""
         if isinstance(X[0], RemoteSequence):
             return X
-        lengths = np.array([len(x) for x in X])
-        out: list[Any] = [None] * len(X)
-        wholes = list(group_sequences(lengths, max(FRAMES, int(lengths.sum()) // PARTS)))
-        for k, which in enumerate(wholes):
-            part = self._send([X[i] for i in which], self.slot(k, len(wholes)))
-            for index, i in enumerate(which):
-                out[i] = RemoteSequence(self, part, index, X[i].shape)
-        return out
+        return self.place_parts([x.shape for x in X], lambda which, slot: self._send([X[i] for i in which], slot))
 
-    def _send(self, values: list[Any], slot: str) -> Future:
-        """Return values as a part. They travel with its task, so that the scheduler can have it repeated."""
+    def place_parts(
+        self, shapes: Sequence[tuple[int, ...]], make: Callable[[Array, str], Future]
+    ) -> list[RemoteSequence]:
+        """Return sequences of these shapes in parts; make(which, slot): the part with the sequences `which`."""
+        lengths = np.array([shape[0] for shape in shapes])
+        out: dict[int, RemoteSequence] = {}
+        groups = list(group_sequences(lengths, max(FRAMES, int(lengths.sum()) // PARTS)))
+        for k, which in enumerate(groups):
+            part = make(which, self.slot(k, len(groups)))
+            out |= {i: RemoteSequence(self, part, index, shapes[i]) for index, i in enumerate(which)}
+        return [out[i] for i in range(len(shapes))]
+
+    def _send(self, values: list[Entry], slot: str) -> Future:
+        """Return values as a part. They travel with the task that makes it, so that the scheduler can repeat it."""
         return self.submit("part", unpickled, pickle.dumps(values, protocol=5), slot=slot)
 
     def place_targets(self, data: Dataset) -> Dataset:
@@ -95,16 +103,16 @@ class ClusterExecutor:
         for i, x in enumerate(data.X):
             assert isinstance(x, RemoteSequence)
             by_part.setdefault(x.part.key, []).append(i)
-        y: list[Any] = [None] * len(data.X)
+        y: dict[int, RemoteSequence] = {}
+        start = 0 if data.per_step else None
         for k, which in enumerate(by_part.values()):
             part = self._send([data.y[i] for i in which], self.slot(k, len(by_part)))
-            for index, i in enumerate(which):
-                y[i] = RemoteSequence(self, part, index, np.shape(data.y[i]), 0 if data.per_step else None)
-        return replace(data, y=y)
+            y |= {i: RemoteSequence(self, part, index, np.shape(data.y[i]), start) for index, i in enumerate(which)}
+        return replace(data, y=[y[i] for i in range(len(data.X))])
 
     # Passes
 
-    def map(self, data: Dataset, function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
+    def map(self, data: Dataset, function: Callable[..., Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yield function(data, *item) in order; only few tasks wait, or hold results, at any time."""
         items = list(items)
         job, waiting = self._job(function, data, many=len(items) > ARITY), deque[Future]()
@@ -115,8 +123,8 @@ class ClusterExecutor:
         while waiting:
             yield self.result(waiting.popleft())
 
-    def sum(self, data: Dataset, function: Callable[..., Any], items: Iterable[Any]) -> Any:
-        """Return the sum of function(data, *item). A task adds one item, or a whole node of the tree: the same bits."""
+    def sum(self, data: Dataset, function: Callable[..., Result], items: Iterable[Item]) -> Result:
+        """Return the sum of function(data, *item); each task adds one item, or all items below a node of the tree."""
         items, size = list(items), 1
         while len(items) // (size * ARITY) >= TASKS * len(self.slots):
             size *= ARITY
@@ -124,28 +132,32 @@ class ClusterExecutor:
         job = self._job(function, data, many=len(starts) > ARITY)
         tasks = []
         for start in starts:
-            run = items[start : start + size]
-            tasks.append(self._task(job, function, data, run, self.slot(start + len(run) // 2, len(items))))
-        return self._tree_sum(tasks)
+            node = items[start : start + size]
+            tasks.append(self._task(job, function, data, node, self.slot(start + len(node) // 2, len(items))))
+        total: Result = self._tree_sum(tasks)
+        return total
 
-    def keep(self, data: Dataset, function: Callable[..., Any], items: Iterable[Any]) -> list[Any]:
+    def keep(self, data: Dataset, function: Callable[..., object], items: Iterable[Item]) -> list[Future]:
         """Return futures of function(data, *item), whose results stay on the workers."""
         items = list(items)
         job = self._job(function, data, many=len(items) > ARITY)
         return [self._task(job, function, data, [item], self.slot(k, len(items))) for k, item in enumerate(items)]
 
-    def map_kept(self, function: Callable[[Any], Any], kept: Iterable[Any]) -> Iterator[Any]:
+    def map_kept(self, function: Callable[[Any], Result], kept: Iterable[Future]) -> Iterator[Result]:
+        """Yield function(result) for every kept result."""
         return map(self.result, self._with_kept(function, kept))
 
-    def sum_kept(self, function: Callable[[Any], Any], kept: Iterable[Any]) -> Any:
-        return self._tree_sum(self._with_kept(function, kept))
+    def sum_kept(self, function: Callable[[Any], Result], kept: Iterable[Future]) -> Result:
+        """Return the sum of function(result) over the kept results."""
+        total: Result = self._tree_sum(self._with_kept(function, kept))
+        return total
 
-    def _with_kept(self, function: Callable[[Any], Any], kept: Iterable[Any]) -> list[Future]:
+    def _with_kept(self, function: Callable[..., object], kept: Iterable[Future]) -> list[Future]:
         job = self._job(function, None, many=False)
         return [self.submit("kept", work_on_kept, __version__, job, one) for one in kept]
 
     def _tree_sum(self, terms: list[Future]) -> Any:
-        """Return the sum, added on the workers; a handful of terms is added in this process."""
+        """Return the sum, added on the workers; at most ARITY terms are added in this process."""
         if len(terms) <= ARITY:
             return tree_sum(map(self.result, terms))
         while len(terms) > 1:
@@ -155,10 +167,10 @@ class ClusterExecutor:
 
     # Tasks
 
-    def _job(self, function: Callable[..., Any], data: Dataset | None, *, many: bool) -> bytes | Future:
-        """Return what all tasks of a pass share: the function with its weights, and what the data are like.
+    def _job(self, function: Callable[..., object], data: Dataset | None, *, many: bool) -> bytes | Future:
+        """Return what all tasks of a pass share: the function with its weights, and the kind of the data.
 
-        Few tasks carry it themselves; many fetch it from the first worker that has it.
+        A few tasks carry it themselves; many fetch it from a worker that has it.
         """
         import cloudpickle
 
@@ -166,10 +178,12 @@ class ClusterExecutor:
         job: bytes = cloudpickle.dumps((function, kind), protocol=5)
         return self.submit("job", bytes, job) if many else job
 
-    def _task(self, job: Any, function: Callable[..., Any], data: Dataset, items: list[Any], slot: str) -> Future:
-        """Return the sum of function over the items, as a future."""
+    def _task(
+        self, job: bytes | Future, function: Callable[..., object], data: Dataset, items: list[Item], slot: str
+    ) -> Future:
+        """Return the future of the sum of function(data, *item) over the items."""
         futures: dict[str, Future] = {}
-        picks = []
+        picks: list[Pick] = []
         for item in items:
             which, *rest = item if isinstance(item, tuple) else (item,)
             X = _places([data.X[i] for i in which], futures)
@@ -178,11 +192,11 @@ class ClusterExecutor:
         arguments = __version__, job, picks, *futures.values()
         return self.submit(function.__name__.strip("<>"), work, *arguments, slot=slot)
 
-    def submit(self, name: str, function: Callable[..., Any], *arguments: Any, slot: str | None = None) -> Future:
-        """Submit a task under a name of its own, to a worker that should do it."""
+    def submit(self, name: str, function: Callable[..., object], *arguments: object, slot: str | None = None) -> Future:
+        """Submit a task under a name of its own; slot: the worker that should do it, if it is free."""
         import dask
 
-        # A part that is sent is a "large graph", and meant to be one.
+        # Dask warns of a "large graph", which a part with its data is on purpose.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             return self.client.submit(
                 function,
@@ -202,11 +216,11 @@ class ClusterExecutor:
         return self._slots
 
     def slot(self, number: int, of: int) -> str:
-        """Return where task `number` of `of` should go: neighbours to one worker, which has their data."""
+        """Return the worker for task `number` of `of`: neighbours go to one worker, which has their data."""
         return self.slots[min(number, of - 1) * len(self.slots) // of]
 
     def result(self, future: Future) -> Any:
-        """Return the result of a task, however long it takes while there are workers."""
+        """Return the result of a task, however long it takes, as long as there are workers."""
         from distributed import KilledWorker
 
         patience = ALONE
@@ -216,7 +230,7 @@ class ClusterExecutor:
                     result = future.result(timeout=patience)
                     return result.value if isinstance(result, Parcel) else result
                 except TimeoutError:
-                    patience *= 2  # a large result on a slow line must arrive at some time
+                    patience *= 2  # so that a large result arrives over a slow connection in the end
                     if not self.client.nthreads():
                         raise ClusterError(
                             f"the cluster has had no worker for {ALONE} s or more; start some and fit again (with "
@@ -233,8 +247,8 @@ class ClusterExecutor:
             ) from problem
 
 
-def _places(entries: Sequence[Any], futures: dict[str, Future]) -> list[Place]:
-    """Return where each entry is, its part by number; parts that appear for the first time are added to `futures`."""
+def _places(entries: Sequence[RemoteSequence], futures: dict[str, Future]) -> list[Place]:
+    """Return the place of each entry, its part as an index into `futures`; new parts are added to them."""
     places: list[Place] = []
     for entry in entries:
         futures.setdefault(entry.part.key, entry.part)

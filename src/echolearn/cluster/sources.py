@@ -7,65 +7,72 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from echolearn._typing import Array
-from echolearn.cluster.executor import FRAMES, PARTS, ClusterExecutor, RemoteSequence
+from echolearn.cluster.executor import ClusterExecutor, Future, RemoteSequence
+from echolearn.cluster.worker import Entry
 from echolearn.execution.executor import active_executor
-from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.validation import check_sequence
+
+Source = Any  # what a user gives as X or y: files, a dask bag, delayed sequences, or arrays in any form
+Result = TypeVar("Result")
 
 AT_ONCE = 64  # files that one task examines, or delayed sequences that it joins
 
 
-def is_remote_source(X: Any) -> bool:
-    """Return whether X is a list of files, a bag or delayed sequences."""
+def is_remote_source(X: Source) -> bool:
+    """Return whether X is a list of files, a dask bag or a list of delayed sequences."""
     return _is_bag(X) or _all(X, _is_path) or _all(X, _is_delayed)
 
 
-def _is_bag(X: Any) -> bool:
+def _is_bag(X: Source) -> bool:
     return hasattr(X, "to_delayed") and not hasattr(X, "shape")  # a dask array is an array
 
 
-def _all(X: Any, kind: Callable[[Any], bool]) -> bool:
+def _all(X: Source, kind: Callable[[object], bool]) -> bool:
     return isinstance(X, (list, tuple)) and len(X) > 0 and all(map(kind, X))
 
 
-def _is_path(x: Any) -> bool:
+def _is_path(x: object) -> bool:
     return isinstance(x, (str, os.PathLike))
 
 
-def _is_delayed(x: Any) -> bool:
+def _is_delayed(x: object) -> bool:
     return hasattr(x, "__dask_graph__")
 
 
-def open_source(X: Any, y: Any) -> tuple[Any, Any]:
-    """Return X and y of a fit. Where y is None it is in X: `y` of each npz file, the second of each pair of a bag."""
+def open_source(X: Source, y: Source) -> tuple[Source, Source]:
+    """Return X and y of a fit, those of a remote source as remote sequences and fetched targets.
+
+    Where y is None it is in X: `y` of each npz file, or the second entry of each pair in a bag.
+    """
     if not is_remote_source(X):
         return X, y
     if _all(X, _is_path):
         y = _read_targets(X) if y is None else _read_targets(y) if _all(y, _is_path) else y
         return _files(X), y
-    parts = _parts(X)
+    executor, parts = _executor(), _parts(X)
     if y is None:
-        y = [
-            entry for part in [_executor().submit("y", seconds, p) for p in parts] for entry in _executor().result(part)
-        ]
-        return _listed([_executor().submit("X", firsts, p) for p in parts]), y
+        targets = [executor.submit("y", seconds, part) for part in parts]
+        inputs = [executor.submit("X", firsts, part) for part in parts]
+        return _sequences(inputs), [entry for part in targets for entry in executor.result(part)]
     if _all(y, _is_delayed):
-        y = [entry for part in _parts(y) for entry in _executor().result(part)]
-    return _listed([_executor().submit("X", checked, p) for p in parts]), y
+        y = [entry for part in _parts(y) for entry in executor.result(part)]
+    return _sequences([executor.submit("X", checked, part) for part in parts]), y
 
 
-def open_inputs(X: Any) -> Any:
-    """Return X of a prediction."""
+def open_inputs(X: Source) -> Source:
+    """Return X of a prediction, that of a remote source as remote sequences."""
     if not is_remote_source(X):
         return X
-    return _files(X) if _all(X, _is_path) else _listed([_executor().submit("X", checked, p) for p in _parts(X)])
+    if _all(X, _is_path):
+        return _files(X)
+    return _sequences([_executor().submit("X", checked, part) for part in _parts(X)])
 
 
 def _executor() -> ClusterExecutor:
@@ -78,27 +85,24 @@ def _executor() -> ClusterExecutor:
     return executor
 
 
-def _files(paths: Any) -> list[Any]:
+def _files(paths: Sequence[str]) -> list[RemoteSequence]:
     """Return sequences in files; each worker reads its part, and another reads it again if that worker dies."""
     executor = _executor()
-    shapes = [s for part in _examine(paths, shapes_of) for s in part]
-    lengths = np.array([s[0] for s in shapes])
-    out: list[Any] = [None] * len(paths)
-    wholes = list(group_sequences(lengths, max(FRAMES, int(lengths.sum()) // PARTS)))
-    for k, which in enumerate(wholes):
-        names = [os.fspath(paths[i]) for i in which]
-        part = executor.submit("read", read, names, slot=executor.slot(k, len(wholes)))
-        for index, i in enumerate(which):
-            out[i] = RemoteSequence(executor, part, index, shapes[i])
-    return out
+    shapes = [shape for part in _examine(paths, shapes_of) for shape in part]
+
+    def make(which: Array, slot: str) -> Future:
+        return executor.submit("read", read, [os.fspath(paths[i]) for i in which], slot=slot)
+
+    return executor.place_parts(shapes, make)
 
 
-def _read_targets(paths: Any) -> list[Any]:
+def _read_targets(paths: Sequence[str]) -> list[Array]:
     return [y for part in _examine(paths, targets_of) for y in part]
 
 
-def _examine(paths: Any, function: Callable[[list[str]], Any]) -> list[Any]:
-    executor, names = _executor(), [os.fspath(p) for p in paths]
+def _examine(paths: Sequence[str], function: Callable[[list[str]], Result]) -> list[Result]:
+    """Return function(paths) of every AT_ONCE paths, computed on the workers."""
+    executor, names = _executor(), [os.fspath(path) for path in paths]
     tasks = [
         executor.submit(function.__name__, function, names[start : start + AT_ONCE])
         for start in range(0, len(names), AT_ONCE)
@@ -106,7 +110,7 @@ def _examine(paths: Any, function: Callable[[list[str]], Any]) -> list[Any]:
     return [executor.result(task) for task in tasks]
 
 
-def _parts(X: Any) -> list[Any]:
+def _parts(X: Source) -> list[Future]:
     """Return futures of lists of sequences (or pairs): a bag's own partitions, or groups of delayed sequences."""
     executor = _executor()
     if _is_bag(X):
@@ -118,12 +122,14 @@ def _parts(X: Any) -> list[Any]:
     ]
 
 
-def _listed(parts: list[Any]) -> list[Any]:
+def _sequences(parts: list[Future]) -> list[RemoteSequence]:
+    """Return the sequences of parts, whose shapes are fetched."""
     executor = _executor()
     tasks = [executor.submit("shapes", shapes_in, part) for part in parts]
-    shapes = [executor.result(task) for task in tasks]
     return [
-        RemoteSequence(executor, part, i, s) for part, of in zip(parts, shapes, strict=True) for i, s in enumerate(of)
+        RemoteSequence(executor, part, i, shape)
+        for part, task in zip(parts, tasks, strict=True)
+        for i, shape in enumerate(executor.result(task))
     ]
 
 
@@ -131,11 +137,12 @@ def _listed(parts: list[Any]) -> list[Any]:
 
 
 def read(paths: list[str]) -> list[Array]:
+    """Return the sequences in files."""
     return [check_sequence(_array(path, "X"), path) for path in paths]
 
 
 def shapes_of(paths: list[str]) -> list[tuple[int, ...]]:
-    """Return the shapes of X, from the files' headers."""
+    """Return the shapes of the sequences in files, from the headers alone."""
     shapes = [_shape(path) for path in paths]
     for path, shape in zip(paths, shapes, strict=True):
         if len(shape) != 2 or 0 in shape:
@@ -144,6 +151,7 @@ def shapes_of(paths: list[str]) -> list[tuple[int, ...]]:
 
 
 def targets_of(paths: list[str]) -> list[Array]:
+    """Return the targets in files."""
     return [_array(path, "y") for path in paths]
 
 
@@ -159,6 +167,7 @@ def _array(path: str, name: str) -> Array:
 
 
 def _shape(path: str) -> tuple[int, ...]:
+    """Return the shape of the array in an npy file, or of X in an npz file."""
     if _existing(path).suffix != ".npz":
         return tuple(np.load(path, mmap_mode="r", allow_pickle=False).shape)
     with zipfile.ZipFile(path) as archive:
@@ -177,29 +186,34 @@ def _existing(path: str) -> Path:
     return Path(path)
 
 
-def checked(X: list[Any]) -> list[Array]:
+def checked(X: list[Entry]) -> list[Array]:
+    """Return checked sequences."""
     return [check_sequence(x, "a sequence of X") for x in X]
 
 
-def firsts(pairs: list[Any]) -> list[Array]:
+def firsts(pairs: list[Entry]) -> list[Array]:
+    """Return the sequences of pairs (x, y), checked."""
     _check_pairs(pairs)
     return checked([x for x, _ in pairs])
 
 
-def seconds(pairs: list[Any]) -> list[Any]:
+def seconds(pairs: list[Entry]) -> list[Entry]:
+    """Return the targets of pairs (x, y)."""
     _check_pairs(pairs)
     return [y for _, y in pairs]
 
 
-def _check_pairs(pairs: list[Any]) -> None:
+def _check_pairs(pairs: list[Entry]) -> None:
     for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise ValueError(f"X holds {type(pair).__name__} entries; expected pairs (x, y), or give y.")
 
 
-def listed(*entries: Any) -> list[Any]:
+def listed(*entries: Entry) -> list[Entry]:
+    """Return the entries as a list."""
     return list(entries)
 
 
 def shapes_in(X: list[Array]) -> list[tuple[int, ...]]:
+    """Return the shapes of sequences."""
     return [x.shape for x in X]
