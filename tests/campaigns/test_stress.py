@@ -5,8 +5,8 @@ import pytest
 
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
+from echolearn.estimators.codecs import ValueCodec
 from echolearn.estimators.data_warnings import InputWarning, warn_of_scale
-from echolearn.estimators.targets import ValueCodec
 from echolearn.readout.ridge import ReadoutWarning
 from echolearn.reservoir.spectrum import EchoStateWarning
 from echolearn.sequences.scaling import mean_and_scale

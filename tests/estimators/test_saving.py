@@ -14,8 +14,8 @@ from safetensors.numpy import load_file, save_file
 import echolearn
 import toys
 from echolearn import ESNClassifier, ESNRegressor, load
+from echolearn.estimators.codecs import ClassCodec
 from echolearn.estimators.model_layout import FORMAT
-from echolearn.estimators.targets import ClassCodec
 from echolearn.modelfile import reader
 from echolearn.modelfile.layout import ModelFileError
 from echolearn.modelfile.reader import read_tensors

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.sources import open_inputs, open_source
+from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.ensemble import fit_ensemble
 from echolearn.estimators.fit_data import (
     OpenedData,
@@ -28,7 +29,6 @@ from echolearn.estimators.fitting import Callback, FitRequest, FittedNetwork, fi
 from echolearn.estimators.models import FittedModel
 from echolearn.estimators.saving import save_model
 from echolearn.estimators.settings import NetworkSettings
-from echolearn.estimators.targets import TargetCodec
 from echolearn.execution.blas import one_blas_thread
 from echolearn.readout.collect import collect
 from echolearn.readout.network import Network, Readout

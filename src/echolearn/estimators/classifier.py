@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import SequenceEstimator, store_parameters
+from echolearn.estimators.codecs import ClassCodec
 from echolearn.estimators.fitting import Callback
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.streams import ClassifierStream
-from echolearn.estimators.targets import ClassCodec
-from echolearn.readout.online import LMS, RLS
+from echolearn.readout.online import OnlineRule
 from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling
 from echolearn.training.history import History
@@ -367,7 +367,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             raise ValueError(f"classes={classes!r:.80}; expected those of the first call, {self.classes_.tolist()}.")
         return self._add_sequences(X, y, lengths)
 
-    def stream(self, *, online: RLS | LMS | None = None) -> ClassifierStream:
+    def stream(self, *, online: OnlineRule | None = None) -> ClassifierStream:
         """Return the network as a stream that takes one frame or a chunk of frames at a time (docs/streams.md).
 
         Parameters

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn._typing import Array
+from echolearn.reservoir.activations import BOUNDED
 from echolearn.reservoir.construction import input_scales
 from echolearn.sequences.scaling import LARGEST, mean_and_scale
 from echolearn.validation.caller import user_stacklevel
 
 # Where reliability/stress.py saw results turn poor.
 LOUD, FAINT = 60.0, 3e-4  # drives W'x: above, units only know the sign of their input; below, inputs drown in rounding
-ASIDE = 4.0  # drive of the features' means: units sit where they hardly bend,
-APART = {"tanh": 8.0, "sigmoid": 8.0, "relu": 1e3, "identity": 1e3}  # if it is so many times that of their spread
+ASIDE = 4.0  # drive by the features' means, above which units sit where they hardly bend,
+APART_BOUNDED, APART = 8.0, 1e3  # if it is also this many times the drive by their spread
 MAJORITY = 0.97  # of the labels: more, and the answer was always the same
 MANY, FEW = 20, 15  # classes, and labels for each, that are too few
 EXAMINED = 1000, 4e5  # sequences, and numbers in them, from which their scale is estimated
@@ -42,7 +43,7 @@ def warn_of_scale(X: Sequence[Array], input_scaling: ArrayLike, activation: str)
         if not all((x == X[0][0]).all() for x in X):  # what varies too rarely for the sample may yet be of use
             return
         text = "all features are constant: the network can only tell how many steps have passed. Look at X."
-    elif drive > LOUD and activation in ("tanh", "sigmoid"):
+    elif drive > LOUD and activation in BOUNDED:
         text = (
             f"inputs drive the units by about {drive:.2g} {about}, far beyond where they bend (about 1), so that they "
             f"forget the past. {cure}"
@@ -52,7 +53,7 @@ def warn_of_scale(X: Sequence[Array], input_scaling: ArrayLike, activation: str)
             f"inputs move the units by about {moved:.2g} only (largest standard deviation of a feature: "
             f"{spread.max():.2g}): they drown beside bias, ridge and rounding errors. {cure}"
         )
-    elif aside > max(ASIDE, APART[activation] * moved):
+    elif aside > max(ASIDE, (APART_BOUNDED if activation in BOUNDED else APART) * moved):
         text = (
             f"the means of the features push the units aside by about {aside:.2g}, while their changes move them by "
             f"{moved:.2g} only {about}. {cure}"

@@ -11,9 +11,9 @@ from sklearn.utils.validation import validate_data
 
 from echolearn._typing import Array, SequencesLike
 from echolearn.cluster.sources import open_source
+from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.data_warnings import warn_of_scale
 from echolearn.estimators.settings import NetworkSettings
-from echolearn.estimators.targets import TargetCodec
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.targets import Target
 from echolearn.sequences.validation import (

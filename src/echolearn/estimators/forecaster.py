@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.estimators._base import SequenceEstimator, store_parameters
+from echolearn.estimators.codecs import ValueCodec, squared_error
 from echolearn.estimators.fitting import Callback, FitRequest, fit_network
 from echolearn.estimators.models import ForecastState
 from echolearn.estimators.series import (
@@ -22,7 +23,6 @@ from echolearn.estimators.series import (
     standardised,
 )
 from echolearn.estimators.settings import NetworkSettings
-from echolearn.estimators.targets import ValueCodec, squared_error
 from echolearn.execution.blas import one_blas_thread
 from echolearn.readout.network import Network
 from echolearn.readout.observation import stack

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from echolearn._typing import Array
+from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.parameters import Parameters
-from echolearn.estimators.targets import TargetCodec
 from echolearn.readout.network import Network
 from echolearn.training.history import History
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from echolearn.gradients.parameters import GRADIENT_RULES
+from echolearn.reservoir.activations import BOUNDED
 from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.validation import parameters
 from echolearn.validation.parameters import (
@@ -125,7 +126,7 @@ def _check_topology(settings: Parameters) -> None:
             "renormalised). Set spectral_radius, for example 0.9."
         )
     if settings.get("plasticity") is not None:
-        known = settings.get("activation") in ("tanh", "sigmoid") and not settings.get("feedback")
+        known = settings.get("activation") in BOUNDED and not settings.get("feedback")
         if not known or (settings.get("activation") == "sigmoid" and settings["plasticity"] >= 1):
             raise ValueError(
                 f"plasticity={settings['plasticity']!r}; expected None, or tanh or sigmoid units (these with a "

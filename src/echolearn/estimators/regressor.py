@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import SequenceEstimator, store_parameters
+from echolearn.estimators.codecs import ValueCodec
 from echolearn.estimators.fitting import Callback
 from echolearn.estimators.streams import EstimatorStream
-from echolearn.estimators.targets import ValueCodec
-from echolearn.readout.online import LMS, RLS
+from echolearn.readout.online import OnlineRule
 from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling
 
@@ -264,7 +264,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             return self.fit(X, y, lengths=lengths)
         return self._add_sequences(X, y, lengths)
 
-    def stream(self, *, online: RLS | LMS | None = None) -> EstimatorStream:
+    def stream(self, *, online: OnlineRule | None = None) -> EstimatorStream:
         """Return the network as a stream that takes one frame or a chunk of frames at a time (docs/streams.md).
 
         Parameters

@@ -8,11 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from echolearn._typing import Array
+from echolearn.estimators.codecs import ClassCodec, TargetCodec, ValueCodec
 from echolearn.estimators.model_layout import FORECASTING, SCALE, as_finite, as_truth, as_words
 from echolearn.estimators.models import FittedModel, FittedStack, ForecastState
 from echolearn.estimators.parameters import check_each
 from echolearn.estimators.settings import NetworkSettings
-from echolearn.estimators.targets import ClassCodec, TargetCodec, ValueCodec
 from echolearn.modelfile.history import history_rows
 from echolearn.modelfile.layout import Facts
 from echolearn.readout.network import Network, Readout

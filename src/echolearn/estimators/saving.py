@@ -13,11 +13,11 @@ from scipy import sparse
 
 from echolearn import __version__
 from echolearn._typing import Array
+from echolearn.estimators.codecs import ClassCodec, ValueCodec
 from echolearn.estimators.model_layout import FORECASTING, FORMAT, SCALE, check_layout
 from echolearn.estimators.models import FittedModel, FittedStack
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.restoring import restore
-from echolearn.estimators.targets import ClassCodec, ValueCodec
 from echolearn.modelfile.history import history_tensors
 from echolearn.modelfile.json_values import from_json, to_json
 from echolearn.modelfile.layout import Facts, entries_of

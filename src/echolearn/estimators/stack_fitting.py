@@ -11,6 +11,7 @@ import numpy as np
 
 from echolearn import __version__
 from echolearn._typing import Array
+from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.fitting import (
     Callback,
     Fit,
@@ -24,7 +25,6 @@ from echolearn.estimators.fitting import (
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.stack_layers import Passing, StackLayer
-from echolearn.estimators.targets import TargetCodec
 from echolearn.execution.blas import one_blas_thread
 from echolearn.gradients.stacked import Layer, StackedNetwork, scale_to_one, targets_per_step
 from echolearn.modelfile.checkpoint import Checkpoint

@@ -15,11 +15,11 @@ from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.estimators._base import store_parameters
 from echolearn.estimators._stack import StackedEstimator, draw_layers, layer_requests
 from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators.codecs import ClassCodec, ValueCodec
 from echolearn.estimators.fitting import Callback
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.stack_fitting import StackRequest, fit_stack
 from echolearn.estimators.stack_layers import Passing
-from echolearn.estimators.targets import ClassCodec, ValueCodec
 
 
 class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn._typing import Array
-from echolearn.estimators.targets import ClassCodec, TargetCodec
+from echolearn.estimators.codecs import ClassCodec, TargetCodec
 from echolearn.readout.network import Network
-from echolearn.readout.online import LMS, RLS
+from echolearn.readout.online import OnlineRule
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.selection import Pooling
@@ -89,7 +89,7 @@ class Stream:
         pooling: Pooling | None = None,
         softmax: bool = False,
         dtype: str = "float64",
-        online: RLS | LMS | None = None,
+        online: OnlineRule | None = None,
         A: Array | None = None,
     ):
         if reservoir.backward is not None:
@@ -122,7 +122,7 @@ class Stream:
         self._run(np.empty((0, reservoir.n_in), dtype))  # compiles, so that the first frame need not wait
 
     @classmethod
-    def untrained(cls, reservoir: Reservoir, outputs: int, *, online: RLS | LMS, **how: Any) -> Self:
+    def untrained(cls, reservoir: Reservoir, outputs: int, *, online: OnlineRule, **how: Any) -> Self:
         """Return a stream whose readout is zero, to be learned.
 
         Parameters
@@ -358,12 +358,13 @@ class EstimatorStream(Stream):
         fit, where the network has them.
     """
 
-    def __init__(self, network: Network, codec: TargetCodec, *, dtype: str, online: RLS | LMS | None):
+    def __init__(self, network: Network, codec: TargetCodec, *, dtype: str, online: OnlineRule | None):
         readout, view = network.readout, network.view
-        if readout.softmax and isinstance(online, RLS):
-            raise ValueError("RLS fits squared errors, this readout is a softmax. Use LMS(), or readout='ridge'.")
+        if readout.softmax and online is not None and online.squared_error_only:
+            rule = type(online).__name__
+            raise ValueError(f"{rule} fits squared errors, this readout is a softmax. Use LMS(), or readout='ridge'.")
         A = None
-        if isinstance(online, RLS) and online.ridge is None and readout.statistics is not None:
+        if online is not None and online.continues_from_gram and readout.statistics is not None:
             A = readout.statistics.G.copy()  # G + ridge I, with the intercept not penalised
             A.flat[: -1 : len(A) + 1] += readout.ridge
         self._codec = codec

@@ -9,6 +9,7 @@ wrong.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numba import njit
@@ -26,6 +27,24 @@ def _downdate(P: Array, half: Array, scale: float) -> None:
     for i in range(P.shape[0]):
         for j in range(P.shape[1]):
             P[i, j] = (P[i, j] - half[i] * half[j]) * scale
+
+
+class OnlineRule(Protocol):
+    """A rule by which a readout learns frame by frame: a step gives a new memory P and a new U."""
+
+    @property
+    def continues_from_gram(self) -> bool:
+        """Whether the rule continues from the Gram matrix of a fit, plus its ridge."""
+
+    @property
+    def squared_error_only(self) -> bool:
+        """Whether the rule fits squared errors, and so no softmax readout."""
+
+    def start(self, M: int, A: Array | None) -> Array:
+        """Return the memory at the start, for M inputs of the readout; A: what the rule continues from."""
+
+    def step(self, P: Array, U: Array, phi: Array, E: Array) -> tuple[Array, Array]:
+        """Return the new memory and readout after a frame with inputs phi (M,) and errors E (n_out,)."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +101,13 @@ class RLS:
                 f"ridge={self.ridge!r:.80}; expected a number > {TINIEST:g}, or None to continue from the statistics "
                 "of the fit."
             )
+
+    squared_error_only: ClassVar[bool] = True
+
+    @property
+    def continues_from_gram(self) -> bool:
+        """Whether the rule continues from the Gram matrix of a fit: unless it has a ridge of its own."""
+        return self.ridge is None
 
     def start(self, M: int, A: Array | None) -> Array:
         """Return the memory to start with, P = A^-1.
@@ -186,6 +212,9 @@ class LMS:
     def __post_init__(self) -> None:
         if not is_number(self.rate) or not 0 < self.rate < 2:
             raise ValueError(f"rate={self.rate!r:.80}; expected a number in (0, 2): at 2 and above LMS diverges.")
+
+    continues_from_gram: ClassVar[bool] = False
+    squared_error_only: ClassVar[bool] = False
 
     def start(self, M: int, A: Array | None) -> Array:
         """Return the memory to start with, which is empty.

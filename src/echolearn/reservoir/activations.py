@@ -13,6 +13,8 @@ from echolearn._typing import Array
 
 ACTIVATIONS = {"sigmoid": 0, "tanh": 1, "relu": 2, "identity": 3}
 
+BOUNDED = ("sigmoid", "tanh")  # those whose values have limits, at which units saturate
+
 _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "sigmoid": lambda z: 0.5 + 0.5 * np.tanh(0.5 * z),
     "tanh": np.tanh,

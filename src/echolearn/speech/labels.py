@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,13 +68,9 @@ def read_labels(path: str | Path, rate: int = RATE) -> list[Segment] | list[str]
     """
     path = Path(path)
     kind = path.suffix.lower()
-    if kind == ".phn":
-        return read_phn(path, rate)
-    if kind == ".lab":
-        return read_lab(path)
-    if kind == ".textgrid":
-        return read_textgrid(path)
-    raise CorpusError.one(path, f"labels end in {kind or 'nothing'}; expected .phn, .lab or .TextGrid")
+    if kind not in READERS:
+        raise CorpusError.one(path, f"labels end in {kind or 'nothing'}; expected .phn, .lab or .TextGrid")
+    return READERS[kind](path, rate)
 
 
 def read_phn(path: str | Path, rate: int = RATE) -> list[Segment]:
@@ -334,3 +330,11 @@ def _not_empty(path: str | Path, segments: list[Segment]) -> list[Segment]:
 
 def _bad_line(path: str | Path, number: int, line: str, expected: str) -> CorpusError:
     return CorpusError.one(path, f"line {number} is {line[:60]!r}; expected {expected}")
+
+
+# The readers of one utterance's labels, by the ending of its file.
+READERS: dict[str, Callable[[Path, int], list[Segment] | list[str]]] = {
+    ".phn": read_phn,
+    ".lab": lambda path, rate: read_lab(path),
+    ".textgrid": lambda path, rate: read_textgrid(path),
+}

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from echolearn.speech.errors import CorpusError, Problem
-from echolearn.speech.labels import Segment
+from echolearn.speech.labels import READERS, Segment
 
 AUDIO_ENDINGS = (".wav", ".flac", ".sph", ".nist", ".aiff", ".ogg")
-LABEL_ENDINGS = (".phn", ".lab", ".textgrid")
+LABEL_ENDINGS = tuple(READERS)
 PARTS = ("train", "valid", "test")
 
 PhoneList = Callable[[Iterable[str]], tuple[str, ...]]

@@ -76,9 +76,9 @@ class Record(Generic[Snapshot]):
     def note(self, row: dict[str, float], error: float | None, snapshot: Snapshot) -> None:
         """Add an epoch; error: on held-out data; None: without validation, the newest weights are the best."""
         self.history.append(row)
-        error = -self.epoch if error is None else error
-        if error < self.best_error:
-            self.best, self.best_error, self.best_epoch = snapshot, error, self.epoch
+        if error is None or error < self.best_error:
+            self.best, self.best_epoch = snapshot, self.epoch
+            self.best_error = np.inf if error is None else error
 
 
 def run_epochs(

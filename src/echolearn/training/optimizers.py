@@ -6,7 +6,7 @@ Weights are a dict of arrays by name: "W", "W_rec" (its non-zero values), "W_fb"
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -24,6 +24,8 @@ class Optimizer(Protocol):
     def step(self, weights: Weights, gradients: Weights, alpha: float) -> tuple[Weights, Self]:
         """Return the weights after a step of size alpha, and the optimizer that has taken it."""
 
+    memories: ClassVar[tuple[str, ...]]  # names of the arrays, shaped as the weights are, that it keeps
+
     def state(self) -> tuple[float, dict[str, Weights]]:
         """Return a number and arrays by name from which `resume` continues."""
 
@@ -38,6 +40,8 @@ class Fista:
     momentum "fista": beta = (m_old - 1) / m_new, as in Beck and Teboulle (2009); "printed": beta = m_old / m_new, as
     eq. 37 is printed. m_new = (1 + sqrt(1 + 4 m_old²)) / 2, starting from 1. before: the weights before the last step.
     """
+
+    memories: ClassVar[tuple[str, ...]] = ("before",)
 
     momentum: str = "fista"
     m: float = 1.0
@@ -63,6 +67,8 @@ class Adam:
 
     count: steps so far; first, second: running means of the gradients and of their squares.
     """
+
+    memories: ClassVar[tuple[str, ...]] = ("first", "second")
 
     count: int = 0
     first: Weights | None = None
@@ -146,13 +152,16 @@ class LearnedWeights:
         self.reservoir = (
             self.reservoir.with_weights(**reservoir) if reservoir else with_learned(self.reservoir, self.weights)
         )
-        memories = {memory: self._under(memory, tensors) for memory in ("before", "first", "second")}
+        memories = {memory: self._under(memory, tensors) for memory in self.optimizer.memories}
         self.optimizer = self.optimizer.resume(number, {name: kept for name, kept in memories.items() if kept})
 
     def _under(self, folder: str, tensors: dict[str, Array]) -> Weights:
-        """Return the arrays that were kept under a folder, by the name of the weight."""
-        start = f"{folder}/{self.prefix}"
-        return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
+        return weights_under(f"{folder}/{self.prefix}", tensors)
+
+
+def weights_under(start: str, tensors: dict[str, Array]) -> Weights:
+    """Return the arrays whose names begin with `start`, by the rest of their names."""
+    return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
 
 
 def learned_weights(reservoir: Reservoir, learn: str, learn_leak: bool) -> Weights:

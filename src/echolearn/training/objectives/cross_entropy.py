@@ -32,7 +32,7 @@ from echolearn.sequences.batching import split_evenly
 from echolearn.sequences.dataset import Dataset
 from echolearn.training.objectives.objective import Pause
 from echolearn.training.objectives.ridge import FALL, LearningPlan, gives_finite_states, weight_shapes
-from echolearn.training.optimizers import Adam, LearnedWeights, default_step_size, finite_norms
+from echolearn.training.optimizers import Adam, LearnedWeights, default_step_size, finite_norms, weights_under
 
 STEP = 0.3  # the step size of the weights, in units of that of the epochs on the squared error
 RATE = 1.0  # the rate of V; `readout.softmax.RATE` is for states that do not change
@@ -150,9 +150,7 @@ class CrossEntropyObjective:
         return {**{f"{name}/{weight}": value for weight, value in reservoir.weights().items()}, f"{name}_V": V}
 
     def unpack(self, name: str, tensors: Tensors) -> tuple[Reservoir, Array]:
-        start = f"{name}/"
-        weights = {key.removeprefix(start): value for key, value in tensors.items() if key.startswith(start)}
-        return self.learned.reservoir.with_weights(**weights), tensors[f"{name}_V"]
+        return self.learned.reservoir.with_weights(**weights_under(f"{name}/", tensors)), tensors[f"{name}_V"]
 
     def shapes(self) -> dict[str, Shape]:
         like_V = dict.fromkeys(("V", "velocity", "best_V", "safe_V", "began_V"), self.readout.V.shape)

@@ -25,13 +25,21 @@ from echolearn.sequences.batching import group_sequences, split_evenly
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.run import run
 from echolearn.training.objectives.objective import Pause
-from echolearn.training.optimizers import LearnedWeights, clip_gradients, finite_norms, make_optimizer
+from echolearn.training.optimizers import (
+    Adam,
+    Fista,
+    LearnedWeights,
+    clip_gradients,
+    finite_norms,
+    make_optimizer,
+    weights_under,
+)
 
 FALL = 0.95  # share by which the step size falls from the first mini-batch to the last
 BACKOFF = 0.3  # factor of the step size after an epoch has diverged
 
 # Folders of a checkpoint whose arrays have the shapes of the weights.
-FOLDERS = ("weights", "before", "first", "second", "reservoir", "began", "best", "safe")
+FOLDERS = ("weights", *Fista.memories, *Adam.memories, "reservoir", "began", "best", "safe")
 
 
 @dataclass(frozen=True)
@@ -85,9 +93,9 @@ class RidgeObjective:
             self.full_batch = solver.full_batch(data, task, plan.ridge, rng, plan.case)
         else:
             self.minibatches = solver.minibatches(data, task, plan.ridge, rng, plan.case, statistics=statistics)
-        self._draw(reservoir)
+        self._start(reservoir)
 
-    def _draw(self, reservoir: Reservoir) -> None:
+    def _start(self, reservoir: Reservoir) -> None:
         """Begin with the weights of a reservoir and an optimizer without memory."""
         optimizer = make_optimizer(self.plan.optimizer, self.plan.momentum)
         self.learned = LearnedWeights(reservoir, self.plan.learn, self.plan.learn_leak, optimizer)
@@ -178,7 +186,7 @@ class RidgeObjective:
 
     def restart(self, snapshot: Reservoir) -> None:
         self.step_size *= BACKOFF
-        self._draw(snapshot)
+        self._start(snapshot)
         self.tracker.reset()
 
     def is_stable(self, snapshot: Reservoir) -> bool:
@@ -188,9 +196,7 @@ class RidgeObjective:
         return {f"{name}/{weight}": value for weight, value in snapshot.weights().items()}
 
     def unpack(self, name: str, tensors: Tensors) -> Reservoir:
-        start = f"{name}/"
-        weights = {key.removeprefix(start): value for key, value in tensors.items() if key.startswith(start)}
-        return self.learned.reservoir.with_weights(**weights)
+        return self.learned.reservoir.with_weights(**weights_under(f"{name}/", tensors))
 
     def shapes(self) -> dict[str, Shape]:
         M, n_out = self.task.rows(self.learned.reservoir), self.data.n_out

@@ -33,7 +33,7 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.training.objectives.cross_entropy import RATE
 from echolearn.training.objectives.objective import Pause
 from echolearn.training.objectives.ridge import FALL
-from echolearn.training.optimizers import Adam, LearnedWeights, finite_norms
+from echolearn.training.optimizers import Adam, LearnedWeights, finite_norms, weights_under
 
 LOWER_RATE = 0.3  # the rate of V below the top: the layers above have adapted to its outputs
 
@@ -224,8 +224,7 @@ class StackedObjective:
     def unpack(self, name: str, tensors: Tensors) -> StackedNetwork:
         layers = []
         for i, layer in enumerate(self.network.layers):
-            start = f"{name}.{i}/"
-            kept = {key.removeprefix(start): value for key, value in tensors.items() if key.startswith(start)}
+            kept = weights_under(f"{name}.{i}/", tensors)
             U = kept.pop("U")
             layers.append(replace(layer, reservoir=layer.reservoir.with_weights(**kept), U=U))
         return replace(self.network, layers=layers)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from echolearn.estimators.targets import nearest_distribution
+from echolearn.estimators.codecs import nearest_distribution
 
 
 def test_nearest_distribution_is_the_projection_on_the_simplex():
