@@ -1,47 +1,97 @@
-"""The compiled activations and their slopes; the loops themselves are tested through `run` and `through_time`."""
+"""The two versions of the compiled loops, for few and for many sequences, against each other."""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
 
-import reference as ref
 from echolearn.reservoir.activations import ACTIVATIONS
+from echolearn.sequences.batch import pack
+from echolearn.sequences.batching import LANES
+from echolearn.sequences.selection import block_starts
 from echolearn.states import _kernels as kernels
+from echolearn.states._weights import compressed, padded, padded_positions
+from networks import contracting
+
+problems = given(
+    seed=st.integers(0, 10**6),
+    N=st.integers(1, 40),
+    activation=st.sampled_from(list(ACTIVATIONS)),
+    lengths=st.lists(st.integers(1, 20), min_size=1, max_size=LANES + 5),
+)
 
 
-@pytest.mark.parametrize("activation", list(ACTIVATIONS))
-def test_activations_and_slopes_computed_from_their_values(activation):
-    z, code = np.linspace(-3, 3, 41), ACTIVATIONS[activation]
-    f = z.copy()
-    kernels.activate(code, f)
-    np.testing.assert_allclose(f, ref.ACTIVATIONS[activation](z), rtol=1e-12, atol=1e-15)
-    slope = np.ones_like(z)
-    kernels._times_slope(code, f, slope)
-    complex_slope = ref.ACTIVATIONS[activation](z + 1e-30j).imag / 1e-30
-    np.testing.assert_allclose(slope, complex_slope, rtol=1e-10, atol=1e-12)
+def draw(seed, N, activation, lengths):
+    """Draw W_rec, leak rates, a batch of drives, and initial states."""
+    rng = np.random.default_rng(seed)
+    w = contracting(rng, N=N)
+    batch = pack([rng.normal(size=(n, N)) for n in lengths], np.float64)
+    h0 = rng.normal(size=(len(lengths), N))
+    return rng, sparse.csr_array(w["W_rec"]), w["leak"], ACTIVATIONS[activation], batch, h0
 
 
-def test_the_rational_tanh_of_float32_is_close_odd_and_bounded():
-    x = np.concatenate([np.linspace(-20, 20, 20001), [0, 1e-30, -1e-7, 300, -1e30]]).astype(np.float32)
-    y = np.array([kernels._tanh(v) for v in x])
-    assert np.abs(y - np.tanh(x.astype(np.float64))).max() < 6e-7
-    assert np.abs(y).max() <= 1 + 2e-7
-    np.testing.assert_array_equal(np.array([kernels._tanh(-v) for v in x]), -y)
+def forward(W_rec, a, code, batch, h0):
+    F, H = batch.X.copy(), np.empty_like(batch.X)
+    kernels.forward_few(*padded(W_rec, np.float64), a, code, batch.active, batch.offsets, h0, F, H)
+    return F, H
 
 
-def test_the_tanh_of_float64_is_close_odd_and_bounded():
-    x = np.concatenate([np.linspace(-25, 25, 200001), np.geomspace(1e-300, 1, 2001), [0.0, 1e300, -np.inf, np.inf]])
-    y, opposite, nan = x.copy(), -x, np.array([np.nan])
-    for values in (y, opposite, nan):
-        kernels.activate(ACTIVATIONS["tanh"], values)
-    np.testing.assert_allclose(y, np.tanh(x), rtol=2e-15, atol=0)
-    assert np.abs(y).max() <= 1
-    np.testing.assert_array_equal(opposite, -y)
-    assert np.isnan(nan[0])
+@settings(max_examples=30, deadline=None)
+@problems
+def test_the_loops_for_few_and_many_sequences_give_the_same_states(seed, N, activation, lengths):
+    _, W_rec, a, code, batch, h0 = draw(seed, N, activation, lengths)
+    F, H = forward(W_rec, a, code, batch, h0)
+    for keep_F in (True, False):
+        F_many, H_many = batch.X.copy(), np.empty_like(batch.X)
+        weights = (*compressed(W_rec, np.float64), a, code)
+        kernels.forward_many(*weights, batch.active, batch.offsets, 1, h0, F_many, H_many, keep_F)
+        np.testing.assert_allclose(H_many, H, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(F_many, F if keep_F else batch.X, rtol=1e-10, atol=1e-12)
+    in_place = batch.X.copy()
+    kernels.forward_few(*padded(W_rec, np.float64), a, code, batch.active, batch.offsets, h0, in_place, in_place)
+    np.testing.assert_array_equal(in_place, H)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("activation", list(ACTIVATIONS))
-def test_nan_is_not_hidden_by_an_activation(activation, dtype):
-    z = np.array([np.nan, 0.0], dtype)
-    kernels.activate(ACTIVATIONS[activation], z)
-    assert np.isnan(z[0])
+@settings(max_examples=30, deadline=None)
+@problems
+def test_the_loops_for_few_and_many_sequences_give_the_same_gradients(seed, N, activation, lengths):
+    rng, W_rec, a, code, batch, h0 = draw(seed, N, activation, lengths)
+    F, H = forward(W_rec, a, code, batch, h0)
+    D, W_rec_T = rng.normal(size=H.shape), W_rec.T.tocsr()
+    cut = block_starts(len(batch.active), 1, 4)
+    Z_few, Z_many = D.copy(), D.copy()
+    matrices = (padded(W_rec, np.float64)[0], *padded(W_rec_T, np.float64))
+    on_pattern, leak_few = kernels.backward_few(*matrices, a, code, batch.active, batch.offsets, cut, h0, F, H, Z_few)
+    matrices = (*compressed(W_rec, np.float64)[:2], *compressed(W_rec_T, np.float64))
+    ahead = np.zeros((2, *h0.shape))
+    W_rec_many, leak_many = kernels.backward_many(
+        *matrices, a, code, batch.active, batch.offsets, 1, cut, h0, F, H, Z_many, ahead
+    )
+    np.testing.assert_allclose(Z_many, Z_few, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(W_rec_many, on_pattern[padded_positions(W_rec)], rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(leak_many, leak_few, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("steps", [1, 5])
+def test_errors_from_ahead_enter_at_the_last_step_and_leave_at_the_first(steps):
+    """The way back over a whole sequence is that over its second half, then that over its first half."""
+    rng, W_rec, a, code, batch, h0 = draw(3, 6, "tanh", [2 * steps] * LANES)
+    F, H = forward(W_rec, a, code, batch, h0)
+    D = rng.normal(size=H.shape)
+    matrices = (*compressed(W_rec, np.float64)[:2], *compressed(W_rec.T.tocsr(), np.float64))
+
+    def back(begin, end, start, ahead, Z):
+        rows = slice(begin * LANES, end * LANES)
+        order = (np.full(end - begin, LANES), np.arange(end - begin) * LANES, 1, np.zeros(end - begin, bool))
+        return kernels.backward_many(*matrices, a, code, *order, start, F[rows], H[rows], Z[rows], ahead)
+
+    Z, ahead = D.copy(), np.zeros((2, LANES, 6))
+    whole = back(0, 2 * steps, h0, ahead, Z)
+    Z_halves, ahead_halves = D.copy(), np.zeros((2, LANES, 6))
+    second = back(steps, 2 * steps, H[(steps - 1) * LANES : steps * LANES].copy(), ahead_halves, Z_halves)
+    first = back(0, steps, h0, ahead_halves, Z_halves)
+    np.testing.assert_allclose(Z_halves, Z, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(ahead_halves, ahead, rtol=1e-10, atol=1e-12)
+    for all_at_once, one, other in zip(whole, first, second, strict=True):
+        np.testing.assert_allclose(one + other, all_at_once, rtol=1e-10, atol=1e-12)

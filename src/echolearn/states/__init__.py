@@ -1,3 +1,3 @@
-"""Eq. 1: the states of a reservoir."""
+"""The states of a reservoir (eq. 1)."""
 
 from echolearn.states.harvesting import harvest as harvest

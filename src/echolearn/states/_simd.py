@@ -1,8 +1,8 @@
-"""Sixteen sequences side by side: the four moves on tiles that the compiler does not make fast by itself.
+"""Operations on tiles: LANES sequences in parallel, in the four operations that numba does not make fast by itself.
 
-A tile (N, LANES) has a row for each unit and a column for each sequence. Written as loops, numba would have the rows
-checked for overlap at every term, and move single numbers between a tile and the frames (K, N). So these moves
-are written in LLVM's vectors of LANES numbers, which it fits to whatever the processor has.
+A tile (N, LANES) has a row for each unit and a column (a lane) for each sequence. If these operations were loops, the
+rows would be checked for overlap at every term, and single numbers would be moved between a tile and the frames (K, N).
+So they are written in LLVM's vectors of LANES numbers, which LLVM maps to the vectors of the processor.
 """
 
 from __future__ import annotations
@@ -14,32 +14,36 @@ from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from echolearn._typing import Array
 from echolearn.sequences.batching import LANES
 
-CHAINS = 4  # sums kept apart in a row, so that one need not wait for the other
+Value = Any  # a value, a type or a builder of LLVM or numba, which have no types
+
+CHAINS = 4  # partial sums of a row, so that an addition need not wait for the previous one
 STEPS = 4  # tiles whose outer products are summed at once
 
 _INT = ir.IntType(64)
+_INT32 = ir.IntType(32)
 _FUSE = ("contract",)  # a product and a sum may be one instruction
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def add_product(indptr: Any, indices: Any, data: Any, h: Any, z: Any) -> None:
-    """z += A h for a CSR matrix A and tiles h, z."""
+def add_product(indptr: Array, indices: Array, data: Array, h: Array, z: Array) -> None:
+    """Add A h to z for a CSR matrix A and tiles h, z."""
     for i in range(z.shape[0]):
         _add_row(indices, data, indptr[i], indptr[i + 1], h, z, i)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def add_outer(indptr: Any, indices: Any, Z: Any, H: Any, out: Any) -> None:
-    """out += Σ_s Z_s H_s' at the places of a CSR pattern; Z, H (STEPS, N, LANES): tiles of some steps."""
+def add_outer(indptr: Array, indices: Array, Z: Array, H: Array, out: Array) -> None:
+    """Add Σ_s Z_s H_s' to out at the places of a CSR pattern; Z, H (STEPS, N, LANES): the tiles of some steps."""
     for i in range(Z.shape[1]):
         _add_dots(indices, indptr[i], indptr[i + 1], Z, H, i, Z.shape[1], out)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def load(M: Any, r: int, stride: int, live: int, tile: Any) -> None:
-    """tile[:, b] = M[r + b stride] for the live lanes, zero for those that have ended."""
+def load(M: Array, r: int, stride: int, live: int, tile: Array) -> None:
+    """Set tile[:, b] to M[r + b stride] for the live lanes, and to zero for those that have ended."""
     whole = tile.shape[0] // LANES * LANES
     for i in range(0, whole, LANES):
         _load_block(M, r, stride, live, tile, i)
@@ -49,8 +53,8 @@ def load(M: Any, r: int, stride: int, live: int, tile: Any) -> None:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def store(tile: Any, M: Any, r: int, stride: int, live: int) -> None:
-    """M[r + b stride] = tile[:, b] for the live lanes."""
+def store(tile: Array, M: Array, r: int, stride: int, live: int) -> None:
+    """Set M[r + b stride] to tile[:, b] for the live lanes."""
     whole = tile.shape[0] // LANES * LANES
     for i in range(0, whole, LANES):
         _store_block(tile, i, M, r, stride, live)
@@ -60,17 +64,19 @@ def store(tile: Any, M: Any, r: int, stride: int, live: int) -> None:
 
 
 @intrinsic
-def _add_row(context: Any, indices: Any, data: Any, start: Any, stop: Any, h: Any, z: Any, i: Any) -> Any:
-    """z[i] += Σ_p data[p] h[indices[p]] over start <= p < stop, the sums in registers."""
+def _add_row(
+    context: Value, indices: Value, data: Value, start: Value, stop: Value, h: Value, z: Value, i: Value
+) -> Value:
+    """Add Σ_p data[p] h[indices[p]] over start <= p < stop to z[i]; the sums stay in registers."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Value, builder: Value, signature: Value, arguments: Value) -> Value:
         indices, data, start, stop, h, z, i = _opened(context, builder, signature, arguments)
         vector = ir.VectorType(data.type.pointee, LANES)
         sums = [cgutils.alloca_once(builder, vector) for _ in range(CHAINS)]
         for s in sums:
             builder.store(_zeros(vector), s)
 
-        def add_term(p: Any, s: Any) -> None:
+        def add_term(p: Value, s: Value) -> None:
             j = builder.zext(builder.load(builder.gep(indices, [p])), _INT)
             w = _spread(builder, builder.load(builder.gep(data, [p])))
             term = builder.fmul(w, _get(builder, h, _times(builder, j, LANES)), flags=_FUSE)
@@ -94,13 +100,15 @@ def _add_row(context: Any, indices: Any, data: Any, start: Any, stop: Any, h: An
 
 
 @intrinsic
-def _add_dots(context: Any, indices: Any, start: Any, stop: Any, Z: Any, H: Any, i: Any, N: Any, out: Any) -> Any:
-    """out[p] += Σ_s <Z[s, i], H[s, indices[p]]> over start <= p < stop."""
+def _add_dots(
+    context: Value, indices: Value, start: Value, stop: Value, Z: Value, H: Value, i: Value, N: Value, out: Value
+) -> Value:
+    """Add Σ_s <Z[s, i], H[s, indices[p]]> to out[p] for start <= p < stop."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Value, builder: Value, signature: Value, arguments: Value) -> Value:
         indices, start, stop, Z, H, i, N, out = _opened(context, builder, signature, arguments)
 
-        def row(tiles: Any, s: int, i: Any) -> Any:
+        def row(tiles: Value, s: int, i: Value) -> Value:
             return _get(builder, tiles, _times(builder, builder.add(builder.mul(_INT(s), N), i), LANES))
 
         mine = [row(Z, s, i) for s in range(STEPS)]
@@ -120,16 +128,16 @@ def _add_dots(context: Any, indices: Any, start: Any, stop: Any, Z: Any, H: Any,
 
 
 @intrinsic
-def _load_block(context: Any, M: Any, r: Any, stride: Any, live: Any, tile: Any, i: Any) -> Any:
-    """tile[i + k, b] = M[r + b stride, i + k] for k < LANES."""
+def _load_block(context: Value, M: Value, r: Value, stride: Value, live: Value, tile: Value, i: Value) -> Value:
+    """Set tile[i + k, b] to M[r + b stride, i + k] for k < LANES."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Value, builder: Value, signature: Value, arguments: Value) -> Value:
         width = _width(context, builder, signature.args[0], arguments[0])
         M, r, stride, live, tile, i = _opened(context, builder, signature, arguments)
         rows = []
         for b in range(LANES):
             lives = builder.icmp_signed("<", _INT(b), live)
-            lane = builder.select(lives, _INT(b), _INT(0))  # an ended lane's row may be outside of M
+            lane = builder.select(lives, _INT(b), _INT(0))  # the row of an ended lane may be outside of M
             row = builder.add(r, builder.mul(lane, stride))
             x = _get(builder, M, builder.add(builder.mul(row, width), i))
             rows.append(builder.select(lives, x, _zeros(x.type)))
@@ -141,10 +149,10 @@ def _load_block(context: Any, M: Any, r: Any, stride: Any, live: Any, tile: Any,
 
 
 @intrinsic
-def _store_block(context: Any, tile: Any, i: Any, M: Any, r: Any, stride: Any, live: Any) -> Any:
-    """M[r + b stride, i + k] = tile[i + k, b] for k < LANES."""
+def _store_block(context: Value, tile: Value, i: Value, M: Value, r: Value, stride: Value, live: Value) -> Value:
+    """Set M[r + b stride, i + k] to tile[i + k, b] for k < LANES."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Value, builder: Value, signature: Value, arguments: Value) -> Value:
         width = _width(context, builder, signature.args[2], arguments[2])
         tile, i, M, r, stride, live = _opened(context, builder, signature, arguments)
         rows = [_get(builder, tile, _times(builder, builder.add(i, _INT(k)), LANES)) for k in range(LANES)]
@@ -157,63 +165,67 @@ def _store_block(context: Any, tile: Any, i: Any, M: Any, r: Any, stride: Any, l
     return types.void(tile, types.int64, M, types.int64, types.int64, types.int64), generate
 
 
-def _opened(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
-    """Arrays (C order) as the addresses of their first numbers, whole numbers as they are."""
+def _opened(context: Value, builder: Value, signature: Value, arguments: Value) -> list[Value]:
+    """Return arrays (in C order) as the addresses of their first numbers, and integers as they are."""
     return [
         context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
         for kind, value in zip(signature.args, arguments, strict=True)
     ]
 
 
-def _width(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+def _width(context: Value, builder: Value, kind: Value, value: Value) -> Value:
+    """Return the number of columns of an array."""
     return cgutils.unpack_tuple(builder, context.make_array(kind)(context, builder, value).shape)[1]
 
 
-def _times(builder: Any, x: Any, factor: int) -> Any:
+def _times(builder: Value, x: Value, factor: int) -> Value:
     return builder.mul(x, _INT(factor))
 
 
-def _zeros(vector: Any) -> Any:
+def _zeros(vector: Value) -> Value:
     return ir.Constant(vector, [0.0] * LANES)
 
 
-def _address(builder: Any, data: Any, element: Any) -> Any:
+def _address(builder: Value, data: Value, element: Value) -> Value:
+    """Return the address of the vector that begins at an element."""
     vector = ir.VectorType(data.type.pointee, LANES)
     return builder.bitcast(builder.gep(data, [element]), vector.as_pointer())
 
 
-def _get(builder: Any, data: Any, element: Any) -> Any:
+def _get(builder: Value, data: Value, element: Value) -> Value:
     return builder.load(_address(builder, data, element), align=4)
 
 
-def _put(builder: Any, x: Any, data: Any, element: Any) -> None:
+def _put(builder: Value, x: Value, data: Value, element: Value) -> None:
     builder.store(x, _address(builder, data, element), align=4)
 
 
-def _spread(builder: Any, x: Any) -> Any:
-    """(x, x, ...)."""
-    anything = ir.Constant(ir.VectorType(x.type, LANES), ir.Undefined)
-    first = builder.insert_element(anything, x, ir.IntType(32)(0))
-    return builder.shuffle_vector(first, anything, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
+def _spread(builder: Value, x: Value) -> Value:
+    """Return the vector (x, x, ...)."""
+    undefined = ir.Constant(ir.VectorType(x.type, LANES), ir.Undefined)
+    first = builder.insert_element(undefined, x, _INT32(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(_INT32, LANES), [0] * LANES))
 
 
-def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
-    """LANES vectors as a matrix, transposed: log2(LANES) times, rows k and k + LANES/2 become rows 2k and 2k + 1,
-    their numbers taken in turns."""
+def _transposed(builder: Value, rows: list[Value]) -> list[Value]:
+    """Return the transpose of a matrix of LANES rows.
+
+    In each of log2(LANES) rounds, rows k and k + LANES/2 are interleaved and become rows 2k and 2k + 1.
+    """
     half = LANES // 2
-    turns = ir.VectorType(ir.IntType(32), LANES)
-    first, second = (
-        ir.Constant(turns, [start + k // 2 + LANES * (k % 2) for k in range(LANES)]) for start in (0, half)
-    )
+    orders = [
+        ir.Constant(ir.VectorType(_INT32, LANES), [start + k // 2 + LANES * (k % 2) for k in range(LANES)])
+        for start in (0, half)
+    ]
     for _ in range(LANES.bit_length() - 1):
-        rows = [builder.shuffle_vector(rows[k], rows[k + half], turn) for k in range(half) for turn in (first, second)]
+        rows = [builder.shuffle_vector(rows[k], rows[k + half], order) for k in range(half) for order in orders]
     return rows
 
 
-def _summed(builder: Any, x: Any) -> Any:
-    """The sum of a vector's numbers, by halves."""
+def _summed(builder: Value, x: Value) -> Value:
+    """Return the sum of a vector's numbers, adding its halves until one number is left."""
     while x.type.count > 1:
         half = x.type.count // 2
-        low, high = (ir.Constant(ir.VectorType(ir.IntType(32), half), list(range(k, k + half))) for k in (0, half))
+        low, high = (ir.Constant(ir.VectorType(_INT32, half), list(range(k, k + half))) for k in (0, half))
         x = builder.fadd(builder.shuffle_vector(x, x, low), builder.shuffle_vector(x, x, high))
-    return builder.extract_element(x, ir.IntType(32)(0))
+    return builder.extract_element(x, _INT32(0))

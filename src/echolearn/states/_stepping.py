@@ -1,4 +1,4 @@
-"""The compiled loop of a stream: states and outputs, one frame after another, in constant memory."""
+"""The compiled loop of a stream: states and outputs, frame after frame, in constant memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from echolearn._typing import Array
-from echolearn.states._kernels import OPTIONS, activate
+from echolearn.states._activations import OPTIONS, activate
 
 
 @njit(nogil=True, cache=True, **OPTIONS)
@@ -29,8 +29,8 @@ def advance(
 ) -> int:
     """Advance h (N,) and the fed-back y (n_out,) by eq. 1, frame after frame, and fill Y = H_c U.
 
-    X (K, n_in); W (n_in, N); indptr, indices, data: W_rec; W_fb (n_out, N), or (0, N) for none; U (n_out, M);
-    z (N,): room to work in; Y (K, n_out). Returns the first frame that is not finite, with nothing changed, or -1.
+    X (K, n_in); W (n_in, N); indptr, indices, data: W_rec; W_fb (n_out, N), or (0, N) for none; U (n_out, M); z (N,):
+    work space; Y (K, n_out). Returns -1, or the first frame that is not finite; nothing is changed then.
     """
     N = h.shape[0]
     for t in range(X.shape[0]):
@@ -68,6 +68,7 @@ def advance(
 
 @njit(nogil=True, cache=True, **OPTIONS)
 def _softmax(logits: Array, out: Array) -> None:
+    """Fill `out` with the softmax of the logits."""
     top = logits.max()
     total = out.dtype.type(0)
     for o in range(out.shape[0]):

@@ -1,4 +1,4 @@
-"""The weights of a reservoir in the layouts that the compiled loops take, and the drive of its units."""
+"""The weights of a reservoir in the layouts of the compiled loops, and the drive of its units."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from echolearn.reservoir.reservoir import Reservoir
 
 
 def drive(reservoir: Reservoir, X: Array, X_fb: Array | None, out: Array | None = None) -> Array:
-    """Return W'x + W_fb y + bias of every frame (K, N): all of eq. 1 within the activation but W_rec h."""
+    """Return W'x + W_fb y + bias of every frame (K, N): the argument of the activation in eq. 1 without W_rec h."""
     F = np.matmul(X, reservoir.W.astype(X.dtype), out)
     if X_fb is not None:
         assert reservoir.W_fb is not None
@@ -22,12 +22,12 @@ def drive(reservoir: Reservoir, X: Array, X_fb: Array | None, out: Array | None 
 
 
 def compressed(W_rec: sparse.csr_array, dtype: DTypeLike) -> tuple[Array, Array, Array]:
-    """Return CSR as the kernels take it: unsigned indices need no check for negative ones."""
+    """Return indptr, indices and data for the kernels; unsigned indices need no check for negative ones."""
     return W_rec.indptr.astype(np.uint32), W_rec.indices.astype(np.uint32), W_rec.data.astype(dtype)
 
 
 def padded(W_rec: sparse.csr_array, dtype: DTypeLike) -> tuple[Array, Array]:
-    """Return CSR in the other layout of the kernels: indices and values (k, N), column i for row i, padded by zeros."""
+    """Return a CSR matrix as indices and values (k, N), whose column i has its row i, padded with zeros."""
     N = W_rec.shape[0]
     position, row = padded_positions(W_rec)
     k = int(np.diff(W_rec.indptr).max(initial=0))
@@ -39,7 +39,7 @@ def padded(W_rec: sparse.csr_array, dtype: DTypeLike) -> tuple[Array, Array]:
 
 
 def padded_positions(W_rec: sparse.csr_array) -> tuple[Array, Array]:
-    """Return where each non-zero of a CSR matrix stands in the padded (k, N) layout."""
+    """Return the position in the padded (k, N) layout of each non-zero of a CSR matrix."""
     counts = np.diff(W_rec.indptr)
     row = np.repeat(np.arange(W_rec.shape[0]), counts)
     position = np.arange(len(W_rec.data)) - np.repeat(W_rec.indptr[:-1], counts)

@@ -1,10 +1,10 @@
-"""One long float32 sequence, run as if it were sixteen.
+"""One long float32 sequence, run as LANES chunks in parallel.
 
-It is cut into chunks of L steps that run side by side, the first from its initial state, the others from zero, which is
-wrong; but an echo state network forgets where it began. So each chunk is run again from where the one before it ended,
+The first of the chunks, which have L steps each, starts in the initial state. The others start from zero, which is
+wrong; but an echo state network forgets where it started. So each chunk is run again from the end of the previous one,
 and only until it agrees with its own first run (up to rounding): from there on the first run was right. A network that
-does not forget in time is run step by step, and so are float64 states: they take twice as long to agree in tiles twice
-as wide, which leaves no gain (measured 1.0 to 1.9).
+does not forget in time is run step by step. So are float64 states: they take twice as long to agree, in tiles twice as
+wide, which leaves no gain (measured 1.0 to 1.9).
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from echolearn.sequences.batching import LANES
 from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, drive
 
-SHORTEST = 64  # steps of a chunk (chosen, not measured)
+SHORTEST = 64  # the least steps of a chunk (chosen, not measured)
 CHECK = 64  # steps of the second run between two comparisons with the first
 
 
 def agreement(dtype: DTypeLike) -> float:
-    """Return the share of the largest number by which two runs differ when roundings alone set them apart."""
+    """Return the difference of two runs, relative to the largest number, that rounding alone explains."""
     return 32 * float(np.finfo(dtype).eps)
 
 
 def run_in_chunks(reservoir: Reservoir, X: Array, X_fb: Array | None, h0: Array, *, F: Array, H: Array) -> int:
-    """Run one sequence in LANES chunks, from its drive F; return their length, or 0 (with F as it was) if it cannot be.
+    """Run one sequence, whose drive is F, in LANES chunks; return their length, or 0 and F as it was if that fails.
 
-    The few steps that are left over when its length is divided come first.
+    The few steps that remain when its length is divided by LANES come first.
     """
     dtype, (K, N) = X.dtype, F.shape
     L = K // LANES
-    # Were it alone, a unit would forget its start by a factor 1 - a per step.
+    # Without connections, a unit would forget its start by a factor 1 - a per step.
     forgotten = np.log(agreement(dtype)) / np.log1p(-min(0.9, reservoir.leak.min()))
     if dtype.itemsize > 4 or max(SHORTEST, 2 * forgotten) > L:
         return 0
@@ -66,6 +66,6 @@ def run_in_chunks(reservoir: Reservoir, X: Array, X_fb: Array | None, h0: Array,
         if apart <= agreement(dtype) or np.array_equal(start, before):
             return int(L)
         if not np.isfinite(apart) or (2 * end > L and apart > agreement(dtype) ** 0.5):
-            break  # half of the steps are done, but less than half of the forgetting
+            break  # half of the steps are done, and less than half of the agreement has been reached
     F[:] = drive(reservoir, X, X_fb)
     return 0

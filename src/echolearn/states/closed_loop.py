@@ -1,4 +1,4 @@
-"""Networks that receive their own outputs: step by step, because each output is an input of the next step."""
+"""Networks that receive their own outputs. They run step by step, because each output is an input of the next step."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from echolearn.reservoir.activations import activate, leaky_update
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
 
-DENSE = 1000  # units up to which a dense W_rec is the faster one in these loops
+DENSE = 1000  # units up to which these loops are faster with a dense W_rec
 
 
 def run_with_feedback(
     reservoir: Reservoir, batch: Batch, U: Array, direct: bool, feed_back: Callable[[Array], Array]
 ) -> Array:
-    """Return the outputs H_c U (K, n_out) of a network with feedback on its own.
+    """Return the outputs H_c U (K, n_out) of a network whose outputs are fed back.
 
-    `feed_back` turns outputs into what the targets stood for while the network was fitted.
+    `feed_back` turns outputs into what takes the place of the targets that were fed back during the fit.
     """
     assert reservoir.W_fb is not None
     dtype = batch.X.dtype
@@ -50,12 +50,12 @@ def run_closed_loop(
     """Return B paths (steps, B, dims) of a network whose output is its next input.
 
     x_{t+1} = U'[h_{t+1}, x_t, e_{t+1}, 1] + shock, where h_{t+1} is the state after the input [x_t, e_{t+1}].
-    h (B, N), x (B, dims): where the paths start; E (steps, B, inputs): exogenous inputs; shocks (steps, B, dims).
+    h (B, N), x (B, dims): the start of the paths; E (steps, B, inputs): exogenous inputs; shocks (steps, B, dims).
     """
     a, N = reservoir.leak, reservoir.N
     W_rec = reservoir.W_rec.T.toarray() if N <= DENSE else reservoir.W_rec.T
     bias = 0.0 if reservoir.bias is None else reservoir.bias
-    U = np.ascontiguousarray(U)  # a saved readout is loaded in this order: the same sums, to the bit
+    U = np.ascontiguousarray(U)  # the order in which a saved readout is loaded: the same sums, to the bit
     out = np.empty((len(E), *x.shape))
     with np.errstate(over="ignore", invalid="ignore"):  # the caller examines the result
         for t, e in enumerate(E):

@@ -1,4 +1,4 @@
-"""`harvest`: the states of whatever sequences a user has."""
+"""`harvest`: the states of a user's sequences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from echolearn.states._weights import compressed, drive
 from echolearn.states.run import run
 from echolearn.validation.values import check_float_dtype
 
-FRAMES = 8192  # frames of many sequences that are run at once (never less than one sequence)
+FRAMES = 8192  # frames of several sequences that are run at once
 
 
 def harvest(
@@ -43,7 +43,7 @@ def harvest(
         The targets that are fed back, one row per time step in the form of X. Required by a reservoir with feedback
         weights, and ignored by others.
     dtype : {"float64", "float32"}, default="float64"
-        The precision of the states. "float32" is several times faster.
+        The precision of the states. "float32" is several times faster; use it where six digits are enough.
 
     Returns
     -------
@@ -64,9 +64,9 @@ def harvest(
     out: list[Array] = [given.X[0]] * len(given.X)
     lengths = given.lengths
 
-    def part(which: Array) -> tuple[Array, list[Array]]:
+    def states_of(which: Array) -> tuple[Array, list[Array]]:
         X = [given.X[i] for i in which]
-        if targets is None and _fit_side_by_side(reservoir, lengths[which], precision):
+        if targets is None and _may_be_padded(reservoir, lengths[which], precision):
             states = _run_in_place(reservoir, X, precision)
         else:
             batch = pack(X, precision, None if targets is None else [targets[i] for i in which])
@@ -76,15 +76,14 @@ def harvest(
         return which, states
 
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        for which, states in map_in_order(part, group_sequences(lengths, FRAMES)):
+        for which, states in map_in_order(states_of, group_sequences(lengths, FRAMES)):
             for i, H in zip(which, states, strict=True):
                 out[i] = H
-    answer: Array | list[Array] = given.in_given_form(out)
-    return answer
+    return given.in_given_form(out)
 
 
-def _fit_side_by_side(reservoir: Reservoir, lengths: Array, dtype: np.dtype[np.generic]) -> bool:
-    """Return whether sequences are many, and of lengths so alike, that they may lie one after another, with gaps."""
+def _may_be_padded(reservoir: Reservoir, lengths: Array, dtype: np.dtype[np.generic]) -> bool:
+    """Return whether sequences are so many, and of so similar lengths, that padding them costs less than packing."""
     one_way = reservoir.backward is None and reservoir.W_fb is None
     return (
         one_way and len(lengths) >= kernels.MANY[dtype.itemsize] and len(lengths) * lengths.max() < 1.5 * lengths.sum()
@@ -92,12 +91,12 @@ def _fit_side_by_side(reservoir: Reservoir, lengths: Array, dtype: np.dtype[np.g
 
 
 def _run_in_place(reservoir: Reservoir, X: list[Array], dtype: DTypeLike) -> list[Array]:
-    """Return the states of sequences, longest first. They are not packed by steps: the loops write what is returned."""
+    """Return the states of sequences, longest first; the loops write directly into the arrays that are returned."""
     L, N = len(X[0]), reservoir.N
     F = np.empty((len(X) * L, N), dtype)
     out = [F[b * L : b * L + len(x)] for b, x in enumerate(X)]
-    for x, part in zip(X, out, strict=True):
-        drive(reservoir, x.astype(dtype, copy=False), None, part)
+    for x, rows in zip(X, out, strict=True):
+        drive(reservoir, x.astype(dtype, copy=False), None, rows)
     active = np.searchsorted(-np.array([len(x) for x in X]), -np.arange(L), side="left")
     a, code = reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation]
     h0 = reservoir.initial_states(len(X), dtype)

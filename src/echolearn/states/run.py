@@ -1,4 +1,4 @@
-"""The states H of a reservoir from its inputs X   (eq. 1)."""
+"""The states H of a reservoir for its inputs X (eq. 1)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from echolearn.states.chunked import run_in_chunks
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """H (K, N), and F = f(z) (K, N), which the gradient needs; h0 (B, N); X_fb (K, n_out): fed-back targets.
+    """H (K, N), and F = f(z) (K, N), which the gradient needs; h0 (B, N); X_fb (K, n_out): the targets fed back.
 
-    chunk: the length of the chunks that one sequence was cut into, or 0. directions: of a reservoir with backward
-    units, those that run forward and those that run backward; they, not this, hold F, h0 and chunk.
+    chunk: the length of the chunks in which one sequence was run, or 0. directions: the forward and the backward units
+    of a reservoir that has backward ones; F, h0 and chunk are then those of each direction's own states.
     """
 
     H: Array
@@ -34,9 +34,9 @@ class States:
 
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """The units (N,) that run one way, as a reservoir of their own with their batch and states, all in their own time.
+    """The units of one direction in time, as a reservoir of their own, with its batch and states in its own time.
 
-    order: the rows of a packed matrix in that time, or None for forward.
+    units (N,): a mask; order: the rows of a packed matrix in the order of that time, or None for forward.
     """
 
     units: Array
@@ -46,12 +46,12 @@ class Direction:
     states: States
 
     def own(self, M: Array) -> Array:
-        """Return the columns of these units, with rows in their time, of M (K, N)."""
+        """Return the columns of M (K, N) that belong to these units, with rows in the order of their time."""
         columns = M[:, self.units]
         return columns if self.order is None else columns[self.order]
 
     def write(self, H: Array) -> None:
-        """Write their states into H (K, N). Neighbouring units go in one slice: eight times as fast as by a mask."""
+        """Write their states into H (K, N), neighbouring units as one slice: eight times as fast as with a mask."""
         states = self.states.H if self.order is None else self.states.H[self.order]
         done = 0
         for first, end in np.flatnonzero(np.diff(self.units, prepend=False, append=False)).reshape(-1, 2):
@@ -60,11 +60,12 @@ class Direction:
 
 
 def run(reservoir: Reservoir, batch: Batch, h0: Array | None = None, *, keep_F: bool = True) -> States:
-    """Return the states of a batch, from h0 (B, N) or else the first state. With feedback, its targets are the teacher.
+    """Return the states of a batch that starts in h0 (B, N), by default the reservoir's initial state.
 
-    Without `keep_F`, F is H. Teacher forcing makes the targets of the previous step one more input, x_t and t_{t-1}
-    side by side, so W_fb acts like W' and is learned by the same formula. (The paper runs its washout with W_fb = 0;
-    here the targets are fed back from the first step on, so that the states after the washout depend on past targets.)
+    Without `keep_F`, F is H. With feedback, the targets of the batch are fed back (teacher forcing): those of the
+    previous step are further inputs beside x_t, so that W_fb acts like W' and is learned by the same formula. (The
+    paper runs its washout with W_fb = 0; here targets are fed back from the first step on, so that the states after
+    the washout depend on past targets.)
     """
     if reservoir.backward is not None:
         return _run_both_directions(reservoir, reservoir.backward, batch, h0, keep_F=keep_F)
@@ -94,7 +95,7 @@ def run(reservoir: Reservoir, batch: Batch, h0: Array | None = None, *, keep_F: 
 def _run_both_directions(
     reservoir: Reservoir, backward: Array, batch: Batch, h0: Array | None, *, keep_F: bool
 ) -> States:
-    """Run two networks without connections between them; the backward one reads every sequence from its end."""
+    """Run two networks without connections between them; the backward one starts at the end of every sequence."""
     H = np.empty((batch.frames, reservoir.N), batch.X.dtype)
     reverse = batch.reversed_rows()
     directions = []

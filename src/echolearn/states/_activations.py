@@ -1,0 +1,92 @@
+"""The activations of the compiled loops, and their slopes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from echolearn._typing import Array
+
+# The compiler may reorder and fuse sums, but must not assume that there are no NaN and infinity. A division must not
+# raise, or loops would not be vectorised.
+OPTIONS: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
+
+
+@njit(inline="always", **OPTIONS)
+def _tanh(x: np.float32) -> np.float32:
+    """Return x P(x²) / Q(x²) for x in [-8, 8]: at most 4e-7 from tanh in float32, and free of calls.
+
+    P and Q are polynomials of degrees 3 and 4 with the least maximum error, found by linear programs.
+    """
+    one = np.float32(1.0)
+    high = np.float32(8.0)
+    x = high if x > high else x
+    x = -high if x < -high else x
+    u = x * x
+    p = np.float32(2.938366860873609e-3) + u * np.float32(1.1305663617561342e-5)
+    p = np.float32(0.9999993627977622) + u * (np.float32(0.12913194318824717) + u * p)
+    q = np.float32(2.3696583427620897e-4) + u * np.float32(2.4224627497386684e-7)
+    q = one + u * (np.float32(0.46246291006020995) + u * (np.float32(0.02376189032614955) + u * q))
+    return x * p / q
+
+
+@njit(inline="always", **OPTIONS)
+def _tanh_64(x: float) -> float:
+    """Return tanh x = e / (e + 2), e = exp(2x) - 1.
+
+    The power series gives e at 2x / 64; six times, e(2y) = e(y) (e(y) + 2) doubles its argument. The relative error is
+    at most 2e-15. In a tile it takes 2.3 ns per number, where the library's tanh takes 3.5.
+    """
+    y = x if x > 0 else -x
+    y = 20.0 if y > 20.0 else y
+    y *= 1 / 32
+    p = 1 / 6227020800 + y * (1 / 87178291200 + y * (1 / 1307674368000 + y * (1 / 20922789888000)))
+    p = 1 / 3628800 + y * (1 / 39916800 + y * (1 / 479001600 + y * p))
+    p = 1 / 5040 + y * (1 / 40320 + y * (1 / 362880 + y * p))
+    p = 1 / 24 + y * (1 / 120 + y * (1 / 720 + y * p))
+    e = y * (1 + y * (1 / 2 + y * (1 / 6 + y * p)))
+    e *= e + 2
+    e *= e + 2
+    e *= e + 2
+    e *= e + 2
+    e *= e + 2
+    e *= e + 2
+    t = e / (e + 2)
+    return t if x > 0 else -t
+
+
+@njit(nogil=True, cache=True, **OPTIONS)
+def activate(code: int, z: Array) -> None:
+    """Replace z by f(z)."""
+    if code == 0:
+        for i in range(z.shape[0]):
+            if z.itemsize == 4:
+                z[i] = np.float32(0.5) + np.float32(0.5) * _tanh(np.float32(0.5) * z[i])
+            else:
+                z[i] = 0.5 + 0.5 * _tanh_64(0.5 * z[i])
+    elif code == 1:
+        for i in range(z.shape[0]):
+            if z.itemsize == 4:
+                z[i] = _tanh(z[i])
+            else:
+                z[i] = _tanh_64(z[i])
+    elif code == 2:
+        for i in range(z.shape[0]):
+            z[i] = 0 if z[i] < 0 else z[i]  # in this order NaN stays NaN
+
+
+@njit(nogil=True, cache=True, **OPTIONS)
+def times_slope(code: int, f: Array, z: Array) -> None:
+    """Multiply z by f', which is computed from the value f."""
+    one = z.dtype.type(1)  # an integer would turn the product into float64
+    if code == 0:
+        for i in range(z.shape[0]):
+            z[i] *= f[i] * (one - f[i])
+    elif code == 1:
+        for i in range(z.shape[0]):
+            z[i] *= one - f[i] * f[i]
+    elif code == 2:
+        for i in range(z.shape[0]):
+            z[i] = z[i] if f[i] != 0 else 0
