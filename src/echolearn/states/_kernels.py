@@ -71,7 +71,7 @@ def forward_many(
     H: Array,
     keep_F: bool,
 ) -> None:
-    """Compute what `forward_few` does; indptr, indices, data: W_rec. Without `keep_F`, F stays as it is, and may be H."""
+    """Compute what `forward_few` does; indptr, indices, data: W_rec. Without `keep_F`, F is not kept and may be H."""
     N = H.shape[1]
     h = np.empty((N, LANES), H.dtype)
     z = np.empty((N, LANES), H.dtype)
