@@ -1,21 +1,12 @@
 """The error at the top of a stack: its derivatives through all layers, against complex steps through slow ones."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import reference as ref
-from echolearn.gradients.stacked import (
-    OWN,
-    StackedNetwork,
-    scale_to_one,
-    stacked_gradients,
-    stacked_outputs,
-    targets_per_step,
-)
-from echolearn.sequences.dataset import Dataset
-from stacks import N_OUT, draw, two_batches
+from echolearn.gradients.stacked import OWN, stacked_gradients
+from echolearn.gradients.stacked_network import StackedNetwork
+from stacks import N_OUT, draw, two_batches, with_readouts
 
 
 def assert_derivatives(gradients, weights, witness, about):
@@ -40,11 +31,6 @@ def assert_derivatives(gradients, weights, witness, about):
 def replaced(parts, number, part):
     """Return a list with one entry replaced."""
     return [*parts[:number], part, *parts[number + 1 :]]
-
-
-def with_readouts(layers, readouts):
-    """Return the layers with these readouts U."""
-    return [replace(layer, U=U) for layer, U in zip(layers, readouts, strict=True)]
 
 
 @pytest.mark.parametrize("seed", range(15))
@@ -85,41 +71,3 @@ def test_gradients_of_the_cross_entropy_reach_all_layers(seed):
         way, h = rng.normal(size=value.shape), 1e-30
         derivative = witness(weights, replaced(V, number, value + 1j * h * way)).imag / h
         assert np.vdot(found.dE_dV[number], way) == pytest.approx(derivative, rel=1e-8)
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("softmax", [False, True])
-def test_outputs_are_those_of_the_slow_layers(seed, softmax):
-    weights, X, labels, layers, how, ridges, per_step = draw(seed)
-    T = [np.eye(N_OUT)[y] for y in labels]
-    U = [U for _, _, U in ref.stack(weights, X, T, "tanh", ridges=ridges, **how)]
-    network = StackedNetwork(with_readouts(layers, U), how["sees"], softmax)
-    slow = ref.stack(weights, X, T, "tanh", **({"readouts": U} if softmax else {"ridges": ridges}), **how)
-    H_c, T_c, _ = slow[-1]
-    expected, targets = H_c @ U[-1], T_c.argmax(axis=1)
-    found = [stacked_outputs(network, batch, per_step) for batch in two_batches(X, labels, per_step)]
-    order = np.lexsort(expected.T)
-    Y, T_found = np.vstack([Y for Y, _ in found]), np.concatenate([T for _, T in found])
-    np.testing.assert_allclose(Y[np.lexsort(Y.T)], expected[order], rtol=1e-8, atol=1e-10)
-    np.testing.assert_array_equal(T_found[np.lexsort(Y.T)], targets[order])
-
-
-def test_a_target_per_sequence_is_repeated_for_the_layers_below():
-    X = [np.ones((3, 2)), np.ones((2, 2))]
-    per_sequence = Dataset(X, [2, 0], 3, False, np.dtype(float))
-    np.testing.assert_array_equal(targets_per_step(per_sequence)[0], [2, 2, 2])
-    values = Dataset(X, [np.array([1.0, 2.0]), np.zeros(2)], None, False, np.dtype(float))
-    np.testing.assert_array_equal(targets_per_step(values)[0], [[1, 2]] * 3)
-    per_step = Dataset(X, [np.arange(3), np.arange(2)], 3, True, np.dtype(float))
-    assert targets_per_step(per_step) == list(per_step.y)
-
-
-def test_outputs_are_scaled_to_a_standard_deviation_of_one():
-    rng = np.random.default_rng(0)
-    X = [np.hstack([5 * rng.normal(size=(n, 1)), np.full((n, 1), 7.0), rng.normal(size=(n, 1))]) for n in (30, 50)]
-    before = np.vstack(X)
-    factors = scale_to_one(X, 2)
-    assert np.vstack(X)[:, 0].std() == pytest.approx(1)
-    assert factors[1] == 1  # a constant column stays as it is
-    np.testing.assert_array_equal(np.vstack(X)[:, 2], before[:, 2])
-    np.testing.assert_allclose(np.vstack(X)[:, :2], before[:, :2] * factors)

@@ -1,9 +1,11 @@
 """Small stacks with random weights: as the slow witness takes them, and as the library does."""
 
+from dataclasses import replace
+
 import numpy as np
 
 import reference as ref
-from echolearn.gradients.stacked import Layer
+from echolearn.gradients.stacked_network import Layer
 from echolearn.readout.observation import Task
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack
@@ -49,3 +51,8 @@ def draw(seed):
 def two_batches(X, y, per_step):
     """Return the sequences in two batches."""
     return [pack(X[i::2], np.float64, y[i::2], per_step) for i in range(2)]
+
+
+def with_readouts(layers, readouts):
+    """Return the layers with these readouts U."""
+    return [replace(layer, U=U) for layer, U in zip(layers, readouts, strict=True)]

@@ -1,4 +1,4 @@
-"""Small tasks that need memory, and settings that learn them in moments."""
+"""Small tasks that require memory, and settings that learn them within moments."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ FAST = {"hidden_units": 15, "connections": 4, "epochs": 3, "batch_size": 4, "val
 
 
 def echoes(seed=0, sequences=8, steps=(12, 25), n_in=2, delay=2):
-    """X: noise; values: the first feature `delay` steps ago, and the product of the last two (steps, 2)."""
+    """Return noise X, and values (steps, 2): its first feature `delay` steps ago, and the product of its last two."""
     rng = np.random.default_rng([7, seed])
     X = [rng.normal(size=(n, n_in)) for n in rng.integers(*steps, sequences)]
     Y = []
@@ -20,13 +20,13 @@ def echoes(seed=0, sequences=8, steps=(12, 25), n_in=2, delay=2):
 
 
 def labels(seed=0, names=("low", "high"), **how):
-    """A label a step: the sign of the first feature two steps ago."""
+    """Return noise X, and one label per step: the sign of the first feature two steps ago."""
     X, Y = echoes(seed, **how)
     return X, [np.array(names)[(y[:, 0] > 0).astype(int)] for y in Y]
 
 
 def rising(seed=0, sequences=40, steps=(8, 20)):
-    """One label a sequence: whether a noisy ramp rises."""
+    """Return noisy ramps X, and one label per sequence: whether it rises."""
     rng = np.random.default_rng([8, seed])
     up = rng.integers(0, 2, sequences)
     X = []
@@ -42,10 +42,10 @@ def set_readout(esn, U):
 
 
 def interrupt_at(epoch):
-    """Return a callback that presses Ctrl-C after the given epoch."""
+    """Return a callback that interrupts a fit, as Ctrl-C does, after the given epoch."""
 
-    def press(row):
+    def interrupt(row):
         if row["epoch"] == epoch:
             raise KeyboardInterrupt
 
-    return press
+    return interrupt

@@ -26,7 +26,7 @@ from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.stack_layers import Passing, StackLayer
 from echolearn.execution.blas import one_blas_thread
-from echolearn.gradients.stacked import Layer, StackedNetwork, scale_to_one, targets_per_step
+from echolearn.gradients.stacked_network import Layer, StackedNetwork, scale_to_one, targets_per_step
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.readout.collect import collect
 from echolearn.readout.network import Network

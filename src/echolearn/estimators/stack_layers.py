@@ -10,7 +10,7 @@ import numpy as np
 from echolearn._typing import Array
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import map_in_order
-from echolearn.gradients.stacked import passed_on
+from echolearn.gradients.stacked_network import passed_on
 from echolearn.readout.network import Network, apply_readout
 from echolearn.readout.observation import frames_at_once
 from echolearn.sequences.batch import pack, unpack

@@ -1,8 +1,8 @@
-"""The paper's own gradient formulas, as printed (eq. 34, 35, 41, 42), kept for comparison.
+"""The gradient formulas of the paper as printed (eq. 34, 35, 41, 42), kept for comparison.
 
-They depart from the true gradient (docs/derivation.md has the measured table): in eq. 35 W_rec' multiplies
-the slope σ'_i instead of C_{i+1}; in eq. 41 the leading minus is lost, the result is transposed, and powers of
-W_rec stand on the wrong side. They know neither leak nor feedback. Here σ' is the activation's own slope.
+They depart from the exact gradient (docs/derivation.md has a table of measurements): in eq. 35 W_rec' multiplies the
+slope σ'_i instead of C_{i+1}; in eq. 41 the leading minus is missing, the result is transposed, and powers of W_rec are
+on the wrong side. They have neither leak nor feedback. Here σ' is the slope of the given activation.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from echolearn.states.run import States
 def through_time(
     reservoir: Reservoir, batch: Batch, states: States, dE_dH: Array, *, lookback: int | None, washout: int
 ) -> Gradients:
-    """Eq. 34 and 41 for every frame that carries an error, n being its place in its block.
+    """Return the gradients by eq. 34 and 41, summed over the frames that carry an error.
 
-    dE/dH (K, N) is -A', up to the paper's convention. A block's frames with an error at place n are the
-    columns of H_n; the frames at the places before are H_{n-1} ... H_1, and the state before the block H_0.
+    dE/dH (K, N) is -A', up to the paper's convention. Frames with an error at place n of their block are the columns of
+    H_n; the frames at the places before it are H_{n-1} ... H_1, and the state before the block is H_0.
     """
     if reservoir.W_fb is not None or reservoir.backward is not None or not (reservoir.leak == 1).all():
         raise ValueError(

@@ -1,4 +1,4 @@
-"""One batch's share of the gradient, at a given readout."""
+"""The share of one batch in the gradient, at a given readout."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Backward = Callable[..., Gradients]
 
 
 def gradient_function(name: str) -> Backward:
-    """Return the way back through time: "exact", or the paper's formulas as "printed"."""
+    """Return the function that carries errors back through time: "exact", or the paper's formulas as "printed"."""
     return exact.through_time if name == "exact" else as_printed.through_time
 
 
 @dataclass(eq=False)
 class BatchGradient:
-    """The gradients, ||R||² and, where they are needed, the statistics collected on the way. Additive."""
+    """The gradients of a batch, its ||R||² and, where they are needed, its statistics. Batches can be added."""
 
     gradients: Gradients
     squared: float
@@ -42,7 +42,7 @@ class BatchGradient:
 def batch_gradient(
     reservoir: Reservoir, task: Task, gradient: str, U: Array, seen: Observation, *, with_statistics: bool = False
 ) -> BatchGradient:
-    """Return one batch's share of the gradient of E at U."""
+    """Return the share of one batch in the gradient of E at U."""
     U = U.astype(seen.H_c.dtype)
     R = residual(seen.H_c @ U, seen.T)
     gradients = through_states(reservoir, task, gradient, seen, error_wrt_states(R, U[: seen.H.shape[1]]))
@@ -51,7 +51,7 @@ def batch_gradient(
 
 
 def through_states(reservoir: Reservoir, task: Task, gradient: str, seen: Observation, dE_dH: Array) -> Gradients:
-    """Return the gradients for dE/dH at the frames that carry targets."""
+    """Return the gradients for a dE/dH at the frames that carry targets."""
     dE_dH = seen.selection.put(dE_dH, reservoir.backward)
     back = gradient_function(gradient)
     return back(reservoir, seen.batch, seen.states, dE_dH, lookback=task.lookback, washout=task.washout)

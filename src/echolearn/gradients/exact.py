@@ -1,14 +1,14 @@
-"""dE/dW, dE/dW_rec and the rest, exactly, through the closed-form readout.
+"""The exact gradient: dE/dW, dE/dW_rec and the others, through the closed-form readout.
 
 E(W, W_rec) = min_U ||H_c U - T||² + mu ||U||²   over the frames that carry a target.
 
-U minimises E for these states, so its own motion with the weights adds nothing to first order (envelope
-theorem), and with R = H_c U - T
+U minimises E for these states, so its own change with the weights adds nothing to first order (envelope theorem), and
+with R = H_c U - T
 
     dE/dH = 2 R U_h'                                   U_h: the rows of U that act on H,
 
-which is -A' of the paper's eq. 30 for any mu, without its K × K matrix T'T. From there the chain rule runs
-back through h_t = (1 - a) h_{t-1} + a f(z_t), z_t = W'x_t + W_rec h_{t-1} + W_fb y_{t-1} + b:
+which is -A' of the paper's eq. 30 for any mu, without its K × K matrix T'T. From there the chain rule leads back
+through h_t = (1 - a) h_{t-1} + a f(z_t), z_t = W'x_t + W_rec h_{t-1} + W_fb y_{t-1} + b:
 
     delta_t = dE/dh_t + (1 - a) delta_{t+1} + W_rec' Z_{t+1},      Z_t = a f'(z_t) delta_t
     dE/dW = Σ x_t Z_t',  dE/dW_rec = Σ Z_t h_{t-1}',  dE/dW_fb = Σ Z_t y_{t-1}',  dE/db = Σ Z_t,
@@ -46,10 +46,10 @@ def error_wrt_states(R: Array, U_h: Array) -> Array:
 def through_time(
     reservoir: Reservoir, batch: Batch, states: States, dE_dH: Array, *, lookback: int | None, washout: int
 ) -> Gradients:
-    """Return the exact gradient for a given dE/dH (K, N), overwritten by Z if it is contiguous and of X's precision.
+    """Return the exact gradient for a given dE/dH (K, N), overwritten by Z if it is contiguous and of X's dtype.
 
-    Units that run backward do so in a time of their own, from which a look-back cuts its blocks: the first m steps from
-    the end of a sequence, and so on.
+    The blocks of a look-back are counted in the time of the units: for backward units, the first block is the last m
+    steps of a sequence.
     """
     if states.directions:
         return _both_directions(reservoir, states, dE_dH, lookback=lookback, washout=washout)
@@ -81,7 +81,7 @@ def through_time(
 def _both_directions(
     reservoir: Reservoir, states: States, dE_dH: Array, *, lookback: int | None, washout: int
 ) -> Gradients:
-    """Return the gradients of each direction on its own, joined."""
+    """Return the gradients of both directions, each computed by itself."""
     counts = np.diff(reservoir.W_rec.indptr)
     N = reservoir.N
     out = Gradients(
@@ -96,9 +96,9 @@ def _both_directions(
         g = through_time(d.reservoir, d.batch, d.states, d.own(dE_dH), lookback=lookback, washout=before)
         out.W[:, d.units] = g.W
         out.W_rec[np.repeat(d.units, counts)] = g.W_rec
-        for mine, its in ((out.bias, g.bias), (out.leak, g.leak)):
-            if mine is not None:
-                mine[d.units] = its
+        for joined, part in ((out.bias, g.bias), (out.leak, g.leak)):
+            if joined is not None:
+                joined[d.units] = part
     return out
 
 
@@ -110,10 +110,11 @@ def _backward_many(reservoir: Reservoir, dtype: DTypeLike) -> Callable[..., tupl
 
 
 def _back_in_chunks(reservoir: Reservoir, states: States, Z: Array) -> tuple[Array, Array]:
-    """Return dE/dW_rec and dE/da of one sequence that ran in LANES chunks (see `states.chunked`); Z as in `_kernels`.
+    """Return dE/dW_rec and dE/da of one sequence that ran in LANES chunks (see `states.chunked`).
 
-    The chunks go back side by side as if no error came from the next one. What does come (`ahead`) then goes back by
-    itself, and is added, until it has faded: the way back is linear, so nothing is done twice.
+    Z (K, N) has dE/dH on entry. All chunks are first processed in parallel as if no error came from the next chunk. The
+    error that does come (`ahead`) is then carried back by itself and added, until it has faded: the way back is linear,
+    so nothing is computed twice.
     """
     L, (K, N) = states.chunk, Z.shape
     left = K - LANES * L
@@ -122,7 +123,7 @@ def _back_in_chunks(reservoir: Reservoir, states: States, Z: Array) -> tuple[Arr
     start = np.concatenate([states.H[left - 1 : left] if left else states.h0, H[:-1, -1]])
 
     def back(begin: int, end: int, D: Array, ahead: Array) -> tuple[Array, Array]:
-        """Go back over the steps begin ... end of every chunk; D (LANES, these steps, N)."""
+        """Carry the error D (LANES, steps, N) back over the steps from begin to before end of every chunk."""
         steps, before = end - begin, start if begin == 0 else np.ascontiguousarray(H[:, begin - 1])
         seen = (np.ascontiguousarray(M[:, begin:end]).reshape(-1, N) for M in (F, H))
         order = np.full(steps, LANES), np.arange(steps), steps, np.zeros(steps, bool)
@@ -131,10 +132,10 @@ def _back_in_chunks(reservoir: Reservoir, states: States, Z: Array) -> tuple[Arr
     ahead = np.zeros((2, LANES, N), Z.dtype)
     dE_dW_rec, dE_da = back(0, L, Z_cut, ahead)
     faded = agreement(Z.dtype) * max(Z.max(), -Z.min())
-    first = np.zeros((2, 1, N), Z.dtype)  # what comes to the steps before the first chunk
+    first = np.zeros((2, 1, N), Z.dtype)  # the error that reaches the steps before the first chunk
     end = 0
     while True:
-        if end == 0:  # continue into the previous chunk
+        if end == 0:  # continue in the previous chunk
             first += ahead[:, :1]
             ahead = np.concatenate([ahead[:, 1:], np.zeros_like(first)], axis=1)
             end = L

@@ -1,4 +1,4 @@
-"""The derivatives of the error, by weight."""
+"""The derivatives of the error by each kind of weight."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from echolearn._typing import Array
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
-    """Derivatives of E in float64; W_rec's as the values at its non-zero entries (CSR order). Additive."""
+    """Derivatives of E in float64; that by W_rec has one value per non-zero entry, in CSR order. They can be added."""
 
     W: Array
     W_rec: Array

@@ -1,4 +1,4 @@
-"""`loss_and_gradients`: E and its derivatives for given weights, the heart of the method on its own."""
+"""`loss_and_gradients`: E and its derivatives for given weights, without any training."""
 
 from __future__ import annotations
 
@@ -76,40 +76,51 @@ def loss_and_gradients(
 ) -> LossAndGradients:
     """Return E = min_U ||H_c U - T||² + ridge ||U||² and its gradients, for one sequence or a list of them.
 
-    The gradient is exact: back-propagation through time, with the readout U in closed form (its own motion with the
-    weights adds nothing, by the envelope theorem; docs/derivation.md). Two passes over groups of sequences on all
-    cores: the states of one group are all that is ever held.
+    The gradient is exact: back-propagation through time, with the readout U in closed form.
 
     Parameters
     ----------
     reservoir : Reservoir
         The weights at which E and its gradients are computed.
     X : array of shape (n_steps, n_features), 3-D array, or list of such 2-D arrays
-        One sequence, or several of any lengths.
+        One sequence, or several of any lengths. Time runs along the first axis of each sequence.
     T : array or list of arrays
         The targets in the form of X with n_outputs columns; with `pooling`, one row per sequence.
     ridge : float
-        The penalty mu of ||U||², at least 0.
+        The penalty mu of ||U||², at least 0. A larger one gives smaller readout weights.
     lookback : int, default=None
         How many steps (m in the paper) the gradient follows back in time. None: the whole sequence.
     targets : {"all", "last"}, default="all"
-        "last" counts only the last frame of each block of `lookback` steps, as the paper does.
+        Which frames after the washout count: all, or the last one of each block of `lookback` steps, as in the paper.
     gradient : {"exact", "printed"}, default="exact"
-        "printed" gives the formulas of the paper as they are printed, for comparison.
+        "printed" gives the formulas of the paper as printed, for comparison; they have no leak and no feedback.
     direct : bool, default=True
         Whether the readout sees the inputs X beside the states H.
     washout : int, default=0
-        Steps at the start of each sequence whose targets do not count.
+        The number of steps at the start of each sequence whose targets do not count.
     pooling : {"mean", "last"} or int, default=None
-        How the states of a sequence become one row: their mean, the last one, or the means over this many equal parts
-        of time side by side. None: one target per step.
+        How the states of a sequence become one row: their mean, the last one, or the concatenated means over this many
+        equal parts of time. None: one target per step.
     dtype : {"float64", "float32"}, default="float64"
-        The precision of states and errors; statistics and gradients are summed up in float64.
+        The precision of states and errors; statistics and gradients are summed in float64. "float32" is faster.
 
     Returns
     -------
     LossAndGradients
         The loss, the readout and the derivatives by each kind of weight.
+
+    Raises
+    ------
+    ValueError
+        Data or parameters do not fit, states or gradients are not finite, or the Gram matrix is singular and the ridge
+        is 0.
+
+    Notes
+    -----
+    U minimises E for the given weights, so by the envelope theorem its own change with the weights adds nothing to the
+    gradient (docs/derivation.md). E is that of eq. 6 with the penalty of eq. 9; dE/dH replaces eq. 30, and
+    ``gradient="printed"`` uses eq. 34, 35, 41 and 42. There are two passes over groups of sequences on all cores; only
+    the states of a few groups exist at a time.
 
     Examples
     --------
@@ -151,7 +162,7 @@ def loss_and_gradients(
 def _statistics_readout_gradients(
     reservoir: Reservoir, data: Dataset, task: Task, ridge: float, gradient: str
 ) -> tuple[Statistics, Array, Gradients]:
-    """Return G and Q over all the data, their U, and the gradients at it."""
+    """Return G and Q over all of the data, their U, and the gradients at this U."""
     groups, frames = list(group_sequences(data.lengths, FRAMES)), data.frames
 
     def statistics(data: Dataset, which: Array) -> Statistics:

@@ -1,36 +1,38 @@
-"""Stacks of layers: the error at the top, and its exact derivatives through all of them.
+"""The error at the top of a stack, and its exact derivatives through all layers.
 
 Layer l runs on X_l and has a readout of its own, Y_l = H_c U_l, fitted to the targets T. The layer above sees its
-answers S_l, each scaled by a fixed factor, and beside them nothing, the input of the stack, or the states H_l.
+outputs S_l, each scaled by a fixed factor, and beside them nothing, the input of the stack, or the states H_l.
 
-**Squared error.** S = Y. Every readout is in closed form, U_l = A^-1 Q with A = G + mu I (the intercept goes free), and
+**Squared error.** S = Y. Every readout is in closed form, U_l = A^-1 Q with A = G + mu I (no penalty on the intercept),
+and
 
     E = min_U ||H_c U - T||² + mu ||U||²                 of the top layer.
 
-The top's U minimises E, so that its own motion adds nothing (see `gradients`): dE/dH_c = 2 R U'. U_l below minimises
-the error of its own layer, not E, so that its motion counts. Let D = dE/dY_l at every frame and P = H_c'D = dE/dU_l.
+U of the top layer minimises E, so that its own change adds nothing (see `gradients.exact`): dE/dH_c = 2 R U'. U_l of a
+lower layer minimises the error of its own layer, not E, so that its change counts. Let D = dE/dY_l at every frame and
+P = H_c'D = dE/dU_l.
 From A U = Q follows dU = A^-1 (dQ - dG U), with dQ = dH_c'T and dG = dH_c'H_c + H_c'dH_c; with Lambda = A^-1 P
 
     <P, dU> = <Lambda, dH_c'(T - H_c U) - H_c'dH_c U> = <dH_c, -R Lambda' - H_c Lambda U'>,       R = H_c U - T,
 
     dE/dH_c = (D - H_c Lambda) U' - R Lambda',
 
-the terms with Lambda only at frames that carry a target; D exists in the washout too, because the layer above runs on
-it.
+where the terms with Lambda exist only at frames that carry a target. D exists in the washout too, because the layer
+above runs on it.
 
 **Cross entropy.** S = softmax(Y). Readouts V_l are weights like the others: dE/dV_l = P and dE/dH_c = D V_l'. The
-layers below keep a share of their own error, so that what they pass on stays an answer: E = E_top + OWN Σ E_l, and with
+lower layers keep a share of their own error, so that their outputs remain predictions: E = E_top + OWN Σ E_l, and with
 C = dE/dS, row by row,
 
     D = S ∘ (C - Σ_k S_k C_k) + OWN (S - T).
 
-In both, with Z, the error at z_t, from the way back through time (`gradients.through_time`),
+In both cases, with Z, the error at z_t, from the way back through time (`gradients.exact.through_time`),
 
-    dE/dX_l = Z W_l' + the columns of dE/dH_c that stand for X_l (direct connections),
+    dE/dX_l = Z W_l' + the columns of dE/dH_c that belong to X_l (direct connections),
 
-and its columns are dE/dS of the layer below and what comes to its states directly. With the squared error, linear
-outputs are passed on, as far as their closed form reaches; logits have a direction without meaning in which they would
-drift, so with the cross entropy their softmax is passed on.
+whose columns are dE/dS of the layer below and the direct error at its states. With the squared error, the linear
+outputs are passed on, for which there is a closed form. With the cross entropy, their softmax is passed on: logits have
+a direction without meaning, in which they would drift.
 """
 
 from __future__ import annotations
@@ -47,63 +49,31 @@ from echolearn._typing import Array
 from echolearn.execution.threads import map_and_sum, map_in_order
 from echolearn.gradients.exact import error_wrt_states, through_time
 from echolearn.gradients.gradients import Gradients
+from echolearn.gradients.stacked_network import (
+    Layer,
+    LayerView,
+    StackedNetwork,
+    layer_outputs,
+    layer_targets,
+    view_layer,
+)
 from echolearn.readout.network import probabilities
-from echolearn.readout.observation import Task, stack
 from echolearn.readout.ridge import solve
 from echolearn.readout.softmax import log_likelihood
 from echolearn.readout.statistics import Statistics, residual, statistics_of
-from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
-from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.selection import Selection
-from echolearn.states.run import States, run
 
 OWN = 0.3  # share of a lower layer's own cross entropy
 
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """A layer's weights, its readout U and what that sees, its ridge, and the factors (n_out,) of what it passes on."""
-
-    reservoir: Reservoir
-    task: Task
-    ridge: float
-    scale: Array
-    U: Array
-
-
-@dataclass(frozen=True, eq=False)
-class StackedNetwork:
-    """Layers from the input to the top.
-
-    sees: what a layer sees of the one below, "output", "output+input" or "output+hidden". softmax: whether the answers
-    are probabilities, and the error is the cross entropy.
-    """
-
-    layers: Sequence[Layer]
-    sees: str
-    softmax: bool
-
-
-@dataclass(eq=False)
-class LayerView:
-    """A batch as a layer sees it: H_c (K, M) of every frame; H_s and T at the frames with targets."""
-
-    batch: Batch
-    states: States
-    selection: Selection
-    H_c: Array
-    H_s: Array
-    T: Array
-
-
 @dataclass(eq=False)
 class StackedGradients:
-    """Gradients of E for each layer; the top's error over these frames (||R||², or -Σ log P) and their number.
+    """The gradients of E for each layer, at these readouts.
 
-    readouts: those at which they were taken; dE_dV: for the cross entropy, their derivatives.
+    loss: the error of the top layer (||R||², or -Σ log P) over n frames; dE_dV: for the cross entropy, the derivatives
+    by the readouts.
     """
 
     gradients: list[Gradients]
@@ -114,9 +84,9 @@ class StackedGradients:
 
 
 class FullPass:
-    """What a mini-batch found, as it is.
+    """The statistics of a full pass over the data, if all of the data are in one batch.
 
-    The running version in `training.objectives.stacked` makes a full pass of it.
+    `training.objectives.stacked.RunningPass` estimates those of a full pass from mini-batches.
     """
 
     def statistics(self, layer: int, found: Statistics) -> Statistics:
@@ -126,56 +96,6 @@ class FullPass:
     def readout_gradient(self, layer: int, P: Array) -> Array:
         """Return dE/dU of a full pass from that of a mini-batch."""
         return P
-
-
-def passed_on(H: Array, Y: Array, X: Array, *, scale: Array, sees: str, softmax: bool) -> Array:
-    """Return the inputs of the layer above (K, .): Y or its softmax, scaled, and beside it X of the stack or H."""
-    Y = probabilities(Y) if softmax else Y
-    beside = {"output": [], "output+input": [X], "output+hidden": [H]}[sees]
-    return np.hstack([Y * scale.astype(Y.dtype), *beside])
-
-
-def view_layer(layer: Layer, batch: Batch, X: Array, T: Array) -> LayerView:
-    """Return the layer's states for inputs X (K, n_in), in the order of `batch`, and what its readout sees."""
-    batch = replace(batch, X=X, T=T)
-    states, selection, direct = run(layer.reservoir, batch), layer.task.select(batch), layer.task.direct
-    if layer.task.pooling:
-        H_s = stack(selection.take(states.H), selection.take(X), direct=direct, intercept=True)
-        return LayerView(batch, states, selection, H_s, H_s, T)
-    H_c = stack(states.H, X, direct=direct, intercept=True)
-    return LayerView(batch, states, selection, H_c, selection.take(H_c), selection.take(T))
-
-
-def layer_targets(batch: Batch, per_step: bool) -> tuple[Array, Array]:
-    """Return the targets of the layers below, which have one per step in any case, and those of the top layer."""
-    assert batch.T is not None
-    return batch.T if per_step else np.concatenate([batch.T[:live] for live in batch.active]), batch.T
-
-
-def targets_per_step(data: Dataset) -> list[Array]:
-    """Return targets with one per step: a sequence's own is repeated."""
-    if data.per_step:
-        return list(data.y)
-    return [np.repeat(np.asarray(y)[None], len(x), axis=0) for x, y in zip(data.X, data.y, strict=True)]
-
-
-def scale_to_one(X: list[Array], columns: int) -> Array:
-    """Scale the first columns, in place, to a standard deviation of 1 over all sequences; return the factors."""
-    spread = np.concatenate([x[:, :columns] for x in X]).std(axis=0, dtype=np.float64)
-    factors = 1 / np.where(spread > 0, spread, 1.0)
-    for x in X:
-        x[:, :columns] *= factors
-    return factors
-
-
-def stacked_outputs(network: StackedNetwork, batch: Batch, per_step: bool) -> tuple[Array, Array]:
-    """Return the outputs of the top layer and its targets, at the frames that carry targets."""
-    X, (T_below, T_top) = batch.X, layer_targets(batch, per_step)
-    for layer in network.layers[:-1]:
-        X = _answers(network, layer, layer.U, view_layer(layer, batch, X, T_below), batch.X)
-    top = network.layers[-1]
-    view = view_layer(top, batch, X, T_top)
-    return view.H_s @ top.U.astype(X.dtype), view.T
 
 
 def stacked_gradients(
@@ -188,8 +108,8 @@ def stacked_gradients(
 ) -> StackedGradients:
     """Return E and its derivatives over these batches: of the squared error, or of the cross entropy.
 
-    For all sequences at once those of the squared error are exact. For a mini-batch, `full_pass` turns the statistics
-    of a layer, and later its dE/dU, into those of a full pass.
+    With all sequences at once, those of the squared error are exact. With a mini-batch, `full_pass` turns the
+    statistics of a layer, and later its dE/dU, into those of a full pass.
     """
     full_pass = full_pass or FullPass()
     views, statistics, readouts = _forward(network, batches, n_out, per_step, full_pass)
@@ -208,7 +128,7 @@ def stacked_gradients(
             P = full_pass.readout_gradient(number, P.astype(np.float64))
             Lambda = solve(replace(statistics[number], Q=P), layer.ridge, intercept=True)
         D_H = [d[:, n_out:] if network.sees == "output+hidden" else None for d in D]
-        back = _each(partial(_at_layer, layer, U, Lambda), here, D_Y, D_H)
+        back = _each(partial(_at_layer, layer, U=U, Lambda=Lambda), here, D_Y, D_H)
         gradients.insert(0, _sum(b[0] for b in back))
         D = [b[1] for b in back]
     return StackedGradients(gradients, sum(f[2] for f in found), sum(len(v.T) for v in views[top]), readouts, dE_dV)
@@ -217,7 +137,7 @@ def stacked_gradients(
 def _forward(
     network: StackedNetwork, batches: Sequence[Batch], n_out: int, per_step: bool, full_pass: FullPass
 ) -> tuple[list[list[LayerView]], list[Statistics], list[Array]]:
-    """Return every layer's views of the batches, its statistics and its readout."""
+    """Return the views of the batches, the statistics and the readout of every layer."""
     views: list[list[LayerView]] = []
     statistics: list[Statistics] = []
     readouts: list[Array] = []
@@ -233,14 +153,8 @@ def _forward(
             statistics.append(full_pass.statistics(number, fresh))
             readouts.append(solve(statistics[-1], layer.ridge, intercept=True))
         if not top:
-            X = _each(partial(_answers, network, layer, readouts[-1]), here, [batch.X for batch in batches])
+            X = _each(partial(layer_outputs, network, layer, readouts[-1]), here, [batch.X for batch in batches])
     return views, statistics, readouts
-
-
-def _answers(network: StackedNetwork, layer: Layer, U: Array, view: LayerView, X: Array) -> Array:
-    """Return what a layer passes on of a batch; X: the inputs of the stack."""
-    Y = view.H_c @ U.astype(X.dtype)
-    return passed_on(view.states.H, Y, X, scale=layer.scale, sees=network.sees, softmax=network.softmax)
 
 
 def _each(function: Callable[..., Result], *lists: Sequence[object]) -> list[Result]:
@@ -249,17 +163,18 @@ def _each(function: Callable[..., Result], *lists: Sequence[object]) -> list[Res
 
 
 def _sum(terms: Iterable[Result]) -> Result:
+    """Return the sum, added into the first term."""
     return reduce(iadd, terms)
 
 
 def _entropy(Y: Array, T: Array) -> tuple[float, Array]:
-    """Return -Σ log softmax(Y)[label], and its derivative by Y; Y is overwritten."""
+    """Return -Σ log softmax(Y)[label] and its derivative by Y; Y is overwritten."""
     P = probabilities(Y)
     return -float(log_likelihood(P, T).sum(dtype=np.float64)), residual(P, T)
 
 
 def _at_top(network: StackedNetwork, U: Array, view: LayerView) -> tuple[Gradients, Array, float, Array]:
-    """Return the top layer's gradients, dE/dX, error, and (cross entropy) dE/dV, over one batch."""
+    """Return the gradients, dE/dX, the error and (for the cross entropy) dE/dV of the top layer over one batch."""
     layer, U = network.layers[-1], U.astype(view.H_s.dtype)
     if network.softmax:
         loss, R = _entropy(view.H_s @ U, view.T)
@@ -285,9 +200,9 @@ def _at_outputs(network: StackedNetwork, layer: Layer, U: Array, view: LayerView
 
 
 def _at_layer(
-    layer: Layer, U: Array, Lambda: Array | None, view: LayerView, D_Y: Array, D_H: Array | None
+    layer: Layer, view: LayerView, D_Y: Array, D_H: Array | None, *, U: Array, Lambda: Array | None
 ) -> tuple[Gradients, Array]:
-    """Return a lower layer's gradients and dE/dX over one batch, from dE/dY and what comes to its states directly."""
+    """Return the gradients and dE/dX of a lower layer over one batch, from dE/dY and the direct error at its states."""
     N, U = layer.reservoir.N, U.astype(D_Y.dtype)
     if Lambda is None:
         dE_dH_c = D_Y @ U[:-1].T
@@ -300,7 +215,7 @@ def _at_layer(
 
 
 def _through_time(layer: Layer, view: LayerView, dE_dH: Array, direct: Array | None) -> tuple[Gradients, Array]:
-    """Return the gradients, and dE/dX (K, n_in) with what comes through direct connections."""
+    """Return the gradients and dE/dX (K, n_in), which includes the error through direct connections."""
     reservoir, task = layer.reservoir, layer.task
     Z = np.ascontiguousarray(dE_dH)
     gradients = through_time(reservoir, view.batch, view.states, Z, lookback=task.lookback, washout=task.washout)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import toys
 from echolearn import ESNClassifier, StackedClassifier
-from echolearn.gradients.stacked import StackedNetwork, stacked_gradients, stacked_outputs
+from echolearn.gradients.stacked import stacked_gradients
+from echolearn.gradients.stacked_network import StackedNetwork, stacked_outputs
 from echolearn.readout.statistics import Statistics
 from echolearn.sequences.dataset import Dataset
 from echolearn.training.loop import Schedule, TrainingWarning, run_epochs

@@ -14,13 +14,8 @@ import numpy as np
 
 from echolearn._typing import Array
 from echolearn.execution.threads import map_in_order
-from echolearn.gradients.stacked import (
-    FullPass,
-    StackedGradients,
-    StackedNetwork,
-    stacked_gradients,
-    stacked_outputs,
-)
+from echolearn.gradients.stacked import FullPass, StackedGradients, stacked_gradients
+from echolearn.gradients.stacked_network import StackedNetwork, stacked_outputs
 from echolearn.modelfile.checkpoint import Shape
 from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout.observation import FRAMES
