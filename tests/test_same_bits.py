@@ -31,7 +31,7 @@ def test_equal_results_are_equal(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "words"),
     [
         ({"one__W": one_bit(WEIGHTS)}, "first W: largest absolute difference 1.39e-17"),
         ({"one__W": WEIGHTS.astype(np.float32)}, "first W: float64 (2, 2) at BASE, float32 (2, 2) at HEAD"),
@@ -43,19 +43,19 @@ def test_equal_results_are_equal(tmp_path):
         ({f"one__{FAILURE}": np.array("ValueError: no")}, "FAILED\nHEAD: ValueError: no"),
     ],
 )
-def test_every_difference_is_reported(tmp_path, change, told):
+def test_every_difference_is_reported(tmp_path, change, words):
     text, equal = table(results(tmp_path, "a.npz", **BASE), results(tmp_path, "b.npz", **BASE | change))
     assert not equal
-    assert told in text
+    assert words in text
 
 
 def test_a_missing_case_or_array_is_reported(tmp_path):
     base = results(tmp_path, "a.npz", **BASE)
-    for missing, told in (("two__n/0", "the case exists at BASE only"), ("one__W", "first W exists at BASE only")):
+    for missing, words in (("two__n/0", "the case exists at BASE only"), ("one__W", "first W exists at BASE only")):
         left = {key: value for key, value in BASE.items() if key != missing}
         text, equal = table(base, results(tmp_path, "b.npz", **left))
         assert not equal
-        assert told in text
+        assert words in text
 
 
 def test_a_failure_on_both_sides_is_no_success(tmp_path):

@@ -34,7 +34,7 @@ def test_every_call_of_every_write_may_fail(tmp_path, monkeypatch):
     assert found["same bits"] == 1
 
 
-def test_the_command_on_a_full_disk_fails_names_the_file_and_goes_on_later(tmp_path):
+def test_the_command_on_a_full_disk_fails_names_the_file_and_resumes_later(tmp_path):
     corpus = smallcorpus.write(tmp_path / "corpus.npz")
     found = kills.full_disk_command(corpus, tmp_path, factor=1e6)
     assert found["limits"] >= 1

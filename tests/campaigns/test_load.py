@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info
 from echolearn.execution.blas import one_blas_thread
 from reliability import load
 
-LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the kernel is asked for memory")
+LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 FORKS = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
 
 

@@ -1,4 +1,4 @@
-"""What reliability/inputs.py, and reading for it, found: each said nothing useful before, or nothing at all."""
+"""Odd arguments that reliability/inputs.py found: each is refused with a message that explains it."""
 
 import warnings
 from fractions import Fraction
@@ -118,8 +118,8 @@ SMALL_F = {"hidden_units": 4, "connections": 2, "epochs": 1, "washout": 2}
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_arguments_are_refused_in_words(name):
-    call, said = ODD[name]
-    with pytest.raises((ValueError, TypeError), match=said):
+    call, words = ODD[name]
+    with pytest.raises((ValueError, TypeError), match=words):
         call()
 
 

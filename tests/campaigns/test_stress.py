@@ -6,10 +6,8 @@ import pytest
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.estimators.codecs import ValueCodec
-from echolearn.estimators.data_warnings import InputWarning, warn_of_scale
 from echolearn.readout.ridge import ReadoutWarning
 from echolearn.reservoir.spectrum import EchoStateWarning
-from echolearn.sequences.scaling import mean_and_scale
 from reliability import stress
 
 HARD = [
@@ -72,66 +70,13 @@ def test_series_of_any_scale():
         np.testing.assert_array_equal(ESNForecaster(15, learn="none").fit(power * wave).predict(5), power * plain)
 
 
-def test_scaling_is_the_mean_and_the_standard_deviation():
-    table = np.random.default_rng(0).normal([1, -5, 0], [1, 1e3, 1e-3], (50, 3))
-    table = np.hstack([table, np.full((50, 1), 3.0), np.zeros((50, 1))])
-    mean, scale = mean_and_scale(table, "table")
-    np.testing.assert_allclose(mean, table.mean(axis=0), rtol=1e-14)
-    np.testing.assert_allclose(scale, [*table[:, :3].std(axis=0), 1, 1], rtol=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("X", "words"),
-    [
-        (np.ones((50, 2)), "all features are constant"),
-        (1e-9 * np.random.default_rng(0).normal(size=(50, 2)), "drown"),
-        (np.random.default_rng(0).normal(0, [1, 1e5], (50, 2)), "feature 1.*forget the past.*StandardScaler"),
-        (np.random.default_rng(0).normal([1e6, 0], 1, (50, 2)), "feature 0: mean 1e"),
-        (np.random.default_rng(0).normal([100, 0], 1, (50, 2)), "feature 0: mean 1e.*StandardScaler"),
-    ],
-)
-def test_inputs_of_no_use_are_told_of(X, words):
-    y = np.arange(50) % 2
-    with pytest.warns(InputWarning, match=words) as told:
-        ESNClassifier(10, learn="none").fit(X, y)
-    assert told[0].filename == __file__
-
-
-def test_inputs_of_use_are_not():
-    rng = np.random.default_rng(0)
-    pulses = np.zeros((300_000, 20))  # most steps are never looked at
-    pulses[5::7001] = 1
-    for X in (pulses, *(scale * rng.normal(size=(50, 2)) for scale in (1e-3, 1, 30)), rng.normal(5, 1, (50, 2))):
-        warn_of_scale([X], 0.5, "tanh")
-    warn_of_scale([1e9 * rng.normal(size=(50, 2))], 0.5, "identity")  # which does not bend
-
-
-def test_a_ridge_that_drowns_the_states_is_told_of():
+def test_a_ridge_that_drowns_the_states_is_reported():
     X, Y = toys.echoes()
-    with pytest.warns(ReadoutWarning, match=r"ridge=1e\+09 .* 17 of 17 columns") as told:
+    with pytest.warns(ReadoutWarning, match=r"ridge=1e\+09 .* 17 of 17 columns") as found:
         esn = ESNRegressor(15, learn="none", ridge=1e9).fit(X, Y)
-    assert told[0].filename == __file__
+    assert found[0].filename == __file__
     assert esn.score(X, Y) < 1e-3
     ESNRegressor(15, learn="none", ridge=0.1).fit(X, Y)
-
-
-def test_a_class_that_is_nearly_all_is_told_of():
-    X, _ = toys.labels()
-    y = [np.zeros(len(x), int) for x in X]
-    y[0][0] = 1
-    with pytest.warns(InputWarning, match="of y is 0: answering it always") as told:
-        ESNClassifier(15, learn="none").fit(X, y)
-    assert told[0].filename == __file__
-
-
-def test_many_classes_with_few_labels_are_told_of():
-    X, _ = toys.labels()
-    y = [np.arange(len(x)) for x in X]
-    with pytest.warns(InputWarning, match="24 classes and 164 labels, 6.8 for each"):
-        ESNClassifier(15, learn="none").fit(X, y)
-    with pytest.warns(InputWarning) as told:  # and scikit-learn says nothing of its own
-        ESNClassifier(15, learn="none").fit(X[:2], [np.arange(len(x)) for x in X[:2]])
-    assert {w.category for w in told} == {InputWarning}
 
 
 def test_leaks_help_only_so_far():

@@ -78,7 +78,7 @@ def test_classifier_against_loops(pooling, blocks, tmp_path):
         {"plasticity": 0.3, "direct": False},
     ],
 )
-def test_regressor_goes_with_other_settings(how):
+def test_a_regressor_works_with_other_settings(how):
     esn = ESNRegressor(**{**toys.FAST, **how}, dtype="float64", bidirectional=True).fit(X, VALUES)
     assert np.isfinite(np.concatenate(esn.predict(X))).all()
     assert len(esn.history_) == (0 if how.get("learn") == "none" else 3)
@@ -86,7 +86,7 @@ def test_regressor_goes_with_other_settings(how):
     assert not r.W_rec.toarray()[r.backward[:, None] != r.backward].any()
 
 
-def test_what_comes_later_is_within_reach():
+def test_later_inputs_are_within_reach():
     """The sign of the input two steps ahead: out of reach for one direction, easy for both."""
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(n, 1)) for n in rng.integers(20, 40, 60)]
@@ -106,7 +106,7 @@ def test_partial_fit_adds_up():
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
-def test_going_on_from_a_checkpoint_ends_in_the_same_bits(blocks, tmp_path):
+def test_resuming_from_a_checkpoint_ends_in_the_same_bits(blocks, tmp_path):
     how = {**toys.FAST, "bidirectional": True, "blocks": blocks, "refine_epochs": 2}
     straight = ESNClassifier(**how).fit(X, LABELS)
 
@@ -122,7 +122,7 @@ def test_going_on_from_a_checkpoint_ends_in_the_same_bits(blocks, tmp_path):
 
 
 def test_a_long_sequence_is_not_cut_for_the_readout(monkeypatch):
-    """In one direction, pieces of a sequence follow each other; backward units would begin anew in each of them."""
+    """In one direction, chunks of a sequence follow each other; backward units would begin anew in each of them."""
     rng = np.random.default_rng(0)
     x, t = rng.normal(size=(300, 2)), rng.normal(size=300)
     how = {**toys.FAST, "bidirectional": True, "learn": "none", "ridge": 0.1, "dtype": "float64"}
@@ -158,12 +158,12 @@ def test_large_networks_see_the_same_states(pooling, monkeypatch):
         ({"bidirectional": 2}, r"bidirectional=2; expected True or False"),
     ],
 )
-def test_settings_that_do_not_go_together_are_refused(wrong, words):
+def test_settings_that_exclude_each_other_are_refused(wrong, words):
     with pytest.raises(ValueError, match=words):
         ESNClassifier(**{"hidden_units": 4, "bidirectional": True, **wrong}).fit(X, LABELS)
 
 
-def test_what_has_no_end_yet_is_refused():
+def test_streams_are_refused():
     esn = ESNRegressor(**toys.FAST, bidirectional=True).fit(X, VALUES)
     with pytest.raises(ValueError, match=r"bidirectional=True.*which a stream has not seen.*bidirectional=False"):
         esn.stream()

@@ -52,14 +52,14 @@ def test_one_label_per_sequence(pooling):
     np.testing.assert_allclose(esn.decision_function(rising), mean, atol=1e-12)
 
 
-def test_a_network_of_blocks_is_saved_and_loaded_like_any_other(tmp_path):
+def test_an_ensemble_is_saved_and_loaded_like_any_other(tmp_path):
     esn = ESNClassifier(**HOW).fit(X, LABELS)
     esn.save(tmp_path / "model.safetensors")
     for a, b in zip(load(tmp_path / "model.safetensors").predict_proba(X), esn.predict_proba(X), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-def test_blocks_go_on_from_a_checkpoint(tmp_path):
+def test_an_ensemble_resumes_from_a_checkpoint(tmp_path):
     straight = ESNClassifier(**HOW).fit(X, LABELS)
     seen = []
 

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor
+from echolearn.estimators import fitting
 from echolearn.readout import observation
 from echolearn.reservoir.spectrum import EchoStateWarning
 from echolearn.states.run import run
@@ -16,6 +17,93 @@ from echolearn.training.loop import TrainingWarning
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
 BOTH = [ESNClassifier, ESNRegressor]
+
+
+@pytest.fixture
+def stages(monkeypatch):
+    """What each stage of a fit was given and what it returned, by the names of the stages, in their order."""
+    found = {}
+
+    def recorded(stage):
+        def run_stage(fit, context):
+            after = stage(fit, context)
+            found[stage.__name__] = fit, after
+            return after
+
+        return run_stage
+
+    monkeypatch.setattr(fitting, "STAGES", [recorded(stage) for stage in fitting.STAGES])
+    return found
+
+
+def test_a_fit_is_a_list_of_stages(stages):
+    """Each stage adds its own to what the stages before have found, and changes nothing of it."""
+    esn = ESNClassifier(**{**toys.FAST, "validation_fraction": 0.25}, refine_epochs=2).fit(X, LABELS)
+    assert list(stages) == [
+        "learn_weights",
+        "fit_ridge_readout",
+        "fit_softmax_readout",
+        "refine_weights",
+        "finish_readout",
+    ]
+    results = [after for _, after in stages.values()]
+    for before, (given, _) in zip(results, list(stages.values())[1:], strict=False):
+        assert given is before
+    drawn = stages["learn_weights"][0]
+    learned, ridge, softmax, refined, finished = results
+    assert (drawn.readout, len(drawn.history)) == (None, 0)
+    assert (learned.readout, len(learned.history)) == (None, 3)
+    assert ridge.reservoir is learned.reservoir
+    assert not ridge.readout.softmax
+    assert ridge.readout.U is ridge.ridge_fit.U
+    assert softmax.reservoir is learned.reservoir
+    assert softmax.readout.softmax
+    assert (len(softmax.refinement), len(refined.refinement)) == (0, 2)
+    assert finished.reservoir is refined.reservoir
+    assert (finished.readout.U != refined.readout.U).any()
+    assert esn.network_.reservoir is finished.reservoir
+    assert esn.network_.readout is finished.readout
+    assert esn.history_ is finished.history
+    assert esn.refinement_ is finished.refinement
+
+
+@pytest.mark.parametrize(
+    ("changes", "active"),
+    [
+        ({"learn": "none"}, {"fit_ridge_readout", "fit_softmax_readout"}),
+        ({"learn": "none", "readout": "ridge"}, {"fit_ridge_readout"}),
+        ({"epochs": 0, "readout": "ridge"}, {"fit_ridge_readout"}),
+        ({"readout": "ridge"}, {"learn_weights", "fit_ridge_readout"}),
+        ({"refine_epochs": 0}, {"learn_weights", "fit_ridge_readout", "fit_softmax_readout"}),
+        (
+            {"refine_epochs": 0, "validation_fraction": 0.25},
+            {"learn_weights", "fit_ridge_readout", "fit_softmax_readout", "finish_readout"},
+        ),
+    ],
+)
+def test_a_stage_without_work_returns_what_it_was_given(stages, changes, active):
+    ESNClassifier(**{**toys.FAST, **changes}).fit(X, LABELS)
+    assert {name for name, (before, after) in stages.items() if after is not before} == active
+
+
+@pytest.mark.parametrize("number", range(len(fitting.STAGES)))
+def test_a_stage_that_fails_leaves_no_trace_in_the_estimator(number, monkeypatch):
+    """No attribute is set, replaced or changed before all stages are done; neither of a fitted nor of a new one."""
+
+    def fail(fit, context):
+        raise OSError("no space left")
+
+    esn = ESNClassifier(**toys.FAST, refine_epochs=1)
+    fitted = clone(esn).fit(X, LABELS)
+    before, new, U = dict(vars(fitted)), dict(vars(esn)), fitted.network_.readout.U.copy()
+    monkeypatch.setattr(fitting, "STAGES", [*fitting.STAGES[:number], fail])
+    for estimator in (esn, fitted):
+        with pytest.raises(OSError, match="no space left"):
+            estimator.fit(X, [y[::-1] for y in LABELS])
+    assert vars(esn) == new
+    assert vars(fitted).keys() == before.keys()
+    assert all(vars(fitted)[name] is value for name, value in before.items())
+    np.testing.assert_array_equal(fitted.network_.readout.U, U)
 
 
 def test_echo_state_warning_reaches_the_user():
@@ -154,12 +242,12 @@ def long_noise():
     return X, [x[:, 0] for x in X]
 
 
-def test_backing_off_and_giving_up_are_said():
+def test_backing_off_and_giving_up_are_reported():
     how = {"activation": "identity", "leak": 1.0, "learn_leak": False, "ridge": 1.0}
     esn = ESNRegressor(**toys.FAST, **how, step_size=1e3)
-    with pytest.warns(TrainingWarning) as said:
+    with pytest.warns(TrainingWarning) as found:
         esn.fit(*long_noise())
-    texts = [str(w.message) for w in said]
+    texts = [str(w.message) for w in found]
     assert all("epoch 1 diverged" in t and "tried again with step_size=" in t for t in texts[:-1])
     assert "training stopped in epoch 1" in texts[-1]
     assert "Try a smaller step_size or spectral_radius, or set clip" in texts[-1]

@@ -67,11 +67,11 @@ def test_exogenous_rows_go_with_their_steps():
     np.testing.assert_array_equal(again, future)
     assert esn.score(x, exogenous=PUSH) > -0.1
     without = ESNForecaster(**SMALL, learn="none").fit(x[:200])
-    assert without.score(x) < -0.3  # so the rows did tell it something
+    assert without.score(x) < -0.3  # so the rows were of use
 
 
 @pytest.mark.parametrize("learn", ["none", "both"])
-def test_warming_up_on_the_series_is_going_on_from_it(learn):
+def test_a_warm_up_on_the_series_continues_it(learn):
     esn = ESNForecaster(**SMALL, learn=learn).fit(WAVES)
     np.testing.assert_array_equal(esn.predict(30), esn.predict(30, warm_up=WAVES))
     first = esn.predict(10)
@@ -99,9 +99,9 @@ def test_score_is_the_error_of_predictions():
     esn = ESNForecaster(**SMALL, learn="none").fit(WAVES[:200])
     test, horizon = WAVES[180:], 7
     ends = range(22, len(test) - horizon + 1)
-    told = [esn.predict(horizon, warm_up=test[:n])[-1] for n in ends]
+    forecasts = [esn.predict(horizon, warm_up=test[:n])[-1] for n in ends]
     truth = np.array([test[n + horizon - 1] for n in ends])
-    nrmse = np.sqrt(((told - truth) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
+    nrmse = np.sqrt(((forecasts - truth) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
     assert esn.score(test, horizon=horizon) == pytest.approx(-nrmse, rel=1e-6)
 
 
@@ -169,14 +169,14 @@ def test_same_seed_same_bits():
     assert not np.array_equal(a.predict(20), c.predict(20))
 
 
-def test_noise_disturbs_what_is_heard_and_not_what_is_told():
+def test_noise_disturbs_the_inputs_and_not_the_targets():
     how = {**SMALL, "learn": "none", "ridge": 1e-3, "validation_fraction": 0.0}
     esn = ESNForecaster(**how, noise=0.3).fit(WAVES)
     z = ((WAVES - WAVES.mean()) / WAVES.std())[:, None]
-    heard = (z + 0.3 * np.random.default_rng(0).spawn(5)[-1].standard_normal(z.shape))[:-1]
+    noisy = (z + 0.3 * np.random.default_rng(0).spawn(5)[-1].standard_normal(z.shape))[:-1]
     r = esn.reservoir_
     w = {"W": r.W, "W_rec": r.W_rec.toarray(), "bias": r.bias, "leak": r.leak}
-    H_c = np.vstack([ref.states(w, heard, "tanh"), heard.T, np.ones(len(heard))])[:, 20:]
+    H_c = np.vstack([ref.states(w, noisy, "tanh"), noisy.T, np.ones(len(noisy))])[:, 20:]
     penalty = np.diag([1e-3] * (len(H_c) - 1) + [0.0])
     U = np.linalg.solve(H_c @ H_c.T + penalty, H_c @ z[21:])
     np.testing.assert_allclose(esn.network_.readout.U, U, rtol=1e-6, atol=1e-8)
@@ -207,7 +207,7 @@ def test_clone_and_grid_search():
     assert np.isfinite(search.best_score_)
 
 
-def test_checkpoint_goes_on(tmp_path):
+def test_a_fit_resumes_from_its_checkpoint(tmp_path):
     whole = ESNForecaster(**{**SMALL, "epochs": 4}, noise=0.01).fit(WAVES)
     esn = ESNForecaster(**{**SMALL, "epochs": 4}, noise=0.01)
     esn.fit(WAVES, checkpoint=tmp_path, callback=lambda row: row["epoch"] == 2)
@@ -223,7 +223,7 @@ def test_a_constant_series_stays_constant():
         esn.score(np.full(100, 7.5))
 
 
-def test_a_loop_that_runs_away_is_told_of():
+def test_a_loop_that_runs_away_is_reported():
     esn = ESNForecaster(**SMALL, learn="none").fit(WAVES)
     toys.set_readout(esn, esn.network_.readout.U * 5)
     with pytest.warns(ForecastWarning, match=r"runs away: after \d+ steps .* noise"):
@@ -276,7 +276,7 @@ def test_bad_input_is_explained(call, words):
         call()
 
 
-def test_progress_is_shown_when_asked(capsys):
+def test_progress_is_shown_on_request(capsys):
     ESNForecaster(**SMALL, verbose=2).fit(WAVES)
     assert capsys.readouterr().err.count("epoch ") == 2
     with warnings.catch_warnings():

@@ -66,7 +66,7 @@ def test_a_transformer_that_looks_at_labels():
     np.testing.assert_array_equal(by_sequence.transform(RISING_X)[0], same.transform(RISING_X)[0])
 
 
-def test_what_cannot_be_is_said():
+def test_transformations_that_are_not_possible_are_refused():
     assert not hasattr(FrameWise(Normalizer()), "inverse_transform")
     with pytest.raises(ValueError, match="X has 2 features, but FrameWise is expecting 1"):
         FrameWise(StandardScaler()).fit([x[:, :1] for x in X]).transform(X)
@@ -101,7 +101,7 @@ def test_several_scores_at_once_and_in_other_processes():
     assert pickle.loads(pickle.dumps(scorer("r2"))) == scorer("r2")
 
 
-def test_scores_are_those_of_all_frames_together():
+def test_scores_are_those_of_all_frames():
     esn = ESNClassifier(**toys.FAST).fit(X, LABELS)
     true, got = np.concatenate(LABELS), np.concatenate(esn.predict(X))
     assert scorer("accuracy")(esn, X, LABELS) == pytest.approx((true == got).mean())
@@ -125,7 +125,7 @@ def test_scores_of_values():
         nrmse(np.ones(3), np.ones(3))
 
 
-def test_scores_with_one_label_a_sequence():
+def test_scores_with_one_label_per_sequence():
     pipeline = make_pipeline(FrameWise(StandardScaler()), ESNClassifier(**toys.FAST))
     scores = cross_val_score(pipeline, RISING_X, RISING, cv=3, scoring=scorer("accuracy"), error_score="raise")
     np.testing.assert_allclose(scores, cross_val_score(pipeline, RISING_X, RISING, cv=3))

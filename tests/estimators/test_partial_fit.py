@@ -1,4 +1,4 @@
-"""partial_fit: sequences added to the sums, the same U as from all of them at once."""
+"""partial_fit: sequences added to the statistics give the same U as all of them at once."""
 
 from itertools import pairwise
 
@@ -51,7 +51,7 @@ def test_classifier(feedback):
     np.testing.assert_allclose(esn.network_.readout.U, at_once.network_.readout.U, rtol=1e-8, atol=1e-10)
 
 
-def test_one_label_a_sequence():
+def test_one_label_per_sequence():
     at_once = ESNClassifier(**FIXED, readout="ridge").fit(RISING_X, RISING)
     esn = ESNClassifier(**FIXED, readout="ridge").partial_fit(RISING_X[:20], RISING[:20])
     esn.partial_fit(RISING_X[20:], RISING[20:])
@@ -108,7 +108,7 @@ def test_a_failed_call_changes_nothing():
     assert esn.network_.readout.statistics.n == n
 
 
-def test_softmax_has_no_sums():
+def test_a_softmax_readout_has_no_statistics():
     esn = ESNClassifier(**toys.FAST)
     assert not hasattr(esn, "partial_fit")
     with pytest.raises(AttributeError) as caught:
@@ -116,7 +116,7 @@ def test_softmax_has_no_sums():
     assert "Set readout='ridge', or learn on a stream" in str(caught.value.__cause__)
 
 
-def test_saved_with_its_sums_a_model_goes_on(tmp_path):
+def test_a_model_saved_with_its_statistics_continues(tmp_path):
     esn = ESNRegressor(**FIXED).fit(X[:4], VALUES[:4])
     esn.save(tmp_path / "small")
     esn.save(tmp_path / "whole", sums=True)
@@ -132,7 +132,7 @@ def test_saved_with_its_sums_a_model_goes_on(tmp_path):
     assert small.predict(X[0]).shape == VALUES[0].shape
 
 
-def test_misshapen_sums_are_refused(tmp_path):
+def test_misshapen_statistics_are_refused(tmp_path):
     ESNRegressor(**FIXED).fit(X, VALUES).save(tmp_path / "m", sums=True)
     tensors, facts = read_tensors(tmp_path / "m", FORMAT)
     write_tensors(tmp_path / "m", {**tensors, "G": tensors["G"][1:]}, facts, FORMAT)
@@ -140,12 +140,12 @@ def test_misshapen_sums_are_refused(tmp_path):
         load(tmp_path / "m")
 
 
-def test_a_softmax_model_has_no_sums_to_save(tmp_path):
+def test_a_softmax_model_has_no_statistics_to_save(tmp_path):
     with pytest.raises(ValueError, match="softmax"):
         ESNClassifier(**toys.FAST).fit(X, LABELS).save(tmp_path / "m", sums=True)
 
 
-def test_blocks_have_no_common_sums(tmp_path):
+def test_blocks_have_no_common_statistics(tmp_path):
     how = {**toys.FAST, "readout": "ridge", "blocks": 2}
     with pytest.raises(ValueError, match=r"these 15 learn in 2 blocks with one each. Set blocks=1"):
         ESNClassifier(**how).partial_fit(X, LABELS)

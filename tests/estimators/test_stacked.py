@@ -60,7 +60,7 @@ def test_the_layer_above_sees_what_the_one_below_answers():
         np.testing.assert_allclose(by_hand, P, atol=1e-5)
 
 
-def test_one_target_a_sequence():
+def test_one_target_per_sequence():
     X, up = toys.rising()
     stack = classifier().fit(X, up)
     assert stack.predict(X).shape == (len(X),)
@@ -70,7 +70,7 @@ def test_one_target_a_sequence():
     assert stack.predict(X).shape == values.shape
 
 
-def test_learning_together_lowers_the_error():
+def test_joint_learning_lowers_the_error():
     """On the data it learns from, all layers at once must come further than each for itself."""
     X, Y = VALUED
     how = {**HOW, "batch_size": None, "epochs": 10, "ridge": 1e-2, "dtype": "float64"}
@@ -80,7 +80,7 @@ def test_learning_together_lowers_the_error():
     assert errors[-1] < errors[0]
 
 
-def test_what_is_learned_is_what_was_asked_for():
+def test_only_the_weights_chosen_are_learned():
     X, y = LABELLED
     stack = StackedClassifier([ESNClassifier(8, learn="none"), ESNClassifier(6, **HOW)], joint_epochs=2)
     stack.set_params(validation_fraction=0.0)  # the newest weights count
@@ -147,8 +147,8 @@ class Killed(Exception):
 
 @pytest.mark.parametrize("kind", ["softmax", "ridge", "values"])
 @pytest.mark.parametrize("seconds", [0.0, 300.0], ids=["kept inside epochs", "kept after epochs"])
-def test_a_fit_goes_on_from_its_checkpoint(kind, seconds, tmp_path, monkeypatch):
-    """Killed again and again while all layers learn together: the bits of a fit that was left alone."""
+def test_a_fit_resumes_from_its_checkpoint(kind, seconds, tmp_path, monkeypatch):
+    """Killed again and again while all layers learn jointly: the bits of a fit that was left alone."""
     how = {**HOW, "batch_size": 2}
     X, y = VALUED if kind == "values" else LABELLED
     if kind == "values":

@@ -68,8 +68,8 @@ def test_chunks_of_any_size_give_the_same_bits(cuts, kind):
         esn, x = PLAIN[kind], np.random.default_rng(0).normal(size=(20, 2))
     whole = esn.stream().predict(x)
     stream = esn.stream()
-    pieces = np.split(x, np.minimum(np.cumsum(cuts), 20))
-    np.testing.assert_array_equal(np.concatenate([stream.predict(piece) for piece in pieces]), whole)
+    chunks = np.split(x, np.minimum(np.cumsum(cuts), 20))
+    np.testing.assert_array_equal(np.concatenate([stream.predict(chunk) for chunk in chunks]), whole)
     assert stream.steps == 20
 
 
@@ -79,7 +79,7 @@ POOLED = {p: ESNClassifier(**toys.FAST, washout=3, pooling=p).fit(RISING_X, RISI
 
 @pytest.mark.parametrize("pooling", POOLED)
 @pytest.mark.parametrize("learned", [True, False])
-def test_one_label_a_sequence_is_answered_for_the_sequence_so_far(pooling, learned):
+def test_one_label_per_sequence_is_answered_for_the_sequence_so_far(pooling, learned):
     how = {**toys.FAST, "washout": 3, "pooling": pooling, "dtype": "float64"}
     esn = ESNClassifier(**how, learn="both" if learned else "none").fit(RISING_X, RISING)
     x = max(RISING_X, key=len)
@@ -92,7 +92,7 @@ def test_one_label_a_sequence_is_answered_for_the_sequence_so_far(pooling, learn
     np.testing.assert_allclose(stream.reset().predict_proba(x), running, atol=1e-15)
 
 
-def test_one_value_a_sequence():
+def test_one_value_per_sequence():
     sums = np.array([x.sum() for x in RISING_X])
     esn = ESNRegressor(**toys.FAST, dtype="float64").fit(RISING_X, sums)
     assert esn.stream().predict(RISING_X[0])[-1] == pytest.approx(esn.predict(RISING_X[:1])[0], rel=1e-10)

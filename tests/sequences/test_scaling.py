@@ -31,3 +31,11 @@ def test_numbers_whose_sums_would_overflow_are_refused():
     assert scale == pytest.approx(LARGEST)
     with pytest.raises(ValueError, match=r"series holds 1e\+300, .* no room for sums; scale it first"):
         mean_and_scale(np.array([[1e300], [0.0]]), "series")
+
+
+def test_scaling_is_the_mean_and_the_standard_deviation():
+    table = np.random.default_rng(0).normal([1, -5, 0], [1, 1e3, 1e-3], (50, 3))
+    table = np.hstack([table, np.full((50, 1), 3.0), np.zeros((50, 1))])
+    mean, scale = mean_and_scale(table, "table")
+    np.testing.assert_allclose(mean, table.mean(axis=0), rtol=1e-14)
+    np.testing.assert_allclose(scale, [*table[:, :3].std(axis=0), 1, 1], rtol=1e-14)

@@ -1,0 +1,53 @@
+"""Warnings about inputs and labels from which little can be learned."""
+
+import numpy as np
+import pytest
+
+import toys
+from echolearn import ESNClassifier
+from echolearn.estimators.data_warnings import InputWarning, warn_of_scale
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (np.ones((50, 2)), "all features are constant"),
+        (1e-9 * np.random.default_rng(0).normal(size=(50, 2)), "drown"),
+        (np.random.default_rng(0).normal(0, [1, 1e5], (50, 2)), "feature 1.*forget the past.*StandardScaler"),
+        (np.random.default_rng(0).normal([1e6, 0], 1, (50, 2)), "feature 0: mean 1e"),
+        (np.random.default_rng(0).normal([100, 0], 1, (50, 2)), "feature 0: mean 1e.*StandardScaler"),
+    ],
+)
+def test_inputs_of_no_use_are_reported(X, words):
+    y = np.arange(50) % 2
+    with pytest.warns(InputWarning, match=words) as found:
+        ESNClassifier(10, learn="none").fit(X, y)
+    assert found[0].filename == __file__
+
+
+def test_inputs_of_use_are_not_reported():
+    rng = np.random.default_rng(0)
+    pulses = np.zeros((300_000, 20))  # most steps are never looked at
+    pulses[5::7001] = 1
+    for X in (pulses, *(scale * rng.normal(size=(50, 2)) for scale in (1e-3, 1, 30)), rng.normal(5, 1, (50, 2))):
+        warn_of_scale([X], 0.5, "tanh")
+    warn_of_scale([1e9 * rng.normal(size=(50, 2))], 0.5, "identity")  # which does not bend
+
+
+def test_a_class_that_is_nearly_all_is_reported():
+    X, _ = toys.labels()
+    y = [np.zeros(len(x), int) for x in X]
+    y[0][0] = 1
+    with pytest.warns(InputWarning, match="of y is 0: answering it always") as found:
+        ESNClassifier(15, learn="none").fit(X, y)
+    assert found[0].filename == __file__
+
+
+def test_many_classes_with_few_labels_are_reported():
+    X, _ = toys.labels()
+    y = [np.arange(len(x)) for x in X]
+    with pytest.warns(InputWarning, match="24 classes and 164 labels, 6.8 for each"):
+        ESNClassifier(15, learn="none").fit(X, y)
+    with pytest.warns(InputWarning) as found:  # and scikit-learn says nothing of its own
+        ESNClassifier(15, learn="none").fit(X[:2], [np.arange(len(x)) for x in X[:2]])
+    assert {w.category for w in found} == {InputWarning}

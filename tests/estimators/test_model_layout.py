@@ -1,0 +1,41 @@
+"""Which arrays a model file has, and their dtypes and shapes."""
+
+import numpy as np
+import pytest
+
+from echolearn import load
+from echolearn.estimators.model_layout import FORMAT
+from echolearn.modelfile import reader
+from echolearn.modelfile.layout import ModelFileError
+from reliability import forging
+from smallmodels import change_arrays, change_facts
+
+
+def test_extra_or_misshapen_arrays_are_refused(file):
+    content, (tensors, _) = file.read_bytes(), forging.taken_apart(file.read_bytes(), FORMAT)
+    for changes, words in (
+        ({"extra": np.ones(2)}, "arrays that no echolearn-model file has: 'extra'"),
+        ({"../../W": np.ones(2)}, "arrays that no echolearn-model file has"),
+        ({"G": np.ones((7, 7))}, "has no arrays"),
+        ({"U": None}, "lacks the arrays"),
+        ({"W": np.ones(2)}, r"W has shape \(2,\); expected \(n_in, N\)"),
+        ({"W": tensors["W"].astype(np.float32)}, "W holds F32; expected F64"),
+        ({"W": np.full_like(tensors["W"], np.nan)}, "NaN or infinity"),
+        ({"U": tensors["U"][:-1]}, r"U has shape .*; expected"),
+        ({"U": tensors["U"] * np.inf}, "U holds NaN"),
+        ({"W_rec.indices": tensors["W_rec.indices"] + 1000}, "indices"),
+        ({"W_rec.indices": tensors["W_rec.indices"][::-1]}, "twice, or columns out of order"),
+        ({"W_rec.indptr": tensors["W_rec.indptr"] - 1}, "rows end"),
+    ):
+        file.write_bytes(content)
+        change_arrays(file, **changes)
+        with pytest.raises(ModelFileError, match=words):
+            load(file)
+
+
+def test_nothing_is_read_before_shapes_are_checked(file, monkeypatch):
+    """Settings that ask for other shapes are refused by the header alone."""
+    monkeypatch.setattr(reader, "_read_arrays", lambda *_: pytest.fail("arrays were read"))
+    change_facts(file, features=3)
+    with pytest.raises(ModelFileError, match=r"W has shape \(2, 4\); expected \(n_in, N\), here \(3, 4\)"):
+        load(file)

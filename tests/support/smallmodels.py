@@ -1,0 +1,48 @@
+"""Small fitted models of every kind, and changes of their files."""
+
+import numpy as np
+
+import toys
+from echolearn import ESNClassifier, ESNRegressor
+from echolearn.estimators.model_layout import FORMAT
+from reliability import forging
+
+X, LABELS = toys.labels(sequences=6)
+VALUES = toys.echoes(sequences=6)[1]
+ONE_EACH = ["up", "down"] * 3
+SMALL = {**toys.FAST, "hidden_units": 4, "connections": 2, "epochs": 1}
+
+MODELS = {
+    "strings": lambda: ESNClassifier(**SMALL).fit(X, LABELS),
+    "whole numbers": lambda: ESNClassifier(**SMALL, readout="ridge").fit(X, [(y == "low") * 5 - 2 for y in LABELS]),
+    "truth values": lambda: ESNClassifier(**SMALL).fit(X, [y == "low" for y in LABELS]),
+    "objects": lambda: ESNClassifier(**SMALL).fit(X, [y.astype(object) for y in LABELS]),
+    "one per sequence": lambda: ESNClassifier(**SMALL, pooling="last").fit(X, ONE_EACH),
+    "parts of time": lambda: ESNClassifier(**SMALL, pooling=3, bidirectional=True).fit(X, ONE_EACH),
+    "feedback": lambda: ESNClassifier(**SMALL, feedback=True).fit(X, LABELS),
+    "values": lambda: ESNRegressor(**SMALL, initial_state=np.full(4, 0.1)).fit(X, VALUES),
+    "one value": lambda: ESNRegressor(**SMALL, dtype="float64", leak=1.0).fit(X, [v[:, 0] for v in VALUES]),
+    "bare": lambda: ESNRegressor(**SMALL, bias_scaling=0.0, direct=False, learn="none").fit(X, VALUES),
+    "paper": lambda: ESNClassifier.paper(4, epochs=1).fit(X, LABELS),
+    "paths": lambda: ESNRegressor(**SMALL, ridge=np.array([0.1, 1.0]), random_state=None).fit(X, VALUES),
+    "a generator": lambda: ESNRegressor(**SMALL, random_state=np.random.default_rng(3)).fit(X, VALUES),
+    "NumPy settings": lambda: ESNRegressor(**SMALL, ridge=np.float32(0.1), washout=np.int64(1)).fit(X, VALUES),
+}
+
+
+def same(a, b):
+    """Return whether two models predict the same bits."""
+    return all(np.array_equal(x, y) for x, y in zip(a.predict(X), b.predict(X), strict=True))
+
+
+def change_facts(file, **changes):
+    """Change some facts of a file, under a checksum that is right for them."""
+    tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
+    file.write_bytes(forging.written((tensors, {**facts, **changes}), FORMAT))
+
+
+def change_arrays(file, **changes):
+    """Change, add or (None) remove arrays of a file, under a checksum that is right for them."""
+    tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
+    tensors = {name: value for name, value in {**tensors, **changes}.items() if value is not None}
+    file.write_bytes(forging.written((tensors, facts), FORMAT))
