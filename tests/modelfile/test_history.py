@@ -18,7 +18,7 @@ def test_rows_survive(rows):
 
 def test_what_is_no_history_is_refused(monkeypatch):
     tensors, columns = history_tensors([{"epoch": 1e300}])
-    with pytest.raises(ValueError, match="epoch does not count"):
+    with pytest.raises(ValueError, match="values of epoch that are not counts"):
         history_rows(tensors, columns)
     with pytest.raises(ValueError, match="zip"):
         history_rows(tensors, ["error", "valid_error"])

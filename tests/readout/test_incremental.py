@@ -52,6 +52,20 @@ def test_an_update_to_convergence_is_the_solution_of_running_statistics(seed, wi
     np.testing.assert_allclose(updated, expected, atol=1e-6 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_an_update_to_convergence_solves_its_equation(share):
+    """(G + mu I + 1.8 H'H) C = 1.8 (H'(T - H U) - share mu U), the intercept not penalised."""
+    r = np.random.default_rng(0)
+    past = np.hstack([r.normal(size=(300, 6)) + 1, np.ones((300, 1))])
+    H, T, U, mu = past[:40] + 0.0, r.normal(size=(40, 2)), r.normal(size=(7, 2)), 30.0
+    H[:, :-1] += r.normal(size=(40, 6))
+    penalty = np.diag(np.append(np.full(6, mu), 0.0))
+    right = 1.8 * (H.T @ (T - H @ U) - share * penalty @ U)
+    expected = U + np.linalg.solve(past.T @ past + penalty + 1.8 * H.T @ H, right)
+    inverse = make_sketch(past, len(past), 6).inverse(mu)
+    np.testing.assert_allclose(update_readout(U, [(H, T)], inverse, mu, share, iterations=60), expected, rtol=1e-6)
+
+
 def test_few_iterations_remove_most_of_the_error():
     """Half of G's directions unknown: four iterations still come closer to the best U than the old U is."""
     r = np.random.default_rng(0)
@@ -128,6 +142,27 @@ def test_full_batches_take_the_readout_that_their_case_names(case):
         np.testing.assert_allclose(tracker.gradient_readout(), U, atol=1e-5 * np.abs(U).max())
         assert tracker.finish(None) == DATA.frames
     np.testing.assert_allclose(tracker.readout(LATER), exact(LATER), atol=1e-4)
+
+
+def test_mini_batches_of_case_1_take_the_readout_at_the_beginning_of_the_epoch():
+    for case in (1, 2):
+        tracker = IterativeMiniBatches(DATA, Task(), 0.1, rng(), case)
+        tracker.begin_epoch(RESERVOIR)
+        before = tracker.readout(RESERVOIR)
+        U, n = tracker.update(tracker.observe(LATER, [np.array([0, 1])]), 0.25)
+        assert n == len(X[0]) + len(X[1])
+        assert (before == U).all() == (case == 1)
+        assert (tracker.readout(LATER) != before).any()
+
+
+@pytest.mark.usefixtures("converged")
+def test_the_first_readout_is_that_of_some_sequences_with_their_share_of_the_ridge(monkeypatch):
+    monkeypatch.setattr(incremental, "START", 50)
+    part = sketch.sample_sequences(DATA, Task(), 50, rng())
+    assert len(part.X) < len(DATA.X)
+    expected = solve(collect(RESERVOIR, part, Task()), 10.0 * part.frames / DATA.frames, intercept=True)
+    found = IterativeMiniBatches(DATA, Task(), 10.0, rng(), 2).readout(RESERVOIR)
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
 
 
 def test_the_sketch_is_renewed_after_some_mini_batches(monkeypatch):

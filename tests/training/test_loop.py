@@ -202,6 +202,24 @@ def test_an_epoch_that_diverges_is_tried_again_from_safe_weights_with_smaller_st
     assert [row["step_size"] for row in result.history] == [1.0, 1.0, 0.1, 0.1]
 
 
+def test_an_epoch_that_diverges_midway_is_tried_again_with_all_its_sequences():
+    objective = OneWeight()
+    step = objective.step
+
+    def diverging(which, done):
+        if done == 1.5 and objective.step_size == 1.0:
+            raise FloatingPointError("too far")
+        return step(which, done)
+
+    objective.step = diverging
+    with pytest.warns(TrainingWarning, match="epoch 2 diverged"):
+        result = run(objective, 2, retries=1)
+    again = objective.log[objective.log.index(("restart", 1.0)) :]
+    assert again[1] == "begin"
+    assert sorted(i for _, which in again[2:-1] for i in which) == list(range(7))
+    assert [row["error"] for row in result.history] == [3.0, 3.0]
+
+
 def test_after_the_last_retry_training_stops_with_the_best_weights_so_far():
     objective = OneWeight([0.9, 0.5, 0.6], diverges=lambda size, epoch: epoch == 3)
     with pytest.warns(TrainingWarning) as seen:

@@ -166,7 +166,7 @@ def test_default_step_sizes():
 
 @pytest.mark.parametrize("learn", ["none", "input", "both"])
 def test_learned_weights_take_a_step_and_resume_to_the_bit(learn):
-    """Under names with a prefix, beside those of another layer; the rounded leak is kept too."""
+    """Under names with a prefix, beside those of another layer."""
     r = Reservoir(**ref.network(np.random.default_rng(0), N=5, feedback=True))
     g = Gradients(r.W, r.W_rec.data, r.W_fb, r.bias, r.leak)
     straight = LearnedWeights(r, learn, learn != "none", Adam(), prefix="0.")
@@ -181,3 +181,13 @@ def test_learned_weights_take_a_step_and_resume_to_the_bit(learn):
         learned.step(learned.by_weight(g), 0.1)
     for name, value in straight.reservoir.weights().items():
         np.testing.assert_array_equal(resumed.reservoir.weights()[name], value)
+
+
+def test_the_leak_of_a_reservoir_that_has_not_taken_a_step_is_kept_to_the_bit():
+    """Computed from its logit it would be rounded."""
+    r = Reservoir(**ref.network(np.random.default_rng(0), N=5))
+    start = LearnedWeights(r, "both", True, Adam())
+    assert (with_learned(r, start.weights).leak != r.leak).any()
+    resumed = LearnedWeights(r, "both", True, Adam())
+    resumed.load_state_dict(*start.state_dict())
+    np.testing.assert_array_equal(resumed.reservoir.leak, r.leak)

@@ -35,7 +35,7 @@ def history_rows(tensors: Mapping[str, Array], columns: Sequence[str]) -> list[d
     _check_size(tensors["history"].shape)
     for name, column in zip(columns, tensors["history"].T, strict=True):
         if name in INTEGER_COLUMNS and not (np.abs(column) < 2**53).all():
-            raise ValueError(f"{name} does not count")
+            raise ValueError(f"the history has values of {name} that are not counts")
     return [
         {
             name: int(number) if name in INTEGER_COLUMNS else number

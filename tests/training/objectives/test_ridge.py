@@ -284,14 +284,15 @@ def test_ctrl_c_gives_the_best_so_far():
 
 
 def test_a_restart_has_smaller_steps_and_forgets_what_the_optimizer_and_the_readout_knew():
+    halves = [np.arange(4), np.arange(4, 8)]
     o = objective(batch_size=4, step_size=1.0)
-    run_one_epoch(o)
+    run_one_epoch(o, 1, halves)
     o.restart(RESERVOIR)
     assert o.step_size == pytest.approx(module.BACKOFF)
     assert o.snapshot() is RESERVOIR
     anew = objective(batch_size=4, step_size=module.BACKOFF)
     for each in (o, anew):
-        run_one_epoch(each)
+        run_one_epoch(each, 1, halves)
     np.testing.assert_array_equal(o.snapshot().W, anew.snapshot().W)
 
 
