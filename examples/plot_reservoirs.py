@@ -1,8 +1,8 @@
 """
-Reservoirs: who listens to whom, and what comes of it
-=====================================================
+Reservoirs: topologies and diagnostics
+======================================
 
-First the seven topologies: their eigenvalues and how long each remembers. Then one reservoir through all diagnostics.
+First the seven topologies: their eigenvalues and how long each remembers. Then all diagnostics of one reservoir.
 
     python examples/plot_reservoirs.py [topologies.png diagnostics.png]
 """
@@ -34,15 +34,15 @@ grid[1, 0].set_ylabel("memory, $r^2$")
 X = np.random.default_rng(0).uniform(-1, 1, (600, 1))
 reservoir = Reservoir.random(1, 100, spectral_radius=0.95, leak=(0.1, 1.0), input_scaling=0.5, random_state=0)
 second, grid = plt.subplots(2, 3, figsize=(12, 7), layout="constrained")
-looks = [
+diagnostics = [
     linearised(reservoir, X),
     lyapunov(reservoir, X),
     echo(reservoir, X),
     memory_capacity(reservoir),
     ranks(reservoir),
 ]
-for axes, look in zip(grid.flat, looks, strict=False):
-    look.plot(axes)
+for axes, result in zip(grid.flat, diagnostics, strict=False):
+    result.plot(axes)
 chaotic = Reservoir.random(1, 100, spectral_radius=4.0, leak=0.9, input_scaling=0.5, random_state=0)
 echo(chaotic, X).plot(grid[1, 2])
 grid[1, 2].set_title(f"spectral radius 4: {grid[1, 2].get_title()}", fontsize=10)

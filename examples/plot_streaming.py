@@ -1,12 +1,12 @@
 """
-A stream that learns on
-=======================
+A stream that continues to learn
+================================
 
-A receiver hears symbols (-3, -1, 1, 3) through a channel that smears them over ten steps, bends them and adds noise
-(that of Jaeger and Haas, Science 304, 2004), and has to tell which symbol was sent two steps ago. An ESN is fitted
-on recorded signals and then runs as a stream, one frame at a time. Half way the channel gets weaker and gains an echo.
-A stream that stays as fitted is lost from there on; those whose readouts learn on (LMS, RLS) are back within some
-hundred frames.
+A receiver gets symbols (-3, -1, 1, 3) through a channel that spreads them over ten steps, distorts them and adds noise
+(that of Jaeger and Haas, Science 304, 2004), and has to determine which symbol was sent two steps ago. A network is
+fitted to recorded signals and then runs as a stream, one frame at a time. Halfway through, the channel becomes weaker
+and gains an echo. From then on a stream that stays as fitted fails; those whose readouts continue to learn (LMS, RLS)
+recover within a few hundred frames.
 
     python examples/plot_streaming.py [picture.png]
 """
@@ -19,18 +19,19 @@ import numpy as np
 from echolearn import ESNClassifier
 from echolearn.readout.online import LMS, RLS
 
-SMEAR = {2: 0.08, 1: -0.12, 0: 1.0, -1: 0.18, -2: -0.1, -3: 0.09, -4: -0.05, -5: 0.04, -6: 0.03, -7: 0.01}
+SPREAD = {2: 0.08, 1: -0.12, 0: 1.0, -1: 0.18, -2: -0.1, -3: 0.09, -4: -0.05, -5: 0.04, -6: 0.03, -7: 0.01}
 rng = np.random.default_rng(0)
 
 
 def channel(symbols, echo=0.0, gain=1.0):
-    """What is received: the symbols smeared, with one more echo, bent, weaker or not, and with noise."""
-    q = sum(weight * np.roll(symbols, -shift) for shift, weight in SMEAR.items()) + echo * np.roll(symbols, 3)
+    """Return what is received: the symbols spread over time, with one more echo, distorted, scaled, and with noise."""
+    q = sum(weight * np.roll(symbols, -shift) for shift, weight in SPREAD.items()) + echo * np.roll(symbols, 3)
     u = gain * (q + 0.036 * q**2 - 0.011 * q**3) + 0.05 * rng.standard_normal(len(q))
     return u[:, None] / 3
 
 
 def sent(steps):
+    """Return random symbols."""
     return rng.choice([-3, -1, 1, 3], steps)
 
 
@@ -62,19 +63,19 @@ for k, (name, part) in enumerate({"before": slice(0, half), "after": slice(half,
     for symbol, colour in zip((-3, -1, 1, 3), ("#440154", "#31688e", "#35b779", "#d9b400"), strict=True):
         top.hist(X[part][d[part] == symbol], bins=np.linspace(-1.2, 1.8, 90), color=colour, alpha=0.6)
     top.set(xlabel="received", yticks=())
-    top.set_title(f"what is heard of the four symbols, {name}", fontsize=10)
+    top.set_title(f"received values of the four symbols, {name} the change", fontsize=10)
     top.spines[["top", "right", "left"]].set_visible(False)
 for name, answer in answers.items():
     wrong = np.convolve(answer != y, np.ones(200) / 200, mode="valid")
     middle.semilogy(np.arange(len(wrong)) + 200, np.maximum(wrong, 1e-3), color=colours[name], lw=1.8, label=name)
 middle.set(ylabel="symbols wrong, last 200 frames", xlim=(0, len(X)), ylim=(2e-3, 1), xlabel="frame")
 middle.legend(frameon=False, loc="upper left")
-middle.set_title("the channel changes half way", fontsize=10)
+middle.set_title("the channel changes halfway through", fontsize=10)
 middle.axvline(half, color="#b03030", lw=1, ls="--")
 last = slice(len(X) - 60, len(X))
 frames = np.arange(len(X))[last]
 low.step(frames, y[last], where="mid", color="#bbbbbb", lw=5, label="sent")
-low.step(frames, answers["RLS"][last], where="mid", color=colours["RLS"], lw=1.5, label="told by RLS")
+low.step(frames, answers["RLS"][last], where="mid", color=colours["RLS"], lw=1.5, label="RLS")
 low.plot(frames, answers["as fitted"][last], "x", ms=5, color="#555555", label="as fitted")
 low.set(yticks=(-3, -1, 1, 3), xlabel="frame", ylabel="symbol", xlim=(frames[0], frames[-1]))
 low.legend(frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.3))

@@ -267,9 +267,8 @@ def campaign(total: int, folder: Path, seed: int = 0) -> dict[str, Any]:
             slowest, grown = max(slowest, answer.get("slowest", 0.0)), max(grown, answer.get("grown", 0))
             largest = max(largest, answer.get("largest", 0))
             failures += [f"{name}, {way}, file {number}: {what}" for number, what in answer["failures"]]
-        print(
-            f"{name}: {sum(a['counts'].get('files', 0) for a in answers.values())} files", file=sys.stderr, flush=True
-        )
+        judged_files = sum(answer["counts"].get("files", 0) for answer in answers.values())
+        print(f"{name}: {judged_files} files", file=sys.stderr, flush=True)
     table = {way: dict(row) for way, row in rows.items()}
     table["all"] = dict(sum(rows.values(), Counter()))
     return {
