@@ -13,7 +13,7 @@ from echolearn import ESNClassifier, ESNRegressor
 from echolearn.cluster import executor
 from echolearn.cluster.connection import on
 from echolearn.cluster.executor import ClusterExecutor
-from echolearn.cluster.worker import ClusterError
+from echolearn.cluster.worker import ClusterError, work
 from echolearn.readout import collect, ridge, solver
 from echolearn.reservoir.spectrum import EchoStateWarning
 from echolearn.sequences.dataset import Dataset
@@ -102,17 +102,18 @@ def test_killed_workers_change_nothing(client, three_workers, monkeypatch, kills
     settings = {**SMALL, "blocks": 1, "batch_size": None, "readout": "ridge", "epochs": 4}
     here = ESNClassifier(**settings).fit(X, y)
     alive = [process for process in running if process.poll() is None]
-    tasks, task = [], ClusterExecutor._task
+    tasks, submit = [], ClusterExecutor.submit
 
-    def deadly(self, *arguments):
+    def deadly(self, name, function, *arguments, **where):
         """In the middle of a pass of learning, workers die one after another, by the number of tasks sent."""
-        future = task(self, *arguments)
-        tasks.append(arguments[1].__name__)
-        if len(tasks) in (20, 30)[:kills]:
-            alive.pop().send_signal(signal.SIGKILL)
+        future = submit(self, name, function, *arguments, **where)
+        if function is work:
+            tasks.append(name)
+            if len(tasks) in (20, 30)[:kills]:
+                alive.pop().send_signal(signal.SIGKILL)
         return future
 
-    monkeypatch.setattr(ClusterExecutor, "_task", deadly)
+    monkeypatch.setattr(ClusterExecutor, "submit", deadly)
     assert_same_bits(here, ESNClassifier(**settings).fit(X, y, engine=client))
     assert len(tasks) > 40
     assert len(alive) == 3 - kills

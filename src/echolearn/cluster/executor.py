@@ -153,6 +153,7 @@ class ClusterExecutor:
         return total
 
     def _with_kept(self, function: Callable[..., object], kept: Iterable[Future]) -> list[Future]:
+        """Return futures of function(result) for the kept results."""
         job = self._job(function, None, many=False)
         return [self.submit("kept", work_on_kept, __version__, job, one) for one in kept]
 

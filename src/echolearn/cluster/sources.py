@@ -76,6 +76,7 @@ def open_inputs(X: Source) -> Source:
 
 
 def _executor() -> ClusterExecutor:
+    """Return the cluster in use, or refuse a remote source without one."""
     executor = active_executor()
     if not isinstance(executor, ClusterExecutor):
         raise ValueError(
@@ -97,6 +98,7 @@ def _files(paths: Sequence[str]) -> list[RemoteSequence]:
 
 
 def _read_targets(paths: Sequence[str]) -> list[Array]:
+    """Return the targets in files, fetched from the workers that read them."""
     return [y for part in _examine(paths, targets_of) for y in part]
 
 
@@ -181,6 +183,7 @@ def _shape(path: str) -> tuple[int, ...]:
 
 
 def _existing(path: str) -> Path:
+    """Return the path of a file that exists on this worker."""
     if not os.path.exists(path):
         raise FileNotFoundError(f"{path} does not exist on a worker; every worker must see the files under this path.")
     return Path(path)
@@ -204,6 +207,7 @@ def seconds(pairs: list[Entry]) -> list[Entry]:
 
 
 def _check_pairs(pairs: list[Entry]) -> None:
+    """Refuse entries that are not pairs (x, y)."""
     for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise ValueError(f"X holds {type(pair).__name__} entries; expected pairs (x, y), or give y.")

@@ -22,6 +22,7 @@ class _BlasLimit:
         self.lock, self.users = Lock(), 0
 
     def enter(self) -> None:
+        """Set the limit unless another thread has."""
         with self.lock:
             if self.users == 0:
                 _take_control()
@@ -29,6 +30,7 @@ class _BlasLimit:
             self.users += 1
 
     def leave(self) -> None:
+        """Lift the limit unless another thread still needs it."""
         with self.lock:
             self.users -= 1
             if self.users == 0:

@@ -102,4 +102,5 @@ def executing_on(executor: Executor) -> Iterator[None]:
 
 
 def _apply(function: Callable[..., Result], data: Data, item: Item) -> Result:
+    """Return function(data, *item), where an item that is not a tuple is a single argument."""
     return function(data, *(item if isinstance(item, tuple) else (item,)))

@@ -21,6 +21,7 @@ def available_memory() -> float | None:
 
 
 def _machine_memory() -> float | None:
+    """Return the bytes that the machine has free."""
     for line in _read_text("/proc/meminfo").splitlines():
         if line.startswith("MemAvailable:"):
             return float(line.split()[1]) * 1024
@@ -28,6 +29,7 @@ def _machine_memory() -> float | None:
 
 
 def _control_group_memory() -> float | None:
+    """Return the bytes that the control group may still take, by either version of its files."""
     folder = "/sys/fs/cgroup/"
     for limit, used in (
         ("memory.max", "memory.current"),
@@ -40,6 +42,7 @@ def _control_group_memory() -> float | None:
 
 
 def _process_memory() -> float | None:
+    """Return the bytes that the limit on this process's address space leaves."""
     try:
         import resource
     except ImportError:  # Windows

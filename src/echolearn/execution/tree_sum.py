@@ -19,6 +19,7 @@ def tree_sum(terms: Iterable[Term]) -> Term:
     counts: list[int] = []  # how many terms that sum has
 
     def add(term: Term, level: int) -> None:
+        """Add a term to the unfinished node of a level; a finished node becomes a term of the next level."""
         if level == len(levels):
             levels.append([])
             counts.append(0)
@@ -31,6 +32,7 @@ def tree_sum(terms: Iterable[Term]) -> Term:
             add(finish(level), level + 1)
 
     def finish(level: int) -> Term:
+        """Return the sum in the node of a level, and empty the node."""
         counts[level] = 0
         return levels[level].pop()
 

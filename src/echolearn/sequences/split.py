@@ -55,5 +55,6 @@ def hold_out(data: Dataset, fraction: float, washout: int, rng: np.random.Genera
 
 
 def _cut(data: Dataset, steps: list[slice]) -> Dataset:
+    """Return the given steps of each sequence and of its targets."""
     X = [x[s] for x, s in zip(data.X, steps, strict=True)]
     return replace(data, X=X, y=[y[s] for y, s in zip(data.y, steps, strict=True)])

@@ -100,6 +100,7 @@ def _one_array(X: object, lengths: ArrayLike | None) -> InputSequences:
 
 
 def _is_several(X: object) -> bool:
+    """Return whether X is a list of sequences or a 3-D array, rather than one 2-D array."""
     if isinstance(X, np.ndarray):
         return X.ndim == 3 or (X.dtype == object and X.ndim == 1 and len(X) > 0 and np.ndim(X[0]) == 2)
     if isinstance(X, (list, tuple)):

@@ -193,10 +193,12 @@ def _address(builder: Value, data: Value, element: Value) -> Value:
 
 
 def _get(builder: Value, data: Value, element: Value) -> Value:
+    """Load the vector that begins at an element; arrays are aligned to their numbers, not to vectors."""
     return builder.load(_address(builder, data, element), align=4)
 
 
 def _put(builder: Value, x: Value, data: Value, element: Value) -> None:
+    """Store a vector so that it begins at an element."""
     builder.store(x, _address(builder, data, element), align=4)
 
 
