@@ -9,7 +9,7 @@ LOCKED = $(shell $(PYTHON) -c 'import sys; print("yes" * ((3, 11) <= sys.version
 DATA ?= ../shared/data/an4_states.npz
 BASE ?= HEAD~1
 
-.PHONY: demo test test-oldest test-newest test-pythons lint same-bits layers bench series examples reliability lock clean
+.PHONY: demo test test-oldest test-newest test-pythons lint same-bits bench series examples reliability lock clean
 
 demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
@@ -39,13 +39,11 @@ lock: .venv-uv/ready  ## a new requirements.lock: the newest versions that pypro
 	  $(UPGRADE) --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  --quiet --output-file requirements.lock
 
-layers: $(VENV)/ready  ## which package may import which (pyproject.toml, tool.importlinter)
-	$(BIN)/lint-imports
-
 lint: $(VENV)/ready  ## style, types and the rules of the tree
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/test_structure.py
 
 same-bits: $(VENV)/ready  ## the results of the commit BASE and of the working tree, compared bit for bit; ONLY=part of a case's name
