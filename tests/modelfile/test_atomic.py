@@ -1,4 +1,4 @@
-"""An atomic write: the new file, or the old one and nothing else."""
+"""An atomic write leaves the new file, or the old one, and nothing else."""
 
 import os
 

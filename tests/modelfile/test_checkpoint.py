@@ -1,4 +1,4 @@
-"""The checkpoint folder: what is saved is what is loaded; what is damaged, foreign or misshapen is not."""
+"""The checkpoint folder: states are loaded as they were saved; those damaged or of another fit are refused."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -60,12 +60,12 @@ def test_another_fit_is_refused_with_the_differences(tmp_path):
         Checkpoint(tmp_path, {"seed": 2, "units": 5}).load({})
 
 
-def test_errors_while_a_state_is_restored_are_the_checkpoints(tmp_path):
+def test_errors_while_a_state_is_restored_become_checkpoint_errors(tmp_path):
     with pytest.raises(CheckpointError, match=r"cannot resume from .*KeyError"), Checkpoint(tmp_path, {}).restoring():
         raise KeyError("midway")
 
 
-def test_a_later_stage_has_a_folder_of_its_own(tmp_path):
+def test_another_stage_has_its_own_folder(tmp_path):
     stage = Checkpoint(tmp_path, {"seed": 1}).for_stage("readout")
     assert (stage.folder, stage.about) == (tmp_path / "readout", {"seed": 1})
     assert stage.folder.is_dir()

@@ -8,7 +8,7 @@ from echolearn.modelfile.history import history_rows, history_tensors
 
 
 @pytest.mark.parametrize("rows", [[], [{}], [{"epoch": 1, "error": 0.5}, {"epoch": 2, "valid_error": np.inf}]])
-def test_rows_survive(rows):
+def test_rows_are_the_same_after_writing_and_reading(rows):
     tensors, columns = history_tensors(rows)
     assert {name: value.dtype.kind for name, value in tensors.items()} == {"history": "f", "history.there": "b"}
     back = history_rows(tensors, columns)
@@ -16,7 +16,7 @@ def test_rows_survive(rows):
     assert all(type(row["epoch"]) is int for row in back if "epoch" in row)
 
 
-def test_what_is_no_history_is_refused(monkeypatch):
+def test_arrays_that_are_no_history_are_refused(monkeypatch):
     tensors, columns = history_tensors([{"epoch": 1e300}])
     with pytest.raises(ValueError, match="values of epoch that are not counts"):
         history_rows(tensors, columns)

@@ -1,4 +1,4 @@
-"""Plain values by way of JSON, and JSON that is refused."""
+"""Plain values written as JSON and read again, and JSON that is refused."""
 
 import json
 
@@ -12,7 +12,7 @@ from echolearn.modelfile.json_values import count_values, from_json, parse_json,
 @pytest.mark.parametrize(
     "value", [None, True, 3, 0.1, "text", [1, [2]], (1, (2,)), {"a": {"b": (None,)}}, float("inf"), -float("inf")]
 )
-def test_values_survive(value):
+def test_values_are_the_same_after_writing_and_reading(value):
     text = json.dumps(to_json(value), allow_nan=False)
     assert from_json(parse_json(text, strict=True)) == value
     assert count_values(text) >= 1

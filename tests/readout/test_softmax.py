@@ -71,7 +71,7 @@ def test_mini_batches_are_about_2048_frames_of_all_the_data(monkeypatch):
     monkeypatch.setattr(softmax, "FRAMES", 50)
     total = int(DATA.lengths.sum())
     rng = np.random.default_rng(0)
-    batches = list(softmax._minibatches(RESERVOIR, DATA, TASK, rng, 40))
+    batches = list(softmax.minibatches(RESERVOIR, DATA, TASK, rng, 40))
     assert len(batches) == 40
     assert all(25 <= len(labels) <= 100 for _, labels in batches)
     # one pass holds every frame once
@@ -180,7 +180,7 @@ def test_pooled_states_are_run_once(monkeypatch):
     data = Dataset(X, np.array([c[0] for c in CLASSES]), 3, False, np.dtype("float64"))
     calls = []
     monkeypatch.setattr(softmax, "observe", lambda *args: (calls.append(1), observe(*args))[1])
-    batches = list(softmax._minibatches(RESERVOIR, data, Task(pooling="mean"), np.random.default_rng(0), 30))
+    batches = list(softmax.minibatches(RESERVOIR, data, Task(pooling="mean"), np.random.default_rng(0), 30))
     assert (len(batches), len(calls)) == (30, 1)
     for H_c, _ in batches:
         assert len(H_c) == len(X)

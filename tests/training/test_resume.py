@@ -190,7 +190,7 @@ def test_a_state_that_makes_no_sense_is_refused(changes, tmp_path):
         ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
 
 
-def test_where_all_states_are_damaged_the_fit_starts_anew_and_keeps_its_own(tmp_path):
+def test_if_all_states_are_damaged_the_fit_starts_anew_and_saves_its_own(tmp_path):
     how = {**toys.FAST, "epochs": 4}
     straight = ESNRegressor(**how).fit(X, VALUES, checkpoint=tmp_path)
     for path in tmp_path.iterdir():

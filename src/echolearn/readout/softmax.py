@@ -107,7 +107,7 @@ def descend(
     """Return V after preconditioned gradient descent with momentum, at a rate that falls linearly to 0."""
     descent = PreconditionedMomentum(V, fit.preconditioner(strength, data.dtype), strength, data.dtype)
     steps = max(LEAST_STEPS, int(PASSES * np.ceil(fit.n / FRAMES)))
-    for step, (H_c, labels) in enumerate(_minibatches(reservoir, data, view, rng, steps)):
+    for step, (H_c, labels) in enumerate(minibatches(reservoir, data, view, rng, steps)):
         descent.step(_gradient(descent.V, H_c, labels) / len(labels), rate * (1 - step / steps))
     return descent.V.astype(np.float64)
 
@@ -122,7 +122,7 @@ def _gradient(V: Array, H_c: Array, labels: Array) -> Array:
     return np.asarray(map_and_sum(part, [slice(0, middle), slice(middle, None)]))
 
 
-def _minibatches(
+def minibatches(
     reservoir: Reservoir, data: Dataset, view: ReadoutView, rng: np.random.Generator, steps: int
 ) -> Iterator[tuple[Array, Array]]:
     """Yield `steps` mini-batches: H_c and class numbers of about `FRAMES` frames, from sequences in random order."""

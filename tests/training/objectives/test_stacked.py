@@ -160,14 +160,15 @@ def test_a_state_resumes_to_the_bit(softmax):
 def test_an_epoch_that_diverges_ends_joint_learning_with_a_warning(softmax):
     """It once ended without a word. A joint epoch is not tried again."""
     o = objective(softmax=softmax, held_out=[0, 1])
-    update, start = o._update, o.snapshot()
+    by_weight, start, steps = o.learned[0].by_weight, o.snapshot(), []
 
-    def diverging(found, fall):
-        if fall < 0.9:
-            found.gradients[0].W[0, 0] = np.nan
-        update(found, fall)
+    def diverging(gradients):
+        steps.append(gradients)
+        if len(steps) == 2:
+            gradients.W[0, 0] = np.nan
+        return by_weight(gradients)
 
-    o._update = diverging
+    o.learned[0].by_weight = diverging
     with pytest.warns(TrainingWarning, match=r"stopped in epoch 1: the gradient is not finite\. The best weights"):
         result = run_epochs(o, Schedule(4), rng=np.random.default_rng(0))
     assert result.best is start
