@@ -12,7 +12,7 @@ from echolearn.estimators.data_warnings import InputWarning, warn_of_scale
     ("X", "words"),
     [
         (np.ones((50, 2)), "all features are constant"),
-        (1e-9 * np.random.default_rng(0).normal(size=(50, 2)), "drown"),
+        (1e-9 * np.random.default_rng(0).normal(size=(50, 2)), "are lost beside bias"),
         (np.random.default_rng(0).normal(0, [1, 1e5], (50, 2)), "feature 1.*forget the past.*StandardScaler"),
         (np.random.default_rng(0).normal([1e6, 0], 1, (50, 2)), "feature 0: mean 1e"),
         (np.random.default_rng(0).normal([100, 0], 1, (50, 2)), "feature 0: mean 1e.*StandardScaler"),

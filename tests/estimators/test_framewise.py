@@ -86,7 +86,7 @@ def test_in_a_pipeline_and_a_grid_over_ragged_lists():
         np.testing.assert_array_equal(got, expected)
     grid = {"esn__leak": [0.3, 1.0], "scale__transformer__with_mean": [True, False]}
     search = GridSearchCV(pipeline, grid, cv=KFold(2), scoring=scorer("neg_log_loss"), error_score="raise")
-    with pytest.warns(InputWarning, match="push the units aside"):  # where the mean stays
+    with pytest.warns(InputWarning, match="shift the units"):  # where the mean stays
         search.fit(far, LABELS)
     assert len(search.cv_results_["params"]) == 4
     assert search.best_params_["scale__transformer__with_mean"]  # at 200 + noise the units saturate

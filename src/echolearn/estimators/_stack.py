@@ -115,12 +115,12 @@ class StackedEstimator(BaseEstimator, Generic[Layer]):
         return Passing(self.get_params(deep=False)["sees"], softmax).inputs(layers, X)[-1]
 
     def _answer(
-        self, X: SequencesLike, lengths: ArrayLike | None, ask: Callable[[Layer, Sequence[Array]], Answers]
+        self, X: SequencesLike, lengths: ArrayLike | None, answer: Callable[[Layer, Sequence[Array]], Answers]
     ) -> Answers:
         """Return what the top layer answers to its inputs, in the form in which X came."""
         check_is_fitted(self)
         given = open_sequences(X, lengths, self.n_features_in_, type(self).__name__)
-        answers = ask(self.layers_[-1], self._top_inputs(given.X))
+        answers = answer(self.layers_[-1], self._top_inputs(given.X))
         return given.in_given_form(list(answers)) if self.per_step_ else answers
 
     def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:

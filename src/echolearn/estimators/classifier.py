@@ -159,13 +159,17 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     ridge_ : float
         The ridge of the readout, given or chosen.
     strength_ : float
-        The penalty of the softmax readout.
-    history_, refinement_ : History
-        One row per epoch of learning, and of the last epochs on the cross entropy.
+        The penalty of the softmax readout; a ridge readout does not have it.
+    history_ : History
+        One row per epoch of learning.
+    refinement_ : History
+        One row per epoch on the cross entropy. A model that was loaded from a file does not have it.
     per_step_ : bool
         Whether there is one label per step.
     n_features_in_ : int
         The number of features.
+    feature_names_in_ : array of str
+        The names of the features, if X was a data frame.
 
     References
     ----------

@@ -21,10 +21,11 @@ from echolearn.sequences.validation import concatenate_targets
 
 
 class TargetCodec(Protocol):
-    """What the outputs of a network stand for. classes: how many, or None for values."""
+    """How targets are encoded for a network, and what its outputs stand for."""
 
     @property
-    def classes(self) -> int | None: ...
+    def classes(self) -> int | None:
+        """The number of classes, or None for values."""
 
     def encode(self, entries: Sequence[Target], per_step: bool) -> list[Target]:
         """Return the targets of each sequence as a network learns them."""

@@ -15,8 +15,9 @@ from echolearn.sequences.scaling import LARGEST, mean_and_scale
 from echolearn.validation.caller import user_stacklevel
 
 # Where reliability/stress.py saw results turn poor.
-LOUD, FAINT = 60.0, 3e-4  # drives W'x: above, units only know the sign of their input; below, inputs drown in rounding
-ASIDE = 4.0  # drive by the features' means, above which units sit where they hardly bend,
+# drives W'x: above, units only see the sign of their input; below, inputs are lost in rounding errors
+STRONGEST, WEAKEST = 60.0, 3e-4
+SHIFT = 4.0  # drive by the features' means, above which units sit where they hardly bend,
 APART_BOUNDED, APART = 8.0, 1e3  # if it is also this many times the drive by their spread
 MAJORITY = 0.97  # of the labels: more, and the answer was always the same
 MANY, FEW = 20, 15  # classes, and labels for each, that are too few
@@ -33,29 +34,29 @@ def warn_of_scale(X: Sequence[Array], input_scaling: ArrayLike, activation: str)
     widest = np.ravel(input_scales(input_scaling, X[0].shape[1]))
     weight = widest / np.sqrt(3)  # the standard deviation of a uniform weight
     with np.errstate(over="ignore"):
-        loudness = np.abs(weight) * np.hypot(mean, spread)
-        drive, moved = float(np.linalg.norm(loudness)), float(np.linalg.norm(weight * spread))
-        aside = float(np.linalg.norm(weight * mean))
+        drives = np.abs(weight) * np.hypot(mean, spread)
+        drive, moved = float(np.linalg.norm(drives)), float(np.linalg.norm(weight * spread))
+        shift = float(np.linalg.norm(weight * mean))
     cure = "Centre the features and scale them to about 1, for example with FrameWise(StandardScaler()) in a Pipeline."
-    j = int(np.argmax(loudness))
+    j = int(np.argmax(drives))
     about = f"(feature {j}: mean {mean[j]:.2g}, standard deviation {spread[j]:.2g})"
     if not spread.any():
         if not all((x == X[0][0]).all() for x in X):  # what varies too rarely for the sample may yet be of use
             return
         text = "all features are constant: the network can only tell how many steps have passed. Look at X."
-    elif drive > LOUD and activation in BOUNDED:
+    elif drive > STRONGEST and activation in BOUNDED:
         text = (
             f"inputs drive the units by about {drive:.2g} {about}, far beyond where they bend (about 1), so that they "
             f"forget the past. {cure}"
         )
-    elif moved < FAINT:
+    elif moved < WEAKEST:
         text = (
             f"inputs move the units by about {moved:.2g} only (largest standard deviation of a feature: "
-            f"{spread.max():.2g}): they drown beside bias, ridge and rounding errors. {cure}"
+            f"{spread.max():.2g}): they are lost beside bias, ridge and rounding errors. {cure}"
         )
-    elif aside > max(ASIDE, (APART_BOUNDED if activation in BOUNDED else APART) * moved):
+    elif shift > max(SHIFT, (APART_BOUNDED if activation in BOUNDED else APART) * moved):
         text = (
-            f"the means of the features push the units aside by about {aside:.2g}, while their changes move them by "
+            f"the means of the features shift the units by about {shift:.2g}, while their changes move them by "
             f"{moved:.2g} only {about}. {cure}"
         )
     else:
@@ -74,7 +75,7 @@ def _scale_of_some(X: Sequence[Array]) -> tuple[Array, Array]:
 
 
 def warn_of_labels(labels: Array) -> None:
-    """Warn of a class that leaves hardly any room for others, and of many classes with few labels each."""
+    """Warn if nearly all labels are of one class, or if there are many classes with few labels each."""
     classes, counts = np.unique(labels, return_counts=True)
     share, each = counts.max() / len(labels), len(labels) / len(classes)
     if len(classes) >= MANY and each < FEW:

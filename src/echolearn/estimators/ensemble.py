@@ -87,7 +87,7 @@ def _requests(request: FitRequest, count: int) -> list[FitRequest]:
             hidden_units=len(units),
             blocks=1,
             random_state=int(seed),
-            verbose=settings.verbose if number == 1 else 0,  # the first speaks for all
+            verbose=settings.verbose if number == 1 else 0,  # progress is shown for the first one only
             initial_state=None if settings.initial_state is None else np.asarray(settings.initial_state)[units],
         )
         folder = None if request.checkpoint is None else Path(request.checkpoint) / f"block-{number}"

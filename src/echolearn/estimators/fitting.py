@@ -79,7 +79,7 @@ class FitContext:
     rng: Mapping[str, np.random.Generator]
 
     def say(self, text: str) -> None:
-        """Print a line to a user who watches."""
+        """Print a line if `verbose` is on."""
         say(self.settings.verbose, text)
 
 

@@ -120,14 +120,26 @@ class ESNForecaster(SequenceEstimator):
 
     Attributes
     ----------
-    target_mean_, target_scale_ : array of shape (n_dims,)
-        Mean and standard deviation of the series.
+    target_mean_ : array of shape (n_dims,)
+        The mean of each dimension of the series.
+    target_scale_ : array of shape (n_dims,)
+        The standard deviation of each dimension of the series.
+    residuals_ : array of shape (n_residuals, n_dims)
+        The one-step residuals of the training series, in standard deviations.
     forecast_ : ForecastState
         Where forecasts continue from, the scale of exogenous inputs, and the one-step residuals.
     network_ : Network
         The fitted network.
     reservoir_ : Reservoir
         All weights of the state equation.
+    input_weights_ : array of shape (n_dims + n_inputs, n_units)
+        W.
+    recurrent_weights_ : sparse array of shape (n_units, n_units)
+        W_rec.
+    readout_weights_ : array of shape (n_units + n_dims + n_inputs, n_dims)
+        U, without the intercept, for standardised series.
+    intercept_ : array of shape (n_dims,)
+        The intercept of each output.
     ridge_ : float
         The ridge of the readout, given or chosen.
     history_ : History

@@ -39,6 +39,8 @@ def load(path: str | PathLike[str]) -> SingleEstimator | StackEstimator:
 
     Raises
     ------
+    FileNotFoundError
+        There is no such file.
     ModelFileError
         The file is damaged, or is not a model file that this version can read. No code in a file is ever executed.
 

@@ -98,7 +98,10 @@ def _check_directions(settings: Parameters) -> None:
     """Raise ValueError where units that run from the end of a sequence exclude other settings."""
     for cannot, why in (
         (settings["hidden_units"] < 2, "hidden_units=1: there must be a unit for each direction. Give 2 or more"),
-        (settings["feedback"], "feedback=True: what is fed back is not there yet at the end of a sequence. Set one"),
+        (
+            settings["feedback"],
+            "feedback=True: what is fed back is not there yet at the end of a sequence. Set feedback=False",
+        ),
         (settings["gradient"] == "printed", "gradient='printed': the paper's formulas run one way. Use 'exact'"),
         (
             not isinstance(settings["topology"], str),

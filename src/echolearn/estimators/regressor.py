@@ -118,8 +118,10 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
 
     Attributes
     ----------
-    target_mean_, target_scale_ : array of shape (n_outputs,)
-        Mean and standard deviation of the targets.
+    target_mean_ : array of shape (n_outputs,)
+        The mean of each target.
+    target_scale_ : array of shape (n_outputs,)
+        The standard deviation of each target.
     network_ : Network
         The fitted network; the weights below are views of it.
     reservoir_ : Reservoir
@@ -142,6 +144,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         Whether there are targets per step.
     n_features_in_ : int
         The number of features.
+    feature_names_in_ : array of str
+        The names of the features, if X was a data frame.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Fitted models from the arrays and facts of a file, refused where they do not belong together."""
+"""Fitted models from the arrays and facts of a file, refused where these contradict each other."""
 
 from __future__ import annotations
 
