@@ -39,7 +39,7 @@ lock: .venv-uv/ready  ## a new requirements.lock: the newest versions that pypro
 	  $(UPGRADE) --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  --quiet --output-file requirements.lock
 
-lint: $(VENV)/ready  ## style, types and the rules of the tree
+lint: $(VENV)/ready  ## style, types, which package imports which, and the rules of the tree
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -120,4 +120,4 @@ $(VENV)/ready: pyproject.toml requirements.lock
 	touch $@
 
 clean:
-	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage

@@ -16,8 +16,6 @@ from numpydoc.docscrape import NumpyDocString, Parameter
 import sourcetree
 from sourcetree import PACKAGE, ROOT, Function, nodes, place
 
-# Checks that the tree does not pass yet: they print what they find and do not fail.
-
 COMPILED = {PACKAGE / "states" / "_kernels.py", PACKAGE / "states" / "_simd.py"}
 EQUATION = re.compile(
     r"\beqs?(?:uations?)?(?:\.\s*|\s+|_)\(?(\d+(?:\)?\s*(?:,|/|-|–|and|to|,\s*and)\s*\(?\d+)*)", re.IGNORECASE

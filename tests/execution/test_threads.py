@@ -3,7 +3,6 @@
 import os
 import threading
 import time
-from functools import cache
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import toys
 from echolearn import ESNClassifier
 from echolearn.execution import threads
 from echolearn.execution.threads import as_worker, map_and_sum, map_in_order, on_worker_thread, thread_count
+from threadpools import thread_pool
 
 
 def test_results_come_in_order():
@@ -76,12 +76,11 @@ def test_a_thread_of_others_works_as_a_worker_only_inside_the_context(monkeypatc
     assert not on_worker_thread()
 
 
-def test_the_number_of_threads_does_not_change_the_bits(monkeypatch):
+def test_the_number_of_threads_does_not_change_the_bits():
     X, y = toys.labels(sequences=8)
     many = ESNClassifier(**toys.FAST).fit(X, y)
-    monkeypatch.setattr(threads, "thread_count", lambda: 1)
-    monkeypatch.setattr(threads, "_pool", cache(threads._pool.__wrapped__))  # a new pool, of one thread
-    one = ESNClassifier(**toys.FAST).fit(X, y)
+    with thread_pool(1):
+        one = ESNClassifier(**toys.FAST).fit(X, y)
     np.testing.assert_array_equal(many.network_.readout.U, one.network_.readout.U)
     np.testing.assert_array_equal(many.recurrent_weights_.data, one.recurrent_weights_.data)
 

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echolearn.execution import threads
 from echolearn.readout import collect as module
 from echolearn.readout import observation, statistics
 from echolearn.readout.collect import collect
@@ -13,6 +12,7 @@ from echolearn.readout.observation import Task
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.harvesting import harvest
+from threadpools import thread_pool
 
 
 def network(N=12, n_in=2, **more):
@@ -90,13 +90,8 @@ def test_statistics_do_not_depend_on_the_number_of_threads(wide, monkeypatch):
     monkeypatch.setattr(observation, "FRAMES", 50)
     results = []
     for count in (1, 2, 5):
-        monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
-        threads._pool.cache_clear()
-        try:
+        with thread_pool(count):
             results.append(collect(network(), data_of([70, 30, 20, 45, 9, 120]), Task(3)))
-        finally:
-            threads._pool().shutdown()
-            threads._pool.cache_clear()
     for s in results[1:]:
         np.testing.assert_array_equal(s.G, results[0].G)
         np.testing.assert_array_equal(s.Q, results[0].Q)
