@@ -115,8 +115,12 @@ def in_given_units(esn):
     return U
 
 
-def measure(task, network, U, X, T, begin, end):
-    """Return {measure: value} on rows begin ... end; the states start from the 200 rows before them."""
+def measure(task, fitted, X, T, *, begin, end):
+    """Return {measure: value} of a reservoir and its readout on rows begin ... end.
+
+    The states start from the 200 rows before these.
+    """
+    network, U = fitted
     H = harvest(network, X[begin - 200 : end])[200:]
     x, t = X[begin:end], T[begin:end]
     H_c = np.hstack([H, x, np.ones((len(x), 1))])
@@ -141,13 +145,13 @@ def nrmse(Y, T):
     return value if np.isfinite(value) else np.inf
 
 
-def measure_fixed(task, library, settings, seed, ridges, part):
+def measure_fixed(task, library, settings, *, seed, ridges, part):
     """Return the measures of one fixed network with each ridge, on "valid" or "test"."""
     warnings.simplefilter("ignore", EchoStateWarning)  # the grid includes a radius of 1.1 without leak
     X, T, (a, b, c) = data(task)
     make = peer if library == "reservoirpy" else fixed
-    bounds = (a, b) if part == "valid" else (b, c)
-    return [measure(task, *net, X, T, *bounds) for net in make(X[:a], T[:a], settings, seed, ridges)]
+    begin, end = (a, b) if part == "valid" else (b, c)
+    return [measure(task, net, X, T, begin=begin, end=end) for net in make(X[:a], T[:a], settings, seed, ridges)]
 
 
 def measure_learned(task, seed):
@@ -155,13 +159,17 @@ def measure_learned(task, seed):
     X, T, (a, b, c) = data(task)
     started = time.process_time()
     net = learned(X[:a], T[:a], task, seed)
-    return measure(task, *net, X, T, b, c), time.process_time() - started
+    return measure(task, net, X, T, begin=b, end=c), time.process_time() - started
 
 
 def tuned(pool, task, library):
     """Return {measure: (settings, ridge)} with the best median on valid over the tuning seeds."""
     grid = [s | {"like_ours": like} for like in (False, True) for s in GRID] if library == "reservoirpy" else GRID
-    jobs = [pool.submit(measure_fixed, task, library, s, seed, RIDGES, "valid") for s in grid for seed in TUNING_SEEDS]
+    jobs = [
+        pool.submit(measure_fixed, task, library, settings, seed=seed, ridges=RIDGES, part="valid")
+        for settings in grid
+        for seed in TUNING_SEEDS
+    ]
     found = [job.result() for job in jobs]
     best = {}
     for name in found[0][0]:
@@ -179,7 +187,10 @@ def run(pool, task, seeds):
     for library in LIBRARIES[:2]:
         for name, (settings, ridge) in tuned(pool, task, library).items():
             print(f"{name}, {library}: {settings | {'ridge': ridge}}", file=sys.stderr, flush=True)
-            jobs = [pool.submit(measure_fixed, task, library, settings, seed, [ridge], "test") for seed in seeds]
+            jobs = [
+                pool.submit(measure_fixed, task, library, settings, seed=seed, ridges=[ridge], part="test")
+                for seed in seeds
+            ]
             values.setdefault(name, {})[library] = [job.result()[0][name] for job in jobs]
     for job in later:
         row, seconds = job.result()

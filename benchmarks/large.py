@@ -107,7 +107,7 @@ def wrong_frames(Y, labels):
     return int((Y.argmax(axis=1) != labels).sum())
 
 
-def run(path, units, frames, learn, readout, epochs, minutes):
+def run(path, units, *, frames, learn, readout, epochs, minutes):
     """Return errors, seconds and memory of one fit, and the seconds of every epoch."""
     data = load_an4(path)
     X, y = repeated(*data["train"], frames)
@@ -130,10 +130,9 @@ def run(path, units, frames, learn, readout, epochs, minutes):
 
 def rows_of_run(path, units, options):
     """Yield a row for each fit, and one for the first epoch of those that learn."""
+    settings = {name: getattr(options, name) for name in ("frames", "readout", "epochs", "minutes")}
     for learn in options.learn:
-        found = in_own_process(
-            run, path, units, options.frames, learn, options.readout, options.epochs, options.minutes
-        )
+        found = in_own_process(run, path, units, learn=learn, **settings)
         work = f"{'fixed' if learn == 'none' else 'learned'} fit, {units} units, {found['frames']} frames"
         row = {"figure": 8, "work": work, "ours": found["seconds"], "unit": "s", **found}
         yield row | {"asked": f"at most {MOST_GB} GB", "reached": found["peak_mb"] < 1000 * MOST_GB}

@@ -19,7 +19,7 @@ TOOLS = ("hatchling", "editables")  # what builds the package
 INSIDE = """\
 Some wheels bring libraries of their own: NumPy and SciPy OpenBLAS (BSD-3-Clause) and the run-time of GNU Fortran
 (GPL-3.0 with the exception that lets any program use it), soundfile libsndfile (LGPL-2.1), llvmlite LLVM (Apache-2.0
-with exception), espeakng-loader espeak-ng (GPL-3.0; only the extra `speech` asks for it, and it is loaded only to make
+with exception), espeakng-loader espeak-ng (GPL-3.0; only the extra `speech` requires it, and it is loaded only to make
 synthetic speech). None of them is part of echolearn's own files."""
 
 

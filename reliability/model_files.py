@@ -207,13 +207,13 @@ def child(job: dict[str, Any], folder: Path) -> None:
     true = true_content(path, job["kind"], content)
     if job["kind"] == "echolearn-model":
         is_sound(content_of(path, job["kind"])[0], path.with_suffix(".again"))  # compiles what it needs
-    answers = {way: judge_all(way, share, job, path, content, true) for way, share in job["ways"].items()}
+    answers = {way: judge_all(way, count, job, path, true=true) for way, count in job["ways"].items()}
     print(json.dumps(answers))
 
 
-def judge_all(way: str, count: int, job: dict[str, Any], path: Path, content: bytes, true: Any) -> dict[str, Any]:
+def judge_all(way: str, count: int, job: dict[str, Any], path: Path, *, true: Any) -> dict[str, Any]:
     """Return the verdicts on `count` files damaged in one way, the slowest one, and the largest growth of memory."""
-    rng = np.random.default_rng([*job["seed"], WAYS.index(way)])
+    content, rng = Path(job["content"]).read_bytes(), np.random.default_rng([*job["seed"], WAYS.index(way)])
     counts: Counter[str] = Counter()
     slowest, largest, failures = 0.0, 0, []
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak of the resident memory
