@@ -10,6 +10,6 @@ Array = NDArray[Any]  # an array of any dtype
 
 # Sequences or targets as users hold them: an array, a data frame, a list of arrays of different lengths, or a source of
 # sequences on a cluster. `echolearn.sequences.validation` finds out which.
-SequencesLike: TypeAlias = Any
+SequencesLike: TypeAlias = object
 # What an estimator answers, in the form of X: one array, or one per sequence.
 Answers: TypeAlias = Array | list[Array]

@@ -107,6 +107,31 @@ def defined_names(path: Path) -> set[str]:
     return defined | {target.id for target in targets if isinstance(target, ast.Name)}
 
 
+@cache
+def names_of_any(path: Path) -> set[str]:
+    """Return the names by which a module calls `Any`: its own aliases, and those that it imports from echolearn."""
+    names = {"Any"}
+    for node in tree(path).body:
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            names |= {ast.unparse(target)} if ast.unparse(node.value) in ("Any", "typing.Any") else set()
+        elif isinstance(node, ast.ImportFrom) and imported_modules(node):
+            source = path_of(str(node.module))
+            aliases = names_of_any(source) if source.name != "__init__.py" else set()
+            names |= {alias.asname or alias.name for alias in node.names if alias.name in aliases}
+    return names
+
+
+def uses_of_any(path: Path) -> int:
+    """Return how often a module uses `Any`, under whatever name."""
+    names = names_of_any(path)
+    return sum(
+        (isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load))
+        or (isinstance(node, ast.Attribute) and node.attr == "Any")
+        for node in ast.walk(tree(path))
+    )
+
+
 def find(module: str, name: str) -> Definition | None:
     """Return where a name of a module is defined, following re-exports; None for one that is no class or function."""
     former = constant("echolearn._former_paths", "FORMER")

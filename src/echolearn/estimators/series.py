@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from echolearn._typing import Array, SequencesLike
 from echolearn.sequences.validation import InputSequences, open_sequences
@@ -23,8 +25,9 @@ def standardised(rows: Sequence[Array], mean: Array, scale: Array) -> list[Array
 def open_series(series: SequencesLike, name: str, dims: int | None) -> tuple[InputSequences, bool]:
     """Return one series (steps,) or (steps, dims), or a list of such, as float64; and whether they are 1-D."""
     try:
-        many = isinstance(series, (list, tuple)) and len(series) > 0 and any(np.ndim(s) > 0 for s in series)
-        parts = list(series) if many else [series]
+        listed = list(series) if isinstance(series, (list, tuple)) else []
+        many = any(np.ndim(s) > 0 for s in listed)
+        parts = listed if many else [cast("ArrayLike", series)]
         one_value = all(np.ndim(p) == 1 for p in parts)
         columns = [np.asarray(p)[:, None] if np.ndim(p) == 1 else p for p in parts]
         given = open_sequences(columns if many else columns[0], None, dims, "this forecaster")

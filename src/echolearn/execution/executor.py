@@ -18,7 +18,7 @@ from echolearn.execution.tree_sum import tree_sum
 
 Result = TypeVar("Result")
 
-Data = Any  # a `sequences.dataset.Dataset`, which is defined above this package
+Data = TypeVar("Data")  # a `sequences.dataset.Dataset`, which is defined above this package
 Item = Any  # the indices of sequences, or a tuple that begins with them
 Kept = Any  # a result, or the future of one
 
@@ -27,7 +27,7 @@ class Remote:
     """Base class of sequences and targets outside of this process."""
 
 
-class Executor(Protocol):
+class Executor(Protocol[Data]):
     """The operations on a dataset.
 
     An item is the indices of some sequences, or a tuple that begins with them. `function` receives a dataset and the
@@ -66,13 +66,13 @@ class LocalExecutor:
     def place_targets(self, data: Data) -> Data:
         return data
 
-    def map(self, data: Data, function: Callable[..., Result], items: Iterable[Item]) -> Iterator[Result]:
+    def map(self, data: object, function: Callable[..., Result], items: Iterable[Item]) -> Iterator[Result]:
         return map_in_order(partial(_apply, function, data), items)
 
-    def sum(self, data: Data, function: Callable[..., Result], items: Iterable[Item]) -> Result:
+    def sum(self, data: object, function: Callable[..., Result], items: Iterable[Item]) -> Result:
         return tree_sum(self.map(data, function, items))
 
-    def keep(self, data: Data, function: Callable[..., object], items: Iterable[Item]) -> list[Kept]:
+    def keep(self, data: object, function: Callable[..., object], items: Iterable[Item]) -> list[Kept]:
         return list(self.map(data, function, items))
 
     def map_kept(self, function: Callable[[Kept], Result], kept: Iterable[Kept]) -> Iterator[Result]:
@@ -83,16 +83,16 @@ class LocalExecutor:
 
 
 LOCAL = LocalExecutor()
-_active: ContextVar[Executor] = ContextVar("echolearn-executor", default=LOCAL)
+_active: ContextVar[Executor[Any]] = ContextVar("echolearn-executor", default=LOCAL)
 
 
-def active_executor() -> Executor:
+def active_executor() -> Executor[Any]:
     """Return the executor that new datasets are placed on."""
     return _active.get()
 
 
 @contextmanager
-def executing_on(executor: Executor) -> Iterator[None]:
+def executing_on(executor: Executor[Any]) -> Iterator[None]:
     """Place new datasets on this executor while the context is open."""
     token = _active.set(executor)
     try:
@@ -101,6 +101,6 @@ def executing_on(executor: Executor) -> Iterator[None]:
         _active.reset(token)
 
 
-def _apply(function: Callable[..., Result], data: Data, item: Item) -> Result:
+def _apply(function: Callable[..., Result], data: object, item: Item) -> Result:
     """Return function(data, *item), where an item that is not a tuple is a single argument."""
     return function(data, *(item if isinstance(item, tuple) else (item,)))

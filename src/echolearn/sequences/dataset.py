@@ -36,7 +36,7 @@ class Dataset:
     classes: int | None
     per_step: bool
     dtype: np.dtype[np.generic]
-    executor: Executor = LOCAL
+    executor: Executor[Dataset] = LOCAL
 
     @classmethod
     def place(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_array
 
-from echolearn._typing import Array
+from echolearn._typing import Array, SequencesLike
 from echolearn.execution.executor import Remote
 from echolearn.sequences.targets import Target
 from echolearn.validation.values import finite_array
@@ -50,7 +50,7 @@ class InputSequences:
 
 
 def open_sequences(
-    X: ArrayLike | Sequence[ArrayLike],
+    X: SequencesLike,
     lengths: ArrayLike | None = None,
     n_features: int | None = None,
     owner: str = "this network",
