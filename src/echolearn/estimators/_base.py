@@ -1,4 +1,4 @@
-"""What the estimators for sequences share: opening data, views of the fitted network, answers in the form of X."""
+"""Shared parts of the sequence estimators: opening data, views of the fitted network, answers in the form of X."""
 
 from __future__ import annotations
 

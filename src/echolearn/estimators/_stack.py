@@ -1,4 +1,4 @@
-"""What stacked estimators share: opening data, the fitted layers, and predictions through all of them."""
+"""The shared parts of stacked estimators: opening data, the fitted layers, and predictions through all of them."""
 
 from __future__ import annotations
 

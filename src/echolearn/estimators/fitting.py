@@ -68,7 +68,7 @@ class FitRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class FitContext:
-    """What the stages share. rng: one generator per purpose."""
+    """The data and settings that all stages share. rng: one generator per purpose."""
 
     settings: NetworkSettings
     split: Split
@@ -85,7 +85,7 @@ class FitContext:
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """What the stages have found so far."""
+    """The results of the stages so far."""
 
     reservoir: Reservoir
     ridge_fit: RidgeFit | None = None

@@ -14,7 +14,7 @@ from echolearn.training.history import History
 
 @dataclass(frozen=True, eq=False)
 class ForecastState:
-    """What a forecaster keeps beside its network.
+    """The part of a fitted forecaster beside its network.
 
     The scale of exogenous inputs; of each series the last state and value; one-step residuals; whether the series came
     as a list (many).
