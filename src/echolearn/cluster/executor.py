@@ -24,7 +24,18 @@ from numpy.typing import DTypeLike
 
 from echolearn import __version__
 from echolearn._typing import Array
-from echolearn.cluster.worker import ClusterError, Entry, Parcel, Pick, Place, add, unpickled, work, work_on_kept
+from echolearn.cluster.worker import (
+    ClusterError,
+    Entry,
+    Parcel,
+    Pick,
+    Place,
+    add,
+    transformed,
+    unpickled,
+    work,
+    work_on_kept,
+)
 from echolearn.execution.executor import Item, Remote
 from echolearn.execution.tree_sum import ARITY, tree_sum
 from echolearn.sequences.batching import group_sequences
@@ -109,6 +120,14 @@ class ClusterExecutor:
             part = self._send([data.y[i] for i in which], self.slot(k, len(by_part)))
             y |= {i: RemoteSequence(self, part, index, np.shape(data.y[i]), start) for index, i in enumerate(which)}
         return replace(data, y=[y[i] for i in range(len(data.X))])
+
+    def transform(self, X: Sequence[Any], function: Callable[[Array], Array], width: int) -> Sequence[Any]:
+        """Return function(x), which has `width` columns, of every sequence; each part becomes another part."""
+        import cloudpickle
+
+        job, parts = cloudpickle.dumps(function, protocol=5), {x.part.key: x.part for x in X}
+        made = {key: self.submit("inputs", transformed, __version__, job, part) for key, part in parts.items()}
+        return [replace(x, part=made[x.part.key], shape=(len(x), width)) for x in X]
 
     # Passes
 

@@ -53,6 +53,14 @@ def unpickled(values: bytes) -> list[Entry]:
     return entries
 
 
+def transformed(version: str, job: bytes, part: list[Entry]) -> list[Entry]:
+    """Return function(x) of every sequence of a part."""
+    _check_version(version)
+    function = pickle.loads(job)
+    with as_worker():
+        return [function(x) for x in part]
+
+
 def work(version: str, job: bytes, picks: list[Pick], *parts: list[Entry]) -> Parcel:
     """Return the sum over the picks of function(data, which, *rest), where the data are the picked sequences."""
     _check_version(version)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Self
 
@@ -26,9 +26,11 @@ from echolearn.estimators.fit_data import (
     warn_of_input_scale,
 )
 from echolearn.estimators.fitting import Callback, FitRequest, FittedNetwork, fit_network
-from echolearn.estimators.models import FittedModel
+from echolearn.estimators.input_codec import InputCodec
+from echolearn.estimators.models import FittedModel, TrainingEnd
 from echolearn.estimators.saving import save_model
 from echolearn.estimators.settings import NetworkSettings
+from echolearn.estimators.starting import FittedParts, Prediction, begin_prediction, end_of_training
 from echolearn.execution.blas import one_blas_thread
 from echolearn.readout.collect import collect
 from echolearn.readout.network import Network, Readout
@@ -52,13 +54,16 @@ from echolearn.validation.values import check_boolean
 class SequenceEstimator(BaseEstimator):
     """An estimator with one fitted network.
 
-    It has three attributes when it is fitted: `network_` (reservoir, readout and what the readout sees), `codec_` (how
-    targets are encoded) and `history_`. All others are views of them.
+    It has five attributes when it is fitted: `network_` (reservoir, readout and what the readout sees), `codec_` (how
+    targets are encoded), `inputs_` (how inputs are), `history_`, and `training_end_` (where one training series ended,
+    or None). All others are views of them.
     """
 
     network_: Network
     codec_: TargetCodec
+    inputs_: InputCodec
     history_: History
+    training_end_: TrainingEnd | None
 
     def _fit_network(
         self,
@@ -67,42 +72,51 @@ class SequenceEstimator(BaseEstimator):
         validation: tuple[SequencesLike, SequencesLike] | None,
         callback: Callback | None,
         checkpoint: str | PathLike[str] | None,
-    ) -> FittedNetwork:
+    ) -> FittedEstimator:
         """Fit a network, or an ensemble, to opened data."""
-        params = self.get_params(deep=False)
-        settings = NetworkSettings.of(params)
-        encoded = codec.encode(opened.entries, opened.per_step)
-        data = Dataset.place(opened.given.X, encoded, codec.classes, per_step=opened.per_step, dtype=settings.dtype)
+        params, given, per_step = self.get_params(deep=False), opened.given, opened.per_step
+        settings = NetworkSettings.of(params).resolved(given.lengths, per_step)
+        placed = Dataset.place(given.X, (), None, per_step=per_step, dtype=settings.dtype)
+        inputs = InputCodec.of(placed, standardize=settings.standardize, missing=settings.missing)
+        encoded = codec.encode(opened.entries, per_step)
+        X = inputs.encode_all(placed)
+        data = Dataset.place(X, encoded, codec.classes, per_step=per_step, dtype=settings.dtype)
+        settings = settings.for_inputs(inputs.n_features, inputs.n_in)
+        warn_of_input_scale(data.X, settings)
         request = FitRequest(
             owner=type(self).__name__,
             params=params,
             settings=settings,
             data=data,
-            validation=open_validation(validation, codec, like=data, washout=settings.washout),
+            validation=open_validation(validation, codec, inputs, like=data, washout=settings.washout_steps),
             loss=codec.error,
             callback=callback,
             checkpoint=checkpoint,
         )
         count = settings.networks()
-        return fit_network(request) if count == 1 else fit_ensemble(request, count)
+        fitted = fit_network(request) if count == 1 else fit_ensemble(request, count)
+        with one_blas_thread():
+            end = end_of_training(fitted.network, data, given, inputs)
+        return FittedEstimator(fitted, codec, inputs, end, opened.feature_names)
 
     def _open_fit(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None) -> OpenedData:
         """Check parameters and data of a fit."""
         settings = NetworkSettings.of(self.get_params(deep=False))
-        opened = open_data(X, y, lengths)
-        check_long_enough(opened.given, settings.washout)
+        opened = open_data(X, y, lengths, gaps=settings.missing != "error")
+        check_long_enough(opened.given, settings.washout_steps)
         settings.check_targets(opened.per_step)
-        warn_of_input_scale(opened.given.X, settings)
         return opened
 
-    def _adopt(self, fitted: FittedNetwork, codec: TargetCodec, feature_names: Array | None = None) -> Self:
-        """Take over a fitted network, and only then pass on a Ctrl-C that ended its learning."""
-        set_fitted(self, fitted.network, codec, fitted.history)
+    def _adopt(self, fitted: FittedEstimator) -> Self:
+        """Take over what was fitted, and only then pass on a Ctrl-C that ended the learning."""
+        set_fitted(self, fitted.network.network, fitted.codec, fitted.network.history, fitted.inputs)
+        self.training_end_ = fitted.training_end
+        feature_names = fitted.feature_names
         if feature_names is not None:
             self.feature_names_in_ = feature_names
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
-        if fitted.interrupted:
+        if fitted.network.interrupted:
             raise KeyboardInterrupt
         return self
 
@@ -112,14 +126,17 @@ class SequenceEstimator(BaseEstimator):
         before = self._known_statistics()
         X, y = open_source(X, y)
         given = self._open(X, lengths)
-        check_long_enough(given, settings.washout)
-        data = encoded_data(given, y, self.codec_, per_step=self.per_step_, dtype=settings.dtype, name="partial_fit")
+        check_long_enough(given, network.view.washout)
+        data = encoded_data(
+            given, y, self.codec_, self.inputs_, per_step=self.per_step_, dtype=settings.dtype, name="partial_fit"
+        )
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             s = collect(network.reservoir, data, network.view)
             s += before
             ridge = chosen_ridge(s, settings.ridge_choice())
             readout = Readout(solve(s, ridge, intercept=True), False, ridge, statistics=s)
         self.network_ = replace(network, readout=readout)
+        self.training_end_ = end_of_training(self.network_, data, given, self.inputs_)
         return self
 
     def _known_statistics(self) -> Statistics:
@@ -136,37 +153,61 @@ class SequenceEstimator(BaseEstimator):
     def _open(self, X: SequencesLike, lengths: ArrayLike | None) -> InputSequences:
         """Check the inputs of a prediction."""
         if is_data_frame(X):  # scikit-learn compares its column names with those of the fit
-            X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        return open_sequences(open_inputs(X), lengths, self.n_features_in_, type(self).__name__)
+            finite = True if self.inputs_.missing == "error" else "allow-nan"
+            X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=finite)
+        gaps = self.inputs_.missing != "error"
+        return open_sequences(open_inputs(X), lengths, self.n_features_in_, type(self).__name__, gaps=gaps)
 
-    def _outputs(self, given: InputSequences) -> list[Array]:
+    def _fitted_parts(self) -> FittedParts:
+        """Return what a prediction needs."""
+        dtype = self.get_params(deep=False)["dtype"]
+        return FittedParts(self.network_, self.codec_, self.inputs_, dtype, self.training_end_)
+
+    def _outputs(self, given: InputSequences, warm_up: SequencesLike) -> tuple[list[Array], Prediction]:
         """Return readout outputs, one array per sequence: (steps, n_out), or (1, n_out) for one label per sequence."""
         if not self.per_step_:
             check_long_enough(given, self.network_.view.washout)
-        dtype = self.get_params(deep=False)["dtype"]
-        data = Dataset.place(given.X, (), None, per_step=self.per_step_, dtype=dtype)
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            outputs = self.network_.outputs(data)
+            prediction = begin_prediction(self._fitted_parts(), given, warm_up)
+            outputs = self.network_.outputs(prediction.data, prediction.start)
         for Y in outputs:
             check_finite(Y, "outputs")
-        return outputs
+        return outputs, prediction
 
-    def _answer(self, X: SequencesLike, lengths: ArrayLike | None, decode: Callable[[Array], Array]) -> Answers:
+    def _answer(
+        self,
+        X: SequencesLike,
+        lengths: ArrayLike | None,
+        decode: Callable[[Array], Array],
+        warm_up: SequencesLike = None,
+    ) -> Answers:
         """Return decoded outputs in the form in which X came."""
         check_is_fitted(self)
         given = self._open(X, lengths)
-        parts = [decode(Y) for Y in self._outputs(given)]
+        parts = [decode(Y) for Y in self._outputs(given, warm_up)[0]]
         return given.in_given_form(parts) if self.per_step_ else np.concatenate(parts)
 
-    def _compare(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None) -> tuple[Array, Array]:
-        """Return true and predicted entries, all sequences joined."""
+    def _compare(
+        self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, warm_up: SequencesLike = None
+    ) -> tuple[Array, Array]:
+        """Return true and predicted entries after the washout, all sequences joined."""
         check_is_fitted(self)
         given = self._open(X, lengths)
         entries, per_step = open_targets(y, given)
         if per_step != self.per_step_:
             kinds = "one entry per sequence", "one entry per step"
             raise ValueError(f"y has {kinds[per_step]}, but this network was fitted with {kinds[self.per_step_]}.")
-        predicted = [self.codec_.decode(Y) for Y in self._outputs(given)]
+        outputs, prediction = self._outputs(given, warm_up)
+        predicted = [self.codec_.decode(Y) for Y in outputs]
+        if per_step:
+            skip = np.minimum(prediction.unsettled, given.lengths)
+            if skip.sum() == given.lengths.sum():
+                raise ValueError(
+                    f"X has no step after the washout of {self.network_.view.washout} steps; there is nothing to "
+                    "score. Give warm_up= with the frames before X, or longer sequences."
+                )
+            entries = [entry[n:] for entry, n in zip(entries, skip, strict=True)]
+            predicted = [answers[n:] for answers, n in zip(predicted, skip, strict=True)]
         return concatenate_targets(entries, per_step), np.concatenate(predicted)
 
     @property
@@ -177,7 +218,17 @@ class SequenceEstimator(BaseEstimator):
     @property
     def n_features_in_(self) -> int:
         """The number of features."""
-        return self.network_.reservoir.n_in
+        return self.inputs_.n_features
+
+    @property
+    def input_mean_(self) -> Array:
+        """What is subtracted from each feature before the network sees it."""
+        return self.inputs_.mean
+
+    @property
+    def input_scale_(self) -> Array:
+        """What each feature is divided by before the network sees it."""
+        return self.inputs_.scale
 
     @property
     def reservoir_(self) -> Reservoir:
@@ -238,9 +289,23 @@ class SequenceEstimator(BaseEstimator):
         return hasattr(self, "network_")
 
 
-def set_fitted(esn: SequenceEstimator, network: Network, codec: TargetCodec, history: History) -> None:
+@dataclass(frozen=True)
+class FittedEstimator:
+    """All that a fit gives to an estimator."""
+
+    network: FittedNetwork
+    codec: TargetCodec
+    inputs: InputCodec
+    training_end: TrainingEnd | None = None
+    feature_names: Array | None = None
+
+
+def set_fitted(
+    esn: SequenceEstimator, network: Network, codec: TargetCodec, history: History, inputs: InputCodec
+) -> None:
     """Give an estimator what makes it a fitted one."""
-    esn.network_, esn.codec_, esn.history_ = network, codec, history
+    esn.network_, esn.codec_, esn.history_, esn.inputs_ = network, codec, history, inputs
+    esn.training_end_ = None
 
 
 def fitted_model(esn: SequenceEstimator) -> FittedModel:
@@ -252,6 +317,8 @@ def fitted_model(esn: SequenceEstimator) -> FittedModel:
         codec=esn.codec_,
         history=esn.history_,
         feature_names=list(getattr(esn, "feature_names_in_", [])),
+        inputs=esn.inputs_,
+        training_end=esn.training_end_,
         forecast=getattr(esn, "forecast_", None),
     )
 

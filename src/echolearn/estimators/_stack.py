@@ -17,6 +17,7 @@ from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.estimators._base import fitted_model, set_fitted
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.fit_data import OpenedData, open_data, warn_of_input_scale
+from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import FittedStack
 from echolearn.estimators.parameters import Parameters, check_each
 from echolearn.estimators.regressor import ESNRegressor
@@ -27,7 +28,7 @@ from echolearn.estimators.stack_layers import Passing, StackLayer
 from echolearn.readout.solver import solver_for
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split, hold_out
-from echolearn.sequences.validation import check_long_enough, open_sequences, open_targets
+from echolearn.sequences.validation import InputSequences, check_long_enough, open_sequences, open_targets
 from echolearn.training.history import History
 from echolearn.validation.values import check_pair
 
@@ -47,18 +48,23 @@ class StackedEstimator(BaseEstimator, Generic[Layer]):
 
     def _open_fit(
         self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, layers: Sequence[LayerRequest]
-    ) -> OpenedData:
-        """Check the data of a fit."""
-        opened = open_data(X, y, lengths)
+    ) -> tuple[OpenedData, InputCodec]:
+        """Check the data of a fit; return them as the first layer sees them, and how they were encoded."""
+        first = layers[0].settings
+        opened = open_data(X, y, lengths, gaps=first.missing != "error")
         check_long_enough(opened.given, _longest_washout(layers))
         for layer in layers:
             layer.settings.check_targets(opened.per_step)
-        warn_of_input_scale(opened.given.X, layers[0].settings)
-        return opened
+        data = Dataset(opened.given.X, (), None, opened.per_step, np.dtype(first.dtype))
+        inputs = InputCodec.of(data, standardize=first.standardize, missing=first.missing)
+        encoded = replace(opened, given=replace(opened.given, X=list(inputs.encode_all(data))))
+        warn_of_input_scale(encoded.given.X, first)
+        return encoded, inputs
 
     def _split(
         self,
         opened: OpenedData,
+        inputs: InputCodec,
         validation: tuple[SequencesLike, SequencesLike] | None,
         layers: Sequence[LayerRequest],
         rng: np.random.Generator,
@@ -69,24 +75,33 @@ class StackedEstimator(BaseEstimator, Generic[Layer]):
         if validation is None:
             return hold_out(data, params["validation_fraction"], _longest_washout(layers), rng)
         X, y = check_pair("validation", validation)
-        given = open_sequences(X, None, opened.given.X[0].shape[1])
+        given = self._open(X, None, inputs)
         check_long_enough(given, _longest_washout(layers))
         entries, per_step = open_targets(y, given)
         if per_step != opened.per_step:
             raise ValueError(
                 "validation: its y must be of the same kind as y (one entry per step, or one per sequence)."
             )
-        return Split(data, replace(data, X=given.X, y=entries), refit=False)
+        return Split(data, replace(data, X=_encoded(given, inputs), y=entries), refit=False)
+
+    def _open(self, X: SequencesLike, lengths: ArrayLike | None, inputs: InputCodec) -> InputSequences:
+        """Check the inputs of a prediction, or of validation data."""
+        gaps = inputs.missing != "error"
+        return open_sequences(X, lengths, inputs.n_features, type(self).__name__, gaps=gaps)
 
     def _generators(self) -> dict[str, np.random.Generator]:
         """Return one random generator per purpose."""
         seed = self.get_params(deep=False)["random_state"]
         return dict(zip(("split", "order", "readout"), np.random.default_rng(seed).spawn(3), strict=True))
 
-    def _adopt(self, estimators: list[Layer], fitted: FittedLayers) -> Self:
-        """Take over the fitted layers, and only then pass on a Ctrl-C that ended their learning."""
-        for esn, layer in zip(estimators, fitted.layers, strict=True):
-            set_fitted(esn, layer.network, layer.codec, layer.history)
+    def _adopt(self, estimators: list[Layer], fitted: FittedLayers, inputs: InputCodec) -> Self:
+        """Take over the fitted layers, and only then pass on a Ctrl-C that ended their learning.
+
+        The first layer holds how the inputs of the stack are encoded; the others take what the one below passes on.
+        """
+        for number, (esn, layer) in enumerate(zip(estimators, fitted.layers, strict=True)):
+            own = inputs if number == 0 else InputCodec.identity(layer.network.reservoir.n_in)
+            set_fitted(esn, layer.network, layer.codec, layer.history, own)
             if isinstance(esn, ESNClassifier):
                 esn.refinement_ = layer.refinement
         self.layers_, self.history_ = estimators, fitted.history
@@ -119,8 +134,9 @@ class StackedEstimator(BaseEstimator, Generic[Layer]):
     ) -> Answers:
         """Return what the top layer answers to its inputs, in the form in which X came."""
         check_is_fitted(self)
-        given = open_sequences(X, lengths, self.n_features_in_, type(self).__name__)
-        answers = answer(self.layers_[-1], self._top_inputs(given.X))
+        inputs = self.layers_[0].inputs_
+        given = self._open(X, lengths, inputs)
+        answers = answer(self.layers_[-1], self._top_inputs(_encoded(given, inputs)))
         return given.in_given_form(list(answers)) if self.per_step_ else answers
 
     def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
@@ -142,8 +158,9 @@ class StackedEstimator(BaseEstimator, Generic[Layer]):
 
     def _score_top(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None) -> float:
         check_is_fitted(self)
-        given = open_sequences(X, lengths, self.n_features_in_, type(self).__name__)
-        return self.layers_[-1].score(self._top_inputs(given.X), open_targets(y, given)[0])
+        inputs = self.layers_[0].inputs_
+        given = self._open(X, lengths, inputs)
+        return self.layers_[-1].score(self._top_inputs(_encoded(given, inputs)), open_targets(y, given)[0])
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save the fitted stack to one safetensors file with every layer.
@@ -195,17 +212,27 @@ def draw_layers(params: Parameters, kind: type[Layer]) -> list[Layer]:
     return drawn
 
 
-def layer_requests(layers: Sequence[ESNClassifier | ESNRegressor]) -> list[LayerRequest]:
-    """Return what the fit of a stack needs to know of its layers."""
-    return [
-        LayerRequest(owner=type(layer).__name__, params=params, settings=NetworkSettings.of(params))
-        for layer in layers
-        for params in [layer.get_params(deep=False)]
-    ]
+def layer_requests(
+    layers: Sequence[ESNClassifier | ESNRegressor], opened: OpenedData | None = None
+) -> list[LayerRequest]:
+    """Return what the fit of a stack needs to know of its layers; opened: the data, on which settings may depend."""
+    requests = []
+    for layer in layers:
+        params = layer.get_params(deep=False)
+        settings = NetworkSettings.of(params)
+        if opened is not None:
+            settings = settings.resolved(opened.given.lengths, opened.per_step)
+        requests.append(LayerRequest(owner=type(layer).__name__, params=params, settings=settings))
+    return requests
+
+
+def _encoded(given: InputSequences, inputs: InputCodec) -> list[Array]:
+    """Return sequences as the first layer sees them."""
+    return [inputs.encode(x, x.dtype) for x in given.X]
 
 
 def _longest_washout(layers: Sequence[LayerRequest]) -> int:
-    return max(int(layer.settings.washout) for layer in layers)
+    return max(layer.settings.washout_steps for layer in layers)
 
 
 def _check_layer(settings: NetworkSettings, number: int) -> None:

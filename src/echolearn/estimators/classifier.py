@@ -58,6 +58,13 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         your own matrix of shape (hidden_units, hidden_units), dense or sparse.
     bidirectional : bool, default=False
         Whether half of the units read every sequence from its end. For whole sequences, not for streams.
+    standardize : bool, default=True
+        Whether each feature is shifted and scaled to mean 0 and standard deviation 1 over the training data before the
+        network sees it, so that a feature of any unit gives the same network. The scales are part of the model. False
+        takes X as it is.
+    missing : {"error", "carry", "mean"}, default="error"
+        What NaN in X stands for. "error": it is refused. "carry": the last known value is carried forward, and a
+        further input tells the network where a value is missing. "mean": the mean of the feature.
     input_scaling : float or array of shape (n_features,), default=0.1
         W is drawn uniformly from [-input_scaling, input_scaling], for all features or for each. Raise it if the task is
         non-linear in the inputs, lower it if it needs long memory.
@@ -80,9 +87,10 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         mean (sigmoid) of this size. None: no intrinsic plasticity.
     initial_state : array of shape (hidden_units,), default=None
         The state before the first step of every sequence. None: zero.
-    washout : int, default=0
-        Steps at the start of each sequence that are not learned from and not scored on while fitting. Raise it if the
-        initial transient disturbs the fit.
+    washout : int or "auto", default=0
+        Steps at the start of each sequence that are not learned from and not scored on, unless `warm_up` settles the
+        state before them. Raise it if the initial transient disturbs the fit. "auto": a tenth of the steps, at most
+        100, of fewer than five series with labels per step; 0 for more.
     direct : bool, default=True
         Whether the readout sees the inputs beside the states (eq. 7).
     pooling : {"mean", "last"} or int, default="mean"
@@ -142,6 +150,8 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     ----------
     classes_ : array of shape (n_classes,)
         The labels, sorted.
+    input_mean_, input_scale_ : arrays of shape (n_features,)
+        What is subtracted from each feature, and what the result is divided by, before the network sees it.
     network_ : Network
         The fitted network; the weights below are views of it.
     reservoir_ : Reservoir
@@ -200,6 +210,8 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         connections: int = 10,
         topology: Topology = "random",
         bidirectional: bool = False,
+        standardize: bool = True,
+        missing: str = "error",
         input_scaling: ArrayLike = 0.1,
         bias_scaling: float = 0.1,
         feedback: bool = False,
@@ -209,7 +221,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         learn_leak: bool = True,
         plasticity: float | None = None,
         initial_state: ArrayLike | None = None,
-        washout: int = 0,
+        washout: int | str = 0,
         direct: bool = True,
         pooling: Pooling = "mean",
         ridge: str | ArrayLike = "auto",
@@ -258,6 +270,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         """
         own: Parameters = {
             "blocks": 1,
+            "standardize": False,
             "spectral_radius": 3.9,
             "activation": "sigmoid",
             "leak": 1.0,
@@ -331,8 +344,8 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         opened = self._open_fit(X, y, lengths)
         codec = ClassCodec.of(opened.entries, opened.per_step, labels)
         fitted = self._fit_network(opened, codec, validation, callback, checkpoint)
-        self.refinement_ = fitted.refinement
-        return self._adopt(fitted, codec, opened.feature_names)
+        self.refinement_ = fitted.network.refinement
+        return self._adopt(fitted)
 
     @available_if(_has_ridge_readout)
     def partial_fit(
@@ -371,13 +384,15 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             raise ValueError(f"classes={classes!r:.80}; expected those of the first call, {self.classes_.tolist()}.")
         return self._add_sequences(X, y, lengths)
 
-    def stream(self, *, online: OnlineRule | None = None) -> ClassifierStream:
+    def stream(self, *, online: OnlineRule | None = None, warm_up: SequencesLike = None) -> ClassifierStream:
         """Return the network as a stream that takes one frame or a chunk of frames at a time (docs/streams.md).
 
         Parameters
         ----------
         online : RLS or LMS, default=None
             The rule by which the readout continues to learn. None: it does not.
+        warm_up : array of shape (n_steps, n_features), pair, or "cold", default=None
+            Frames before those of the stream, from whose last state it continues; see `predict`.
 
         Returns
         -------
@@ -385,7 +400,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             A stream in its first state.
         """
         check_is_fitted(self)
-        return ClassifierStream(self.network_, self.codec_, dtype=self.dtype, online=online)
+        return ClassifierStream(self._fitted_parts(), online=online, warm_up=warm_up)
 
     @property
     def classes_(self) -> Array:
@@ -400,7 +415,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             raise AttributeError("a ridge readout has no strength_; its penalty is ridge_.")
         return strength
 
-    def decision_function(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
+    def decision_function(
+        self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None
+    ) -> Answers:
         """Return the readout's outputs per class: logits, or the values of a ridge readout.
 
         Parameters
@@ -409,6 +426,11 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             One sequence, or several.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
+        warm_up : array, list of arrays, pair, or "cold", default=None
+            Frames before X, in the form of X, from whose last state the prediction continues. For a network with
+            feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
+            fitted to one series continues from its end, unless X is that series itself; others start in the initial
+            state, as every sequence did in training. "cold": start in the initial state.
 
         Returns
         -------
@@ -417,10 +439,10 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         """
         check_is_fitted(self)
         if len(self.classes_) == 2:
-            return self._answer(X, lengths, lambda Y: Y[:, 1] - Y[:, 0])
-        return self._answer(X, lengths, np.asarray)
+            return self._answer(X, lengths, lambda Y: Y[:, 1] - Y[:, 0], warm_up)
+        return self._answer(X, lengths, np.asarray, warm_up)
 
-    def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
+    def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None) -> Answers:
         """Return the label of each step, or of each sequence.
 
         Parameters
@@ -429,6 +451,11 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             One sequence, or several.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
+        warm_up : array, list of arrays, pair, or "cold", default=None
+            Frames before X, in the form of X, from whose last state the prediction continues. For a network with
+            feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
+            fitted to one series continues from its end, unless X is that series itself; others start in the initial
+            state, as every sequence did in training. "cold": start in the initial state.
 
         Returns
         -------
@@ -436,9 +463,11 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             Labels in the form of X, or one per sequence.
         """
         check_is_fitted(self)
-        return self._answer(X, lengths, self.codec_.decode)
+        return self._answer(X, lengths, self.codec_.decode, warm_up)
 
-    def predict_proba(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
+    def predict_proba(
+        self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None
+    ) -> Answers:
         """Return the probabilities of the classes.
 
         They are calibrated with ``readout="softmax"``; the values of a ridge readout are moved to the nearest point
@@ -450,6 +479,11 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             One sequence, or several.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
+        warm_up : array, list of arrays, pair, or "cold", default=None
+            Frames before X, in the form of X, from whose last state the prediction continues. For a network with
+            feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
+            fitted to one series continues from its end, unless X is that series itself; others start in the initial
+            state, as every sequence did in training. "cold": start in the initial state.
 
         Returns
         -------
@@ -458,9 +492,11 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         """
         check_is_fitted(self)
         softmax = self.network_.readout.softmax
-        return self._answer(X, lengths, lambda Y: self.codec_.probabilities(Y, softmax))
+        return self._answer(X, lengths, lambda Y: self.codec_.probabilities(Y, softmax), warm_up)
 
-    def predict_log_proba(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
+    def predict_log_proba(
+        self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None
+    ) -> Answers:
         """Return the logarithms of `predict_proba`.
 
         Parameters
@@ -469,18 +505,30 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             One sequence, or several.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
+        warm_up : array, list of arrays, pair, or "cold", default=None
+            Frames before X, in the form of X, from whose last state the prediction continues. For a network with
+            feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
+            fitted to one series continues from its end, unless X is that series itself; others start in the initial
+            state, as every sequence did in training. "cold": start in the initial state.
 
         Returns
         -------
         array or list of arrays
             One row per step, or per sequence, in the form of X.
         """
-        P = self.predict_proba(X, lengths=lengths)
+        P = self.predict_proba(X, lengths=lengths, warm_up=warm_up)
         with np.errstate(divide="ignore"):
             return [np.log(p) for p in P] if isinstance(P, list) else np.log(P)
 
-    def score(self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None) -> float:
-        """Return the share of correct labels over all steps (or sequences).
+    def score(
+        self,
+        X: SequencesLike,
+        y: SequencesLike,
+        *,
+        lengths: ArrayLike | None = None,
+        warm_up: SequencesLike = None,
+    ) -> float:
+        """Return the share of correct labels over all steps after the washout (or sequences).
 
         Parameters
         ----------
@@ -490,13 +538,18 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             The true labels: one per time step (in the form of X), or one per sequence.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
+        warm_up : array, list of arrays, pair, or "cold", default=None
+            Frames before X, in the form of X, from whose last state the prediction continues. For a network with
+            feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
+            fitted to one series continues from its end, unless X is that series itself; others start in the initial
+            state, as every sequence did in training. "cold": start in the initial state.
 
         Returns
         -------
         float
             The accuracy.
         """
-        true, predicted = self._compare(X, y, lengths)
+        true, predicted = self._compare(X, y, lengths, warm_up)
         return float(np.mean(predicted == column_or_1d(true)))
 
 

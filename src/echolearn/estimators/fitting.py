@@ -268,7 +268,7 @@ def fit_network(request: FitRequest) -> FittedNetwork:
     names = ("weights", "split", "order", "readout")
     rng = dict(zip(names, np.random.default_rng(settings.random_state).spawn(4), strict=True))
     if request.validation is None:
-        split = hold_out(request.data, settings.validation_fraction, settings.washout, rng["split"])
+        split = hold_out(request.data, settings.validation_fraction, settings.washout_steps, rng["split"])
     else:
         split = Split(request.data, request.validation, refit=False)
     if request.data.executor is LOCAL:

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn._typing import Answers, Array, SequencesLike
-from echolearn.estimators._base import SequenceEstimator, store_parameters
+from echolearn.estimators._base import FittedEstimator, SequenceEstimator, store_parameters
 from echolearn.estimators.codecs import ValueCodec, squared_error
 from echolearn.estimators.fitting import Callback, FitRequest, fit_network
+from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import ForecastState
 from echolearn.estimators.series import (
     inputs_of,
@@ -225,10 +226,11 @@ class ESNForecaster(SequenceEstimator):
         params = self.get_params(deep=False)
         settings = NetworkSettings.of(params, ridge_path=RIDGES)
         given, one_value = open_series(series, "series", None)
-        if given.lengths.min() < settings.washout + 3:
+        settings = settings.resolved(given.lengths, True)
+        if given.lengths.min() < settings.washout_steps + 3:
             raise ValueError(
                 f"a series has {given.lengths.min()} steps; washout={settings.washout} and learning one step from "
-                f"another need at least {settings.washout + 3}. Give longer series, or a smaller washout."
+                f"another need at least {settings.washout_steps + 3}. Give longer series, or a smaller washout."
             )
         many = given.kind != "one"
         codec = ValueCodec(*mean_and_scale(np.concatenate(given.X), "series"), one_value, settings.dtype)
@@ -250,7 +252,7 @@ class ESNForecaster(SequenceEstimator):
         assert fitted.ridge_fit is not None
         share = fitted.ridge_fit.degrees_of_freedom() / fitted.ridge_fit.n
         self.forecast_ = _forecast_state(fitted.network, settings.dtype, Z, E, share, scale=exogenous_scale, many=many)
-        return self._adopt(fitted, codec)
+        return self._adopt(FittedEstimator(fitted, codec, InputCodec.identity(fitted.network.reservoir.n_in)))
 
     @property
     def target_mean_(self) -> Array:
@@ -361,16 +363,17 @@ class ESNForecaster(SequenceEstimator):
         check_integer("horizon", horizon, 1)
         given = self._series(series, "series")
         rows = self._exogenous(exogenous, given.lengths, given.kind != "one")
-        least = self.washout + horizon + 2
+        washout = self.network_.view.washout
+        least = washout + horizon + 2
         if given.lengths.min() < least:
             raise ValueError(
-                f"a series has {given.lengths.min()} steps; washout={self.washout} and horizon={horizon} need at least "
+                f"a series has {given.lengths.min()} steps; washout={washout} and horizon={horizon} need at least "
                 f"{least}."
             )
         errors, truth = [], []
         for z, e in zip(*self._scaled(given.X, rows), strict=True):
             H = _states(self.network_, self.dtype, z, e)
-            first = np.arange(self.washout + 1, len(z) - horizon)  # the last known value
+            first = np.arange(washout + 1, len(z) - horizon)  # the last known value
             for t in np.array_split(first, np.ceil(len(first) / PATHS)):
                 E = e[t + 1 + np.arange(horizon)[:, None]]
                 errors.append(self._closed_loop(H[t - 1], z[t], E)[-1] - z[t + horizon])
@@ -400,7 +403,7 @@ class ESNForecaster(SequenceEstimator):
             _, E = self._scaled([], self._exogenous(exogenous, known + steps, many))
         else:
             given = self._series(warm_up, "warm_up")
-            check_long_enough(given, max(1, self.washout))
+            check_long_enough(given, max(1, self.network_.view.washout))
             many, known = given.kind != "one", given.lengths
             Z, E = self._scaled(given.X, self._exogenous(exogenous, known + steps, many))
             ends = [_states(self.network_, self.dtype, z, e[: len(z)])[-1] for z, e in zip(Z, E, strict=True)]
@@ -445,7 +448,7 @@ def _one_step_data(Z: list[Array], E: list[Array], settings: NetworkSettings, no
     inputs = [inputs_of(z, e) for z, e in zip(noisy, E, strict=True)]
     given = InputSequences(inputs, "list")
     check_has_time(given)
-    check_long_enough(given, settings.washout)
+    check_long_enough(given, settings.washout_steps)
     return Dataset.place(inputs, [z[1:] for z in Z], None, per_step=True, dtype=settings.dtype)
 
 

@@ -65,7 +65,8 @@ def load(path: str | PathLike[str]) -> SingleEstimator | StackEstimator:
 
 def _single(model: FittedModel) -> SingleEstimator:
     estimator: SingleEstimator = NETWORKS[model.estimator](**model.settings)
-    set_fitted(estimator, model.network, model.codec, model.history)
+    set_fitted(estimator, model.network, model.codec, model.history, model.inputs)
+    estimator.training_end_ = model.training_end
     if model.feature_names:
         estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
     if isinstance(estimator, ESNForecaster):

@@ -28,6 +28,14 @@ TENSORS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "G": (("F64",), ("M", "M")),
     "Q": (("F64",), ("M", "n_out")),
     "classes": (ANY, ("n_out",)),
+    "input_mean": (("F64",), ("n_features",)),
+    "input_scale": (("F64",), ("n_features",)),
+    "input_fill": (("F64",), ("n_features",)),
+    "input_flagged": (("BOOL",), ("n_features",)),
+    "end_state": (("F64",), ("N",)),
+    "end_fed_back": (("F64",), ("n_out",)),
+    "end_known": (("F64",), ("n_features",)),
+    "opening": (("F64",), ("opening", "n_features")),
     "target_mean": (("F64",), ("n_out",)),
     "target_scale": (("F64",), ("n_out",)),
     "topology": (ANY, ("hidden_units", "hidden_units")),
@@ -44,6 +52,8 @@ TENSORS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 CORE = {"W", "W_rec.data", "W_rec.indices", "W_rec.indptr", "leak", "U"}
 SPARSE = {"topology.data", "topology.indices", "topology.indptr"}
+INPUTS = {"input_mean", "input_scale", "input_fill", "input_flagged"}
+TRAINING_END = {"end_state", "end_known", "opening"}
 FORECASTING = ("exogenous_mean", "exogenous_scale", "last_state", "last_value", "residuals")  # only a forecaster has
 MOST_LAYERS = 1000
 SCALE = "passed_scale"  # of a layer's outputs, for the layer above
@@ -90,6 +100,10 @@ def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
     """Raise ValueError unless there are the arrays that this estimator must have, and none that it may not have."""
     kind = facts["estimator"]
     must, may = set(CORE), {"bias", "initial_state"}
+    for several in (INPUTS, TRAINING_END):
+        must |= several if several & names else set()
+    if "end_state" in names and settings.get("feedback"):
+        must |= {"end_fed_back"}
     if kind == "ESNClassifier":
         must |= set() if "class_names" in facts else {"classes"}
     else:
@@ -115,6 +129,13 @@ def as_count(value: object) -> int:
     """Return a whole number > 0, or raise ValueError."""
     if type(value) is not int or value < 1:
         raise ValueError(f"{value!r:.40} is not a count")
+    return value
+
+
+def as_whole(value: object) -> int:
+    """Return a whole number >= 0, or raise ValueError."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r:.40} is not a whole number >= 0")
     return value
 
 

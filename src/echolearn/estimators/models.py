@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from echolearn._typing import Array
 from echolearn.estimators.codecs import TargetCodec
+from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.parameters import Parameters
 from echolearn.readout.network import Network
 from echolearn.training.history import History
@@ -28,6 +29,20 @@ class ForecastState:
     many: bool
 
 
+@dataclass(frozen=True, eq=False)
+class TrainingEnd:
+    """Where one training series ended, so that what follows it can be predicted from there.
+
+    state (N,); fed_back (n_out,): the last target, of a network with feedback; known (n_features,): the last known
+    value of each feature; opening (some steps, n_features): the first frames, by which the series is recognised.
+    """
+
+    state: Array
+    fed_back: Array | None
+    known: Array
+    opening: Array
+
+
 @dataclass(frozen=True, kw_only=True)
 class FittedModel:
     """All that the file of one network holds. estimator: the name of its class; settings: its parameters."""
@@ -38,6 +53,8 @@ class FittedModel:
     codec: TargetCodec
     history: History
     feature_names: list[str]
+    inputs: InputCodec
+    training_end: TrainingEnd | None = None
     forecast: ForecastState | None = None
 
 

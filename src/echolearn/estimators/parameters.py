@@ -33,8 +33,11 @@ def _is_list_of_ridges(value: object) -> bool:
 RULES: dict[str, Rule] = {
     **RESERVOIR_RULES,
     **GRADIENT_RULES,
+    "washout": any_of(one_of("auto"), whole_number(0), expected="a whole number >= 0, or 'auto'"),
     "blocks": or_none(whole_number(1), "as many as make good learners of their size"),
     "bidirectional": BOOLEAN,
+    "standardize": BOOLEAN,
+    "missing": one_of("error", "carry", "mean"),
     "learn_leak": BOOLEAN,
     "plasticity": or_none(number(lambda v: 1e-3 <= v <= 1, "a number from 0.001 to 1"), "no intrinsic plasticity"),
     "feedback": BOOLEAN,

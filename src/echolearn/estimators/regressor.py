@@ -42,6 +42,13 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         your own matrix of shape (hidden_units, hidden_units), dense or sparse.
     bidirectional : bool, default=False
         Whether half of the units read every sequence from its end. For whole sequences, not for streams.
+    standardize : bool, default=True
+        Whether each feature is shifted and scaled to mean 0 and standard deviation 1 over the training data before the
+        network sees it, so that a feature of any unit gives the same network. The scales are part of the model. False
+        takes X as it is.
+    missing : {"error", "carry", "mean"}, default="error"
+        What NaN in X stands for. "error": it is refused. "carry": the last known value is carried forward, and a
+        further input tells the network where a value is missing. "mean": the mean of the feature.
     input_scaling : float or array of shape (n_features,), default=0.5
         W is drawn uniformly from [-input_scaling, input_scaling], for all features or for each. Raise it if the task is
         non-linear in the inputs, lower it if it needs long memory.
@@ -64,9 +71,10 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         mean (sigmoid) of this size. None: no intrinsic plasticity.
     initial_state : array of shape (hidden_units,), default=None
         The state before the first step of every sequence. None: zero.
-    washout : int, default=0
-        Steps at the start of each sequence that are not learned from and not scored on while fitting. Raise it if the
-        initial transient disturbs the fit.
+    washout : int or "auto", default="auto"
+        Steps at the start of each sequence that are not learned from and not scored on, unless `warm_up` settles the
+        state before them. "auto": a tenth of the steps, at most 100, of fewer than five series with targets per step;
+        0 for more.
     direct : bool, default=True
         Whether the readout sees the inputs beside the states (eq. 7).
     pooling : {"mean", "last"} or int, default="mean"
@@ -122,6 +130,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         The mean of each target.
     target_scale_ : array of shape (n_outputs,)
         The standard deviation of each target.
+    input_mean_, input_scale_ : arrays of shape (n_features,)
+        What is subtracted from each feature, and what the result is divided by, before the network sees it.
     network_ : Network
         The fitted network; the weights below are views of it.
     reservoir_ : Reservoir
@@ -169,6 +179,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         connections: int = 10,
         topology: Topology = "random",
         bidirectional: bool = False,
+        standardize: bool = True,
+        missing: str = "error",
         input_scaling: ArrayLike = 0.5,
         bias_scaling: float = 0.1,
         feedback: bool = False,
@@ -178,7 +190,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         learn_leak: bool = True,
         plasticity: float | None = None,
         initial_state: ArrayLike | None = None,
-        washout: int = 0,
+        washout: int | str = "auto",
         direct: bool = True,
         pooling: Pooling = "mean",
         ridge: str | ArrayLike = "auto",
@@ -242,7 +254,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             opened = self._open_fit(X, y, lengths)
             codec = ValueCodec.of(opened.entries, opened.per_step, self.dtype)
             fitted = self._fit_network(opened, codec, validation, callback, checkpoint)
-        return self._adopt(fitted, codec, opened.feature_names)
+        return self._adopt(fitted)
 
     def partial_fit(self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None) -> Self:
         """Add sequences to those that the readout was fitted to: the same U as from all of them at once.
@@ -268,13 +280,15 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             return self.fit(X, y, lengths=lengths)
         return self._add_sequences(X, y, lengths)
 
-    def stream(self, *, online: OnlineRule | None = None) -> EstimatorStream:
+    def stream(self, *, online: OnlineRule | None = None, warm_up: SequencesLike = None) -> EstimatorStream:
         """Return the network as a stream that takes one frame or a chunk of frames at a time (docs/streams.md).
 
         Parameters
         ----------
         online : RLS or LMS, default=None
             The rule by which the readout continues to learn. None: it does not.
+        warm_up : array of shape (n_steps, n_features), pair, or "cold", default=None
+            Frames before those of the stream, from whose last state it continues; see `predict`.
 
         Returns
         -------
@@ -282,7 +296,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             A stream in its first state.
         """
         check_is_fitted(self)
-        return EstimatorStream(self.network_, self.codec_, dtype=self.dtype, online=online)
+        return EstimatorStream(self._fitted_parts(), online=online, warm_up=warm_up)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -299,7 +313,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         """The standard deviation of each target."""
         return self.codec_.scale
 
-    def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
+    def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None) -> Answers:
         """Return the values of each step, or of each sequence.
 
         Parameters
@@ -308,6 +322,11 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             One sequence, or several.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
+        warm_up : array, list of arrays, pair, or "cold", default=None
+            Frames before X, in the form of X, from whose last state the prediction continues. For a network with
+            feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
+            fitted to one series continues from its end, unless X is that series itself; others start in the initial
+            state, as every sequence did in training. "cold": start in the initial state.
 
         Returns
         -------
@@ -315,10 +334,17 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             Values in the form of X, or one value or row per sequence.
         """
         check_is_fitted(self)
-        return self._answer(X, lengths, self.codec_.decode)
+        return self._answer(X, lengths, self.codec_.decode, warm_up)
 
-    def score(self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None) -> float:
-        """Return R² over all steps (or sequences), averaged over outputs.
+    def score(
+        self,
+        X: SequencesLike,
+        y: SequencesLike,
+        *,
+        lengths: ArrayLike | None = None,
+        warm_up: SequencesLike = None,
+    ) -> float:
+        """Return R² over all steps after the washout (or sequences), averaged over outputs.
 
         Parameters
         ----------
@@ -328,13 +354,18 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             The true values, or rows of values: one per time step (in the form of X), or one per sequence.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
+        warm_up : array, list of arrays, pair, or "cold", default=None
+            Frames before X, in the form of X, from whose last state the prediction continues. For a network with
+            feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
+            fitted to one series continues from its end, unless X is that series itself; others start in the initial
+            state, as every sequence did in training. "cold": start in the initial state.
 
         Returns
         -------
         float
             1 is perfect, 0 no better than the mean.
         """
-        true, predicted = self._compare(X, y, lengths)
+        true, predicted = self._compare(X, y, lengths, warm_up)
         if true.dtype.kind not in "fiub" or true.size != predicted.size:
             raise ValueError(f"y holds {true.dtype} of shape {true.shape}; expected numbers, {predicted.shape}.")
         return float(r2_score(true.reshape(predicted.shape), predicted))

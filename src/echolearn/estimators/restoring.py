@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,8 +10,9 @@ from scipy import sparse
 
 from echolearn._typing import Array
 from echolearn.estimators.codecs import ClassCodec, TargetCodec, ValueCodec
-from echolearn.estimators.model_layout import FORECASTING, SCALE, as_finite, as_truth, as_words
-from echolearn.estimators.models import FittedModel, FittedStack, ForecastState
+from echolearn.estimators.input_codec import InputCodec
+from echolearn.estimators.model_layout import FORECASTING, SCALE, as_finite, as_truth, as_whole, as_words
+from echolearn.estimators.models import FittedModel, FittedStack, ForecastState, TrainingEnd
 from echolearn.estimators.parameters import check_each
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.modelfile.history import history_rows
@@ -20,6 +22,7 @@ from echolearn.readout.statistics import Statistics
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.training.history import History
 
+MAY_HAVE_GAPS = ("history", "end_known", "opening")  # the arrays in which NaN stands for what is not known
 NETWORKS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
 
 
@@ -38,12 +41,15 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
     if facts["estimator"] not in NETWORKS:
         raise KeyError(facts["estimator"])
     typed = NetworkSettings.of(settings)
+    if "washout" in facts:
+        typed = replace(typed, washout=as_whole(facts["washout"]))
+    inputs = _inputs(tensors, facts["features"], typed.missing)
     for name, value in tensors.items():
-        if value.dtype.kind == "f" and name != "history" and not np.isfinite(value).all():
+        if value.dtype.kind == "f" and name not in MAY_HAVE_GAPS and not np.isfinite(value).all():
             raise ValueError(f"{name} holds NaN or infinity")
     names = as_words(facts["feature_names"])
-    if names and len(names) != facts["features"]:
-        raise ValueError(f"{len(names)} names of {facts['features']} features")
+    if names and len(names) != inputs.n_features:
+        raise ValueError(f"{len(names)} names of {inputs.n_features} features")
     per_step = as_truth(facts["per_step"])
     codec = _codec(tensors, facts, typed.dtype)
     return FittedModel(
@@ -53,8 +59,31 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         codec=codec,
         history=History(_history(tensors, facts)),
         feature_names=names,
+        inputs=inputs,
+        training_end=_training_end(tensors, per_step),
         forecast=_forecast(tensors, facts) if facts["estimator"] == "ESNForecaster" else None,
     )
+
+
+def _inputs(tensors: dict[str, Array], n_in: int, missing: str) -> InputCodec:
+    """Return how inputs are encoded."""
+    if "input_mean" not in tensors:
+        return InputCodec.identity(n_in)
+    mean, scale, fill, flagged = (tensors[f"input_{name}"] for name in ("mean", "scale", "fill", "flagged"))
+    if not ((scale > 0) & (scale < 1e300)).all():
+        raise ValueError("a scale of the inputs is none")
+    inputs = InputCodec(mean, scale, missing, fill, flagged)
+    if inputs.n_in != n_in or (flagged.any() and missing != "carry"):
+        raise ValueError(f"{n_in} inputs; expected {inputs.n_in}, features and flags of gaps")
+    return inputs
+
+
+def _training_end(tensors: dict[str, Array], per_step: bool) -> TrainingEnd | None:
+    if "end_state" not in tensors:
+        return None
+    if not per_step or "backward" in tensors:
+        raise ValueError("a network of whole sequences does not continue a series")
+    return TrainingEnd(tensors["end_state"], tensors.get("end_fed_back"), tensors["end_known"], tensors["opening"])
 
 
 def _reservoir(tensors: dict[str, Array], settings: NetworkSettings) -> Reservoir:

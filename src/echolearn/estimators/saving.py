@@ -14,8 +14,9 @@ from scipy import sparse
 from echolearn import __version__
 from echolearn._typing import Array
 from echolearn.estimators.codecs import ClassCodec, ValueCodec
+from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.model_layout import FORECASTING, FORMAT, SCALE, check_layout
-from echolearn.estimators.models import FittedModel, FittedStack
+from echolearn.estimators.models import FittedModel, FittedStack, TrainingEnd
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.restoring import restore
 from echolearn.modelfile.history import history_tensors
@@ -70,10 +71,36 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
         "initial_state": r.initial_state,
         "backward": r.backward,
         "U": model.network.readout.U,
+        **_input_tensors(model.inputs),
+        **_training_end_tensors(model.training_end),
         **targets,
         **_topology_tensors(model.settings.get("topology", "random")),
         **forecast,
         **history_tensors(model.history)[0],
+    }
+
+
+def _input_tensors(inputs: InputCodec) -> dict[str, Array]:
+    """Return how inputs are encoded, unless they are left as they are."""
+    if inputs.is_identity:
+        return {}
+    return {
+        "input_mean": inputs.mean,
+        "input_scale": inputs.scale,
+        "input_fill": inputs.fill,
+        "input_flagged": inputs.flagged,
+    }
+
+
+def _training_end_tensors(end: TrainingEnd | None) -> dict[str, Array | None]:
+    """Return where one training series ended."""
+    if end is None:
+        return {}
+    return {
+        "end_state": end.state,
+        "end_fed_back": end.fed_back,
+        "end_known": end.known,
+        "opening": end.opening,
     }
 
 
@@ -101,6 +128,7 @@ def _facts(model: FittedModel) -> Facts:
         "estimator": model.estimator,
         "settings": settings,
         "features": int(model.network.reservoir.n_in),
+        "washout": int(model.network.view.washout),
         "feature_names": model.feature_names,
         "per_step": model.network.view.pooling is None,
         "one_value": bool(isinstance(codec, ValueCodec) and codec.one_value),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import cast
 
@@ -19,12 +19,14 @@ from echolearn.readout.ridge import RIDGES
 from echolearn.readout.solver import Ridge
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Pooling, pooled_parts
+from echolearn.sequences.split import SEQUENCES
 from echolearn.training.cost_model import Job
 from echolearn.training.objectives.ridge import LearningPlan
 from echolearn.training.optimizers import default_step_size
 
 UPDATES = 400  # where `epochs` is None there are so many epochs that the weights are updated this often,
 LEAST_EPOCHS = 8  # and never fewer than these
+LONGEST_WASHOUT, WASHOUT_SHARE = 100, 10  # washout="auto" on few series: a tenth of the steps, at most so many
 ENSEMBLE_UNITS = 250  # of a network in an ensemble: on held-out speech 2 x 250 beat 1 x 500, and 1 x 300 beat 3 x 100
 
 
@@ -44,7 +46,7 @@ class NetworkSettings:
     leak: float | tuple[float, float]
     learn_leak: bool
     initial_state: ArrayLike | None
-    washout: int
+    washout: int | str
     direct: bool
     ridge: str | float | Sequence[float]
     learn: str
@@ -60,6 +62,8 @@ class NetworkSettings:
     dtype: str
     random_state: int | np.random.Generator | None
     verbose: int
+    standardize: bool = False
+    missing: str = "error"
     blocks: int | None = 1
     topology: str | Array | sparse.csr_array = "random"
     bidirectional: bool = False
@@ -91,9 +95,32 @@ class NetworkSettings:
         """Whether anything but the readout is learned."""
         return self.learn != "none" and self.epochs != 0
 
+    def resolved(self, lengths: Array, per_step: bool) -> NetworkSettings:
+        """Return the settings for data of these lengths: a washout that is "auto" becomes a number.
+
+        The transient at the start of a few long series spoils the fit of all the rest, while many sequences are all
+        starts: what the network answers there is part of the task.
+        """
+        if self.washout != "auto":
+            return self
+        few = per_step and len(lengths) < SEQUENCES
+        return replace(self, washout=min(LONGEST_WASHOUT, int(min(lengths)) // WASHOUT_SHARE) if few else 0)
+
+    def for_inputs(self, n_features: int, n_in: int) -> NetworkSettings:
+        """Return the settings for inputs that also have flags of gaps, scaled like an average feature."""
+        if n_in == n_features or np.shape(self.input_scaling) != (n_features,):
+            return self
+        given = np.asarray(self.input_scaling, dtype=np.float64)
+        return replace(self, input_scaling=np.append(given, np.full(n_in - n_features, given.mean())).tolist())
+
+    @property
+    def washout_steps(self) -> int:
+        """The washout as a number; "auto" has become one in `resolved`."""
+        return 0 if isinstance(self.washout, str) else int(self.washout)
+
     def task(self, per_step: bool) -> Task:
         """Return what the weights learn from, for one target per step or one per sequence."""
-        return Task(self.washout, self.direct, None if per_step else self.pooling, self.lookback, self.targets)
+        return Task(self.washout_steps, self.direct, None if per_step else self.pooling, self.lookback, self.targets)
 
     def check_targets(self, per_step: bool) -> None:
         """Refuse settings that only make sense for one target per step."""

@@ -123,7 +123,7 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         """
         params = self.get_params(deep=False)
         layers = draw_layers(params, ESNClassifier)
-        opened = self._open_fit(X, y, lengths, layer_requests(layers))
+        opened, inputs = self._open_fit(X, y, lengths, layer_requests(layers))
         codec = ClassCodec.of(opened.entries, opened.per_step)
         # One label per sequence is little for the cross entropy of all weights (see ESNClassifier).
         softmax = bool(opened.per_step and layers[-1].readout == "softmax")
@@ -135,12 +135,12 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
             layer.set_params(blocks=1)
             if layer is not layers[-1]:
                 layer.set_params(readout="softmax" if softmax else "ridge")
-        requests, rng = layer_requests(layers), self._generators()
+        requests, rng = layer_requests(layers, opened), self._generators()
         request = StackRequest(
             owner=type(self).__name__,
             params=params,
             layers=requests,
-            split=self._split(opened, validation, requests, rng["split"]),
+            split=self._split(opened, inputs, validation, requests, rng["split"]),
             codec=codec,
             layer_codec=lambda entries: codec,
             passing=Passing(self.sees, softmax),
@@ -148,7 +148,7 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
             checkpoint=checkpoint,
             rng=rng,
         )
-        return self._adopt(layers, fit_stack(request))
+        return self._adopt(layers, fit_stack(request), inputs)
 
     @property
     def classes_(self) -> Array:
@@ -325,9 +325,9 @@ class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
         """
         params = self.get_params(deep=False)
         layers = draw_layers(params, ESNRegressor)
-        requests, rng = layer_requests(layers), self._generators()
-        opened = self._open_fit(X, y, lengths, requests)
-        split = self._split(opened, validation, requests, rng["split"])
+        opened, inputs = self._open_fit(X, y, lengths, layer_requests(layers))
+        requests, rng = layer_requests(layers, opened), self._generators()
+        split = self._split(opened, inputs, validation, requests, rng["split"])
         dtype = requests[-1].settings.dtype
         request = StackRequest(
             owner=type(self).__name__,
@@ -341,7 +341,7 @@ class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
             checkpoint=checkpoint,
             rng=rng,
         )
-        return self._adopt(layers, fit_stack(request))
+        return self._adopt(layers, fit_stack(request), inputs)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

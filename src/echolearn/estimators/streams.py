@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn._typing import Array
-from echolearn.estimators.codecs import ClassCodec, TargetCodec
-from echolearn.readout.network import Network
+from echolearn._typing import Array, SequencesLike
+from echolearn.estimators.codecs import ClassCodec
+from echolearn.estimators.starting import FittedParts, begin_stream
 from echolearn.readout.online import OnlineRule
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
@@ -116,7 +116,7 @@ class Stream:
         self.reservoir, self._dtype = reservoir, np.dtype(dtype)
         self._direct, self._washout, self._pooling, self._softmax = direct, washout, pooling, softmax
         self._online, self._P = online, np.empty(0) if online is None else online.start(M, A)
-        self._x, self._z = np.empty((1, reservoir.n_in), dtype), np.empty(reservoir.N, dtype)
+        self._z = np.empty(reservoir.N, dtype)
         self._weights = self._laid_out()
         self.reset()
         self._run(np.empty((0, reservoir.n_in), dtype))  # compiles, so that the first frame need not wait
@@ -276,7 +276,12 @@ class Stream:
 
     def _frames(self, X: ArrayLike) -> tuple[Array, bool]:
         """Return the frames (steps, n_in), ready for the compiled loop, and whether it is a single one."""
-        n_in = self._x.shape[1]
+        frames, one = self._given_frames(X, self.reservoir.n_in)
+        with np.errstate(over="ignore"):  # what is too large for this dtype is infinite, and refused
+            return np.array(frames, dtype=self._dtype, order="C"), one
+
+    def _given_frames(self, X: ArrayLike, n_in: int) -> tuple[Array, bool]:
+        """Return checked frames (steps, n_in) as they were given, and whether it is a single one."""
         try:
             x = X if isinstance(X, np.ndarray) else np.asarray(X)
         except ValueError:
@@ -284,13 +289,10 @@ class Stream:
         if x.dtype.kind not in "fiub":
             raise ValueError(f"a frame holds {n_in} numbers here; given {x.dtype} entries.")
         if x.shape == (n_in,):
-            with np.errstate(over="ignore"):  # what is too large for this dtype is infinite, and refused
-                self._x[0] = x
-            return self._x, True
+            return x[None], True
         if x.ndim != 2 or x.shape[1] != n_in:
             raise ValueError(f"a frame has shape ({n_in},) here, a chunk (steps, {n_in}); given {x.shape}.")
-        with np.errstate(over="ignore"):
-            return np.array(x, dtype=self._dtype, order="C"), False
+        return x, False
 
     def _run(self, X: Array) -> Array:
         Y = np.empty((len(X), len(self._y)), self._dtype)
@@ -347,18 +349,18 @@ class EstimatorStream(Stream):
 
     Parameters
     ----------
-    network : Network
-        The fitted network.
-    codec : TargetCodec
-        How targets are encoded and outputs decoded.
-    dtype : {"float32", "float64"}
-        The precision of states and outputs.
+    fitted : FittedParts
+        The fitted network, and how its inputs and targets are encoded.
     online : RLS, LMS or None
         The rule by which the readout continues to learn. None: it does not. RLS continues from the statistics of the
         fit, where the network has them.
+    warm_up : array of shape (n_steps, n_features), pair, or "cold", default=None
+        Frames before those of the stream, from whose last state it continues. None: the end of the series that the
+        network was fitted to, if it was one; otherwise, and with "cold", the initial state.
     """
 
-    def __init__(self, network: Network, codec: TargetCodec, *, dtype: str, online: OnlineRule | None):
+    def __init__(self, fitted: FittedParts, *, online: OnlineRule | None, warm_up: SequencesLike = None):
+        network = fitted.network
         readout, view = network.readout, network.view
         if readout.softmax and online is not None and online.squared_error_only:
             rule = type(online).__name__
@@ -367,7 +369,7 @@ class EstimatorStream(Stream):
         if online is not None and online.continues_from_gram and readout.statistics is not None:
             A = readout.statistics.G.copy()  # G + ridge I, with the intercept not penalised
             A.flat[: -1 : len(A) + 1] += readout.ridge
-        self._codec = codec
+        self._codec, self._inputs = fitted.codec, fitted.inputs
         super().__init__(
             network.reservoir,
             readout.U,
@@ -375,10 +377,40 @@ class EstimatorStream(Stream):
             washout=view.washout,
             pooling=view.pooling,
             softmax=readout.softmax,
-            dtype=dtype,
+            dtype=fitted.dtype,
             online=online,
             A=A,
         )
+        start, self._known = begin_stream(fitted, warm_up)
+        if start is not None:
+            self._h[:] = start.h[0]
+            self._y[:] = 0 if start.y is None else start.y[0]
+
+    def reset(self, state: ArrayLike | None = None) -> Self:
+        """Return to the start of a sequence, or to a given state there. What was learned stays learned.
+
+        Parameters
+        ----------
+        state : array of shape (n_units,), default=None
+            The state to continue from. None: the reservoir's initial state.
+
+        Returns
+        -------
+        EstimatorStream
+            The stream itself.
+        """
+        self._known = self._inputs.unknown
+        return super().reset(state)
+
+    def _frames(self, X: ArrayLike) -> tuple[Array, bool]:
+        frames, one = self._given_frames(X, self._inputs.n_features)
+        encoded = np.ascontiguousarray(self._inputs.encode(frames, self._dtype, self._known))
+        if self._inputs.missing == "carry":
+            finite = np.isfinite(encoded).all(axis=1)
+            if not finite.all():
+                raise _not_finite(int(finite.argmin()), len(frames))
+            self._known = self._inputs.last_known(frames, self._known)
+        return encoded, one
 
     def _answer(self, Y: Array, one: bool) -> Array:
         answers = self._codec.decode(Y)
@@ -393,14 +425,12 @@ class ClassifierStream(EstimatorStream):
 
     Parameters
     ----------
-    network : Network
-        The fitted network.
-    codec : ClassCodec
-        The labels.
-    dtype : {"float32", "float64"}
-        The precision of states and outputs.
+    fitted : FittedParts
+        The fitted network, and how its inputs and labels are encoded.
     online : RLS, LMS or None
         The rule by which the readout continues to learn. None: it does not. A softmax readout learns by LMS only.
+    warm_up : array of shape (n_steps, n_features), pair, or "cold", default=None
+        Frames before those of the stream, from whose last state it continues, as for `EstimatorStream`.
     """
 
     _codec: ClassCodec

@@ -41,6 +41,9 @@ class Executor(Protocol[Data]):
     def place_targets(self, data: Data) -> Data:
         """Return the dataset with its targets moved to where its sequences are."""
 
+    def transform(self, X: Sequence[Array], function: Callable[[Array], Array], width: int) -> Sequence[Array]:
+        """Return function(x), which has `width` columns, of every sequence, computed where the sequences are."""
+
     def map(self, data: Data, function: Callable[..., Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yield function(data, *item) for every item, in order."""
 
@@ -65,6 +68,9 @@ class LocalExecutor:
 
     def place_targets(self, data: Data) -> Data:
         return data
+
+    def transform(self, X: Sequence[Array], function: Callable[[Array], Array], width: int) -> Sequence[Array]:
+        return [function(x) for x in X]
 
     def map(self, data: object, function: Callable[..., Result], items: Iterable[Item]) -> Iterator[Result]:
         return map_in_order(partial(_apply, function, data), items)

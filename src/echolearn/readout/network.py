@@ -16,8 +16,8 @@ from echolearn.sequences.batch import pack, unpack
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import pooled_parts
-from echolearn.states.closed_loop import run_with_feedback
-from echolearn.states.run import run
+from echolearn.states.closed_loop import Start, run_with_feedback
+from echolearn.states.run import run, run_to_end
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,20 +69,26 @@ class Network:
     readout: Readout
     view: ReadoutView
 
-    def outputs(self, data: Dataset) -> list[Array]:
+    def outputs(self, data: Dataset, start: Start | None = None) -> list[Array]:
         """Return H_c U, one array per sequence: (steps, n_out), or (1, n_out) if sequences are pooled.
 
-        The targets of the data are not used.
+        The targets of the data are not used. start: where each sequence starts; by default, in the reservoir's initial
+        state with nothing fed back.
         """
         reservoir, view, feed_back = self.reservoir, self.view, self.readout.feed_back
         U = self.readout.U.astype(data.dtype)
 
-        def part(data: Dataset, which: Array) -> list[Array]:
-            h0, Y = None, []
+        def part(data: Dataset, which: Array, start: Start | None) -> list[Array]:
+            Y: list[Array] = []
+            h0 = None if start is None else start.h
             for steps in time_chunks(reservoir, view, data.lengths[which]):
                 batch = pack([data.X[i][steps] for i in which], data.dtype)
+                if h0 is not None and len(Y) == 0:
+                    h0 = h0[batch.order].astype(data.dtype)
                 if reservoir.W_fb is not None:
-                    return unpack(batch, run_with_feedback(reservoir, batch, U, view.direct, feed_back))
+                    begin = None if start is None else start.of(batch.order)
+                    Y_fb, _ = run_with_feedback(reservoir, batch, U, view.direct, feed_back, start=begin)
+                    return unpack(batch, Y_fb)
                 H, X = run(reservoir, batch, h0, keep_F=False).H, batch.X
                 if view.pooling:
                     selection = view.select(batch)
@@ -94,11 +100,43 @@ class Network:
             return unpack(batch, Y[0]) if len(which) > 1 else [np.concatenate(Y)]
 
         result: list[Array] = [U[:0]] * len(data.X)
-        items = list(group_sequences(data.lengths, frames_at_once(reservoir.N)))
-        for which, outputs in zip(items, data.map(part, items), strict=True):
+        groups = list(group_sequences(data.lengths, frames_at_once(reservoir.N)))
+        items = [(which, None if start is None else start.of(which)) for which in groups]
+        for which, outputs in zip(groups, data.map(part, items), strict=True):
             for i, Y in zip(which, outputs, strict=True):
                 result[i] = Y
         return result
+
+    def end(self, data: Dataset, start: Start | None = None) -> Start:
+        """Return where sequences end that start in `start`; what follows them starts there.
+
+        A network with feedback is given the targets of the data, if there are any, and otherwise its own outputs.
+        """
+        reservoir, view, feed_back = self.reservoir, self.view, self.readout.feed_back
+
+        def part(data: Dataset, which: Array, start: Start | None) -> Start:
+            begin = start
+            for steps in time_chunks(reservoir, view, data.lengths[which]):
+                if len(data.y):
+                    batch = data.batch(which, steps)
+                else:
+                    batch = pack([data.X[i][steps] for i in which], data.dtype)
+                back = np.argsort(batch.order)
+                packed = None if begin is None else begin.of(batch.order)
+                if reservoir.W_fb is None or batch.T is not None:
+                    begin = run_to_end(reservoir, batch, packed).of(back)
+                else:
+                    begin = run_with_feedback(reservoir, batch, self.readout.U, view.direct, feed_back, start=packed)[
+                        1
+                    ].of(back)
+            assert begin is not None
+            return begin
+
+        groups = list(group_sequences(data.lengths, frames_at_once(reservoir.N)))
+        found = list(data.map(part, [(which, None if start is None else start.of(which)) for which in groups]))
+        back = np.argsort(np.concatenate(groups))
+        y = None if found[0].y is None else np.concatenate([one.y for one in found if one.y is not None])[back]
+        return Start(np.concatenate([one.h for one in found])[back], y)
 
 
 def apply_readout(H: Array, X: Array, U: Array, *, intercept: bool = True) -> Array:
@@ -131,7 +169,7 @@ def mean_error(network: Network, data: Dataset, loss: Callable[[Array, Array], f
             Y, T = seen.H_c @ U.astype(seen.H_c.dtype), seen.T
         else:
             selection = view.select(batch)
-            Y = run_with_feedback(reservoir, batch, U, view.direct, feed_back)
+            Y, _ = run_with_feedback(reservoir, batch, U, view.direct, feed_back)
             Y, T = selection.take(Y), selection.take(batch.T)
         return loss(Y, T), len(T)
 

@@ -54,14 +54,16 @@ def open_sequences(
     lengths: ArrayLike | None = None,
     n_features: int | None = None,
     owner: str = "this network",
+    *,
+    gaps: bool = False,
 ) -> InputSequences:
     """Check sequences: a 2-D array (steps, features), a list of them, a 3-D array, or a 2-D array with `lengths`.
 
-    n_features: the number of features that the `owner` expects, if it is known.
+    n_features: the number of features that the `owner` expects, if it is known. gaps: whether NaN is allowed.
     """
     if sparse.issparse(X) or (isinstance(X, (list, tuple)) and any(sparse.issparse(x) for x in X)):
         raise TypeError("X is sparse; sequences must be dense arrays: pass X.toarray().")
-    given = _remote_sequences(X) or _several_sequences(X, lengths) or _one_array(X, lengths)
+    given = _remote_sequences(X) or _several_sequences(X, lengths, gaps) or _one_array(X, lengths, gaps)
     widths = {x.shape[1] for x in given.X}
     if len(widths) > 1:
         raise ValueError(f"sequences have different numbers of features, {sorted(widths)}; expected one number.")
@@ -78,7 +80,7 @@ def _remote_sequences(X: object) -> InputSequences | None:
     return InputSequences(X, "list") if isinstance(X, list) and len(X) and isinstance(X[0], Remote) else None
 
 
-def _several_sequences(X: object, lengths: ArrayLike | None) -> InputSequences | None:
+def _several_sequences(X: object, lengths: ArrayLike | None, gaps: bool) -> InputSequences | None:
     """Return the sequences of a list or a 3-D array, or None for others."""
     if not _is_several(X):
         return None
@@ -88,12 +90,13 @@ def _several_sequences(X: object, lengths: ArrayLike | None) -> InputSequences |
     if len(X) == 0:
         raise ValueError("X is an empty list; expected at least one sequence of shape (steps, features).")
     stack = isinstance(X, np.ndarray) and X.dtype != object
-    return InputSequences([check_sequence(x, f"sequence {i}") for i, x in enumerate(X)], "stack" if stack else "list")
+    checked = [check_sequence(x, f"sequence {i}", gaps=gaps) for i, x in enumerate(X)]
+    return InputSequences(checked, "stack" if stack else "list")
 
 
-def _one_array(X: object, lengths: ArrayLike | None) -> InputSequences:
+def _one_array(X: object, lengths: ArrayLike | None, gaps: bool) -> InputSequences:
     """Return the sequence, or the joined sequences, of a 2-D array."""
-    whole = check_sequence(X, "X")
+    whole = check_sequence(X, "X", gaps=gaps)
     if lengths is None:
         return InputSequences([whole], "one")
     return InputSequences(np.split(whole, _ends(lengths, len(whole))[:-1]), "joined")
@@ -116,8 +119,11 @@ def _depth(x: object) -> int:
     return depth
 
 
-def check_sequence(x: object, name: str) -> Array:
-    """Return a (steps, features) array of finite floats in native byte order; not a copy if it is one already."""
+def check_sequence(x: object, name: str, *, gaps: bool = False) -> Array:
+    """Return a (steps, features) array of finite floats in native byte order; not a copy if it is one already.
+
+    gaps: whether NaN is allowed too.
+    """
     if np.ma.is_masked(x):
         raise ValueError(f"{name} has masked entries; fill or drop the frames that lack a value.")
     if isinstance(x, np.ndarray):
@@ -133,14 +139,25 @@ def check_sequence(x: object, name: str) -> Array:
     if hasattr(x, "shape") and len(x.shape) == 2 and x.shape[0] == 0:
         raise ValueError(f"Found array with 0 sample(s): {name} has no steps; drop empty sequences.")
     try:
-        checked: Array = check_array(x, dtype=[np.float64, np.float32], input_name=name)
+        finite = "allow-nan" if gaps else True
+        checked: Array = check_array(x, dtype=[np.float64, np.float32], input_name=name, ensure_all_finite=finite)
     except (TypeError, ValueError, OverflowError) as problem:
         kind = TypeError if isinstance(problem, TypeError) else ValueError
         raise kind(
             f"{name} is not an array of shape (steps, features) with finite numbers"
-            f"{', nor a list of such arrays' if name == 'X' else ''}. {problem}"
+            f"{', nor a list of such arrays' if name == 'X' else ''}. {problem}{_cure_of_gaps(problem)}"
         ) from problem
     return checked.astype(checked.dtype.newbyteorder("="), copy=False)
+
+
+def _cure_of_gaps(problem: Exception) -> str:
+    """Return what to do about NaN, if that is the problem."""
+    if "NaN" not in str(problem):
+        return ""
+    return (
+        " An estimator with missing='carry' fills gaps with the last known value and tells the network where they "
+        "were; missing='mean' fills them with the mean."
+    )
 
 
 def _ends(lengths: ArrayLike, total: int) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,12 +15,31 @@ from echolearn.sequences.batch import Batch
 DENSE = 1000  # units up to which these loops are faster with a dense W_rec
 
 
-def run_with_feedback(
-    reservoir: Reservoir, batch: Batch, U: Array, direct: bool, feed_back: Callable[[Array], Array]
-) -> Array:
-    """Return the outputs H_c U (K, n_out) of a network whose outputs are fed back.
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where sequences start: the states h (B, N), and the outputs y (B, n_out) that are fed back first, if any."""
 
-    `feed_back` turns outputs into what takes the place of the targets that were fed back during the fit.
+    h: Array
+    y: Array | None = None
+
+    def of(self, which: Array) -> Start:
+        """Return the start of the given sequences."""
+        return Start(self.h[which], None if self.y is None else self.y[which])
+
+
+def run_with_feedback(
+    reservoir: Reservoir,
+    batch: Batch,
+    U: Array,
+    direct: bool,
+    feed_back: Callable[[Array], Array],
+    *,
+    start: Start | None = None,
+) -> tuple[Array, Start]:
+    """Return the outputs H_c U (K, n_out) of a network whose outputs are fed back, and where its sequences end.
+
+    `feed_back` turns outputs into what takes the place of the targets that were fed back during the fit. start: of the
+    sequences in the order of the batch; by default in the reservoir's initial state, with nothing fed back.
     """
     assert reservoir.W_fb is not None
     dtype = batch.X.dtype
@@ -29,8 +49,9 @@ def run_with_feedback(
     W_rec, W_fb, a = reservoir.W_rec.astype(dtype), reservoir.W_fb.astype(dtype), reservoir.leak.astype(dtype)
     U = U.astype(dtype)
     N = reservoir.N
-    h = reservoir.initial_states(len(batch.lengths), dtype)
-    y = np.zeros((len(h), U.shape[1]), dtype)
+    h = reservoir.initial_states(len(batch.lengths), dtype) if start is None else start.h.astype(dtype)
+    y = np.zeros((len(h), U.shape[1]), dtype) if start is None or start.y is None else start.y.astype(dtype)
+    h_end, y_end = h.copy(), y.copy()
     out = np.empty((batch.frames, U.shape[1]), dtype)
     for first, live in zip(batch.offsets, batch.active, strict=True):
         rows = slice(first, first + live)
@@ -41,7 +62,8 @@ def run_with_feedback(
         if direct:
             out[rows] += batch.X[rows] @ U[N:-1]
         y = feed_back(out[rows])
-    return out
+        h_end[:live], y_end[:live] = h, y
+    return out, Start(h_end, y_end)
 
 
 def run_closed_loop(

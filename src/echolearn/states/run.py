@@ -14,6 +14,7 @@ from echolearn.sequences.targets import one_hot
 from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, drive, padded
 from echolearn.states.chunked import run_in_chunks
+from echolearn.states.closed_loop import Start
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +60,14 @@ class Direction:
             done += end - first
 
 
-def run(reservoir: Reservoir, batch: Batch, h0: Array | None = None, *, keep_F: bool = True) -> States:
+def run(
+    reservoir: Reservoir, batch: Batch, h0: Array | None = None, *, keep_F: bool = True, y0: Array | None = None
+) -> States:
     """Return the states of a batch that starts in h0 (B, N), by default the reservoir's initial state.
 
-    Without `keep_F`, F is H. With feedback, the targets of the batch are fed back (teacher forcing): those of the
+    y0 (B, n_out): what is fed back at the first step, by default nothing. Without `keep_F`, F is H.
+
+    With feedback, the targets of the batch are fed back (teacher forcing): those of the
     previous step are further inputs beside x_t, so that W_fb acts like W' and is learned by the same formula. (The
     paper runs its washout with W_fb = 0; here targets are fed back from the first step on, so that the states after
     the washout depend on past targets.)
@@ -76,6 +81,8 @@ def run(reservoir: Reservoir, batch: Batch, h0: Array | None = None, *, keep_F: 
             raise ValueError("this reservoir has feedback weights W_fb: give the targets T that are fed back.")
         T = batch.T if batch.T.ndim == 2 else one_hot(batch.T, reservoir.W_fb.shape[1], dtype)
         X_fb = batch.before(T)
+        if y0 is not None:
+            X_fb[: len(y0)] = y0
     F = drive(reservoir, batch.X, X_fb)
     H = np.empty_like(F) if keep_F else F
     if h0 is None:
@@ -90,6 +97,18 @@ def run(reservoir: Reservoir, batch: Batch, h0: Array | None = None, *, keep_F: 
         if not chunk:
             kernels.forward_few(*padded(reservoir.W_rec, dtype), *rest, h0, F, H)
     return States(H, F, h0, X_fb, chunk)
+
+
+def run_to_end(reservoir: Reservoir, batch: Batch, start: Start | None = None) -> Start:
+    """Return the states in which the sequences of a batch end, and the targets that are fed back next, if any."""
+    h0, y0 = (None, None) if start is None else (start.h.astype(batch.X.dtype), start.y)
+    states = run(reservoir, batch, h0, keep_F=False, y0=y0)
+    last = batch.offsets[batch.lengths - 1] + np.arange(len(batch.lengths))
+    if reservoir.W_fb is None:
+        return Start(states.H[last])
+    assert batch.T is not None
+    T = batch.T if batch.T.ndim == 2 else one_hot(batch.T, reservoir.W_fb.shape[1], batch.X.dtype)
+    return Start(states.H[last], T[last])
 
 
 def _run_both_directions(

@@ -1,0 +1,154 @@
+"""Where a prediction starts: cold, after frames that the user gives, or where the training series ended.
+
+A network that starts in its initial state needs some steps to settle, and its answers there are poor. Sequences that
+stand for themselves (utterances, gestures) start like that in training too. What follows a long series does not: it
+continues from the state that the series has left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from echolearn._typing import Array, SequencesLike
+from echolearn.estimators.codecs import TargetCodec
+from echolearn.estimators.fit_data import encoded_inputs
+from echolearn.estimators.input_codec import InputCodec
+from echolearn.estimators.models import TrainingEnd
+from echolearn.execution.executor import Remote
+from echolearn.readout.network import Network
+from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.validation import InputSequences, open_sequences, open_targets
+from echolearn.states.closed_loop import Start
+
+OPENING = 32  # first frames by which a training series is recognised
+
+COLD = "cold"
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Sequences as the network sees them, where they start, and how many first steps of each are still its washout."""
+
+    data: Dataset
+    start: Start | None
+    unsettled: Array
+
+
+@dataclass(frozen=True)
+class FittedParts:
+    """What a prediction needs of a fitted estimator."""
+
+    network: Network
+    codec: TargetCodec
+    inputs: InputCodec
+    dtype: str
+    training_end: TrainingEnd | None
+
+
+def end_of_training(network: Network, data: Dataset, given: InputSequences, inputs: InputCodec) -> TrainingEnd | None:
+    """Return where training ended, if it was one series with one target per step that runs forward."""
+    if given.kind != "one" or not data.per_step or network.reservoir.backward is not None:
+        return None
+    if isinstance(given.X[0], Remote):
+        return None
+    end = network.end(data)
+    known = inputs.last_known(given.X[0], inputs.unknown)
+    fed_back = None if end.y is None else end.y[0].astype(np.float64)
+    return TrainingEnd(end.h[0].astype(np.float64), fed_back, known, given.X[0][:OPENING].astype(np.float64))
+
+
+def begin_prediction(fitted: FittedParts, given: InputSequences, warm_up: SequencesLike) -> Prediction:
+    """Return the sequences of a prediction and where they start.
+
+    warm_up: frames before each sequence, in the form of X; a pair (frames, targets) for a network with feedback;
+    "cold"; or None, to continue the training series where there was one.
+    """
+    network, per_step = fitted.network, fitted.network.view.pooling is None
+    cold = isinstance(warm_up, str) and warm_up == COLD
+    washout = np.full(len(given.X), network.view.washout)
+    if warm_up is None or cold or isinstance(given.X[0], Remote):
+        end = None if cold else _continued(fitted, given)
+        if end is not None:
+            x = fitted.inputs.encode(given.X[0], fitted.dtype, end.known)
+            data = Dataset.place([x], (), None, per_step=per_step, dtype=fitted.dtype)
+            start = Start(end.state[None], None if end.fed_back is None else end.fed_back[None])
+            return Prediction(data, start, np.zeros_like(washout))
+        data = encoded_inputs(given, fitted.inputs, per_step=per_step, dtype=fitted.dtype)
+        return Prediction(data, None, washout)
+    _check_can_warm_up(network, per_step)
+    return _warmed_up(fitted, given, warm_up)
+
+
+def _continued(fitted: FittedParts, given: InputSequences) -> TrainingEnd | None:
+    """Return the end of training if the given sequence may follow it: one array, and not the training series itself."""
+    end = fitted.training_end
+    if end is None or given.kind != "one":
+        return None
+    x = given.X[0][: len(end.opening)]
+    return None if np.array_equal(x, end.opening[: len(x)], equal_nan=True) else end
+
+
+def _check_can_warm_up(network: Network, per_step: bool) -> None:
+    """Refuse a warm-up where there is nothing to warm up."""
+    if not per_step:
+        raise ValueError("warm_up is for one answer per step; this network answers for whole sequences. Leave it out.")
+    if network.reservoir.backward is not None:
+        raise ValueError(
+            "warm_up with bidirectional=True: half of the units start at the end of X. Predict the warm-up and X as "
+            "one sequence, or fit a network with bidirectional=False."
+        )
+
+
+def _warmed_up(fitted: FittedParts, given: InputSequences, warm_up: SequencesLike) -> Prediction:
+    """Return sequences that start in the states in which the frames before them end."""
+    network, inputs, dtype = fitted.network, fitted.inputs, fitted.dtype
+    frames, targets = _frames_and_targets(warm_up)
+    before = _open_frames(frames, given, inputs)
+    both = [inputs.encode(np.concatenate([w, x]), dtype) for w, x in zip(before.X, given.X, strict=True)]
+    cuts = before.lengths
+    warm = Dataset.place([z[:n] for z, n in zip(both, cuts, strict=True)], (), None, per_step=True, dtype=dtype)
+    if targets is not None:
+        entries, found = open_targets(targets, before)
+        if not found:
+            raise ValueError("warm_up: its targets must have one entry per step.")
+        warm = replace(warm, y=fitted.codec.encode(entries, True), classes=fitted.codec.classes)
+    X = [z[n:] for z, n in zip(both, cuts, strict=True)]
+    data = Dataset.place(X, (), None, per_step=True, dtype=dtype)
+    return Prediction(data, network.end(warm), np.maximum(0, network.view.washout - cuts))
+
+
+def _frames_and_targets(warm_up: SequencesLike) -> tuple[SequencesLike, SequencesLike]:
+    """Return the frames of a warm-up and, if it is a pair, their targets."""
+    return (warm_up[0], warm_up[1]) if isinstance(warm_up, tuple) and len(warm_up) == 2 else (warm_up, None)
+
+
+def begin_stream(fitted: FittedParts, warm_up: SequencesLike) -> tuple[Start | None, Array]:
+    """Return where a stream starts, and the last known value of each feature before it."""
+    end, unknown = fitted.training_end, fitted.inputs.unknown
+    if warm_up is None and end is not None:
+        return Start(end.state[None], None if end.fed_back is None else end.fed_back[None]), end.known
+    if warm_up is None or (isinstance(warm_up, str) and warm_up == COLD):
+        return None, unknown
+    _check_can_warm_up(fitted.network, fitted.network.view.pooling is None)
+    nothing = InputSequences([np.empty((0, fitted.inputs.n_features))], "one")
+    before = _open_frames(_frames_and_targets(warm_up)[0], nothing, fitted.inputs)
+    known = fitted.inputs.last_known(before.X[0], unknown)
+    return _warmed_up(fitted, nothing, warm_up).start, known
+
+
+def _open_frames(frames: SequencesLike, given: InputSequences, inputs: InputCodec) -> InputSequences:
+    """Check the frames of a warm-up: as many sequences as X has."""
+    try:
+        before = open_sequences(frames, None, inputs.n_features, gaps=inputs.missing != "error")
+    except (TypeError, ValueError) as problem:
+        raise type(problem)(
+            f"warm_up: {problem} Expected the frames before X in the form of X, 'cold' to start in the initial state, "
+            "or None."
+        ) from problem
+    if len(before.X) != len(given.X):
+        raise ValueError(
+            f"warm_up has {len(before.X)} sequences, but X has {len(given.X)}; expected the frames before each of them."
+        )
+    return before
