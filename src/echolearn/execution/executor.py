@@ -39,7 +39,10 @@ class Executor(Protocol[Data]):
         """Return the sequences, moved to where this executor works on them."""
 
     def place_targets(self, data: Data) -> Data:
-        """Return the dataset with its targets moved to where its sequences are."""
+        """Return the dataset with its targets, and their weights, moved to where its sequences are."""
+
+    def place_weights(self, data: Data) -> Data:
+        """Return the dataset with those weights moved to where its sequences are that are not yet there."""
 
     def map(self, data: Data, function: Callable[..., Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yield function(data, *item) for every item, in order."""
@@ -64,6 +67,9 @@ class LocalExecutor:
         return X
 
     def place_targets(self, data: Data) -> Data:
+        return data
+
+    def place_weights(self, data: Data) -> Data:
         return data
 
     def map(self, data: object, function: Callable[..., Result], items: Iterable[Item]) -> Iterator[Result]:
