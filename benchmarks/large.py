@@ -66,7 +66,7 @@ def accuracy(path, units, frames):
         start = time.perf_counter()
         rows_seen = sample_rows(reservoir, train, view, rng)
         own = choose_ridge_by_sample(rows_seen, ridges, CLASSES, sample_rows(reservoir, data["valid"], view, rng))
-        sketch = make_sketch(rows_seen[0], s.n)
+        sketch = make_sketch(rows_seen[0], s.n, w=rows_seen[2])
         prepared = time.perf_counter() - start
         for name, ridge in (("iterative, same ridge", mu), ("iterative, its own ridge", own)):
             start = time.perf_counter()

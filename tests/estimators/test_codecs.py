@@ -134,3 +134,11 @@ def test_values_that_do_not_fit_are_named():
     with pytest.raises(ValueError, match=r"y has shape \(2, 1, 1\); expected a value or a row"):
         ValueCodec.of([np.ones((2, 1, 1))], True, "float32")
     assert ValueCodec.of([np.array(["1", "2"])], True, "float32").mean == 1.5  # texts of numbers are numbers
+
+
+def test_errors_are_weighted():
+    w = np.array([1.0, 2.0, 0.5])
+    classes = ClassCodec(np.array(["a", "b"]))
+    assert classes.error(logits([0, 1, 1], 2), np.array([0, 0, 0]), w) == 2.5
+    values = ValueCodec(np.zeros(2), np.ones(2), False, "float64")
+    assert values.error(np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]]), np.zeros((3, 2)), w) == 0.5 + 4 + 0.5

@@ -60,15 +60,16 @@ def test_the_exact_gradient_of_both_directions_is_the_derivative_of_the_loss(ten
     compare_with_complex_steps(tens, both_directions=True)
 
 
-def compare_with_complex_steps(tens, both_directions):
+def compare_with_complex_steps(tens, both_directions, weighted=False):
     """Compare the loss and every derivative of ten draws with the slow network."""
     for seed in range(10 * tens, 10 * tens + 10):
         w, r, X, T, mu, how = draw(seed, both_directions)
-        found = loss_and_gradients(r, X, T, ridge=mu, **how)
+        counts = draw_weights(seed, T, how["pooling"] is None) if weighted else None
+        found = loss_and_gradients(r, X, T, ridge=mu, sample_weight=counts, **how)
 
-        def witness(moved, r=r, X=X, T=T, mu=mu, how=how):
+        def witness(moved, r=r, X=X, T=T, mu=mu, how=how, counts=counts):
             h0, backward = r.initial_state, r.backward
-            return ref.loss(moved, X, T, r.activation, ridge_mu=mu, h0=h0, backward=backward, **how)
+            return ref.loss(moved, X, T, r.activation, ridge_mu=mu, h0=h0, backward=backward, counts=counts, **how)
 
         assert found.loss == pytest.approx(witness(w).real, rel=1e-9), (seed, how)
         for name, values in w.items():
@@ -211,3 +212,45 @@ def test_data_that_do_not_fit_are_refused(X, T, message):
     reservoir = Reservoir(W=np.ones((2, 3)), W_rec=np.eye(3) * 0.5)
     with pytest.raises(ValueError, match=message):
         loss_and_gradients(reservoir, X, T, ridge=1.0)
+
+
+def draw_weights(seed, T, per_step):
+    """Return weights in the form of T, about a third of them 0, at least one not."""
+    rng = np.random.default_rng([3, seed])
+    w = [rng.choice([0.0, 0.3, 1.0, 2.0], size=len(t) if per_step else ()) for t in T]
+    w[0] = np.ones_like(w[0])
+    return w
+
+
+@pytest.mark.parametrize("both_directions", [False, True])
+@pytest.mark.parametrize("tens", range(6))
+def test_the_gradient_of_weighted_targets_is_the_derivative_of_the_weighted_loss(tens, both_directions):
+    compare_with_complex_steps(tens, both_directions, weighted=True)
+
+
+@pytest.mark.parametrize("pooling", [None, "mean", "last", 2])
+def test_targets_of_weight_0_do_not_exist(pooling):
+    """Sequences of weight 0 are as if left out, and a weight of 2 as a sequence that is there twice."""
+    rng = np.random.default_rng(0)
+    r = Reservoir(**ref.network(rng, N=6, n_in=2), activation="tanh")
+    X = [rng.normal(size=(n, 2)) for n in (9, 7, 12, 5)]
+    T = [rng.normal(size=(2,) if pooling else (len(x), 2)) for x in X]
+    w = [1.0, 0.0, 2.0, 1.0]
+    T_missing = [T[0], np.full_like(T[1], np.nan), *T[2:]]
+    found = loss_and_gradients(r, X, T_missing, ridge=0.1, pooling=pooling, sample_weight=w)
+    order = [0, 2, 2, 3]
+    expected = loss_and_gradients(r, [X[i] for i in order], [T[i] for i in order], ridge=0.1, pooling=pooling)
+    assert found.loss == pytest.approx(expected.loss)
+    np.testing.assert_allclose(found.readout, expected.readout, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.dE_dW, expected.dE_dW, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.dE_dW_rec.data, expected.dE_dW_rec.data, rtol=1e-9, atol=1e-12)
+
+
+def test_weights_of_1_change_no_bit():
+    rng = np.random.default_rng(0)
+    r = Reservoir(**ref.network(rng, N=6, n_in=2), activation="tanh")
+    X, T = ([rng.normal(size=(n, 2)) for n in (9, 7, 12)] for _ in range(2))
+    plain = loss_and_gradients(r, X, T, ridge=0.1)
+    ones = loss_and_gradients(r, X, T, ridge=0.1, sample_weight=[np.ones(len(x)) for x in X])
+    assert plain.loss == ones.loss
+    np.testing.assert_array_equal(plain.dE_dW, ones.dE_dW)

@@ -71,3 +71,49 @@ def test_gradients_of_the_cross_entropy_reach_all_layers(seed):
         way, h = rng.normal(size=value.shape), 1e-30
         derivative = witness(weights, replaced(V, number, value + 1j * h * way)).imag / h
         assert np.vdot(found.dE_dV[number], way) == pytest.approx(derivative, rel=1e-8)
+
+
+def draw_weights(seed, labels):
+    """Return weights of the targets, some of them 0, in the form of the labels, and labels with -1 at weight 0."""
+    rng = np.random.default_rng([5, seed])
+    w = [rng.choice([0.0, 0.5, 1.0, 3.0], size=np.shape(y)) for y in labels]
+    return w, [np.where(c > 0, y, -1) for c, y in zip(w, labels, strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_gradients_of_weighted_targets_reach_all_layers(seed):
+    weights, X, labels, layers, how, ridges, per_step = draw(seed)
+    counts, marked = draw_weights(seed, labels)
+    T = [np.eye(N_OUT)[y] for y in labels]
+    network = StackedNetwork(layers, how["sees"], softmax=False)
+    found = stacked_gradients(network, two_batches(X, marked, per_step, counts), N_OUT, per_step=per_step)
+
+    def witness(weights):
+        return ref.stack_loss(weights, X, T, "tanh", ridges=ridges, counts=counts, **how)
+
+    U = found.readouts[-1][:-1]
+    assert found.loss + ridges[-1] * (U * U).sum() == pytest.approx(witness(weights), rel=1e-9)
+    first = 0 if not per_step else how["hows"][-1]["washout"]
+    assert found.n == pytest.approx(sum(np.ravel(c)[first:].sum() for c in counts))
+    assert_derivatives(found.gradients, weights, witness, (seed, how))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_gradients_of_the_cross_entropy_of_weighted_targets_reach_all_layers(seed):
+    weights, X, labels, layers, how, _, per_step = draw(seed)
+    counts, marked = draw_weights(seed, labels)
+    rng = np.random.default_rng(seed)
+    T = [np.eye(N_OUT)[y] for y in labels]
+    V = [rng.normal(size=U.shape) for _, _, U in ref.stack(weights, X, T, "tanh", ridges=[1] * 3, **how)]
+    network = StackedNetwork(with_readouts(layers, V), how["sees"], softmax=True)
+    found = stacked_gradients(network, two_batches(X, marked, per_step, counts), N_OUT, per_step=per_step)
+
+    def witness(weights, V=V, own=OWN):
+        return ref.stack_entropy(weights, X, T, "tanh", readouts=V, own=own, counts=counts, **how)
+
+    assert found.loss == pytest.approx(witness(weights, own=0), rel=1e-9)
+    assert_derivatives(found.gradients, weights, witness, (seed, how))
+    for number, value in enumerate(V):
+        way, h = rng.normal(size=value.shape), 1e-30
+        derivative = witness(weights, replaced(V, number, value + 1j * h * way)).imag / h
+        assert np.vdot(found.dE_dV[number], way) == pytest.approx(derivative, rel=1e-8)

@@ -21,7 +21,7 @@ def test_outputs_are_those_of_the_slow_layers(seed, softmax):
     expected, targets = H_c @ U[-1], T_c.argmax(axis=1)
     found = [stacked_outputs(network, batch, per_step) for batch in two_batches(X, labels, per_step)]
     order = np.lexsort(expected.T)
-    Y, T_found = np.vstack([Y for Y, _ in found]), np.concatenate([T for _, T in found])
+    Y, T_found = np.vstack([Y for Y, _, _ in found]), np.concatenate([T for _, T, _ in found])
     np.testing.assert_allclose(Y[np.lexsort(Y.T)], expected[order], rtol=1e-8, atol=1e-10)
     np.testing.assert_array_equal(T_found[np.lexsort(Y.T)], targets[order])
 

@@ -1,14 +1,18 @@
 """The statistics of all the data: the same whichever way the frames are grouped, cut, tiled and spread on threads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reference as ref
 from echolearn.readout import collect as module
 from echolearn.readout import observation, statistics
 from echolearn.readout.collect import collect
 from echolearn.readout.observation import Task
+from echolearn.readout.statistics import Statistics
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.harvesting import harvest
@@ -95,3 +99,36 @@ def test_statistics_do_not_depend_on_the_number_of_threads(wide, monkeypatch):
     for s in results[1:]:
         np.testing.assert_array_equal(s.G, results[0].G)
         np.testing.assert_array_equal(s.Q, results[0].Q)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 40), min_size=1, max_size=8),
+    task=st.sampled_from([Task(), Task(3), Task(2, targets="last", lookback=4)]),
+    frames=st.integers(1, 30),
+    wide=st.booleans(),
+    classes=st.sampled_from([None, 4]),
+)
+def test_statistics_of_weighted_targets_are_sums_over_repeated_targets(lengths, task, frames, wide, classes):
+    lengths = [n + task.washout for n in lengths]
+    reservoir, data = network(), data_of(lengths, classes=classes)
+    rng = np.random.default_rng(0)
+    w = [rng.integers(0, 4, n).astype(float) for n in lengths]
+    missing = -1 if classes else np.nan
+    y = [np.where((c > 0).reshape(-1, *[1] * (t.ndim - 1)), t, missing) for c, t in zip(w, data.y, strict=True)]
+    y = [t.astype(data.y[0].dtype) for t in y]
+    expected = Statistics.zeros(reservoir.N + 3, classes or 3)
+    for x, t, c in zip(data.X, data.y, w, strict=True):
+        kept = ref.kept_steps(len(x), task.washout, task.lookback, task.targets)
+        again = np.repeat(kept, c[kept].astype(int))
+        H_c = np.hstack([harvest(reservoir, x), x, np.ones((len(x), 1))])[again]
+        expected += statistics.statistics_of(H_c, t[again], classes or 3)
+    data = replace(data, y=y, weights=w)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(observation, "FRAMES", frames)
+        if wide:
+            patch.setattr(module, "WIDE", 5)
+        same(collect(reservoir, data, task), (expected.G, expected.Q, expected.tt, expected.n))
+    assert task.target_count(data) == expected.n
+    rows = [(c[ref.kept_steps(len(c), task.washout, task.lookback, task.targets)] > 0).sum() for c in w]
+    assert task.targets_per_sequence(data).tolist() == rows

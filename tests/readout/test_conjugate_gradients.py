@@ -141,3 +141,19 @@ def test_the_progress_of_other_weights_is_not_resumed(tmp_path, monkeypatch):
     fitted(other, Checkpoint(tmp_path, {}))
     U = fitted(RESERVOIR, Checkpoint(tmp_path, {}))
     np.testing.assert_array_equal(U, fitted(RESERVOIR, None))
+
+
+@pytest.mark.parametrize("task", [Task(), Task(washout=3), Task(lookback=4, targets="last"), Task(direct=False)])
+def test_the_readout_of_weighted_targets_is_the_direct_one(task, monkeypatch):
+    usual = conjugate_gradients.__kwdefaults__
+    monkeypatch.setattr(conjugate_gradients, "__kwdefaults__", {**usual, "iterations": 100, "tolerance": 1e-13})
+    r = rng()
+    w = [r.choice([0.0, 1.0, 5.0], size=len(x)) for x in X]
+    y = [np.where(c[:, None] > 0, v, np.nan) for c, v in zip(w, VALUES, strict=True)]
+    data = Dataset(X, y, None, True, np.dtype("float64"), weights=w)
+    expected = solve(collect(RESERVOIR, data, task), 0.1, intercept=True)
+    H_c, _, sampled = sample_rows(RESERVOIR, data, task, r)
+    sketch = make_sketch(H_c, task.target_count(data), w=sampled)
+    for U in (None, np.ones_like(expected)):
+        found = solve_iteratively(RESERVOIR, data, task, 0.1, sketch, U=U)
+        np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())

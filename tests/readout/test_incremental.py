@@ -46,7 +46,7 @@ def test_an_update_to_convergence_is_the_solution_of_running_statistics(seed, wi
     past_statistics = statistics_of(*past, n_out)
     U = solve(past_statistics, mu, intercept=True)
     inverse = make_sketch(past[0], len(past[0]), width).inverse(mu)
-    parts = [(batch[0][:20], batch[1][:20]), (batch[0][20:], batch[1][20:])]
+    parts = [(batch[0][:20], batch[1][:20], None), (batch[0][20:], batch[1][20:], None)]
     updated = update_readout(U, parts, inverse, mu, share, iterations=60)
     expected = solve(fade_in(past_statistics, statistics_of(*batch, n_out), share), mu, intercept=True)
     np.testing.assert_allclose(updated, expected, atol=1e-6 * np.abs(expected).max())
@@ -63,7 +63,9 @@ def test_an_update_to_convergence_solves_its_equation(share):
     right = 1.8 * (H.T @ (T - H @ U) - share * penalty @ U)
     expected = U + np.linalg.solve(past.T @ past + penalty + 1.8 * H.T @ H, right)
     inverse = make_sketch(past, len(past), 6).inverse(mu)
-    np.testing.assert_allclose(update_readout(U, [(H, T)], inverse, mu, share, iterations=60), expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        update_readout(U, [(H, T, None)], inverse, mu, share, iterations=60), expected, rtol=1e-6
+    )
 
 
 def test_few_iterations_remove_most_of_the_error():
@@ -74,7 +76,7 @@ def test_few_iterations_remove_most_of_the_error():
     s = statistics_of(H[200:], T[200:], 3)
     U = solve(s, 1.0, intercept=True)
     inverse = make_sketch(H[200:], 3800, 10).inverse(1.0)
-    updated = update_readout(U, [(H[:200], T[:200])], inverse, 1.0, 0.05)
+    updated = update_readout(U, [(H[:200], T[:200], None)], inverse, 1.0, 0.05)
     s = fade_in(s, statistics_of(H[:200], T[:200], 3), 0.05)
     best = solve(s, 1.0, intercept=True)
 
@@ -237,3 +239,16 @@ def test_large_networks_resume_to_the_bit(kind, tmp_path, monkeypatch):
     np.testing.assert_array_equal(resumed.recurrent_weights_.data, straight.recurrent_weights_.data)
     errors = [[row["error"] for row in esn.history_] for esn in (resumed, straight)]
     assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize("classes", [True, False])
+def test_an_update_by_weighted_targets_is_that_by_repeated_ones(classes):
+    r = np.random.default_rng(0)
+    past = np.hstack([r.normal(size=(300, 6)) + 1, np.ones((300, 1))])
+    H, U, w = past[:40] + r.normal(size=(40, 7)) * 0.1, r.normal(size=(7, 2)), r.integers(1, 4, 40)
+    T = r.integers(0, 2, 40) if classes else r.normal(size=(40, 2))
+    inverse = make_sketch(past, len(past), 6).inverse(3.0)
+    found = update_readout(U, [(H, T, w.astype(float))], inverse, 3.0, 0.1, iterations=60)
+    again = np.repeat(np.arange(40), w)
+    expected = update_readout(U, [(H[again], T[again], None)], inverse, 3.0, 0.1, iterations=60)
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)

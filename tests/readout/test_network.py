@@ -127,3 +127,27 @@ def test_the_average_has_the_mean_ridge_and_strength():
     ]
     assert average(softmax).readout.strength == pytest.approx(2.0)
     assert average(softmax).readout.softmax
+
+
+@pytest.mark.parametrize(("view", "feedback"), [(view, False) for view in VIEWS] + [(view, True) for view in VIEWS[:2]])
+def test_the_mean_error_of_weighted_targets_is_a_weighted_mean(view, feedback):
+    net = network(view, **({"n_feedback": 2, "feedback_scaling": 0.3} if feedback else {}))
+    data = data_of(per_step=view.pooling is None)
+    rng = np.random.default_rng(0)
+    w = [rng.choice([0.0, 1.0, 3.0], size=() if view.pooling else len(x)) for x in data.X]
+    w[0] = np.ones_like(w[0])
+    washout = 0 if view.pooling else view.washout
+    rows = [
+        (c, squared(y, t))
+        for Y, T, W in zip(net.outputs(data), map(np.atleast_2d, data.y), map(np.atleast_1d, w), strict=True)
+        for y, t, c in list(zip(Y, T, W, strict=True))[washout:]
+    ]
+    expected = sum(c * e for c, e in rows) / sum(c for c, _ in rows)
+    missing = [
+        np.where(np.atleast_1d(c)[:, None] > 0, t, np.nan).reshape(np.shape(t)) for c, t in zip(w, data.y, strict=True)
+    ]
+
+    def loss(Y, T, w=None):
+        return float((((Y - T) ** 2).sum(axis=1) * (1 if w is None else w)).sum())
+
+    assert mean_error(net, replace(data, y=missing, weights=w), loss) == pytest.approx(expected)

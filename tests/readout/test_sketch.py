@@ -1,5 +1,7 @@
 """The sketch of a Gram matrix against the matrix itself, and the samples that it is made from."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -89,10 +91,11 @@ def test_a_sketch_of_states_that_explode_is_refused():
 
 
 def test_a_sample_has_the_requested_number_of_rows_and_no_row_twice():
-    H_c, T = sample_rows(RESERVOIR, DATA, Task(), rng(), frames=50)
+    H_c, T, w = sample_rows(RESERVOIR, DATA, Task(), rng(), frames=50)
+    assert w is None
     assert 50 <= len(H_c) == len(T) <= 50 + len(X)
     assert len(np.unique(H_c, axis=0)) == len(H_c)
-    everything, _ = sample_rows(RESERVOIR, DATA, Task(), rng(), frames=10_000)
+    everything, _, _ = sample_rows(RESERVOIR, DATA, Task(), rng(), frames=10_000)
     assert len(everything) == DATA.lengths.sum()
 
 
@@ -105,10 +108,35 @@ def test_sampled_sequences_have_the_requested_number_of_targets():
 
 def test_the_ridge_of_a_whole_sample_is_that_of_the_statistics():
     path = 10.0 ** np.arange(-4.0, 4)
-    H_c, T = sample_rows(RESERVOIR, DATA, Task(), rng(), frames=10_000)
+    H_c, T, _ = sample_rows(RESERVOIR, DATA, Task(), rng(), frames=10_000)
     seen = observe(RESERVOIR, Task(), Dataset(*toys.echoes(seed=1), None, True, np.dtype("float64")).batch(range(8)))
-    held = seen.H_c, seen.T
-    s, h = statistics_of(H_c, T, 2), statistics_of(*held, 2)
+    held = seen.H_c, seen.T, None
+    s, h = statistics_of(H_c, T, 2), statistics_of(seen.H_c, seen.T, 2)
     for held_statistics, rows in ((None, None), (h, held)):
         expected, _ = choose_ridge(s, path, intercept=True, held_out=held_statistics)
-        assert choose_ridge_by_sample((H_c, T), path, 2, rows) == expected
+        assert choose_ridge_by_sample((H_c, T, None), path, 2, rows) == expected
+
+
+def test_a_sketch_of_weighted_rows_is_that_of_repeated_rows():
+    r = np.random.default_rng(0)
+    H_c = np.hstack([r.normal(size=(50, 6)) + 1, np.ones((50, 1))])
+    w = r.integers(1, 4, 50)
+    found = make_sketch(H_c, 700, 4, w=w.astype(float))
+    expected = make_sketch(np.repeat(H_c, w, axis=0), 700, 4)
+    np.testing.assert_allclose(found.mean, expected.mean)
+    np.testing.assert_allclose(found.values, expected.values)
+    assert found.tail == pytest.approx(expected.tail)
+    assert found.square == pytest.approx(expected.square)
+    R = r.normal(size=(7, 2))
+    np.testing.assert_allclose(found.inverse(0.5)(R), expected.inverse(0.5)(R))
+
+
+def test_a_sample_of_weighted_targets_has_their_weights():
+    w = [np.arange(len(x)) % 3.0 for x in X]
+    data = replace(DATA, weights=w)
+    H_c, T, sampled = sample_rows(RESERVOIR, data, Task(), rng(), frames=10_000)
+    assert len(H_c) == len(T) == len(sampled) == sum(int((c > 0).sum()) for c in w)
+    assert sampled.sum() == pytest.approx(sum(c.sum() for c in w))
+    path = 10.0 ** np.arange(-4.0, 4)
+    expected, _ = choose_ridge(statistics_of(H_c, T, 2, w=sampled), path, intercept=True)
+    assert choose_ridge_by_sample((H_c, T, sampled), path, 2, None) == expected

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
 
 import toys
 from echolearn.readout import softmax
@@ -73,11 +74,12 @@ def test_mini_batches_are_about_2048_frames_of_all_the_data(monkeypatch):
     rng = np.random.default_rng(0)
     batches = list(softmax.minibatches(RESERVOIR, DATA, TASK, rng, 40))
     assert len(batches) == 40
-    assert all(25 <= len(labels) <= 100 for _, labels in batches)
+    assert all(25 <= len(labels) <= 100 for _, labels, _ in batches)
     # one pass holds every frame once
     H_c, labels = all_frames()
     count, seen = 0, []
-    for h, y in batches:
+    for h, y, w in batches:
+        assert w is None
         seen.append(np.column_stack([h, y]))
         count += len(y)
         if count >= total:
@@ -182,5 +184,52 @@ def test_pooled_states_are_run_once(monkeypatch):
     monkeypatch.setattr(softmax, "observe", lambda *args: (calls.append(1), observe(*args))[1])
     batches = list(softmax.minibatches(RESERVOIR, data, Task(pooling="mean"), np.random.default_rng(0), 30))
     assert (len(batches), len(calls)) == (30, 1)
-    for H_c, _ in batches:
+    for H_c, _, _ in batches:
         assert len(H_c) == len(X)
+
+
+def weighted_data(seed=0):
+    """Return the data with weights, a third of them 0, where labels are -1."""
+    rng = np.random.default_rng(seed)
+    w = [rng.choice([0.0, 1.0, 4.0], size=len(x)) for x in X]
+    y = [np.where(c > 0, labels, -1) for c, labels in zip(w, CLASSES, strict=True)]
+    return Dataset(X, y, 3, True, np.dtype("float64"), weights=w)
+
+
+def test_weighted_cross_entropy_is_that_of_repeated_targets():
+    data = weighted_data()
+    seen = observe(RESERVOIR, TASK, data.batch(range(len(X))))
+    again = np.repeat(np.arange(len(seen.T)), seen.w.astype(int))
+    V = np.random.default_rng(1).normal(size=(seen.H_c.shape[1], 3))
+    assert (seen.T >= 0).all()
+    expected = objective(V, seen.H_c[again], seen.T[again], 0.0)[0]
+    assert cross_entropy(RESERVOIR, data, TASK, V) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("strength", [1e-2, 1e-3])
+def test_descent_of_weighted_targets_comes_to_the_minimum_of_logistic_regression(strength):
+    data = weighted_data()
+    fit = ridge_fit(data=data)
+    start = softmax.SPREAD * fit.U
+    V = descend(RESERVOIR, data, TASK, fit, start, strength=strength, rng=np.random.default_rng(0))
+    seen = observe(RESERVOIR, TASK, data.batch(range(len(X))))
+    H, w = seen.H_c[:, :-1], seen.w
+    peer = LogisticRegression(C=1 / (strength * w.sum()), tol=1e-10, max_iter=5000).fit(H, seen.T, sample_weight=w)
+    best = np.vstack([peer.coef_.T, peer.intercept_])
+
+    def value(V):
+        penalty = 0.5 * strength * (V[:-1] ** 2).sum()
+        return softmax.entropy(probabilities(seen.H_c @ V), seen.T, w) / w.sum() + penalty
+
+    assert value(best) - 1e-9 <= value(V) <= value(best) + 0.02 * (value(start) - value(best)) + 1e-3
+
+
+def test_mini_batches_have_no_ignored_target_and_the_weights_of_the_others(monkeypatch):
+    monkeypatch.setattr(softmax, "FRAMES", 50)
+    data = weighted_data()
+    ignored = [0 * w if i % 4 == 0 else w for i, w in enumerate(data.weights)]
+    data = Dataset(X, data.y, 3, True, np.dtype("float64"), weights=ignored)
+    for _, labels, w in softmax.minibatches(RESERVOIR, data, TASK, np.random.default_rng(0), 30):
+        assert len(labels) == len(w) > 0
+        assert (labels >= 0).all()
+        assert (w > 0).all()

@@ -98,3 +98,29 @@ def test_column_squares_are_sums_of_squares_about_the_mean():
     np.testing.assert_allclose(column_squares(statistics_of(H_C, T, 3)), ((H - H.mean(axis=0)) ** 2).sum(axis=0))
     constant = np.hstack([np.full((60, 1), 1e3), np.ones((60, 1))])
     assert 0 < column_squares(statistics_of(constant, T, 3))[0] < 1e-6  # nothing but rounding, and never negative
+
+
+@pytest.mark.parametrize("labels", [True, False])
+def test_weights_count_like_repeated_targets(labels):
+    rng = np.random.default_rng(0)
+    w = rng.integers(1, 4, len(H_C)).astype(float)
+    targets = rng.integers(0, 3, len(H_C)) if labels else T
+    again = np.repeat(np.arange(len(H_C)), w.astype(int))
+    expected = statistics_of(H_C[again], targets[again], 3)
+    found = statistics_of(H_C, targets, 3, w=w)
+    tiled = Statistics.zeros(H_C.shape[1], 3)
+    add_in_tiles(tiled, H_C, targets, w=w)
+    mirror(tiled.G)
+    for s in (found, tiled):
+        for name in ("G", "Q", "tt", "n"):
+            np.testing.assert_allclose(getattr(s, name), getattr(expected, name), rtol=1e-10, atol=1e-10)
+        np.testing.assert_array_equal(s.G, s.G.T)
+
+
+def test_large_weights_require_float64_as_many_frames_do():
+    H = H_C.astype(np.float32)
+    mu = 1.0
+    few, many = len(H), 10**9
+    assert sample_precision(H, few, mu) == np.float32
+    assert sample_precision(H, many, mu) == np.float64
+    assert sample_precision(H, few, mu, np.full(len(H), 1e7)) == np.float64

@@ -9,18 +9,22 @@ from reference.recurrence import states
 from reference.selection import block_cuts
 
 
-def stack(weights, X, T, activation, *, sees, scales, hows, ridges=None, readouts=None):
+def stack(weights, X, T, activation, *, sees, scales, hows, ridges=None, readouts=None, counts=None):
     """Return, for each layer, H_c (frames with targets are rows), T and U.
 
     hows: washout, lookback and direct of each layer, and pooling of the top one. T: one target per step, or one per
     sequence with pooling. A readout is the ridge solution with a free intercept, whose outputs are passed on; or it is
-    given, and the softmax of its outputs is passed on.
+    given, and the softmax of its outputs is passed on. counts: the weights of the targets, in the form of T; the rows
+    of H_c and T are scaled by their roots, or, where readouts are given, the rows of T by the weights themselves.
     """
     seen, inputs = [], X
     for number, (w, how) in enumerate(zip(weights, hows, strict=True)):
         H = [states(w, x, activation, cut=block_cuts(len(x), how["washout"], how["lookback"])) for x in inputs]
         full = [[h, x.T] if how["direct"] else [h] for h, x in zip(H, inputs, strict=True)]
         H_c, T_c = _with_targets(full, T, how)
+        if counts is not None:
+            c = _with_targets(full, [np.asarray(c)[..., None] for c in counts], how)[1]
+            H_c, T_c = (np.sqrt(c) * H_c, np.sqrt(c) * T_c) if readouts is None else (H_c, c * T_c)
         U = _readout(H_c, T_c, ridges[number]) if readouts is None else readouts[number]
         seen.append((H_c, T_c, U))
         if number < len(weights) - 1:

@@ -1,5 +1,7 @@
 """Datasets: batches, subsets, passes over groups, and a fingerprint of their contents."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from echolearn.execution.executor import LOCAL, LocalExecutor, executing_on
@@ -93,3 +95,50 @@ def test_a_fingerprint_changes_with_any_frame_target_shape_or_order():
     ]
     prints = {data.fingerprint() for data in (labelled(), *changed)}
     assert len(prints) == 1 + len(changed)
+
+
+WEIGHTS = [np.array([1.0, 0.0, 2.0]), np.ones(5), np.array([0.5, 0.0, 0.0, 3.0])]
+
+
+def weighted(weights=WEIGHTS, **changes):
+    return replace(labelled(), weights=weights, **changes)
+
+
+def test_batches_and_subsets_have_the_weights_of_their_targets():
+    data = weighted()
+    batch = data.subset([2, 0]).batch([0, 1])
+    assert batch.w.dtype == np.float64
+    np.testing.assert_array_equal(unpack(batch, batch.w)[0], WEIGHTS[2])
+    np.testing.assert_array_equal(unpack(batch, batch.w)[1], WEIGHTS[0])
+    np.testing.assert_array_equal(data.batch([2], slice(2, 4)).w, WEIGHTS[2][2:4])
+    np.testing.assert_array_equal(data.batch([2]).steps(1, 3).w, WEIGHTS[2][1:3])
+    one_each = Dataset(X, [2, 0, 1], 3, False, np.dtype("float32"), weights=[1.0, 2.0, 3.0]).batch([0, 1, 2])
+    np.testing.assert_array_equal(one_each.w, [2, 3, 1])  # longest first
+    assert labelled().batch([0]).w is None
+
+
+def test_joined_datasets_have_ones_where_one_of_them_has_no_weights():
+    with_weights, without = weighted().subset([0]), labelled().subset([2, 1])
+    for joined, expected in (
+        (with_weights.joined_with(without), [WEIGHTS[0], np.ones(4), np.ones(5)]),
+        (without.joined_with(with_weights), [np.ones(4), np.ones(5), WEIGHTS[0]]),
+        (with_weights.joined_with(weighted().subset([2])), [WEIGHTS[0], WEIGHTS[2]]),
+    ):
+        for w, other in zip(joined.weights, expected, strict=True):
+            np.testing.assert_array_equal(w, other)
+    assert labelled().joined_with(labelled()).weights is None
+
+
+def test_the_weights_of_each_sequence_add_up_after_the_washout():
+    np.testing.assert_array_equal(weighted().target_weights(0), [3, 5, 3.5])
+    np.testing.assert_array_equal(weighted().target_weights(1), [2, 4, 3])
+    np.testing.assert_array_equal(labelled().target_weights(1), [2, 4, 3])
+    one_each = Dataset(X, [2, 0, 1], 3, False, np.dtype("float32"), weights=[1.0, 2.0, 0.0])
+    np.testing.assert_array_equal(one_each.target_weights(2), [1, 2, 0])
+
+
+def test_the_fingerprint_knows_the_weights():
+    other = [WEIGHTS[0], WEIGHTS[1], WEIGHTS[2][::-1]]
+    prints = {data.fingerprint() for data in (labelled(), weighted(), weighted(other))}
+    assert len(prints) == 3
+    assert weighted().fingerprint() == weighted([w.copy() for w in WEIGHTS]).fingerprint()

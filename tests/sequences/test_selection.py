@@ -87,3 +87,34 @@ def test_parts_cover_the_time_after_the_washout(steps, washout, parts):
 
 def test_only_a_number_of_parts_pools_into_several_means():
     assert [pooled_parts(pooling) for pooling in (None, "mean", "last", 1, 4, np.int64(3))] == [1, 1, 1, 1, 4, 3]
+
+
+@few_examples
+@given(
+    st.lists(st.integers(4, 12), min_size=1, max_size=6),
+    st.integers(0, 3),
+    st.sampled_from(["all", "last"]),
+    st.sampled_from([None, "mean", "last", 3]),
+    st.integers(0, 99),
+    st.booleans(),
+)
+def test_targets_of_weight_0_are_left_out(lengths, washout, targets, pooling, seed, mixed):
+    rng = np.random.default_rng(seed)
+    X = numbered(lengths)
+    w = [rng.choice([0.0, 1.0, 2.5], size=() if pooling else n) for n in lengths]
+    labels = [np.zeros(np.shape(c), int) for c in w]
+    how = {"washout": washout, "targets": targets, "lookback": 3, "pooling": pooling}
+    backward = np.array([False, True]) if mixed else None
+    plain, batch = (pack(X, np.float64, labels, pooling is None, w=c) for c in (None, w))
+    everything, select = Selection(plain, **how), Selection(batch, **how)
+    counts = everything.targets(batch.w)
+    expected = everything.take(plain.X, backward)[counts > 0]
+    taken = select.take(batch.X, backward)
+    np.testing.assert_array_equal(taken, expected)
+    np.testing.assert_array_equal(select.targets(batch.w), counts[counts > 0])
+    if select.w is None:
+        assert (counts[counts > 0] == 1).all()
+    else:
+        np.testing.assert_array_equal(select.w, counts[counts > 0])
+    D = rng.normal(size=taken.shape)
+    assert np.vdot(taken, D) == pytest.approx(np.vdot(batch.X, select.put(D, backward)), rel=1e-9, abs=1e-9)

@@ -1,5 +1,7 @@
 """The validation split: whole sequences, the last steps of few long ones, or nothing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -67,3 +69,29 @@ def test_readouts_are_not_fitted_to_held_out_data_of_the_user():
     train, given = dataset([4, 5]), dataset([3])
     assert Split(train, given, refit=False).everything is train
     assert len(Split(train, given).everything.X) == 3
+
+
+@pytest.mark.parametrize("per_step", [True, False])
+def test_sequences_without_a_target_are_not_held_out(per_step):
+    data = dataset([4] * 12, per_step)
+    useful = {1, 4, 7}
+    some = [np.array([1.0, 1.0, 0.0, 2.0]) if per_step else np.array(2.0) for _ in data.X]
+    data = replace(data, weights=[w if i in useful else 0 * w for i, w in enumerate(some)])
+    for seed in range(10):
+        split = hold_out(data, 0.3, 1, np.random.default_rng(seed))
+        held_out = [int(x[0, 0]) // 100 for x in split.held_out.X]
+        assert set(held_out) < useful
+        assert len(held_out) == 1
+        assert len(split.train.X) == 11
+    only_one = replace(data, weights=[w if i == 1 else 0 * w for i, w in enumerate(some)])
+    assert hold_out(only_one, 0.3, 1, np.random.default_rng(0)).held_out is None
+
+
+def test_last_steps_without_a_target_are_not_held_out():
+    data = dataset([60, 100])
+    weights = [np.arange(60.0), np.arange(100.0)]
+    split = hold_out(replace(data, weights=weights), 0.25, 5, np.random.default_rng(0))
+    np.testing.assert_array_equal(split.train.weights[0], np.arange(45))
+    np.testing.assert_array_equal(split.held_out.weights[1], np.arange(70, 100))
+    heads = [np.where(np.arange(len(w)) < 0.7 * len(w), 1.0, 0.0) for w in weights]
+    assert hold_out(replace(data, weights=heads), 0.25, 5, np.random.default_rng(0)).held_out is None

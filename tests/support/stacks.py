@@ -48,9 +48,9 @@ def draw(seed):
     return weights, X, labels, layers, {"sees": sees, "scales": scales, "hows": hows}, ridges, pooling is None
 
 
-def two_batches(X, y, per_step):
-    """Return the sequences in two batches."""
-    return [pack(X[i::2], np.float64, y[i::2], per_step) for i in range(2)]
+def two_batches(X, y, per_step, w=None):
+    """Return the sequences in two batches; w: the weights of their targets."""
+    return [pack(X[i::2], np.float64, y[i::2], per_step, w=None if w is None else w[i::2]) for i in range(2)]
 
 
 def with_readouts(layers, readouts):

@@ -109,17 +109,26 @@ class ClusterExecutor:
         return self.submit("part", unpickled, pickle.dumps(values, protocol=5), slot=slot)
 
     def place_targets(self, data: Dataset) -> Dataset:
-        """Send the targets of sequences to the workers, in the same parts."""
+        """Send the targets of sequences, and their weights, to the workers, in the same parts."""
+        return self.place_weights(replace(data, y=self._beside(data, data.y)))
+
+    def place_weights(self, data: Dataset) -> Dataset:
+        """Send those weights to the workers that are not yet there, in the parts of their sequences."""
+        return data if data.weights is None else replace(data, weights=self._beside(data, data.weights))
+
+    def _beside(self, data: Dataset, entries: Sequence[Entry]) -> list[Any]:
+        """Return one entry per sequence, sent to the workers in the parts of the sequences if it is not there."""
         by_part: dict[str, list[int]] = {}
+        out = {i: entry for i, entry in enumerate(entries) if isinstance(entry, RemoteSequence)}
         for i, x in enumerate(data.X):
             assert isinstance(x, RemoteSequence)
-            by_part.setdefault(x.part.key, []).append(i)
-        y: dict[int, RemoteSequence] = {}
+            if i not in out:
+                by_part.setdefault(x.part.key, []).append(i)
         start = 0 if data.per_step else None
         for k, which in enumerate(by_part.values()):
-            part = self._send([data.y[i] for i in which], self.slot(k, len(by_part)))
-            y |= {i: RemoteSequence(self, part, index, np.shape(data.y[i]), start) for index, i in enumerate(which)}
-        return replace(data, y=[y[i] for i in range(len(data.X))])
+            part = self._send([entries[i] for i in which], self.slot(k, len(by_part)))
+            out |= {i: RemoteSequence(self, part, index, np.shape(entries[i]), start) for index, i in enumerate(which)}
+        return [out[i] for i in range(len(data.X))]
 
     def transform(self, X: Sequence[Any], function: Callable[[Array], Array], width: int) -> Sequence[Any]:
         """Return function(x), which has `width` columns, of every sequence; each part becomes another part."""
@@ -208,7 +217,8 @@ class ClusterExecutor:
             which, *rest = item if isinstance(item, tuple) else (item,)
             X = _places([data.X[i] for i in which], futures)
             y = _places([data.y[i] for i in which], futures) if len(data.y) else []
-            picks.append((X, y, rest))
+            w = None if data.weights is None else _places([data.weights[i] for i in which], futures)
+            picks.append((X, y, rest, w))
         arguments = __version__, job, picks, *futures.values()
         return self.submit(function.__name__.strip("<>"), work, *arguments, slot=slot)
 

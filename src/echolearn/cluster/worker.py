@@ -15,7 +15,8 @@ from echolearn.execution.tree_sum import tree_sum
 from echolearn.sequences.dataset import Dataset
 
 Place = tuple[int, int, int, int | None]  # of a sequence: its part, index, start and stop (None: the entry itself)
-Pick = tuple[list[Place], list[Place], list[object]]  # of an item: its sequences, their targets, more arguments
+# of an item: its sequences, their targets, more arguments, and the weights of the targets (None: 1)
+Pick = tuple[list[Place], list[Place], list[object], list[Place] | None]
 Entry = Any  # of a part: an array, or the target of a sequence
 
 
@@ -66,8 +67,9 @@ def work(version: str, job: bytes, picks: list[Pick], *parts: list[Entry]) -> Pa
     _check_version(version)
     function, (classes, per_step, dtype) = pickle.loads(job)
 
-    def one(X: list[Place], y: list[Place], rest: list[object]) -> object:
-        data = Dataset(_take(parts, X), _take(parts, y), classes, per_step, dtype)
+    def one(X: list[Place], y: list[Place], rest: list[object], w: list[Place] | None = None) -> object:
+        weights = None if w is None else _take(parts, w)
+        data = Dataset(_take(parts, X), _take(parts, y), classes, per_step, dtype, weights=weights)
         return function(data, np.arange(len(X)), *rest)
 
     with as_worker():

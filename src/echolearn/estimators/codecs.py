@@ -33,8 +33,8 @@ class TargetCodec(Protocol):
     def decode(self, Y: Array) -> Array:
         """Return the answers that outputs Y (K, n_out) stand for."""
 
-    def error(self, Y: Array, T: Array) -> float:
-        """Return the sum of the errors of outputs Y for encoded targets T."""
+    def error(self, Y: Array, T: Array, w: Array | None = None) -> float:
+        """Return the sum of the errors of outputs Y for encoded targets T, weighted by w (K,)."""
 
     def encode_frames(self, y: object) -> Array:
         """Return the targets of single frames as rows (K, n_out), for readouts that learn online."""
@@ -102,8 +102,9 @@ class ClassCodec:
         to_distribution = probabilities if softmax else nearest_distribution
         return np.asarray(to_distribution(Y.astype(np.float64)))
 
-    def error(self, Y: Array, T: Array) -> float:
-        return float((Y.argmax(axis=1) != T).sum())
+    def error(self, Y: Array, T: Array, w: Array | None = None) -> float:
+        wrong = Y.argmax(axis=1) != T
+        return float(wrong.sum() if w is None else w @ wrong)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,13 +148,14 @@ class ValueCodec:
         values = Y.astype(np.float64) * self.scale + self.mean
         return np.asarray(values[:, 0] if self.one_value else values)
 
-    def error(self, Y: Array, T: Array) -> float:
-        return squared_error(Y, T)
+    def error(self, Y: Array, T: Array, w: Array | None = None) -> float:
+        return squared_error(Y, T, w)
 
 
-def squared_error(Y: Array, T: Array) -> float:
-    """Return the squared error, averaged over outputs and summed over targets."""
-    return float(((Y - T) ** 2).sum() / T.shape[1])
+def squared_error(Y: Array, T: Array, w: Array | None = None) -> float:
+    """Return the squared error, averaged over outputs and summed over targets, weighted by w (K,)."""
+    squares = (Y - T) ** 2
+    return float((squares.sum() if w is None else w @ squares.sum(axis=1)) / T.shape[1])
 
 
 def _as_numbers(entries: Sequence[Target], per_step: bool) -> Array:

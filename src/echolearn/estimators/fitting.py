@@ -23,7 +23,7 @@ from echolearn.execution.executor import LOCAL
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.modelfile.fingerprints import matrix_fingerprint
 from echolearn.readout import softmax
-from echolearn.readout.network import Network, Readout, mean_error
+from echolearn.readout.network import Loss, Network, Readout, mean_error
 from echolearn.readout.observation import Task
 from echolearn.readout.ridge import warn_of_large_ridge
 from echolearn.readout.solver import RidgeFit, solver_for
@@ -41,7 +41,6 @@ from echolearn.training.progress import Progress, say
 from echolearn.validation.values import check_path
 
 Callback = Callable[[dict[str, float]], object]
-Loss = Callable[[Array, Array], float]
 
 RETRIES = 3  # how often a diverged epoch is tried again with a smaller step
 REFINED_STRENGTHS = (3.0,)  # the penalty of a softmax readout that is refined; on AN4, 300 units, the one chosen

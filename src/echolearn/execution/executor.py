@@ -39,7 +39,10 @@ class Executor(Protocol[Data]):
         """Return the sequences, moved to where this executor works on them."""
 
     def place_targets(self, data: Data) -> Data:
-        """Return the dataset with its targets moved to where its sequences are."""
+        """Return the dataset with its targets, and their weights, moved to where its sequences are."""
+
+    def place_weights(self, data: Data) -> Data:
+        """Return the dataset with those weights moved to where its sequences are that are not yet there."""
 
     def transform(self, X: Sequence[Array], function: Callable[[Array], Array], width: int) -> Sequence[Array]:
         """Return function(x), which has `width` columns, of every sequence, computed where the sequences are."""
@@ -71,6 +74,9 @@ class LocalExecutor:
 
     def transform(self, X: Sequence[Array], function: Callable[[Array], Array], width: int) -> Sequence[Array]:
         return [function(x) for x in X]
+
+    def place_weights(self, data: Data) -> Data:
+        return data
 
     def map(self, data: object, function: Callable[..., Result], items: Iterable[Item]) -> Iterator[Result]:
         return map_in_order(partial(_apply, function, data), items)

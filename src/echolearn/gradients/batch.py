@@ -12,7 +12,7 @@ from echolearn.gradients import as_printed, exact
 from echolearn.gradients.exact import error_wrt_states
 from echolearn.gradients.gradients import Gradients
 from echolearn.readout.observation import Observation, Task
-from echolearn.readout.statistics import Statistics, residual, statistics_of
+from echolearn.readout.statistics import Statistics, residual, statistics_of, weighted
 from echolearn.reservoir.reservoir import Reservoir
 
 Backward = Callable[..., Gradients]
@@ -25,7 +25,7 @@ def gradient_function(name: str) -> Backward:
 
 @dataclass(eq=False)
 class BatchGradient:
-    """The gradients of a batch, its ||R||² and, where they are needed, its statistics. Batches can be added."""
+    """The gradients of a batch, its Σ w ||r||² and, where they are needed, its statistics. Batches can be added."""
 
     gradients: Gradients
     squared: float
@@ -45,9 +45,10 @@ def batch_gradient(
     """Return the share of one batch in the gradient of E at U."""
     U = U.astype(seen.H_c.dtype)
     R = residual(seen.H_c @ U, seen.T)
-    gradients = through_states(reservoir, task, gradient, seen, error_wrt_states(R, U[: seen.H.shape[1]]))
-    statistics = statistics_of(seen.H_c, seen.T, U.shape[1]) if with_statistics else None
-    return BatchGradient(gradients, float(np.vdot(R, R)), statistics)
+    weighted_R = weighted(R, seen.w)
+    gradients = through_states(reservoir, task, gradient, seen, error_wrt_states(weighted_R, U[: seen.H.shape[1]]))
+    statistics = statistics_of(seen.H_c, seen.T, U.shape[1], w=seen.w) if with_statistics else None
+    return BatchGradient(gradients, float(np.vdot(R, weighted_R)), statistics)
 
 
 def through_states(reservoir: Reservoir, task: Task, gradient: str, seen: Observation, dE_dH: Array) -> Gradients:

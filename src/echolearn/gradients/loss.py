@@ -18,13 +18,14 @@ from echolearn.gradients.parameters import GRADIENT_RULES
 from echolearn.readout.network import apply_readout
 from echolearn.readout.observation import FRAMES, Task, observe
 from echolearn.readout.ridge import loss, solve
-from echolearn.readout.statistics import Statistics, residual, sample_precision, statistics_of
+from echolearn.readout.statistics import Statistics, residual, sample_precision, statistics_of, weighted
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Pooling
 from echolearn.sequences.targets import as_class_numbers
 from echolearn.sequences.validation import check_finite, check_long_enough, open_sequences, open_values
+from echolearn.sequences.weights import open_weights
 from echolearn.validation.parameters import check_each
 from echolearn.validation.values import check_boolean, check_float_dtype, is_number
 
@@ -72,9 +73,12 @@ def loss_and_gradients(
     direct: bool = True,
     washout: int = 0,
     pooling: Pooling | None = None,
+    sample_weight: ArrayLike | Sequence[ArrayLike] | None = None,
     dtype: DTypeLike = np.float64,
 ) -> LossAndGradients:
     """Return E = min_U ||H_c U - T||² + ridge ||U||² and its gradients, for one sequence or a list of them.
+
+    With weights w of the targets, E = min_U Σ_k w_k ||U'h_k - t_k||² + ridge ||U||².
 
     The gradient is exact: back-propagation through time, with the readout U in closed form.
 
@@ -101,6 +105,9 @@ def loss_and_gradients(
     pooling : {"mean", "last"} or int, default=None
         How the states of a sequence become one row: their mean, the last one, or the concatenated means over this many
         equal parts of time. None: one target per step.
+    sample_weight : array or list of arrays, default=None
+        How much each target counts: one number per sequence, or one per step in the form of X. A target of weight 0
+        does not count, and may be NaN. None: all count alike.
     dtype : {"float64", "float32"}, default="float64"
         The precision of states and errors; statistics and gradients are summed in float64. "float32" is faster.
 
@@ -142,8 +149,10 @@ def loss_and_gradients(
     precision = check_float_dtype("dtype", dtype)
     given = open_sequences(X, n_features=reservoir.n_in)
     check_long_enough(given, washout)
-    values = open_values(T, given, per_step=pooling is None)
-    data = Dataset(given.X, as_class_numbers(values), values[0].shape[-1], pooling is None, precision)
+    weights = open_weights(sample_weight, given, per_step=pooling is None)
+    values = open_values(T, given, per_step=pooling is None, weights=weights)
+    y = as_class_numbers(values) if weights is None else values
+    data = Dataset(given.X, y, values[0].shape[-1], pooling is None, precision, weights=weights)
     task = Task(washout, direct, pooling, lookback, targets, intercept=False)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         s, U, g = _statistics_readout_gradients(reservoir, data, task, ridge, gradient)
@@ -167,12 +176,13 @@ def _statistics_readout_gradients(
 
     def statistics(data: Dataset, which: Array) -> Statistics:
         seen = observe(reservoir, task, data.batch(which))
-        return statistics_of(seen.H_c, seen.T, data.n_out, sample_precision(seen.H_c, frames, ridge))
+        precision = sample_precision(seen.H_c, frames, ridge, seen.w)
+        return statistics_of(seen.H_c, seen.T, data.n_out, precision, w=seen.w)
 
     def gradients(data: Dataset, which: Array) -> Gradients:
         seen = observe(reservoir, task, data.batch(which))
         U_now = U.astype(data.dtype)
-        R = residual(apply_readout(seen.H, seen.X, U_now, intercept=False), seen.T)
+        R = weighted(residual(apply_readout(seen.H, seen.X, U_now, intercept=False), seen.T), seen.w)
         return through_states(reservoir, task, gradient, seen, error_wrt_states(R, U_now[: seen.H.shape[1]]))
 
     s = data.sum(statistics, groups)

@@ -18,7 +18,7 @@ From A U = Q follows dU = A^-1 (dQ - dG U), with dQ = dH_c'T and dG = dH_c'H_c +
     dE/dH_c = (D - H_c Lambda) U' - R Lambda',
 
 where the terms with Lambda exist only at frames that carry a target. D exists in the washout too, because the layer
-above runs on it.
+above runs on it. Where targets have weights w, R and H_c Lambda are multiplied by them, row by row.
 
 **Cross entropy.** S = softmax(Y). Readouts V_l are weights like the others: dE/dV_l = P and dE/dH_c = D V_l'. The
 lower layers keep a share of their own error, so that their outputs remain predictions: E = E_top + OWN Σ E_l, and with
@@ -59,8 +59,8 @@ from echolearn.gradients.stacked_network import (
 )
 from echolearn.readout.network import probabilities
 from echolearn.readout.ridge import solve
-from echolearn.readout.softmax import log_likelihood
-from echolearn.readout.statistics import Statistics, residual, statistics_of
+from echolearn.readout.softmax import entropy
+from echolearn.readout.statistics import Statistics, residual, statistics_of, weighted
 from echolearn.sequences.batch import Batch
 
 OWN = 0.3  # share of a lower layer's own cross entropy
@@ -78,7 +78,7 @@ class StackedGradients:
 
     gradients: list[Gradients]
     loss: float
-    n: int
+    n: float
     readouts: list[Array]
     dE_dV: list[Array]
 
@@ -131,7 +131,8 @@ def stacked_gradients(
         back = _each(partial(_at_layer, layer, U=U, Lambda=Lambda), here, D_Y, D_H)
         gradients.insert(0, _sum(b[0] for b in back))
         D = [b[1] for b in back]
-    return StackedGradients(gradients, sum(f[2] for f in found), sum(len(v.T) for v in views[top]), readouts, dE_dV)
+    n = sum(len(v.T) if v.w is None else float(v.w.sum()) for v in views[top])
+    return StackedGradients(gradients, sum(f[2] for f in found), n, readouts, dE_dV)
 
 
 def _forward(
@@ -144,12 +145,12 @@ def _forward(
     X, targets = [batch.X for batch in batches], [layer_targets(batch, per_step) for batch in batches]
     for number, layer in enumerate(network.layers):
         top = number == len(network.layers) - 1
-        here = _each(partial(view_layer, layer), batches, X, [T[top] for T in targets])
+        here = _each(partial(view_layer, layer), batches, X, [both[top] for both in targets])
         views.append(here)
         if network.softmax:
             readouts.append(layer.U)
         else:
-            fresh = map_and_sum(lambda view: statistics_of(view.H_s, view.T, n_out), here)
+            fresh = map_and_sum(lambda view: statistics_of(view.H_s, view.T, n_out, w=view.w), here)
             statistics.append(full_pass.statistics(number, fresh))
             readouts.append(solve(statistics[-1], layer.ridge, intercept=True))
         if not top:
@@ -167,21 +168,22 @@ def _sum(terms: Iterable[Result]) -> Result:
     return reduce(iadd, terms)
 
 
-def _entropy(Y: Array, T: Array) -> tuple[float, Array]:
-    """Return -Σ log softmax(Y)[label] and its derivative by Y; Y is overwritten."""
+def _entropy(Y: Array, T: Array, w: Array | None) -> tuple[float, Array]:
+    """Return -Σ w log softmax(Y)[label] and its derivative by Y; Y is overwritten."""
     P = probabilities(Y)
-    return -float(log_likelihood(P, T).sum(dtype=np.float64)), residual(P, T)
+    return entropy(P, T, w), weighted(residual(P, T), w)
 
 
 def _at_top(network: StackedNetwork, U: Array, view: LayerView) -> tuple[Gradients, Array, float, Array]:
     """Return the gradients, dE/dX, the error and (for the cross entropy) dE/dV of the top layer over one batch."""
     layer, U = network.layers[-1], U.astype(view.H_s.dtype)
     if network.softmax:
-        loss, R = _entropy(view.H_s @ U, view.T)
+        loss, R = _entropy(view.H_s @ U, view.T, view.w)
         dE_dH_c = R @ U[:-1].T
     else:
-        R = residual(view.H_s @ U, view.T)
-        loss = float(np.vdot(R, R))
+        Y_T = residual(view.H_s @ U, view.T)
+        R = weighted(Y_T, view.w)
+        loss = float(np.vdot(Y_T, R))
         dE_dH_c = error_wrt_states(R, U[:-1])
     width = view.selection.parts * layer.reservoir.N
     direct = view.selection.put(dE_dH_c[:, width:]) if layer.task.direct else None
@@ -195,7 +197,7 @@ def _at_outputs(network: StackedNetwork, layer: Layer, U: Array, view: LayerView
     if not network.softmax:
         return np.asarray(C)
     S = probabilities(view.H_c @ U.astype(D.dtype))
-    own = np.asarray(OWN, D.dtype) * residual(view.selection.take(S).copy(), view.T)
+    own = np.asarray(OWN, D.dtype) * weighted(residual(view.selection.take(S).copy(), view.T), view.w)
     return np.asarray(S * (C - (S * C).sum(axis=1, keepdims=True)) + view.selection.put(own))
 
 
@@ -208,8 +210,9 @@ def _at_layer(
         dE_dH_c = D_Y @ U[:-1].T
     else:
         lam = Lambda.astype(D_Y.dtype)
-        R = residual(view.H_s @ U, view.T)
-        dE_dH_c = (D_Y - view.selection.put(view.H_s @ lam)) @ U[:-1].T - view.selection.put(R @ lam[:-1].T)
+        R = weighted(residual(view.H_s @ U, view.T), view.w)
+        of_U = weighted(view.H_s @ lam, view.w)
+        dE_dH_c = (D_Y - view.selection.put(of_U)) @ U[:-1].T - view.selection.put(R @ lam[:-1].T)
     dE_dH = dE_dH_c[:, :N] if D_H is None else dE_dH_c[:, :N] + D_H
     return _through_time(layer, view, dE_dH, dE_dH_c[:, N:] if layer.task.direct else None)
 

@@ -16,6 +16,8 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Selection
 from echolearn.states.run import States, run
 
+LayerTargets = tuple[Array, Array | None]  # packed targets, and their weights (None: 1)
+
 
 @dataclass(frozen=True, eq=False)
 class Layer:
@@ -43,7 +45,7 @@ class StackedNetwork:
 
 @dataclass(eq=False)
 class LayerView:
-    """A batch in a layer: H_c (K, M) of every frame; H_s and T at the frames that carry targets."""
+    """A batch in a layer: H_c (K, M) of every frame; H_s, T and its weights w at the frames that carry targets."""
 
     batch: Batch
     states: States
@@ -51,6 +53,10 @@ class LayerView:
     H_c: Array
     H_s: Array
     T: Array
+
+    @property
+    def w(self) -> Array | None:
+        return self.selection.w
 
 
 def passed_on(H: Array, Y: Array, X: Array, *, scale: Array, sees: str, softmax: bool) -> Array:
@@ -60,21 +66,28 @@ def passed_on(H: Array, Y: Array, X: Array, *, scale: Array, sees: str, softmax:
     return np.hstack([Y * scale.astype(Y.dtype), *beside])
 
 
-def view_layer(layer: Layer, batch: Batch, X: Array, T: Array) -> LayerView:
+def view_layer(layer: Layer, batch: Batch, X: Array, targets: LayerTargets) -> LayerView:
     """Return the states of a layer for inputs X (K, n_in) in the order of `batch`, and what its readout sees."""
-    batch = replace(batch, X=X, T=T)
+    T, w = targets
+    batch = replace(batch, X=X, T=T, w=w)
     states, selection, direct = run(layer.reservoir, batch), layer.task.select(batch), layer.task.direct
     if layer.task.pooling:
         H_s = stack(selection.take(states.H), selection.take(X), direct=direct, intercept=True)
-        return LayerView(batch, states, selection, H_s, H_s, T)
+        return LayerView(batch, states, selection, H_s, H_s, selection.targets(T))
     H_c = stack(states.H, X, direct=direct, intercept=True)
     return LayerView(batch, states, selection, H_c, selection.take(H_c), selection.take(T))
 
 
-def layer_targets(batch: Batch, per_step: bool) -> tuple[Array, Array]:
+def layer_targets(batch: Batch, per_step: bool) -> tuple[LayerTargets, LayerTargets]:
     """Return the targets of the lower layers, which always have one per step, and those of the top layer."""
     assert batch.T is not None
-    return batch.T if per_step else np.concatenate([batch.T[:live] for live in batch.active]), batch.T
+    top = batch.T, batch.w
+    if per_step:
+        return top, top
+    repeated = (None if M is None else np.concatenate([M[:live] for live in batch.active]) for M in top)
+    T, w = repeated
+    assert T is not None
+    return (T, w), top
 
 
 def targets_per_step(data: Dataset) -> list[Array]:
@@ -99,11 +112,11 @@ def layer_outputs(network: StackedNetwork, layer: Layer, U: Array, view: LayerVi
     return passed_on(view.states.H, Y, X, scale=layer.scale, sees=network.sees, softmax=network.softmax)
 
 
-def stacked_outputs(network: StackedNetwork, batch: Batch, per_step: bool) -> tuple[Array, Array]:
-    """Return the outputs of the top layer and its targets, at the frames that carry targets."""
-    X, (T_below, T_top) = batch.X, layer_targets(batch, per_step)
+def stacked_outputs(network: StackedNetwork, batch: Batch, per_step: bool) -> tuple[Array, Array, Array | None]:
+    """Return the outputs of the top layer, its targets and their weights, at the frames that carry targets."""
+    X, (below, at_top) = batch.X, layer_targets(batch, per_step)
     for layer in network.layers[:-1]:
-        X = layer_outputs(network, layer, layer.U, view_layer(layer, batch, X, T_below), batch.X)
+        X = layer_outputs(network, layer, layer.U, view_layer(layer, batch, X, below), batch.X)
     top = network.layers[-1]
-    view = view_layer(top, batch, X, T_top)
-    return view.H_s @ top.U.astype(X.dtype), view.T
+    view = view_layer(top, batch, X, at_top)
+    return view.H_s @ top.U.astype(X.dtype), view.T, view.w

@@ -34,8 +34,8 @@ def collect(reservoir: Reservoir, data: Dataset, view: ReadoutView, mu: float = 
 
     def part(data: Dataset, which: Array) -> Statistics:
         parts = (
-            statistics_of(H_c, T, data.n_out, sample_precision(H_c, n, mu))
-            for H_c, T in stream_rows(reservoir, data, view, which)
+            statistics_of(H_c, T, data.n_out, sample_precision(H_c, n, mu, w), w=w)
+            for H_c, T, w in stream_rows(reservoir, data, view, which)
         )
         s = next(parts)
         for more in parts:
@@ -52,11 +52,11 @@ def _collect_wide_here(reservoir: Reservoir, data: Dataset, view: ReadoutView, m
     order = np.argsort(-lengths, kind="stable")
     long = sum(len(time_chunks(reservoir, view, lengths[[i]])) > 1 for i in order)
     for i in order[:long]:
-        for H_c, T in stream_rows(reservoir, data, view, np.array([i])):
-            add_in_tiles(result, H_c, T, sample_precision(H_c, n, mu))
+        for H_c, T, w in stream_rows(reservoir, data, view, np.array([i])):
+            add_in_tiles(result, H_c, T, sample_precision(H_c, n, mu, w), w=w)
     groups = group_sequences(lengths, frames_at_once(reservoir.N), order[long:])
-    for H_c, T in data.map(lambda data, which: next(stream_rows(reservoir, data, view, which)), groups):
-        add_in_tiles(result, H_c, T, sample_precision(H_c, n, mu))
+    for H_c, T, w in data.map(lambda data, which: next(stream_rows(reservoir, data, view, which)), groups):
+        add_in_tiles(result, H_c, T, sample_precision(H_c, n, mu, w), w=w)
     return result
 
 
@@ -66,8 +66,8 @@ def _collect_wide_elsewhere(reservoir: Reservoir, data: Dataset, view: ReadoutVi
 
     def part(data: Dataset, which: Array) -> Statistics:
         s = Statistics.zeros(M, data.n_out)
-        for H_c, T in stream_rows(reservoir, data, view, which):
-            add_in_tiles(s, H_c, T, sample_precision(H_c, n, mu))
+        for H_c, T, w in stream_rows(reservoir, data, view, which):
+            add_in_tiles(s, H_c, T, sample_precision(H_c, n, mu, w), w=w)
         return s
 
     return data.sum(part, group_sequences(data.lengths, frames_at_once(reservoir.N)))

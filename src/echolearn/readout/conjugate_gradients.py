@@ -5,7 +5,8 @@ K M n_out, so a few conjugate gradients on
 
     (H_c'H_c + mu I) U = H_c'T,        the intercept (last row of U) not penalised,
 
-are far cheaper. A sketch of G (`readout.sketch`) as preconditioner keeps their number small.
+are far cheaper. A sketch of G (`readout.sketch`) as preconditioner keeps their number small. Where targets have weights
+w, diag(w) stands between the two factors of every product.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from echolearn.readout.network import apply_readout
 from echolearn.readout.observation import FRAMES, ReadoutView, stream_states
 from echolearn.readout.ridge import refuse_infinite
 from echolearn.readout.sketch import Operator, Sketch
-from echolearn.readout.statistics import residual
+from echolearn.readout.statistics import residual, weighted
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
@@ -173,10 +174,11 @@ def _first_pull(reservoir: Reservoir, data: Dataset, view: ReadoutView, U: Array
 
     def pull(data: Dataset, which: Array) -> _Pull:
         result = _Pull(np.zeros((M, data.n_out)), 0.0)
-        for H, X, T in stream_states(reservoir, view, data.batch(which)):
+        for H, X, T, w in stream_states(reservoir, view, data.batch(which)):
             Y = np.zeros((len(T), data.n_out), H.dtype) if U is None else apply_readout(H, X, U.astype(H.dtype))
             R = residual(Y, T)
-            result += _Pull(-_times_rows(H, X, R), float(np.vdot(R, R)))
+            weighted_R = weighted(R, w)
+            result += _Pull(-_times_rows(H, X, weighted_R), float(np.vdot(R, weighted_R)))
         return result
 
     return data.sum(pull, group_sequences(data.lengths, FRAMES))
@@ -188,8 +190,8 @@ def _gram_product(reservoir: Reservoir, data: Dataset, view: ReadoutView, D: Arr
 
     def part(data: Dataset, which: Array) -> Array:
         result = np.zeros((M, data.n_out))
-        for H, X, _ in stream_states(reservoir, view, data.batch(which)):
-            result += _times_rows(H, X, apply_readout(H, X, D))
+        for H, X, _, w in stream_states(reservoir, view, data.batch(which)):
+            result += _times_rows(H, X, weighted(apply_readout(H, X, D), w))
         return result
 
     return np.asarray(data.sum(part, group_sequences(data.lengths, FRAMES)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from echolearn._typing import Array
 from echolearn.execution.threads import map_in_order, thread_count
@@ -16,8 +17,8 @@ from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout import sketch as sketches
 from echolearn.readout.conjugate_gradients import column_dots, penalised, ratio, solve_iteratively
 from echolearn.readout.observation import Observation, ReadoutView, Task, observe
-from echolearn.readout.sketch import Operator, Sketch, make_sketch, sample_rows, sample_sequences
-from echolearn.readout.statistics import Statistics
+from echolearn.readout.sketch import Operator, Rows, Sketch, make_sketch, sample_rows, sample_sequences
+from echolearn.readout.statistics import Statistics, weighted
 from echolearn.readout.tracking import TURNOVER, Kept
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
@@ -37,8 +38,8 @@ def solve_from_sample(
     U: Array | None = None,
 ) -> Array:
     """Return U of all the data, started from the given U or from 0, with a sketch from a sample of the same data."""
-    H_c, _ = sample_rows(reservoir, data, view, rng)
-    return solve_iteratively(reservoir, data, view, mu, make_sketch(H_c, view.target_count(data)), U=U)
+    H_c, _, w = sample_rows(reservoir, data, view, rng)
+    return solve_iteratively(reservoir, data, view, mu, make_sketch(H_c, view.target_count(data), w=w), U=U)
 
 
 class IterativeFullBatch:
@@ -103,7 +104,8 @@ class IterativeMiniBatches:
     def begin_epoch(self, reservoir: Reservoir) -> None:
         """Begin the epoch with a new sketch, so that U alone must be kept between epochs."""
         self.held = self._started(reservoir)
-        self._renew(sample_rows(reservoir, self.data, self.task, self.rng)[0])
+        H_c, _, w = sample_rows(reservoir, self.data, self.task, self.rng)
+        self._renew(H_c, w)
 
     def _started(self, reservoir: Reservoir) -> Array:
         """Return U; the first one is solved from a part of the data, with a ridge in proportion to that part."""
@@ -113,9 +115,9 @@ class IterativeMiniBatches:
             self.U = solve_from_sample(reservoir, part, self.task, mu, self.rng).astype(self.data.dtype)
         return self.U
 
-    def _renew(self, H_c: Array) -> None:
-        """Make a new sketch from rows of H_c."""
-        self.sketch = make_sketch(H_c, self.n)
+    def _renew(self, H_c: Array, w: Array | None = None) -> None:
+        """Make a new sketch from rows of H_c, whose targets have weights w (None: 1)."""
+        self.sketch = make_sketch(H_c, self.n, w=w)
         self.inverse = self.sketch.inverse(self.mu)
         self.recent = []
 
@@ -128,17 +130,23 @@ class IterativeMiniBatches:
         return self.data.executor.keep(self.data, see, parts)
 
     def update(self, kept: Kept, share: float) -> tuple[Array, float]:
-        rows = list(self.data.executor.map_kept(lambda seen: (seen[0].H_c, seen[0].T), kept))
+        rows = list(self.data.executor.map_kept(lambda seen: (seen[0].H_c, seen[0].T, seen[0].w), kept))
         assert self.U is not None
         # A share that is a NumPy float64 would turn all that follows into float64.
         self.U = update_readout(self.U, rows, self.inverse, self.mu, float(share))
-        for H_c, _ in rows:
+        for H_c, _, w in rows:
             count = int(np.ceil(sketches.SAMPLE / RENEWAL / len(rows)))
-            self.recent.append(H_c[self.rng.permutation(len(H_c))[:count]])
+            self.recent.append(H_c[self._drawn(len(H_c), count, w)])
         if len(self.recent) >= RENEWAL * len(rows):
             self._renew(np.vstack(self.recent))
         U = self.U if self.case == 2 or self.held is None else self.held
-        return U, float(sum(len(T) for _, T in rows))
+        return U, float(sum(len(T) if w is None else w.sum() for _, T, w in rows))
+
+    def _drawn(self, rows: int, count: int, w: Array | None) -> Array:
+        """Return some of the rows of a mini-batch, drawn with probabilities in proportion to their weights."""
+        if w is None or rows == 0:
+            return self.rng.permutation(rows)[:count]
+        return self.rng.choice(rows, min(rows, count), p=w / w.sum())
 
     def readout(self, reservoir: Reservoir) -> Array:
         return self._started(reservoir)
@@ -171,7 +179,7 @@ class IterativeMiniBatches:
 
 def update_readout(
     U: Array,
-    rows: Sequence[tuple[Array, Array]],
+    rows: Sequence[Rows],
     inverse: Operator,
     mu: float,
     share: float,
@@ -179,7 +187,7 @@ def update_readout(
     turnover: float = TURNOVER,
     iterations: int = ITERATIONS,
 ) -> Array:
-    """Return U after one more mini-batch, given in parts as rows (H_c, T), without statistics.
+    """Return U after one more mini-batch, given in parts as rows (H_c, T, w), without statistics.
 
     If U solves (G + mu I) U = Q, then running statistics (1 - τw) G + τ H_b'H_b (τ: turnover, w: share of the
     mini-batch) would lead to U + C with
@@ -188,10 +196,13 @@ def update_readout(
 
     A few conjugate gradients approximate C. They need (G + mu I) D only for D = inverse(R), and that is R itself, so
     the sketch behind `inverse` is all that must be known of G. Columns are independent, and divided among the cores.
+    Where targets have weights w, the rows of H_b and T_b are scaled by their square roots.
     """
+    roots = [None if w is None else np.sqrt(w) for _, _, w in rows]
+    H = [weighted(H_c, root) for (H_c, _, _), root in zip(rows, roots, strict=True)]
 
     def update_columns(columns: Array) -> Array:
-        H, T = [H_c for H_c, _ in rows], [_columns_of(t, columns) for _, t in rows]
+        T = [_columns_of(t, columns, root, U.dtype) for (_, t, _), root in zip(rows, roots, strict=True)]
         R = -share * penalised(U[:, columns], mu)
         for H_c, t in zip(H, T, strict=True):
             R += H_c.T @ (t - H_c @ U[:, columns])
@@ -224,6 +235,7 @@ def _corrected(U: Array, R: Array, H: Sequence[Array], inverse: Operator, turnov
     return U
 
 
-def _columns_of(T: Array, columns: Array) -> Array:
-    """Return some columns of T (K, n_out); class numbers (K,) stand for rows with a single 1."""
-    return T[:, columns] if T.ndim == 2 else T[:, None] == columns
+def _columns_of(T: Array, columns: Array, scale: Array | None, dtype: DTypeLike) -> Array:
+    """Return some columns of T (K, n_out), scaled; class numbers (K,) stand for rows with a single 1."""
+    taken = T[:, columns] if T.ndim == 2 else T[:, None] == columns
+    return taken if scale is None else weighted(taken.astype(dtype), scale)

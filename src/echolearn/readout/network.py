@@ -19,6 +19,9 @@ from echolearn.sequences.selection import pooled_parts
 from echolearn.states.closed_loop import Start, run_with_feedback
 from echolearn.states.run import run, run_to_end
 
+# loss(Y, T) or loss(Y, T, w): the sum of the errors of outputs Y for encoded targets T, weighted by w (K,)
+Loss = Callable[..., float]
+
 
 @dataclass(frozen=True, eq=False)
 class Readout:
@@ -157,24 +160,32 @@ def probabilities(logits: Array) -> Array:
     return np.asarray(P)
 
 
-def mean_error(network: Network, data: Dataset, loss: Callable[[Array, Array], float]) -> float:
-    """Return the mean of loss(Y, T) per target; Y is computed as in a prediction, with its own outputs fed back."""
+def mean_error(network: Network, data: Dataset, loss: Loss) -> float:
+    """Return the mean of loss(Y, T) per target; Y is computed as in a prediction, with its own outputs fed back.
+
+    Where targets have weights w, it is Σ w loss / Σ w, by loss(Y, T, w).
+    """
     reservoir, view, U, feed_back = network.reservoir, network.view, network.readout.U, network.readout.feed_back
 
-    def part(data: Dataset, which: Array) -> tuple[float, int]:
+    def part(data: Dataset, which: Array) -> tuple[float, float]:
         batch = data.batch(which)
         assert batch.T is not None
         if reservoir.W_fb is None:
             seen = observe(reservoir, view, batch)
-            Y, T = seen.H_c @ U.astype(seen.H_c.dtype), seen.T
+            selection, Y, T = seen.selection, seen.H_c @ U.astype(seen.H_c.dtype), seen.T
         else:
             selection = view.select(batch)
             Y, _ = run_with_feedback(reservoir, batch, U, view.direct, feed_back)
             Y, T = selection.take(Y), selection.take(batch.T)
-        return loss(Y, T), len(T)
+        return sum_of_errors(loss, Y, T, selection.w)
 
     parts = list(data.map(part, group_sequences(data.lengths, FRAMES)))
     return float(sum(e for e, _ in parts) / sum(n for _, n in parts))
+
+
+def sum_of_errors(loss: Loss, Y: Array, T: Array, w: Array | None) -> tuple[float, float]:
+    """Return the sum of the errors and the number of targets; both weighted by w (K,), if it is not None."""
+    return (loss(Y, T), float(len(T))) if w is None else (loss(Y, T, w), float(w.sum()))
 
 
 def average(networks: Sequence[Network]) -> Network:

@@ -14,6 +14,7 @@ import numpy as np
 from echolearn._typing import Array
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
+from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Pooling, Selection, block_ends, pooled_parts
 from echolearn.states.run import States, run
@@ -58,12 +59,40 @@ class ReadoutView:
         return pooled_parts(self.pooling) * (reservoir.N + self.direct * reservoir.n_in) + self.intercept
 
     def targets_per_sequence(self, data: Dataset) -> Array:
-        """Return the number of rows of H_c for each sequence."""
-        return np.ones(len(data.X), int) if self.pooling is not None else np.asarray(data.lengths - self.washout)
+        """Return the number of rows of H_c for each sequence: targets of weight 0 are not counted."""
+        if data.weights is not None:
+            return self._weigh(data)[:, 0].astype(int)
+        return self._steps_with_targets(data.lengths)
 
     def target_count(self, data: Dataset) -> float:
-        """Return the number of rows of H_c for all sequences."""
+        """Return the number of rows of H_c for all sequences, each counted as often as its weight says."""
+        if data.weights is not None:
+            return float(self._weigh(data)[:, 1].sum())
         return float(self.targets_per_sequence(data).sum())
+
+    def _steps_with_targets(self, lengths: Array) -> Array:
+        """Return the number of rows of H_c for sequences of these lengths without weights."""
+        return np.ones(len(lengths), int) if self.pooling is not None else np.asarray(lengths - self.washout)
+
+    def _weigh(self, data: Dataset) -> Array:
+        """Return the number of targets of each sequence, and the sum of their weights (n_sequences, 2)."""
+        view = self
+
+        def part(data: Dataset, which: Array) -> list[tuple[float, float]]:
+            found = []
+            for i in which:
+                batch = data.batch([i])
+                selection = view.select(batch)
+                assert batch.w is not None
+                w = selection.targets(batch.w)
+                found.append((float(len(w)), float(w.sum())))
+            return found
+
+        result = np.zeros((len(data.X), 2))
+        items = list(group_sequences(data.lengths, FRAMES))
+        for which, found in zip(items, data.map(part, items), strict=True):
+            result[which] = found
+        return result
 
     def needs_whole_sequences(self, reservoir: Reservoir) -> bool:
         """Return whether time must not be cut: for pooling, feedback, or units that run backward."""
@@ -90,10 +119,10 @@ class Task(ReadoutView):
             batch, washout=self.washout, targets=self.targets, lookback=self.lookback, pooling=self.pooling
         )
 
-    def targets_per_sequence(self, data: Dataset) -> Array:
+    def _steps_with_targets(self, lengths: Array) -> Array:
         if self.pooling is None and self.targets == "last":
-            return np.array([len(block_ends(n, self.washout, self.lookback)) for n in data.lengths])
-        return super().targets_per_sequence(data)
+            return np.array([len(block_ends(n, self.washout, self.lookback)) for n in lengths])
+        return super()._steps_with_targets(lengths)
 
     def needs_whole_sequences(self, reservoir: Reservoir) -> bool:
         return self.targets == "last" or super().needs_whole_sequences(reservoir)
@@ -115,6 +144,8 @@ class Observation:
         The view by which the frames were selected.
     batch, states, selection
         The whole batch, its states at every frame, and the selection of the frames that carry targets.
+    w : array of shape (K,) or None
+        The weights of the targets; None: all are 1.
     """
 
     H: Array
@@ -124,6 +155,10 @@ class Observation:
     batch: Batch
     states: States
     selection: Selection
+
+    @property
+    def w(self) -> Array | None:
+        return self.selection.w
 
     @cached_property
     def H_c(self) -> Array:
@@ -143,7 +178,7 @@ def select_rows(
     """Return H, X (without columns unless the readout sees the inputs) and T at the frames that carry targets."""
     assert batch.T is not None
     X = selection.take(batch.X)
-    T = batch.T if view.pooling else selection.take(batch.T)
+    T = selection.targets(batch.T)
     return selection.take(H, reservoir.backward), X if view.direct else X[:, :0], T
 
 
@@ -164,27 +199,33 @@ def time_chunks(reservoir: Reservoir, view: ReadoutView, lengths: Array) -> list
     return [slice(start, start + frames) for start in range(0, lengths[0], frames)]
 
 
-def stream_rows(reservoir: Reservoir, data: Dataset, view: ReadoutView, which: Array) -> Iterator[tuple[Array, Array]]:
-    """Yield H_c and T of a group of sequences, one chunk of time after another."""
+def stream_rows(
+    reservoir: Reservoir, data: Dataset, view: ReadoutView, which: Array
+) -> Iterator[tuple[Array, Array, Array | None]]:
+    """Yield H_c, T and the weights (None: 1) of a group of sequences, one chunk of time after another."""
     h0 = None
     for steps in time_chunks(reservoir, view, np.array([len(data.X[i]) for i in which])):
         batch = data.batch(which, steps)
         now = replace(view, washout=max(0, view.washout - (steps.start or 0)))
         H = run(reservoir, batch, h0, keep_F=False).H
-        H_taken, X, T = select_rows(reservoir, now, batch, H, now.select(batch))
-        yield stack(H_taken, X, direct=view.direct, intercept=view.intercept), T
+        selection = now.select(batch)
+        H_taken, X, T = select_rows(reservoir, now, batch, H, selection)
+        yield stack(H_taken, X, direct=view.direct, intercept=view.intercept), T, selection.w
         h0 = H[-1:].copy()  # a view would keep all of H
 
 
-def stream_states(reservoir: Reservoir, view: ReadoutView, batch: Batch) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield H, X (without columns unless the readout sees the inputs) and T at the frames that carry targets.
+def stream_states(
+    reservoir: Reservoir, view: ReadoutView, batch: Batch
+) -> Iterator[tuple[Array, Array, Array, Array | None]]:
+    """Yield H, X (without columns unless the readout sees the inputs), T and its weights, at the frames with targets.
 
     One chunk of time follows another, so that at most `frames_at_once` states of a large network exist at a time,
     unless time must not be cut.
     """
     if view.needs_whole_sequences(reservoir):
         H = run(reservoir, batch, keep_F=False).H
-        yield select_rows(reservoir, view, batch, H, view.select(batch))
+        selection = view.select(batch)
+        yield *select_rows(reservoir, view, batch, H, selection), selection.w
         return
     steps = max(1, frames_at_once(reservoir.N) // len(batch.lengths))
     begins = [0] * (view.washout > 0) + list(range(view.washout, len(batch.active), steps))
@@ -193,7 +234,7 @@ def stream_states(reservoir: Reservoir, view: ReadoutView, batch: Batch) -> Iter
         chunk = batch.steps(begin, end)
         H = run(reservoir, chunk, h0, keep_F=False).H
         if begin >= view.washout:
-            assert chunk.T is not None
-            yield H, chunk.X if view.direct else chunk.X[:, :0], chunk.T
+            selection = replace(view, washout=0).select(chunk)
+            yield *select_rows(reservoir, view, chunk, H, selection), selection.w
         if end < len(batch.active):
             h0 = H[chunk.offsets[-1] :][: batch.active[end]].copy()

@@ -15,12 +15,13 @@ from scipy import linalg
 from echolearn._typing import Array
 from echolearn.readout.observation import FRAMES, ReadoutView, observe
 from echolearn.readout.ridge import choose_ridge, refuse_infinite
-from echolearn.readout.statistics import Statistics, statistics_of
+from echolearn.readout.statistics import Statistics, statistics_of, weighted
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
 
 Operator = Callable[[Array], Array]  # a linear map of (M, n_out) to (M, n_out)
+Rows = tuple[Array, Array, Array | None]  # H_c (k, M), T, and the weights (k,) of the targets; None: all are 1
 
 SAMPLE = 3000  # frames from which a sketch is made
 RANK = 750  # directions that it keeps
@@ -77,11 +78,19 @@ class Sketch:
         return apply
 
 
-def make_sketch(H_c: Array, n: float, rank: int = RANK) -> Sketch:
-    """Return the sketch of n frames from a sample of rows of H_c (k, M), whose last column is ones."""
-    mean = H_c[:, :-1].mean(axis=0, dtype=np.float64)
+def make_sketch(H_c: Array, n: float, rank: int = RANK, *, w: Array | None = None) -> Sketch:
+    """Return the sketch of n frames from a sample of rows of H_c (k, M), whose last column is ones.
+
+    w (k,): the weights of the targets of the rows, None: all are 1; n is then the sum of the weights of all targets.
+    """
+    if w is None:
+        mean = H_c[:, :-1].mean(axis=0, dtype=np.float64)
+    else:
+        mean = np.average(H_c[:, :-1].astype(np.float64), axis=0, weights=w)
     refuse_infinite(mean)
     H = H_c[:, :-1] - mean.astype(H_c.dtype)
+    if w is not None:
+        H = weighted(H, np.sqrt(w))
     k, M = H.shape
     # HH' and H'H have the same eigenvalues, and the eigenvectors of one give those of the other: take the smaller one.
     small = (H @ H.T if k < M else H.T @ H).astype(np.float64)
@@ -90,26 +99,25 @@ def make_sketch(H_c: Array, n: float, rank: int = RANK) -> Sketch:
     keep = values > 10 * np.finfo(H.dtype).eps * max(values[-1], np.finfo(float).tiny)
     values, E = values[keep][::-1], E[:, keep][:, ::-1]
     V = H.T @ (E / np.sqrt(values)).astype(H.dtype) if k < M else np.ascontiguousarray(E, H.dtype)
-    scale = n / k
+    scale = n / (k if w is None else float(w.sum()))
     square = scale * float(np.trace(small)) / M
     tail = TAIL * scale * float(values[-1]) if len(values) else 0.0
     return Sketch(V, scale * values, tail, mean, n, square)
 
 
-def choose_ridge_by_sample(
-    rows: tuple[Array, Array], path: Sequence[float] | Array, n_out: int, held_out: tuple[Array, Array] | None
-) -> float:
-    """Return the best mu of `path` for a sample of rows (H_c, T): on held-out rows, or by cross-validation.
+def choose_ridge_by_sample(rows: Rows, path: Sequence[float] | Array, n_out: int, held_out: Rows | None) -> float:
+    """Return the best mu of `path` for a sample of rows (H_c, T, w): on held-out rows, or by cross-validation.
 
     As a prior, mu is the variance of the noise over that of the weights, and does not depend on the number of frames.
     The statistics of the sample are therefore not scaled up; they are taken in the basis of its leading directions.
     """
-    base = make_sketch(rows[0], len(rows[0]))
+    H_c, _, w = rows
+    base = make_sketch(H_c, len(H_c) if w is None else float(w.sum()), w=w)
 
-    def in_base(rows: tuple[Array, Array]) -> Statistics:
-        H_c, T = rows
+    def in_base(rows: Rows) -> Statistics:
+        H_c, T, w = rows
         centred = H_c[:, :-1] - base.mean.astype(H_c.dtype)
-        return statistics_of(np.hstack([centred @ base.V, H_c[:, -1:]]), T, n_out)
+        return statistics_of(np.hstack([centred @ base.V, H_c[:, -1:]]), T, n_out, w=w)
 
     held = None if held_out is None else in_base(held_out)
     return choose_ridge(in_base(rows), path, intercept=True, held_out=held)[0]
@@ -117,7 +125,7 @@ def choose_ridge_by_sample(
 
 def sample_rows(
     reservoir: Reservoir, data: Dataset, view: ReadoutView, rng: np.random.Generator, frames: int | None = None
-) -> tuple[Array, Array]:
+) -> Rows:
     """Return about `frames` rows of H_c with their targets: a quarter of the rows of random sequences, at most all."""
     frames = SAMPLE if frames is None else frames
     order, count = rng.permutation(len(data.X)), view.targets_per_sequence(data)
@@ -125,16 +133,17 @@ def sample_rows(
     chosen = order[: 1 + int(np.searchsorted(counts, 4 * frames))]
     share = min(1.0, frames / counts[len(chosen) - 1])
 
-    def pick_rows(data: Dataset, which: Array, pick: Array) -> tuple[Array, Array]:
+    def pick_rows(data: Dataset, which: Array, pick: Array) -> tuple[Array, Array, Array]:
         seen = observe(reservoir, view, data.batch(which))
-        return seen.H_c[pick], seen.T[pick]
+        w = np.ones(len(seen.T)) if seen.w is None else seen.w
+        return seen.H_c[pick], seen.T[pick], w[pick]
 
     items = []
     for which in group_sequences(data.lengths[chosen], FRAMES):
         k = int(count[chosen[which]].sum())
         items.append((chosen[which], rng.permutation(k)[: int(np.ceil(share * k))]))
-    H_c, T = zip(*data.map(pick_rows, items), strict=True)
-    return np.vstack(H_c), np.concatenate(T)
+    H_c, T, w = zip(*data.map(pick_rows, items), strict=True)
+    return np.vstack(H_c), np.concatenate(T), None if data.weights is None else np.concatenate(w)
 
 
 def sample_sequences(data: Dataset, view: ReadoutView, frames: int, rng: np.random.Generator) -> Dataset:

@@ -1,7 +1,7 @@
 """The softmax readout: multinomial logistic regression on the states, started from a ridge readout.
 
 It minimises  -1/n Σ log softmax(H_c V)[label] + strength/2 ||V||²  (the intercept is not penalised) by mini-batches
-over streamed states.
+over streamed states. Where targets have weights w, the terms of the sum are multiplied by them, and n = Σ w.
 
 The steps are preconditioned by the Gram matrix, which the ridge readout has collected anyway: for each class the
 Hessian in V is at most H_c'H_c / 2n (Böhning, 1992), so that differences in scale between directions are evened out,
@@ -18,11 +18,11 @@ from numpy.typing import DTypeLike
 from echolearn._typing import Array
 from echolearn.execution.threads import map_and_sum
 from echolearn.readout import observation
-from echolearn.readout.network import probabilities
+from echolearn.readout.network import probabilities, sum_of_errors
 from echolearn.readout.observation import ReadoutView, observe
-from echolearn.readout.sketch import Operator
+from echolearn.readout.sketch import Operator, Rows
 from echolearn.readout.solver import RidgeFit
-from echolearn.readout.statistics import residual
+from echolearn.readout.statistics import residual, weighted
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
@@ -106,17 +106,22 @@ def descend(
 ) -> Array:
     """Return V after preconditioned gradient descent with momentum, at a rate that falls linearly to 0."""
     descent = PreconditionedMomentum(V, fit.preconditioner(strength, data.dtype), strength, data.dtype)
-    steps = max(LEAST_STEPS, int(PASSES * np.ceil(fit.n / FRAMES)))
-    for step, (H_c, labels) in enumerate(minibatches(reservoir, data, view, rng, steps)):
-        descent.step(_gradient(descent.V, H_c, labels) / len(labels), rate * (1 - step / steps))
+    count = fit.n if data.weights is None else float(view.targets_per_sequence(data).sum())
+    # The mean weight of a mini-batch is that of all targets in expectation: dividing by it gives no class an advantage.
+    weight = 1.0 if data.weights is None else view.target_count(data) / count
+    steps = max(LEAST_STEPS, int(PASSES * np.ceil(count / FRAMES)))
+    for step, (H_c, labels, w) in enumerate(minibatches(reservoir, data, view, rng, steps)):
+        dE_dV = _gradient(descent.V, H_c, labels, w) / (weight * len(labels))
+        descent.step(dE_dV, rate * (1 - step / steps))
     return descent.V.astype(np.float64)
 
 
-def _gradient(V: Array, H_c: Array, labels: Array) -> Array:
-    """Return H_c'(softmax(H_c V) - T) (M, n_out), computed on two cores."""
+def _gradient(V: Array, H_c: Array, labels: Array, w: Array | None = None) -> Array:
+    """Return H_c'diag(w)(softmax(H_c V) - T) (M, n_out), computed on two cores; w (K,): weights, None: 1."""
 
     def part(rows: slice) -> Array:
-        return np.asarray(H_c[rows].T @ residual(probabilities(H_c[rows] @ V), labels[rows]))
+        R = residual(probabilities(H_c[rows] @ V), labels[rows])
+        return np.asarray(H_c[rows].T @ weighted(R, None if w is None else w[rows]))
 
     middle = len(labels) // 2
     return np.asarray(map_and_sum(part, [slice(0, middle), slice(middle, None)]))
@@ -124,28 +129,37 @@ def _gradient(V: Array, H_c: Array, labels: Array) -> Array:
 
 def minibatches(
     reservoir: Reservoir, data: Dataset, view: ReadoutView, rng: np.random.Generator, steps: int
-) -> Iterator[tuple[Array, Array]]:
-    """Yield `steps` mini-batches: H_c and class numbers of about `FRAMES` frames, from sequences in random order."""
+) -> Iterator[Rows]:
+    """Yield `steps` mini-batches: H_c, class numbers and weights of about `FRAMES` frames, in random order."""
 
-    def part(data: Dataset, which: Array) -> tuple[Array, Array]:
+    def part(data: Dataset, which: Array) -> Rows:
         seen = observe(reservoir, view, data.batch(which))
-        return seen.H_c, seen.T
+        return seen.H_c, seen.T, seen.w
 
-    kept: list[tuple[Array, Array]] = []
+    kept: list[Rows] = []
     if view.pooling:  # one row per sequence can be kept, so that the states are run only once
         groups = group_sequences(data.lengths, observation.FRAMES)
-        H_parts, label_parts = zip(*data.map(part, groups), strict=True)
-        kept = [(np.concatenate(H_parts), np.concatenate(label_parts))]
+        H_parts, label_parts, w_parts = zip(*data.map(part, groups), strict=True)
+        kept = [(np.concatenate(H_parts), np.concatenate(label_parts), _joined(w_parts, label_parts))]
     while True:
-        for H_c, labels in kept or data.map(
+        for H_c, labels, w in kept or data.map(
             part, group_sequences(data.lengths, 4 * FRAMES, rng.permutation(len(data.X)))
         ):
+            if len(labels) == 0:
+                continue  # none of these sequences has a target
             order = rng.permutation(len(labels))
             for rows in np.array_split(order, max(1, round(len(order) / FRAMES))):
                 if steps == 0:
                     return
                 steps -= 1
-                yield H_c[rows], labels[rows]
+                yield H_c[rows], labels[rows], None if w is None else w[rows]
+
+
+def _joined(parts: Sequence[Array | None], like: Sequence[Array]) -> Array | None:
+    """Return the weights of all parts, of which None stands for ones; None if all do."""
+    if all(w is None for w in parts):
+        return None
+    return np.concatenate([np.ones(len(T)) if w is None else w for w, T in zip(parts, like, strict=True)])
 
 
 def log_likelihood(P: Array, labels: Array) -> Array:
@@ -154,13 +168,19 @@ def log_likelihood(P: Array, labels: Array) -> Array:
     return np.asarray(np.log(np.maximum(P[np.arange(len(labels)), labels], least)))
 
 
-def cross_entropy(reservoir: Reservoir, data: Dataset, view: ReadoutView, V: Array) -> float:
-    """Return the cross entropy per target, -1/n Σ log softmax(H_c V)[label]."""
+def entropy(P: Array, labels: Array, w: Array | None = None) -> float:
+    """Return -Σ w log P[label] over the rows; w (K,): weights, None: 1."""
+    found = log_likelihood(P, labels)
+    return -float(found.sum(dtype=np.float64) if w is None else found @ w)
 
-    def part(data: Dataset, which: Array) -> tuple[float, int]:
+
+def cross_entropy(reservoir: Reservoir, data: Dataset, view: ReadoutView, V: Array) -> float:
+    """Return the cross entropy per target, -1/n Σ w log softmax(H_c V)[label], n = Σ w."""
+
+    def part(data: Dataset, which: Array) -> tuple[float, float]:
         seen = observe(reservoir, view, data.batch(which))
         P = probabilities((seen.H_c @ V.astype(seen.H_c.dtype)).astype(np.float64))
-        return -float(log_likelihood(P, seen.T).sum()), len(seen.T)
+        return sum_of_errors(entropy, P, seen.T, seen.w)
 
     parts = list(data.map(part, group_sequences(data.lengths, observation.FRAMES)))
     return float(sum(e for e, _ in parts) / sum(n for _, n in parts))

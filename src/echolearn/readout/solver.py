@@ -23,7 +23,7 @@ from echolearn.readout.conjugate_gradients import solve_iteratively
 from echolearn.readout.incremental import IterativeFullBatch, IterativeMiniBatches
 from echolearn.readout.observation import ReadoutView, Task
 from echolearn.readout.ridge import choose_ridge, degrees_of_freedom, gram_eigenvalues, solve
-from echolearn.readout.sketch import Operator, Sketch, choose_ridge_by_sample, make_sketch, sample_rows
+from echolearn.readout.sketch import Operator, Rows, Sketch, choose_ridge_by_sample, make_sketch, sample_rows
 from echolearn.readout.statistics import Statistics, column_squares
 from echolearn.readout.tracking import ExactFullBatch, ExactMiniBatches, FullBatchTracker, MiniBatchTracker
 from echolearn.reservoir.reservoir import Reservoir
@@ -240,7 +240,7 @@ class IterativeSolver:
         held_rows = sample_rows(reservoir, held, view, rng) if callable(ridge) and held is not None else None
         mu = _ridge_of_sample(rows, ridge, split.train, view, held_rows)
         data = split.everything
-        sketch = make_sketch(rows[0], view.target_count(data))
+        sketch = make_sketch(rows[0], view.target_count(data), w=rows[2])
         kept = None if checkpoint is None else checkpoint.for_stage("readout")
         return IterativeFit(solve_iteratively(reservoir, data, view, mu, sketch, say=say, checkpoint=kept), mu, sketch)
 
@@ -270,14 +270,17 @@ def chosen_ridge(s: Statistics, ridge: Ridge, held_out: Statistics | None = None
 
 
 def _ridge_of_sample(
-    rows: tuple[Array, Array],
+    rows: Rows,
     ridge: Ridge,
     data: Dataset,
     view: ReadoutView,
-    held_out: tuple[Array, Array] | None = None,
+    held_out: Rows | None = None,
 ) -> float:
-    """Return the same as `chosen_ridge`, from samples of rows (H_c, T)."""
+    """Return the same as `chosen_ridge`, from samples of rows (H_c, T, w)."""
     if not callable(ridge):
         return ridge
-    diagonal = view.targets_per_sequence(data).sum() * float(np.square(rows[0]).mean(dtype=np.float64))
+    H_c, _, w = rows
+    squares = np.square(H_c).mean(axis=1, dtype=np.float64)
+    square = float(np.square(H_c).mean(dtype=np.float64)) if w is None else float(np.average(squares, weights=w))
+    diagonal = view.target_count(data) * square
     return choose_ridge_by_sample(rows, ridge(diagonal), data.n_out, held_out)

@@ -33,6 +33,9 @@ class Statistics:
         The squared norm of the targets, ||T||².
     n : float
         The number of targets.
+
+    Where targets have weights w, these are H_c'diag(w)H_c, H_c'diag(w)T, Σ w ||t||² and Σ w: a target of weight 2
+    counts like two targets.
     """
 
     G: Array
@@ -66,50 +69,69 @@ class Statistics:
         return float(np.trace(self.G)) / len(self.G)
 
 
-def statistics_of(H_c: Array, T: Array, n_out: int, product: DTypeLike = np.float64) -> Statistics:
+def statistics_of(
+    H_c: Array, T: Array, n_out: int, product: DTypeLike = np.float64, *, w: Array | None = None
+) -> Statistics:
     """Return the statistics of H_c (K, M) and T (K, n_out); class numbers (K,) stand for rows of T with a single 1.
 
-    product: the precision of the products within these K frames; the result is in float64 in any case.
+    product: the precision of the products within these K frames; the result is in float64 in any case. w (K,): the
+    weights of the targets; None: all are 1.
     """
-    H_c = H_c.astype(product, copy=False)
-    G, Q = H_c.T @ H_c, _with_targets(H_c, T, n_out)
-    return Statistics(G.astype(np.float64, copy=False), Q.astype(np.float64, copy=False), _squares(T), float(len(H_c)))
+    H_c = weighted(H_c.astype(product, copy=False), _roots(w))
+    G, Q = H_c.T @ H_c, _with_targets(H_c, T, n_out, _roots(w))
+    n = float(len(H_c)) if w is None else float(w.sum())
+    return Statistics(G.astype(np.float64, copy=False), Q.astype(np.float64, copy=False), _squares(T, w), n)
 
 
-def _with_targets(H_c: Array, T: Array, n_out: int) -> Array:
-    """Return H_c'T (M, n_out)."""
+def weighted(M: Array, w: Array | None) -> Array:
+    """Return diag(w) M in the precision of M (K, .); M itself if w is None."""
+    return M if w is None else np.asarray(M * w.astype(M.dtype)[:, None])
+
+
+def _roots(w: Array | None) -> Array | None:
+    """Return the square roots of weights: with both factors scaled by them, G is symmetric to the bit."""
+    return None if w is None else np.sqrt(w)
+
+
+def _with_targets(H_c: Array, T: Array, n_out: int, scale: Array | None) -> Array:
+    """Return H_c'diag(scale)T (M, n_out)."""
     if T.ndim == 2:
-        return np.asarray(H_c.T @ T.astype(H_c.dtype, copy=False))
-    one_hot = sparse.csr_array((np.ones(len(T), H_c.dtype), (T, np.arange(len(T)))), shape=(n_out, len(T)))
+        return np.asarray(H_c.T @ weighted(T.astype(H_c.dtype, copy=False), scale))
+    ones = np.ones(len(T), H_c.dtype) if scale is None else scale.astype(H_c.dtype)
+    one_hot = sparse.csr_array((ones, (T, np.arange(len(T)))), shape=(n_out, len(T)))
     return np.asarray((one_hot @ H_c).T)
 
 
-def _squares(T: Array) -> float:
-    """Return ||T||²."""
+def _squares(T: Array, w: Array | None) -> float:
+    """Return Σ w ||t||²."""
     T = T.astype(np.float64, copy=False)
-    return float(len(T)) if T.ndim == 1 else float(np.vdot(T, T))
+    if T.ndim == 1:
+        return float(len(T)) if w is None else float(w.sum())
+    return float(np.vdot(T, weighted(T, w)))
 
 
-def add_in_tiles(s: Statistics, H_c: Array, T: Array, product: DTypeLike = np.float64) -> None:
-    """Add statistics_of(H_c, T) to s in place, on all cores.
+def add_in_tiles(
+    s: Statistics, H_c: Array, T: Array, product: DTypeLike = np.float64, *, w: Array | None = None
+) -> None:
+    """Add statistics_of(H_c, T, w=w) to s in place, on all cores.
 
     Only the tiles of G on and below the diagonal are added to; `mirror` completes it at the end. Each task adds to its
     own tile, so the bits of G do not depend on the number of threads.
     """
     M, n_out = s.Q.shape
     columns = _cholesky.equal_slices(M, TILE)
-    blocks = list(map_in_order(lambda c: H_c[:, c].astype(product, copy=False), columns))
+    blocks = list(map_in_order(lambda c: weighted(H_c[:, c].astype(product, copy=False), _roots(w)), columns))
 
     def add_tile(place: tuple[int, int]) -> None:
         i, j = place
         s.G[columns[i], columns[j]] += blocks[i].T @ blocks[j]
         if i == j:
-            s.Q[columns[i]] += _with_targets(blocks[i], T, n_out)
+            s.Q[columns[i]] += _with_targets(blocks[i], T, n_out, _roots(w))
 
     for _ in map_in_order(add_tile, [(i, j) for j in range(len(columns)) for i in range(j, len(columns))]):
         pass
-    s.tt += _squares(T)
-    s.n += len(H_c)
+    s.tt += _squares(T, w)
+    s.n += len(H_c) if w is None else float(w.sum())
 
 
 def mirror(G: Array) -> None:
@@ -125,9 +147,9 @@ def product_precision(s: Statistics, mu: float, dtype: DTypeLike) -> DTypeLike:
     return dtype if mu > DROWNED * s.mean_diagonal else np.float64
 
 
-def sample_precision(H_c: Array, n: int, mu: float) -> DTypeLike:
-    """Return `product_precision` as estimated from some of at most n frames."""
-    mean_square = float(np.vdot(H_c, H_c)) / max(1, H_c.size)
+def sample_precision(H_c: Array, n: int, mu: float, w: Array | None = None) -> DTypeLike:
+    """Return `product_precision` as estimated from some of at most n frames, whose targets have weights w (None: 1)."""
+    mean_square = float(np.vdot(H_c, weighted(H_c, w))) / max(1, H_c.size)
     return H_c.dtype if mu > DROWNED * n * mean_square else np.float64
 
 

@@ -152,7 +152,7 @@ class ExactMiniBatches:
 
         def see(data: Dataset, which: Array) -> tuple[Observation, Statistics]:
             seen = observe(reservoir, task, data.batch(which))
-            return seen, statistics_of(seen.H_c, seen.T, data.n_out, product)
+            return seen, statistics_of(seen.H_c, seen.T, data.n_out, product, w=seen.w)
 
         return self.data.executor.keep(self.data, see, parts)
 

@@ -20,8 +20,9 @@ class Batch:
     """B sequences with K frames in all, packed step by step.
 
     X (K, n_in): the inputs in packed order. T: the targets in packed order, (K, n_out), or (B, n_out) for one target
-    per sequence; class numbers are (K,) or (B,). order (B,): the caller's index of each sequence. lengths (B,): in
-    descending order. active (steps,): how many sequences have a step t. offsets (steps,): the first row of step t.
+    per sequence; class numbers are (K,) or (B,). w: the weight of each target, (K,) or (B,); None: all are 1, and 0
+    means that there is no target. order (B,): the caller's index of each sequence. lengths (B,): in descending order.
+    active (steps,): how many sequences have a step t. offsets (steps,): the first row of step t.
     """
 
     X: Array
@@ -30,6 +31,7 @@ class Batch:
     active: Array
     offsets: Array
     T: Array | None = None
+    w: Array | None = None
 
     @property
     def frames(self) -> int:
@@ -50,12 +52,12 @@ class Batch:
         return np.asarray(self.offsets[self.lengths[sequence] - 1 - steps] + sequence)
 
     def steps(self, begin: int, end: int) -> Batch:
-        """Return the steps from begin to before end as a batch; its X and T (one target per step) are views."""
+        """Return the steps from begin to before end as a batch; its X, T and w (one target per step) are views."""
         active, offsets = self.active[begin:end], self.offsets[begin:end]
         first, rows = offsets[0], slice(offsets[0], offsets[-1] + active[-1])
         lengths = np.minimum(self.lengths[: active[0]] - begin, len(active))
-        T = None if self.T is None else self.T[rows]
-        return Batch(self.X[rows], self.order[: active[0]], lengths, active, offsets - first, T)
+        T, w = (None if M is None else M[rows] for M in (self.T, self.w))
+        return Batch(self.X[rows], self.order[: active[0]], lengths, active, offsets - first, T, w)
 
     def before(self, M: Array) -> Array:
         """Return M one step earlier: each row of the result is the previous step of its sequence, or zero at step 0."""
@@ -67,10 +69,18 @@ class Batch:
         return out
 
 
-def pack(X: Sequence[Array], dtype: DTypeLike, T: Sequence[Array] | None = None, per_step: bool = True) -> Batch:
+def pack(
+    X: Sequence[Array],
+    dtype: DTypeLike,
+    T: Sequence[Array] | None = None,
+    per_step: bool = True,
+    *,
+    w: Sequence[Array] | None = None,
+) -> Batch:
     """Pack sequences (steps, n_in) into one batch.
 
     T: the targets of each sequence, one row per step, or a single row unless `per_step`; integers are class numbers.
+    w: the weights of the targets, likewise.
     """
     lengths = np.array([len(x) for x in X])
     order = np.argsort(-lengths, kind="stable")
@@ -83,13 +93,19 @@ def pack(X: Sequence[Array], dtype: DTypeLike, T: Sequence[Array] | None = None,
     if T is None:
         return batch
     kind = np.int64 if np.asarray(T[0]).dtype.kind in "iu" else dtype
+    packed = _packed(batch, T, per_step, kind)
+    weights = None if w is None else _packed(batch, w, per_step, np.float64)
+    return Batch(batch.X, order, lengths, active, offsets, packed, weights)
+
+
+def _packed(batch: Batch, values: Sequence[Array], per_step: bool, kind: DTypeLike) -> Array:
+    """Return one row per step, or one per sequence, in packed order."""
     if not per_step:
-        packed = np.stack([T[which] for which in order]).astype(kind)
-    else:
-        packed = np.empty((batch.frames, *T[0].shape[1:]), kind)
-        for s, which in enumerate(order):
-            packed[batch.rows(s)] = T[which]
-    return Batch(batch.X, order, lengths, active, offsets, packed)
+        return np.stack([values[which] for which in batch.order]).astype(kind)
+    packed = np.empty((batch.frames, *values[0].shape[1:]), kind)
+    for s, which in enumerate(batch.order):
+        packed[batch.rows(s)] = values[which]
+    return packed
 
 
 def unpack(batch: Batch, M: Array) -> list[Array]:

@@ -19,6 +19,7 @@ class Selection:
 
     `take` maps packed rows (K, .) to rows with targets; `put` is its transpose. Pooling over `parts` parts of time
     concatenates their means: (K, M) becomes (B, parts M). The last state of the columns in `backward` is at step 0.
+    Targets of weight 0 are left out. w: the weights of the others, in the order of the rows; None: all are 1.
     """
 
     def __init__(self, batch: Batch, *, washout: int, targets: str, lookback: int | None, pooling: Pooling | None):
@@ -43,6 +44,29 @@ class Selection:
             steps = np.repeat(np.arange(len(batch.active)), batch.active)
             self._rows = np.flatnonzero(steps >= washout)
         self._frames = batch.frames
+        self._pooled = pooling is not None
+        self._kept: Array | None = None  # of pooled sequences, those with a target; None: all
+        self.w: Array | None = None
+        if batch.w is not None:
+            self._weigh(batch.w)
+
+    def _weigh(self, w: Array) -> None:
+        """Leave out the targets of weight 0, and keep the weights of the others."""
+        taken = self.targets(w)
+        kept = np.flatnonzero(taken > 0)
+        if len(kept) < len(taken):
+            self._kept = kept if self._pooled else None
+            if self._P is not None:
+                self._P = self._P[(kept[:, None] * self.parts + np.arange(self.parts)).ravel()]
+            else:
+                self._rows = kept if self._rows is None else self._rows[kept]
+        self.w = None if (taken[kept] == 1).all() else taken[kept]
+
+    def targets(self, T: Array) -> Array:
+        """Return the entries of T (packed: one per frame, or one per pooled sequence) that belong to the rows."""
+        if not self._pooled:
+            return self.take(T)
+        return T if self._kept is None else np.asarray(T[self._kept])
 
     def take(self, M: Array, backward: Array | None = None) -> Array:
         """Return the rows with targets of packed rows M (K, .)."""
@@ -52,21 +76,27 @@ class Selection:
             return M
         taken = M[self._rows]
         if self._last and backward is not None:
-            taken[:, backward] = M[: len(taken), backward]
+            taken[:, backward] = M[self._first_rows(len(taken))][:, backward]
         return np.asarray(taken)
 
     def put(self, D: Array, backward: Array | None = None) -> Array:
         """Return packed rows (K, .) with D at the rows that carry targets: the transpose of `take`."""
         if self._P is not None:
-            return np.asarray(self._P.T @ D.reshape(self._P.shape[0], -1))
+            return np.asarray(self._P.T @ D.reshape(self._P.shape[0], D.shape[1] // self.parts))
         if self._rows is None:
             return D
         out = np.zeros((self._frames, D.shape[1]), D.dtype)
         out[self._rows] = D
         if self._last and backward is not None:
             out[:, backward] = 0
-            out[: len(D), backward] = D[:, backward]
+            first = out[self._first_rows(len(D))]
+            first[:, backward] = D[:, backward]
+            out[self._first_rows(len(D))] = first
         return out
+
+    def _first_rows(self, count: int) -> Array | slice:
+        """Return the rows of step 0 of the sequences with a target."""
+        return slice(count) if self._kept is None else self._kept
 
 
 def pooled_parts(pooling: Pooling | None) -> int:

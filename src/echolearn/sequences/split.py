@@ -41,6 +41,11 @@ def hold_out(data: Dataset, fraction: float, washout: int, rng: np.random.Genera
         return Split(data)
     if n >= SEQUENCES:
         order = rng.permutation(n)
+        if data.weights is not None:  # sequences without a target are of no use as held-out ones
+            empty = data.target_weights(washout) == 0
+            order, n = order[np.argsort(empty[order], kind="stable")], n - int(empty.sum())
+            if n < 2:
+                return Split(data)
         count = min(max(1, round(fraction * n)), n - 1)
         return Split(data.subset(np.sort(order[count:])), data.subset(np.sort(order[:count])))
     if not data.per_step or min(data.lengths) < max(STEPS, 4 * washout):
@@ -51,10 +56,14 @@ def hold_out(data: Dataset, fraction: float, washout: int, rng: np.random.Genera
     heads = [slice(c) for c in cuts]
     # The washout of a tail may overlap its head: those steps carry no target, they only settle the state.
     tails = [slice(c - washout, None) for c in cuts]
-    return Split(_cut(data, heads), _cut(data, tails))
+    head, tail = _cut(data, heads), _cut(data, tails)
+    if not all(part.target_weights(washout).any() for part in (head, tail)):
+        return Split(data)
+    return Split(head, tail)
 
 
 def _cut(data: Dataset, steps: list[slice]) -> Dataset:
     """Return the given steps of each sequence and of its targets."""
     X = [x[s] for x, s in zip(data.X, steps, strict=True)]
-    return replace(data, X=X, y=[y[s] for y, s in zip(data.y, steps, strict=True)])
+    weights = None if data.weights is None else [w[s] for w, s in zip(data.weights, steps, strict=True)]
+    return replace(data, X=X, y=[y[s] for y, s in zip(data.y, steps, strict=True)], weights=weights)

@@ -19,6 +19,15 @@ def one_hot(labels: Array, classes: int, dtype: DTypeLike) -> Array:
     return out
 
 
+def without_missing(rows: Array, T: Array) -> Array:
+    """Return target rows (K, n_out) with zeros where T, of class numbers or the rows themselves, has no target.
+
+    There, class numbers are -1 and values are NaN.
+    """
+    missing = np.asarray(T < 0 if T.ndim == 1 else np.isnan(T).any(axis=1))
+    return np.where(missing[:, None], np.zeros((), rows.dtype), rows)
+
+
 def as_class_numbers(values: list[Array]) -> list[Array]:
     """Return class numbers if every target row is one-hot, else the rows.
 

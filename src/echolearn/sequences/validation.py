@@ -195,11 +195,18 @@ def check_long_enough(given: InputSequences, washout: int) -> None:
         )
 
 
-def open_values(T: ArrayLike | Sequence[ArrayLike], given: InputSequences, per_step: bool) -> list[Array]:
-    """Check target values; return (steps, n_out) per sequence, or (n_out,) with one target per sequence."""
+def open_values(
+    T: ArrayLike | Sequence[ArrayLike], given: InputSequences, per_step: bool, weights: Sequence[Array] | None = None
+) -> list[Array]:
+    """Check target values; return (steps, n_out) per sequence, or (n_out,) with one target per sequence.
+
+    weights: those of the targets, as `open_weights` returns them; targets of weight 0 may be NaN.
+    """
     if not isinstance(T, (list, tuple)) and np.ndim(cast("ArrayLike", T)) == 0:
         raise ValueError(f"T is {T!r:.80}; expected targets in the form of X.")
     several = [T] if given.kind == "one" and per_step else cast("Sequence[object]", T)
+    if weights is not None and len(weights) == len(several):
+        several = [_zeros_for_missing(t, w) for t, w in zip(several, weights, strict=True)]
     entries = [finite_array("T", t) for t in several]
     if len(entries) != len(given.X):
         raise ValueError(f"T has {len(entries)} entries, but X has {len(given.X)} sequences; expected one each.")
@@ -209,6 +216,18 @@ def open_values(T: ArrayLike | Sequence[ArrayLike], given: InputSequences, per_s
         if not per_step and t.ndim != 1:
             raise ValueError(f"T of sequence {i} has shape {t.shape}; expected (outputs,), one row per sequence.")
     return [t[:, None] if per_step and t.ndim == 1 else t for t in entries]
+
+
+def _zeros_for_missing(t: object, w: Array) -> object:
+    """Return the targets of a sequence with zeros for NaN of weight 0; what does not fit is left as it is."""
+    try:
+        given = np.asarray(t)
+    except ValueError:
+        return t
+    if given.dtype.kind != "f" or given.shape[: w.ndim] != w.shape:
+        return t
+    counts = (w > 0).reshape(w.shape + (1,) * (given.ndim - w.ndim))
+    return np.where(counts | ~np.isnan(given), given, 0.0)
 
 
 def open_targets(y: object, given: InputSequences) -> tuple[list[Target], bool]:

@@ -10,7 +10,7 @@ from echolearn._typing import Array
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
-from echolearn.sequences.targets import one_hot
+from echolearn.sequences.targets import one_hot, without_missing
 from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, drive, padded
 from echolearn.states.chunked import run_in_chunks
@@ -70,7 +70,7 @@ def run(
     With feedback, the targets of the batch are fed back (teacher forcing): those of the
     previous step are further inputs beside x_t, so that W_fb acts like W' and is learned by the same formula. (The
     paper runs its washout with W_fb = 0; here targets are fed back from the first step on, so that the states after
-    the washout depend on past targets.)
+    the washout depend on past targets.) A target that is missing is fed back as zeros.
     """
     if reservoir.backward is not None:
         return _run_both_directions(reservoir, reservoir.backward, batch, h0, keep_F=keep_F)
@@ -80,7 +80,7 @@ def run(
         if batch.T is None:
             raise ValueError("this reservoir has feedback weights W_fb: give the targets T that are fed back.")
         T = batch.T if batch.T.ndim == 2 else one_hot(batch.T, reservoir.W_fb.shape[1], dtype)
-        X_fb = batch.before(T)
+        X_fb = batch.before(T if batch.w is None else without_missing(T, batch.T))
         if y0 is not None:
             X_fb[: len(y0)] = y0
     F = drive(reservoir, batch.X, X_fb)

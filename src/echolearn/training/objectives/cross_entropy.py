@@ -7,25 +7,24 @@ the best V its own change adds nothing to first order (as for U, see `gradients.
 
     dE/dH = (P - T) V_h' / n,        P = softmax(H_c V),
 
-is propagated back through time like 2 R U_h' of the squared error.
+is propagated back through time like 2 R U_h' of the squared error. Where targets have weights w, the rows of P - T are
+multiplied by them, and n = Σ w.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from echolearn._typing import Array
 from echolearn.gradients.batch import through_states
 from echolearn.gradients.gradients import Gradients
 from echolearn.modelfile.checkpoint import Shape
 from echolearn.modelfile.layout import Facts, Tensors
-from echolearn.readout.network import Network, probabilities
+from echolearn.readout.network import Network, probabilities, sum_of_errors
 from echolearn.readout.observation import Task, observe
-from echolearn.readout.softmax import PreconditionedMomentum, cross_entropy, log_likelihood
+from echolearn.readout.softmax import PreconditionedMomentum, cross_entropy, entropy
 from echolearn.readout.solver import RidgeFit
-from echolearn.readout.statistics import residual
+from echolearn.readout.statistics import residual, weighted
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
 from echolearn.sequences.batching import split_evenly
@@ -45,7 +44,7 @@ class EntropyGradient:
     gradients: Gradients
     dE_dV: Array
     loss: float
-    n: int
+    n: float
 
     def __iadd__(self, other: EntropyGradient) -> EntropyGradient:
         self.gradients += other.gradients
@@ -59,10 +58,10 @@ def entropy_gradient(reservoir: Reservoir, task: Task, V: Array, batch: Batch) -
     """Return the cross entropy of a batch and its derivatives at V, which is given in the precision of the states."""
     seen = observe(reservoir, task, batch)
     P = probabilities(seen.H_c @ V)
-    loss = -float(log_likelihood(P, seen.T).sum(dtype=np.float64))
-    R = residual(P, seen.T)
+    loss, n = sum_of_errors(entropy, P, seen.T, seen.w)
+    R = weighted(residual(P, seen.T), seen.w)
     gradients = through_states(reservoir, task, "exact", seen, R @ V[: seen.H.shape[1]].T)
-    return EntropyGradient(gradients, seen.H_c.T @ R, loss, len(seen.T))
+    return EntropyGradient(gradients, seen.H_c.T @ R, loss, n)
 
 
 class CrossEntropyObjective:
@@ -119,7 +118,7 @@ class CrossEntropyObjective:
         finite_norms(gradients, found.loss)
         fall = 1 - FALL * done / self.plan.epochs
         self.learned.step(gradients, self.step_size * fall)
-        self.readout.step(found.dE_dV / found.n, RATE * fall)
+        self.readout.step(found.dE_dV / (found.n or 1.0), RATE * fall)  # without any target, dE_dV is 0
         return found.loss, found.n
 
     def end_epoch(self) -> None:

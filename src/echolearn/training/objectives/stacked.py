@@ -7,7 +7,7 @@ entropy: the softmax readout V of every layer takes steps that are preconditione
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from echolearn.gradients.stacked import FullPass, StackedGradients, stacked_grad
 from echolearn.gradients.stacked_network import StackedNetwork, stacked_outputs
 from echolearn.modelfile.checkpoint import Shape
 from echolearn.modelfile.layout import Facts, Tensors
+from echolearn.readout.network import Loss, sum_of_errors
 from echolearn.readout.observation import FRAMES
 from echolearn.readout.softmax import PreconditionedMomentum
 from echolearn.readout.solver import ExactFit
@@ -117,7 +118,7 @@ class StackedObjective:
         *,
         statistics: Sequence[Statistics],
         strengths: Sequence[float] | None,
-        loss: Callable[[Array, Array], float],
+        loss: Loss,
     ):
         self.network, self.data, self.held_out, self.plan, self.loss = network, data, held_out, plan, loss
         self.step_size = plan.step_size
@@ -166,7 +167,7 @@ class StackedObjective:
         for learned, g in zip(self.learned, gradients, strict=True):
             learned.step(g, self.step_size * fall)
         for readout, dE_dV, rate in zip(self.readouts, found.dE_dV, self.rates, strict=False):
-            readout.step((dE_dV / found.n).astype(readout.V.dtype), rate * fall)
+            readout.step((dE_dV / (found.n or 1.0)).astype(readout.V.dtype), rate * fall)
         self._renew([readout.V.astype(np.float64) for readout in self.readouts] or found.readouts)
 
     def _renew(self, readouts: Sequence[Array]) -> None:
@@ -187,9 +188,8 @@ class StackedObjective:
     def _error(self, network: StackedNetwork, data: Dataset) -> float:
         """Return the mean of loss(Y, T) per target, for the outputs Y of the top layer."""
 
-        def part(which: Array) -> tuple[float, int]:
-            Y, T = stacked_outputs(network, data.batch(which), data.per_step)
-            return self.loss(Y, T), len(T)
+        def part(which: Array) -> tuple[float, float]:
+            return sum_of_errors(self.loss, *stacked_outputs(network, data.batch(which), data.per_step))
 
         parts = list(map_in_order(part, group_sequences(data.lengths, FRAMES)))
         return sum(e for e, _ in parts) / sum(n for _, n in parts)
