@@ -17,6 +17,8 @@ BAD = {
     "connections": [0, 1.5],
     "topology": ["star", None, 3, np.ones((2, 3)), [[1.0]], np.array([["a"]])],
     "bidirectional": [1, "both", None],
+    "standardize": [1, "yes", None],
+    "missing": ["fill", None, 0],
     "input_scaling": [0, -1, 1.7e308, [1e200], [], [0.0, 0.0], [1.0, -1.0], [[1.0, 1.0]], None],
     "bias_scaling": [-0.1],
     "feedback_scaling": [0],

@@ -17,7 +17,7 @@ from echolearn.modelfile.writer import write_tensors
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
 RISING_X, RISING = toys.rising()
-FIXED = {**toys.FAST, "learn": "none", "ridge": 1e-3, "dtype": "float64"}
+FIXED = {**toys.FAST, "learn": "none", "ridge": 1e-3, "dtype": "float64", "standardize": False}
 
 
 @settings(max_examples=20, deadline=None)
@@ -39,6 +39,13 @@ def test_targets_keep_the_scale_of_the_first_call():
     at_once = ESNRegressor(**FIXED).fit(X, VALUES[:4] + far)
     assert (esn.target_mean_ != at_once.target_mean_).all()
     np.testing.assert_allclose(esn.predict(X[0]), at_once.predict(X[0]), rtol=1e-8)
+
+
+def test_inputs_keep_the_scale_of_the_first_call():
+    how = {**FIXED, "standardize": True}
+    first = ESNRegressor(**how).fit(X[:4], VALUES[:4])
+    esn = ESNRegressor(**how).partial_fit(X[:4], VALUES[:4]).partial_fit([100 * x for x in X[4:]], VALUES[4:])
+    np.testing.assert_array_equal(esn.input_scale_, first.input_scale_)
 
 
 @pytest.mark.parametrize("feedback", [False, True])

@@ -90,7 +90,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     washout : int or "auto", default=0
         Steps at the start of each sequence that are not learned from and not scored on, unless `warm_up` settles the
         state before them. Raise it if the initial transient disturbs the fit. "auto": a tenth of the steps, at most
-        100, of fewer than five series with labels per step; 0 for more.
+        100, of fewer than five series of 100 steps or more with labels per step; 0 for others.
     direct : bool, default=True
         Whether the readout sees the inputs beside the states (eq. 7).
     pooling : {"mean", "last"} or int, default="mean"

@@ -17,7 +17,7 @@ import numpy as np
 from echolearn import __version__
 from echolearn._typing import Array
 from echolearn.estimators.parameters import Parameters
-from echolearn.estimators.settings import NetworkSettings
+from echolearn.estimators.settings import LONG, NetworkSettings
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.executor import LOCAL
 from echolearn.modelfile.checkpoint import Checkpoint
@@ -31,7 +31,8 @@ from echolearn.reservoir.combination import bidirectional_reservoir
 from echolearn.reservoir.plasticity import intrinsic_plasticity
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.split import Split, hold_out
+from echolearn.sequences.pieces import cut_into_windows
+from echolearn.sequences.split import SEQUENCES, Split, hold_out
 from echolearn.training import cost_model
 from echolearn.training.history import History
 from echolearn.training.loop import Schedule, run_epochs
@@ -42,6 +43,10 @@ from echolearn.validation.values import check_path
 
 Callback = Callable[[dict[str, float]], object]
 
+WINDOW, LEAD_IN = (
+    125,
+    60,
+)  # steps with targets of a window of a long series, and steps before them that settle the state
 RETRIES = 3  # how often a diverged epoch is tried again with a smaller step
 REFINED_STRENGTHS = (3.0,)  # the penalty of a softmax readout that is refined; on AN4, 300 units, the one chosen
 
@@ -139,14 +144,13 @@ def draw_reservoir(context: FitContext) -> Fit:
 
 def learn_weights(fit: Fit, context: FitContext) -> Fit:
     """Learn the weights on the squared error, with the readout in closed form."""
-    settings, train, held_out = context.settings, context.split.train, context.split.held_out
+    settings, held_out = context.settings, context.split.held_out
+    train, task = _to_learn_from(context)
     epochs = settings.epochs_for(len(train.X))
     if settings.learn == "none" or epochs == 0:
         return fit
     rng, view = context.rng["order"], context.task.view()
-    ridge, statistics = solver_for(fit.reservoir.N).choose(
-        fit.reservoir, train, context.task, settings.ridge_choice(), rng
-    )
+    ridge, statistics = solver_for(fit.reservoir.N).choose(fit.reservoir, train, task, settings.ridge_choice(), rng)
 
     def validate(reservoir: Reservoir, U: Array) -> float:
         assert held_out is not None
@@ -155,7 +159,7 @@ def learn_weights(fit: Fit, context: FitContext) -> Fit:
     objective = RidgeObjective(
         fit.reservoir,
         train,
-        context.task,
+        task,
         settings.plan(ridge, epochs),
         rng,
         validate=None if held_out is None else validate,
@@ -165,6 +169,15 @@ def learn_weights(fit: Fit, context: FitContext) -> Fit:
     with Progress(settings.verbose, epochs, context.callback) as progress:
         result = run_epochs(objective, schedule, rng=rng, on_epoch=progress.epoch, checkpoint=context.checkpoint)
     return replace(fit, reservoir=result.best, history=result.history, interrupted=result.interrupted)
+
+
+def _to_learn_from(context: FitContext) -> tuple[Dataset, Task]:
+    """Return the training data in as many sequences as mini-batches need: a few long series are cut into windows."""
+    train, task, size = context.split.train, context.task, context.settings.batch_size
+    whole = task.lookback is None and task.targets == "all" and task.pooling is None
+    if size is None or len(train.X) >= SEQUENCES or not whole or train.lengths.min() < LONG:
+        return train, task
+    return cut_into_windows(train, WINDOW, LEAD_IN, task.washout), replace(task, washout=0)
 
 
 def fit_ridge_readout(fit: Fit, context: FitContext) -> Fit:

@@ -73,8 +73,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         The state before the first step of every sequence. None: zero.
     washout : int or "auto", default="auto"
         Steps at the start of each sequence that are not learned from and not scored on, unless `warm_up` settles the
-        state before them. "auto": a tenth of the steps, at most 100, of fewer than five series with targets per step;
-        0 for more.
+        state before them. "auto": a tenth of the steps, at most 100, of fewer than five series of 100 steps or
+        more with targets per step; 0 for others.
     direct : bool, default=True
         Whether the readout sees the inputs beside the states (eq. 7).
     pooling : {"mean", "last"} or int, default="mean"

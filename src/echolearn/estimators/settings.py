@@ -26,7 +26,8 @@ from echolearn.training.optimizers import default_step_size
 
 UPDATES = 400  # where `epochs` is None there are so many epochs that the weights are updated this often,
 LEAST_EPOCHS = 8  # and never fewer than these
-LONGEST_WASHOUT, WASHOUT_SHARE = 100, 10  # washout="auto" on few series: a tenth of the steps, at most so many
+LONG = 100  # steps from which on a sequence is a long series;
+LONGEST_WASHOUT, WASHOUT_SHARE = 100, 10  # washout="auto" of few such series: a tenth of the steps, at most so many
 ENSEMBLE_UNITS = 250  # of a network in an ensemble: on held-out speech 2 x 250 beat 1 x 500, and 1 x 300 beat 3 x 100
 
 
@@ -103,7 +104,7 @@ class NetworkSettings:
         """
         if self.washout != "auto":
             return self
-        few = per_step and len(lengths) < SEQUENCES
+        few = per_step and len(lengths) < SEQUENCES and min(lengths) >= LONG
         return replace(self, washout=min(LONGEST_WASHOUT, int(min(lengths)) // WASHOUT_SHARE) if few else 0)
 
     def for_inputs(self, n_features: int, n_in: int) -> NetworkSettings:
