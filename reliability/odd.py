@@ -166,7 +166,7 @@ def targets(draw: Any, X: Any, kind: str) -> Any:
 
 
 PLAUSIBLE = {
-    "hidden_units": [1, 2, 5, np.int64(3)], "blocks": [None, 1, 2, 9], "spectral_radius": [0.1, 1.0, 3.0, 100.0],
+    "hidden_units": [1, 2, 5, np.int64(3)], "ensemble": [1, 2, 9], "spectral_radius": [0.1, 1.0, 3.0, 100.0],
     "connections": [1, 4, 50],
     "topology": ["random", "ring", "delay_line", "small_world", "orthogonal", "groups", "deep"],
     "input_scaling": [1e-6, 1.0, 1e6, [0.5, 0.0], np.array([1.0, 2.0])], "bias_scaling": [0.0, 1.0, 100.0],

@@ -12,7 +12,7 @@ from echolearn.estimators.parameters import RULES, check
 X, VALUES = toys.echoes(sequences=6)
 BAD = {
     "hidden_units": [0, -3, 2.5, "many", None, True],
-    "blocks": [0, -1, 2.5, "some"],
+    "ensemble": [0, -1, 2.5, "some", None],
     "spectral_radius": [0, -0.9, np.nan, np.inf, "0.9", None],
     "connections": [0, 1.5],
     "topology": ["star", None, 3, np.ones((2, 3)), [[1.0]], np.array([["a"]])],
@@ -51,7 +51,7 @@ BAD = {
     "verbose": ["loud", -1, None],
 }
 
-OF_CLASSIFIERS = {"readout", "blocks", "refine_epochs"}
+OF_CLASSIFIERS = {"readout", "ensemble", "refine_epochs"}
 OF_FORECASTERS = {"noise"}
 OF_STACKS = {"sees", "joint_epochs"}  # see test_stacked
 

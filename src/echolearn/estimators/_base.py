@@ -145,8 +145,8 @@ class SequenceEstimator(BaseEstimator):
         if statistics is None:
             raise ValueError(
                 "this model has no statistics of its fit to add to: it was saved without them, its readout is a "
-                f"softmax, it learned in blocks, or it has {LARGE} units or more. Fit a smaller one with a ridge "
-                "readout and blocks=1, and save it with save(path, sums=True) to continue later."
+                f"softmax, it is an ensemble, or it has {LARGE} units or more. Fit a smaller one with a ridge "
+                "readout and ensemble=1, and save it with save(path, sums=True) to continue later."
             )
         return statistics
 

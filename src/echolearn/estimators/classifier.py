@@ -16,6 +16,7 @@ from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators.codecs import ClassCodec
 from echolearn.estimators.fitting import Callback
+from echolearn.estimators.former_names import former_names
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.streams import ClassifierStream
@@ -44,10 +45,10 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     ----------
     hidden_units : int, default=300
         The number of hidden units N. More units fit more, cost more, and need more data.
-    blocks : int, default=None
-        How many networks the hidden units are split into. Each is learned on its own, on one core, and they answer by
-        the mean of their outputs. None: one per about 250 units, where the topology is "random" and weights are
-        learned. Set 1 for a single reservoir of all units.
+    ensemble : int, default=1
+        How many networks the hidden units are split into. 1: one reservoir of all units. More: each network is learned
+        on its own, on one core, and they answer by the mean of their outputs, which often generalises better from 500
+        units on. Without weights to learn (``learn="none"``) there is one network in any case.
     spectral_radius : float or None, default=0.9
         The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
         (tanh) or 4 (sigmoid) a network without leak never forgets. None takes a `topology` matrix as it is.
@@ -201,11 +202,12 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     codec_: ClassCodec
     refinement_: History
 
+    @former_names(blocks="this keyword is now ensemble, a whole number, and 1 (a single reservoir) unless it is given.")
     def __init__(
         self,
         hidden_units: int = 300,
         *,
-        blocks: int | None = None,
+        ensemble: int = 1,
         spectral_radius: float | None = 0.9,
         connections: int = 10,
         topology: Topology = "random",
@@ -269,7 +271,6 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             The classifier, not yet fitted.
         """
         own: Parameters = {
-            "blocks": 1,
             "standardize": False,
             "spectral_radius": 3.9,
             "activation": "sigmoid",
@@ -375,7 +376,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         if networks > 1:
             raise ValueError(
                 f"partial_fit adds to the statistics of one readout of all units, and these {self.hidden_units} learn "
-                f"in {networks} blocks with one each. Set blocks=1, or learn='none'."
+                f"in an ensemble of {networks} networks with one each. Set ensemble=1, or learn='none'."
             )
         labels = None if classes is None else _distinct(classes)
         if not self.__sklearn_is_fitted__():

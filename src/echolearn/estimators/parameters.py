@@ -34,7 +34,7 @@ RULES: dict[str, Rule] = {
     **RESERVOIR_RULES,
     **GRADIENT_RULES,
     "washout": any_of(one_of("auto"), whole_number(0), expected="a whole number >= 0, or 'auto'"),
-    "blocks": or_none(whole_number(1), "as many as make good learners of their size"),
+    "ensemble": whole_number(1),
     "bidirectional": BOOLEAN,
     "standardize": BOOLEAN,
     "missing": one_of("error", "carry", "mean"),
@@ -124,8 +124,8 @@ def _check_topology(settings: Parameters) -> None:
             f"topology is a matrix of shape {topology.shape}, but hidden_units={settings.get('hidden_units')!r}. "
             f"Set hidden_units={topology.shape[0]}."
         )
-    if given and (settings.get("blocks") or 1) > 1:
-        raise ValueError(f"blocks={settings['blocks']!r}; expected None or 1, since topology is a matrix of all units.")
+    if given and settings.get("ensemble", 1) > 1:
+        raise ValueError(f"ensemble={settings['ensemble']!r}; expected 1, since topology is a matrix of all units.")
     if settings.get("spectral_radius", 1) is None and (not given or settings.get("renormalize")):
         raise ValueError(
             "spectral_radius=None; expected a number > 0, unless topology is a matrix to be taken as it is (and not "

@@ -24,6 +24,7 @@ from echolearn.training.history import History
 
 MAY_HAVE_GAPS = ("history", "end_known", "opening")  # the arrays in which NaN stands for what is not known
 NETWORKS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
+FORMER_COLUMNS = {"block": "network"}  # of a history
 
 
 def restore(tensors: dict[str, Array], facts: Facts) -> FittedModel | FittedStack:
@@ -33,7 +34,7 @@ def restore(tensors: dict[str, Array], facts: Facts) -> FittedModel | FittedStac
 
 def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
     """Return the model of one network."""
-    settings = dict(facts["settings"])
+    settings = _present_names(facts["settings"])
     settings["initial_state"] = tensors.get("initial_state")
     if settings.get("topology", "") is None:
         N = settings["hidden_units"]
@@ -84,6 +85,16 @@ def _training_end(tensors: dict[str, Array], per_step: bool) -> TrainingEnd | No
     if not per_step or "backward" in tensors:
         raise ValueError("a network of whole sequences does not continue a series")
     return TrainingEnd(tensors["end_state"], tensors.get("end_fed_back"), tensors["end_known"], tensors["opening"])
+
+
+def _present_names(facts: Facts) -> Facts:
+    """Return settings with `ensemble` for `blocks`, as files had it before; None meant one network per 250 units."""
+    settings = dict(facts)
+    if "blocks" in settings:
+        blocks = settings.pop("blocks")
+        automatic = round(settings["hidden_units"] / 250) if settings.get("topology", "random") == "random" else 1
+        settings["ensemble"] = max(1, automatic) if blocks is None else blocks
+    return settings
 
 
 def _reservoir(tensors: dict[str, Array], settings: NetworkSettings) -> Reservoir:
@@ -155,11 +166,11 @@ def _forecast(tensors: dict[str, Array], facts: Facts) -> ForecastState:
 
 def _history(tensors: dict[str, Array], facts: Facts) -> list[dict[str, float]]:
     if "history_columns" in facts:
-        return history_rows(tensors, facts["history_columns"])
+        return history_rows(tensors, [FORMER_COLUMNS.get(name, name) for name in facts["history_columns"]])
     rows = facts["history"]  # of version 1
     if not isinstance(rows, list) or not all(type(v) in (int, float) for row in rows for v in row.values()):
         raise ValueError(f"{rows!r:.40} is not a history")
-    return rows
+    return [{FORMER_COLUMNS.get(name, name): value for name, value in row.items()} for row in rows]
 
 
 def _restore_stack(tensors: dict[str, Array], facts: Facts) -> FittedStack:

@@ -27,7 +27,6 @@ from echolearn.training.optimizers import default_step_size
 UPDATES = 400  # where `epochs` is None there are so many epochs that the weights are updated this often,
 LEAST_EPOCHS = 8  # and never fewer than these
 LONGEST_WASHOUT, WASHOUT_SHARE = 100, 10  # washout="auto" on few series: a tenth of the steps, at most so many
-ENSEMBLE_UNITS = 250  # of a network in an ensemble: on held-out speech 2 x 250 beat 1 x 500, and 1 x 300 beat 3 x 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +63,7 @@ class NetworkSettings:
     verbose: int
     standardize: bool = False
     missing: str = "error"
-    blocks: int | None = 1
+    ensemble: int = 1
     topology: str | Array | sparse.csr_array = "random"
     bidirectional: bool = False
     feedback: bool = False
@@ -152,10 +151,8 @@ class NetworkSettings:
         """Return how many networks the hidden units are split into, each learning on its own."""
         if not self.learns:
             return 1  # nothing is learned but one readout of all units
-        random = isinstance(self.topology, str) and self.topology == "random"  # any other is meant for all units
-        count = max(1, round(self.hidden_units / ENSEMBLE_UNITS)) if random else 1
         most = self.hidden_units // 2 if self.bidirectional else self.hidden_units
-        return int(max(1, min(most, self.blocks or count)))
+        return int(min(most, self.ensemble))
 
     def ridge_choice(self) -> Ridge:
         """Return the ridge given, or the function from the mean diagonal of G to those to choose from."""
@@ -206,6 +203,6 @@ class NetworkSettings:
             parts=pooled_parts(None if train.per_step else self.pooling),
             itemsize=np.dtype(self.dtype).itemsize,
             threads=1 if on_worker_thread() else thread_count(),
-            blocks=networks,
+            networks=networks,
             bidirectional=self.bidirectional,
         )
