@@ -27,6 +27,7 @@ BAD = {
     "feedback": [None, "no"],
     "washout": [-1, 0.5, None],
     "direct": [2],
+    "fit_intercept": [0, None, "yes"],
     "pooling": ["max", None],
     "noise": [-0.1, np.nan, "some"],
     "ridge": [-1e-3, "gcv", [], [0.1, -1], [0.0, 1.0], np.nan, np.inf, None, ["a"]],

@@ -94,6 +94,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         100, of fewer than five series with labels per step; 0 for more.
     direct : bool, default=True
         Whether the readout sees the inputs beside the states (eq. 7).
+    fit_intercept : bool, default=True
+        Whether the readout has an intercept. False: its weights alone make the outputs, as in the paper, and
+        `intercept_` is zero.
     pooling : {"mean", "last"} or int, default="mean"
         With one target per sequence: what the readout sees of its states. Their mean, the last one, or the means over
         this many equal parts of time side by side.
@@ -225,6 +228,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         initial_state: ArrayLike | None = None,
         washout: int | str = 0,
         direct: bool = True,
+        fit_intercept: bool = True,
         pooling: Pooling = "mean",
         ridge: str | ArrayLike = "auto",
         readout: str = "softmax",

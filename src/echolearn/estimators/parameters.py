@@ -42,6 +42,7 @@ RULES: dict[str, Rule] = {
     "plasticity": or_none(number(lambda v: 1e-3 <= v <= 1, "a number from 0.001 to 1"), "no intrinsic plasticity"),
     "feedback": BOOLEAN,
     "direct": BOOLEAN,
+    "fit_intercept": BOOLEAN,
     "noise": NON_NEGATIVE,
     "ridge": Rule(
         lambda v: v == "auto" if isinstance(v, str) else (is_number(v) and v >= 0) or _is_list_of_ridges(v),

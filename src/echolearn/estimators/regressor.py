@@ -77,6 +77,9 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         0 for more.
     direct : bool, default=True
         Whether the readout sees the inputs beside the states (eq. 7).
+    fit_intercept : bool, default=True
+        Whether the readout has an intercept. False: its weights alone make the outputs, as in the paper, and
+        `intercept_` is zero.
     pooling : {"mean", "last"} or int, default="mean"
         With one target per sequence: what the readout sees of its states. Their mean, the last one, or the means over
         this many equal parts of time side by side.
@@ -192,6 +195,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         initial_state: ArrayLike | None = None,
         washout: int | str = "auto",
         direct: bool = True,
+        fit_intercept: bool = True,
         pooling: Pooling = "mean",
         ridge: str | ArrayLike = "auto",
         learn: str = "both",

@@ -137,6 +137,8 @@ def _readout(tensors: dict[str, Array], facts: Facts, settings: NetworkSettings)
     statistics = None
     if "G" in tensors:
         statistics = Statistics(tensors["G"], tensors["Q"], as_finite(facts["tt"]), as_finite(facts["n"]))
+    if not settings.fit_intercept and tensors["U"][-1].any():
+        raise ValueError("fit_intercept=False, but U has an intercept")
     return Readout(tensors["U"], settings.softmax, as_finite(facts["ridge"]), strength, statistics)
 
 

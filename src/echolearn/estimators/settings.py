@@ -47,6 +47,7 @@ class NetworkSettings:
     initial_state: ArrayLike | None
     washout: int | str
     direct: bool
+    fit_intercept: bool = True
     ridge: str | float | Sequence[float]
     learn: str
     lookback: int | None
@@ -119,7 +120,9 @@ class NetworkSettings:
 
     def task(self, per_step: bool) -> Task:
         """Return what the weights learn from, for one target per step or one per sequence."""
-        return Task(self.washout_steps, self.direct, None if per_step else self.pooling, self.lookback, self.targets)
+        pooling = None if per_step else self.pooling
+        seen = (self.washout_steps, self.direct, pooling)
+        return Task(*seen, self.lookback, self.targets, intercept=self.fit_intercept)
 
     def check_targets(self, per_step: bool) -> None:
         """Refuse settings that only make sense for one target per step."""
