@@ -12,6 +12,7 @@ from echolearn.estimators.parameters import RULES, check
 X, VALUES = toys.echoes(sequences=6)
 BAD = {
     "hidden_units": [0, -3, 2.5, "many", None, True],
+    "reservoir": [3, "random", np.eye(3)],
     "ensemble": [0, -1, 2.5, "some", None],
     "spectral_radius": [0, -0.9, np.nan, np.inf, "0.9", None],
     "connections": [0, 1.5],
@@ -21,7 +22,19 @@ BAD = {
     "bias_scaling": [-0.1],
     "feedback_scaling": [0],
     "activation": ["softplus", None, 3],
-    "leak": [0, -0.1, 1.5, (0.5, 0.1), (0, 1), (0.1, 0.2, 0.3), [0.1, 0.9], np.nan],
+    "leak": [
+        0,
+        -0.1,
+        1.5,
+        (0.5, 0.1),
+        (0, 1),
+        (0.1, 0.2, 0.3),
+        [0.1, 0.9],
+        np.nan,
+        np.zeros(15),
+        np.full(15, 1.5),
+        np.ones((15, 1)),
+    ],
     "learn_leak": ["yes", 1],
     "plasticity": [0, -0.2, 1e-300, 1e300, np.nan, True],
     "feedback": [None, "no"],

@@ -21,6 +21,7 @@ from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.streams import ClassifierStream
 from echolearn.readout.online import OnlineRule
+from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling
 from echolearn.training.history import History
@@ -49,6 +50,11 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         How many networks the hidden units are split into. 1: one reservoir of all units. More: each network is learned
         on its own, on one core, and they answer by the mean of their outputs, which often generalises better from 500
         units on. Without weights to learn (``learn="none"``) there is one network in any case.
+    reservoir : Reservoir, default=None
+        Your own reservoir to begin with: its input weights, recurrent weights, bias, leaks, feedback weights and
+        initial state. They are learned as random ones are; ``learn="none"`` leaves them as they are. It decides on
+        `hidden_units`, `activation`, `leak`, `feedback`, `bidirectional` and `initial_state`: leave these out. Settings
+        by which weights are drawn are not used. None: a random reservoir.
     spectral_radius : float or None, default=0.9
         The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
         (tanh) or 4 (sigmoid) a network without leak never forgets. None takes a `topology` matrix as it is.
@@ -78,9 +84,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         W_fb is drawn uniformly from [-feedback_scaling, feedback_scaling].
     activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
         The activation function f of the units.
-    leak : float or (float, float), default=(0.03, 0.9)
+    leak : float, (float, float) or array of shape (hidden_units,), default=(0.03, 0.9)
         The leak a of the units, in (0, 1]: 1 for no leak, small for slow units. A pair spreads the leaks evenly in
-        logarithm between its ends.
+        logarithm between its ends, an array has one per unit.
     learn_leak : bool, default=True
         Whether the leak of each unit is learned too.
     plasticity : float, default=None
@@ -211,6 +217,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         hidden_units: int = 300,
         *,
         ensemble: int = 1,
+        reservoir: Reservoir | None = None,
         spectral_radius: float | None = 0.9,
         connections: int = 10,
         topology: Topology = "random",
@@ -222,7 +229,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         feedback: bool = False,
         feedback_scaling: float = 0.1,
         activation: str = "tanh",
-        leak: float | tuple[float, float] = (0.03, 0.9),
+        leak: float | tuple[float, float] | Array = (0.03, 0.9),
         learn_leak: bool = True,
         plasticity: float | None = None,
         initial_state: ArrayLike | None = None,

@@ -22,7 +22,7 @@ from echolearn.training.history import History
 from echolearn.training.progress import say
 
 # the parameters in which the networks differ from one another, or from the estimator
-OWN = ("hidden_units", "ensemble", "random_state", "verbose", "initial_state")
+OWN = ("hidden_units", "ensemble", "random_state", "verbose", "initial_state", "leak")
 
 
 class AbandonedError(Exception):
@@ -88,6 +88,7 @@ def _requests(request: FitRequest, count: int) -> list[FitRequest]:
             ensemble=1,
             random_state=int(seed),
             verbose=settings.verbose if number == 1 else 0,  # progress is shown for the first one only
+            leak=settings.leak[units] if isinstance(settings.leak, np.ndarray) else settings.leak,
             initial_state=None if settings.initial_state is None else np.asarray(settings.initial_state)[units],
         )
         folder = None if request.checkpoint is None else Path(request.checkpoint) / f"network-{number}"

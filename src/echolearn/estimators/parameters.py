@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from echolearn.gradients.parameters import GRADIENT_RULES
 from echolearn.reservoir.activations import BOUNDED
 from echolearn.reservoir.parameters import RESERVOIR_RULES
+from echolearn.reservoir.reservoir import Reservoir
 from echolearn.validation import parameters
 from echolearn.validation.parameters import (
     BOOLEAN,
@@ -35,6 +38,9 @@ RULES: dict[str, Rule] = {
     **GRADIENT_RULES,
     "washout": any_of(one_of("auto"), whole_number(0), expected="a whole number >= 0, or 'auto'"),
     "ensemble": whole_number(1),
+    "reservoir": Rule(
+        lambda v: v is None or isinstance(v, Reservoir), "None (one is drawn), or an echolearn.Reservoir"
+    ),
     "bidirectional": BOOLEAN,
     "standardize": BOOLEAN,
     "missing": one_of("error", "carry", "mean"),
@@ -88,9 +94,13 @@ def check(settings: Parameters) -> None:
     state, units = settings.get("initial_state"), settings.get("hidden_units")
     if state is not None and len(state) != units:
         raise ValueError(f"initial_state has shape ({len(state)},); expected {units} finite numbers, one per unit.")
+    leak = settings.get("leak")
+    if isinstance(leak, np.ndarray) and len(leak) != units:
+        raise ValueError(f"leak has shape {leak.shape}; expected {units} numbers in (0, 1], one per unit.")
     if settings.get("bidirectional"):
         _check_directions(settings)
-    unknown_to_paper = settings.get("feedback") or settings.get("leak") != 1 or settings.get("learn_leak")
+    leaky = leak is not None and bool(np.any(np.asarray(leak) != 1))
+    unknown_to_paper = settings.get("feedback") or leaky or settings.get("learn_leak")
     if settings.get("gradient") == "printed" and settings.get("learn") != "none" and unknown_to_paper:
         raise ValueError(
             "gradient='printed': the paper's formulas know neither leak nor feedback. Set leak=1, "

@@ -13,6 +13,7 @@ from echolearn.estimators.codecs import ClassCodec, TargetCodec, ValueCodec
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.model_layout import FORECASTING, SCALE, as_finite, as_truth, as_whole, as_words
 from echolearn.estimators.models import FittedModel, FittedStack, ForecastState, TrainingEnd
+from echolearn.estimators.own_reservoir import PREFIX
 from echolearn.estimators.parameters import check_each
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.modelfile.history import history_rows
@@ -36,9 +37,14 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
     """Return the model of one network."""
     settings = _present_names(facts["settings"])
     settings["initial_state"] = tensors.get("initial_state")
+    if isinstance(settings.get("leak"), list):
+        settings["leak"] = np.asarray(settings["leak"])
     if settings.get("topology", "") is None:
         N = settings["hidden_units"]
         settings["topology"] = tensors["topology"] if "topology" in tensors else _square(tensors, "topology", N)
+    W_rec = _square(tensors, "W_rec", tensors["W"].shape[1])
+    if settings.get("reservoir") is not None:
+        settings |= {"reservoir": _given_reservoir(tensors, W_rec, settings["reservoir"]), "initial_state": None}
     if facts["estimator"] not in NETWORKS:
         raise KeyError(facts["estimator"])
     typed = NetworkSettings.of(settings)
@@ -56,7 +62,9 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
     return FittedModel(
         estimator=facts["estimator"],
         settings=settings,
-        network=Network(_reservoir(tensors, typed), _readout(tensors, facts, typed), typed.task(per_step).view()),
+        network=Network(
+            _reservoir(tensors, W_rec, typed), _readout(tensors, facts, typed), typed.task(per_step).view()
+        ),
         codec=codec,
         history=History(_history(tensors, facts)),
         feature_names=names,
@@ -97,11 +105,18 @@ def _present_names(facts: Facts) -> Facts:
     return settings
 
 
-def _reservoir(tensors: dict[str, Array], settings: NetworkSettings) -> Reservoir:
+def _given_reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, activation: object) -> Reservoir:
+    """Return the reservoir that the user gave; its connections, directions and initial state are the fitted ones."""
+    kept = {name.removeprefix(PREFIX): value for name, value in tensors.items() if name.startswith(PREFIX)}
+    kept["W_rec"] = sparse.csr_array((kept["W_rec"], W_rec.indices, W_rec.indptr), shape=W_rec.shape)
+    same = {name: tensors.get(name) for name in ("initial_state", "backward")}
+    return Reservoir(**kept, **same, activation=activation)
+
+
+def _reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, settings: NetworkSettings) -> Reservoir:
     W, networks = tensors["W"], settings.networks()  # of an ensemble that was interrupted, some may be missing
     if not settings.hidden_units // networks <= W.shape[1] <= settings.hidden_units:
         raise ValueError(f"W has {W.shape[1]} units, but hidden_units={settings.hidden_units}")
-    W_rec = _square(tensors, "W_rec", W.shape[1])
     if not W_rec.has_canonical_format:
         raise ValueError("W_rec has a connection twice, or columns out of order")
     reservoir = Reservoir(

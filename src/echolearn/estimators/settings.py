@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from echolearn._typing import Array
+from echolearn.estimators.own_reservoir import with_reservoir
 from echolearn.estimators.parameters import Parameters, check
 from echolearn.execution.threads import on_worker_thread, thread_count
 from echolearn.readout.observation import Task
 from echolearn.readout.ridge import RIDGES
 from echolearn.readout.solver import Ridge
+from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Pooling, pooled_parts
 from echolearn.sequences.split import SEQUENCES
@@ -42,7 +44,7 @@ class NetworkSettings:
     input_scaling: float | Sequence[float]
     bias_scaling: float
     activation: str
-    leak: float | tuple[float, float]
+    leak: float | tuple[float, float] | Array
     learn_leak: bool
     initial_state: ArrayLike | None
     washout: int | str
@@ -65,6 +67,7 @@ class NetworkSettings:
     standardize: bool = False
     missing: str = "error"
     ensemble: int = 1
+    reservoir: Reservoir | None = None
     topology: str | Array | sparse.csr_array = "random"
     bidirectional: bool = False
     feedback: bool = False
@@ -81,7 +84,8 @@ class NetworkSettings:
 
     @classmethod
     def of(cls, params: Parameters, *, ridge_path: Sequence[float] = tuple(RIDGES)) -> NetworkSettings:
-        """Return the settings of an estimator with these parameters, checked."""
+        """Return the settings of an estimator with these parameters, checked; a given reservoir decides on some."""
+        params = with_reservoir(params)
         check(params)
         names = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in params.items() if name in names}, ridge_path=ridge_path)
