@@ -38,9 +38,7 @@ RULES: dict[str, Rule] = {
     **GRADIENT_RULES,
     "washout": any_of(one_of("auto"), whole_number(0), expected="a whole number >= 0, or 'auto'"),
     "ensemble": whole_number(1),
-    "reservoir": Rule(
-        lambda v: v is None or isinstance(v, Reservoir), "None (one is drawn), or an echolearn.Reservoir"
-    ),
+    "reservoir": Rule(lambda v: v is None or isinstance(v, Reservoir), "None (one is drawn), or a Reservoir"),
     "bidirectional": BOOLEAN,
     "standardize": BOOLEAN,
     "missing": one_of("error", "carry", "mean"),

@@ -58,13 +58,11 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
     if names and len(names) != inputs.n_features:
         raise ValueError(f"{len(names)} names of {inputs.n_features} features")
     per_step = as_truth(facts["per_step"])
-    codec = _codec(tensors, facts, typed.dtype)
+    view, codec = typed.task(per_step).view(), _codec(tensors, facts, typed.dtype)
     return FittedModel(
         estimator=facts["estimator"],
         settings=settings,
-        network=Network(
-            _reservoir(tensors, W_rec, typed), _readout(tensors, facts, typed), typed.task(per_step).view()
-        ),
+        network=Network(_reservoir(tensors, W_rec, typed), _readout(tensors, facts, typed), view),
         codec=codec,
         history=History(_history(tensors, facts)),
         feature_names=names,
@@ -105,12 +103,19 @@ def _present_names(facts: Facts) -> Facts:
     return settings
 
 
-def _given_reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, activation: object) -> Reservoir:
+def _given_reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, activation: str) -> Reservoir:
     """Return the reservoir that the user gave; its connections, directions and initial state are the fitted ones."""
     kept = {name.removeprefix(PREFIX): value for name, value in tensors.items() if name.startswith(PREFIX)}
-    kept["W_rec"] = sparse.csr_array((kept["W_rec"], W_rec.indices, W_rec.indptr), shape=W_rec.shape)
-    same = {name: tensors.get(name) for name in ("initial_state", "backward")}
-    return Reservoir(**kept, **same, activation=activation)
+    return Reservoir(
+        W=kept["W"],
+        W_rec=sparse.csr_array((kept["W_rec"], W_rec.indices, W_rec.indptr), shape=W_rec.shape),
+        activation=activation,
+        leak=kept["leak"],
+        bias=kept.get("bias"),
+        W_fb=kept.get("W_fb"),
+        initial_state=tensors.get("initial_state"),
+        backward=tensors.get("backward"),
+    )
 
 
 def _reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, settings: NetworkSettings) -> Reservoir:
