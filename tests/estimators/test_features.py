@@ -64,6 +64,7 @@ def test_states_come_in_the_form_of_X():
 @pytest.mark.parametrize("direct", [True, False])
 def test_a_ridge_of_scikit_learn_on_the_states_is_the_readout_of_an_estimator(direct):
     how = {"learn": "none", "dtype": "float64", "ridge": 0.1, "validation_fraction": 0.0, "direct": direct}
+    how["standardize"] = False
     esn = ESNRegressor(reservoir=OWN, **how).fit(X, VALUES)
     features = ReservoirFeatures(OWN, dtype="float64", direct=direct)
     states, values = np.concatenate(features.fit_transform(X)), np.concatenate(VALUES)
@@ -84,6 +85,7 @@ def test_pooled_states_are_what_the_readout_of_an_estimator_sees(pooling, both_w
     reservoir = bidirectional_reservoir(OWN, OWN) if both_ways else OWN
     y = np.arange(10.0)
     how = {"learn": "none", "dtype": "float64", "ridge": 1e-3, "validation_fraction": 0.0, "washout": 2}
+    how["standardize"] = False
     esn = ESNRegressor(reservoir=reservoir, pooling=pooling, **how).fit(X, y)
     features = ReservoirFeatures(reservoir, pooling=pooling, direct=True, washout=2, dtype="float64")
     H = features.fit_transform(X)

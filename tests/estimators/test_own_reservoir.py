@@ -42,10 +42,16 @@ def same_reservoir(a, b):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_learning_its_states_are_exactly_those_of_the_reservoir(kind):
-    esn = kind(reservoir=OWN, learn="none", dtype="float64").fit(*data_of(kind))
+    esn = kind(reservoir=OWN, learn="none", dtype="float64", standardize=False).fit(*data_of(kind))
     same_reservoir(esn.reservoir_, OWN)
     for H, x in zip(esn.states(X), X, strict=True):
         np.testing.assert_allclose(H, harvest(OWN, x), atol=1e-14)
+
+
+def test_it_sees_standardised_inputs_unless_they_are_left_as_they_are():
+    esn = ESNRegressor(reservoir=OWN, learn="none", dtype="float64").fit(X, VALUES)
+    for H, x in zip(esn.states(X), X, strict=True):
+        np.testing.assert_allclose(H, harvest(OWN, (x - esn.input_mean_) / esn.input_scale_), atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)

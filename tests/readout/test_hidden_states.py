@@ -6,6 +6,7 @@ import pytest
 import toys
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.readout import observation
+from echolearn.sequences.dataset import Dataset
 from echolearn.states import harvest
 
 X, VALUES = toys.echoes(sequences=9)
@@ -22,7 +23,7 @@ HOWS = {
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_states_are_those_that_harvest_finds(how, dtype):
     kind, settings, y = how
-    esn = kind(**toys.FAST, **settings, dtype=dtype).fit(X, y)
+    esn = kind(**toys.FAST, **settings, dtype=dtype, standardize=False).fit(X, y)
     states = esn.states(X)
     assert isinstance(states, list)
     for H, x in zip(states, X, strict=True):
@@ -32,7 +33,7 @@ def test_states_are_those_that_harvest_finds(how, dtype):
 
 @pytest.mark.parametrize("settings", [{}, {"readout": "ridge"}, {"direct": False}])
 def test_a_network_with_feedback_sees_its_own_outputs(settings):
-    esn = ESNClassifier(**toys.FAST, feedback=True, dtype="float64", **settings).fit(X, LABELS)
+    esn = ESNClassifier(**toys.FAST, feedback=True, dtype="float64", standardize=False, **settings).fit(X, LABELS)
     softmax = esn.readout == "softmax"
     for H, x in zip(esn.states(X), X, strict=True):
         Y = esn.network_.readout.feed_back(outputs(esn, x)) if softmax else outputs(esn, x)
@@ -43,8 +44,6 @@ def test_a_network_with_feedback_sees_its_own_outputs(settings):
 
 def outputs(esn, x):
     """Return the outputs of both classes, of which decision_function gives the difference."""
-    from echolearn.sequences.dataset import Dataset
-
     return esn.network_.outputs(Dataset([x], (), None, True, np.dtype("float64")))[0]
 
 
@@ -65,3 +64,24 @@ def test_long_sequences_are_run_in_chunks(monkeypatch):
     whole = esn.states(x)
     monkeypatch.setattr(observation, "FRAMES", 7)
     np.testing.assert_allclose(esn.states(x), whole, atol=1e-12)
+
+
+def test_standardised_inputs_and_frames_before_them():
+    esn = ESNRegressor(**toys.FAST, dtype="float64").fit(X, VALUES)
+    for H, x in zip(esn.states(X), X, strict=True):
+        np.testing.assert_allclose(H, harvest(esn.reservoir_, (x - esn.input_mean_) / esn.input_scale_), atol=1e-12)
+    parts = [x[:5] for x in X], [x[5:] for x in X]
+    for H, whole in zip(esn.states(parts[1], warm_up=parts[0]), esn.states(X), strict=True):
+        np.testing.assert_allclose(H, whole[5:], atol=1e-12)
+
+
+@pytest.mark.parametrize("feedback", [False, True])
+def test_what_follows_a_series_continues_its_state(feedback):
+    x, y = np.concatenate(X), np.concatenate(VALUES)
+    esn = ESNRegressor(**toys.FAST, dtype="float64", feedback=feedback, washout=3).fit(x[:100], y[:100])
+    H, answers = esn.states(x[100:]), esn.predict(x[100:])
+    seen = np.hstack([H, (x[100:] - esn.input_mean_) / esn.input_scale_])
+    outputs = seen @ esn.readout_weights_ + esn.intercept_
+    np.testing.assert_allclose(outputs * esn.target_scale_ + esn.target_mean_, answers, atol=1e-9)
+    cold = esn.states(x[100:], warm_up="cold")
+    assert np.abs(cold[0] - H[0]).max() > 1e-3

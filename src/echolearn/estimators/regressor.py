@@ -37,7 +37,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         Your own reservoir to begin with: its input weights, recurrent weights, bias, leaks, feedback weights and
         initial state. They are learned as random ones are; ``learn="none"`` leaves them as they are. It decides on
         `hidden_units`, `activation`, `leak`, `feedback`, `bidirectional` and `initial_state`: leave these out. Settings
-        by which weights are drawn are not used. None: a random reservoir.
+        by which weights are drawn are not used. It sees what `standardize` makes of the inputs. None: a random
+        reservoir.
     spectral_radius : float or None, default=0.9
         The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
         (tanh) or 4 (sigmoid) a network without leak never forgets. None takes a `topology` matrix as it is.

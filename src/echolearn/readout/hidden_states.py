@@ -26,7 +26,8 @@ def hidden_states(network: Network, data: Dataset, start: Start | None = None) -
         fed_back = [network.readout.feed_back(Y) for Y in network.outputs(data, start)]
 
     def part(data: Dataset, which: Array, fed_back: list[Array], start: Start | None) -> list[Array]:
-        h0, y0, found = None, None, []
+        found: list[Array] = []
+        h0 = y0 = None
         for steps in time_chunks(reservoir, whole, data.lengths[which]):
             batch = pack([data.X[i][steps] for i in which], data.dtype, fed_back or None)
             if start is not None and not found:
