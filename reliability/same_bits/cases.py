@@ -220,6 +220,7 @@ keep_last = {"validation_fraction": 0.0}  # the weights of the last epoch, not t
 wild = {"activation": "relu", "step_size": 30.0}
 MATRIX = np.random.default_rng(3).normal(size=(30, 30)) * (np.random.default_rng(4).random((30, 30)) < 0.2)
 STATE = np.linspace(-0.5, 0.5, 30)
+OWN = Reservoir.random(3, 30, connections=4, bias_scaling=0.2, leak=(0.1, 1.0), initial_state=STATE, random_state=5)
 
 FITS = {
     "classifier": classifier(labels),
@@ -234,6 +235,8 @@ FITS = {
     "classifier, feedback": classifier(labels, feedback=True),
     "classifier, bidirectional": classifier(labels, bidirectional=True, lookback=7, renormalize=True, **keep_last),
     "classifier, ensemble": classifier(labels, hidden_units=40, ensemble=3, initial_state=np.linspace(-1, 1, 40)),
+    "classifier, no intercept": classifier(labels, fit_intercept=False),
+    "classifier, own reservoir": classifier(labels, reservoir=OWN, leak=OWN.leak),
     "classifier, last targets": classifier(labels, lookback=5, washout=4, targets="last", **keep_last),
     "classifier, matrix, plasticity, state": classifier(labels, topology=MATRIX, plasticity=0.3, initial_state=STATE),
     "classifier, float64": classifier(labels, dtype="float64", activation="sigmoid", clip=0.1, direct=False),

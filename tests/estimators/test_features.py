@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor, Reservoir, ReservoirFeatures
+from echolearn import ESNClassifier, ESNRegressor, FrameWise, Reservoir, ReservoirFeatures
 from echolearn.reservoir.combination import bidirectional_reservoir
 from echolearn.states import harvest
 
@@ -131,6 +131,17 @@ def test_one_label_per_sequence_in_a_pipeline():
     assert cross_val_score(model, series, y, cv=4).mean() > 0.8
     found = GridSearchCV(model, {"reservoirfeatures__spectral_radius": [0.3, 0.9]}, cv=2).fit(series, y)
     assert found.best_score_ > 0.7
+
+
+def test_one_label_per_step_in_a_pipeline():
+    model = make_pipeline(ReservoirFeatures(OWN, direct=True), FrameWise(LogisticRegression(C=100)))
+    answers = model.fit(X, LABELS).predict(X)
+    assert [len(a) for a in answers] == [len(x) for x in X]
+    states = np.concatenate(ReservoirFeatures(OWN, direct=True).fit_transform(X))
+    joined = LogisticRegression(C=100).fit(states, np.concatenate(LABELS))
+    np.testing.assert_array_equal(np.concatenate(answers), joined.predict(states))
+    assert model.score(X, LABELS) == joined.score(states, np.concatenate(LABELS))
+    assert cross_val_score(model, X, LABELS, cv=2).shape == (2,)
 
 
 def test_names_of_the_features():
