@@ -20,7 +20,7 @@ from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling, part_bounds, pooled_parts
-from echolearn.sequences.validation import InputSequences, check_long_enough, open_sequences
+from echolearn.sequences.validation import InputSequences, check_finite, check_long_enough, open_sequences
 from echolearn.states.harvesting import harvest
 from echolearn.validation.parameters import BOOLEAN, Rule, any_of, check_each, one_of
 
@@ -214,11 +214,14 @@ class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         esn: ESNClassifier | ESNRegressor | None = getattr(self, "estimator_", None)
         given = self._open(X, reset=False)
         states = harvest(self.reservoir_, given.X, dtype=self.dtype) if esn is None else given.split(esn.states(X))
-        rows = [self._seen(np.asarray(H), x) for H, x in zip(states, given.X, strict=True)]
-        if self.pooling is None:
-            return given.in_given_form(rows)
-        check_long_enough(given, self.washout)
-        return np.stack([self._pooled(row) for row in rows])
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large for this dtype is refused below
+            rows = [self._seen(np.asarray(H), x) for H, x in zip(states, given.X, strict=True)]
+            if self.pooling is not None:
+                check_long_enough(given, self.washout)
+                rows = [self._pooled(row) for row in rows]
+        for row in rows:
+            check_finite(row, "features")
+        return given.in_given_form(rows) if self.pooling is None else np.stack(rows)
 
     def _seen(self, H: Array, x: Array) -> Array:
         """Return states, with the inputs beside them if `direct` says so."""
