@@ -42,7 +42,7 @@ def _taken_from(reservoir: Reservoir) -> dict[str, object]:
 def check_beside_reservoir(estimator: BaseEstimator) -> None:
     """Raise ValueError if a parameter of the estimator is neither at its default nor what its reservoir has."""
     params = estimator.get_params(deep=False)
-    reservoir = params["reservoir"]
+    reservoir = params.get("reservoir")
     if not isinstance(reservoir, Reservoir):
         return
     defaults = inspect.signature(type(estimator)).parameters
