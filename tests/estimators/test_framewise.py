@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -134,3 +135,31 @@ def test_scores_with_one_label_per_sequence():
     pipeline.fit(RISING_X, RISING)
     expected = -log_loss(RISING, pipeline.predict_proba(RISING_X))
     assert scorer("neg_log_loss")(pipeline, RISING_X, RISING) == pytest.approx(expected)
+
+
+def test_a_classifier_answers_for_every_frame():
+    sequences, labels = toys.labels(sequences=6)
+    frames, y = np.concatenate(sequences), np.concatenate(labels)
+    joined = LogisticRegression().fit(frames, y)
+    readout = FrameWise(LogisticRegression()).fit(sequences, labels)
+    assert is_classifier(readout)
+    assert not is_classifier(FrameWise(StandardScaler()))
+    np.testing.assert_array_equal(readout.classes_, joined.classes_)
+    np.testing.assert_array_equal(np.concatenate(readout.predict(sequences)), joined.predict(frames))
+    np.testing.assert_array_equal(readout.predict(sequences[0]), joined.predict(sequences[0]))
+    np.testing.assert_array_equal(np.concatenate(readout.predict_proba(sequences)), joined.predict_proba(frames))
+    assert readout.score(sequences, labels) == joined.score(frames, y)
+    assert not hasattr(readout, "transform")
+    assert not hasattr(FrameWise(StandardScaler()), "predict")
+    whole = FrameWise(LogisticRegression()).fit(sequences, ["a", "b"] * 3)  # a label stands for each of its frames
+    assert whole.predict(sequences[0]).shape == (len(sequences[0]),)
+
+
+def test_a_regressor_answers_for_every_frame():
+    sequences, values = toys.echoes(sequences=6)
+    readout = FrameWise(Ridge()).fit(sequences, values)
+    assert is_regressor(readout)
+    joined = Ridge().fit(np.concatenate(sequences), np.concatenate(values))
+    np.testing.assert_allclose(
+        np.concatenate(readout.predict(sequences)), joined.predict(np.concatenate(sequences)), atol=1e-12
+    )

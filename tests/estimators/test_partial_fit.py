@@ -152,11 +152,11 @@ def test_a_softmax_model_has_no_statistics_to_save(tmp_path):
         ESNClassifier(**toys.FAST).fit(X, LABELS).save(tmp_path / "m", sums=True)
 
 
-def test_blocks_have_no_common_statistics(tmp_path):
-    how = {**toys.FAST, "readout": "ridge", "blocks": 2}
-    with pytest.raises(ValueError, match=r"these 15 learn in 2 blocks with one each. Set blocks=1"):
+def test_the_networks_of_an_ensemble_have_no_common_statistics(tmp_path):
+    how = {**toys.FAST, "readout": "ridge", "ensemble": 2}
+    with pytest.raises(ValueError, match=r"these 15 learn in an ensemble of 2 networks with one each. Set ensemble=1"):
         ESNClassifier(**how).partial_fit(X, LABELS)
     esn = ESNClassifier(**how).fit(X, LABELS)
-    with pytest.raises(ValueError, match="it learned in blocks"):
+    with pytest.raises(ValueError, match="it is an ensemble"):
         esn.save(tmp_path / "m", sums=True)
     np.testing.assert_array_equal(esn.stream().predict(X[0]), esn.predict(X[0]))

@@ -201,7 +201,7 @@ def test_a_checkpoint_of_another_stack_is_refused(tmp_path):
         ({"joint_epochs": -1}, "joint_epochs=-1; expected a whole number >= 0"),
         ({"layers": [5, ESNClassifier(5, feedback=True)]}, "feedback=True in layer 2; expected False in a stack"),
         ({"layers": [ESNClassifier(5, targets="last"), 5]}, "targets='last' in layer 1"),
-        ({"layers": [ESNClassifier(5, blocks=2), 5]}, "blocks=2 in layer 1; expected None or 1"),
+        ({"layers": [ESNClassifier(5, ensemble=2), 5]}, "ensemble=2 in layer 1; expected 1"),
         ({"layers": [ESNClassifier(5, dtype="float64"), 5]}, "dtype=.*expected one for all"),
     ],
 )

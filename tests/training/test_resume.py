@@ -34,7 +34,7 @@ LARGE = {
 }
 REFINED = {
     "refined": {"refine_epochs": 2, "epochs": 1, "validation_fraction": 0.25},
-    "refined, blocks": {"blocks": 2, "refine_epochs": 1, "epochs": 2},
+    "refined, ensemble": {"ensemble": 2, "refine_epochs": 1, "epochs": 2},
     "refined, large": {"refine_epochs": 1, "validation_fraction": 0.25},
 }
 

@@ -28,11 +28,13 @@ from echolearn.estimators.fit_data import (
 from echolearn.estimators.fitting import Callback, FitRequest, FittedNetwork, fit_network
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import FittedModel, TrainingEnd
+from echolearn.estimators.own_reservoir import check_beside_reservoir
 from echolearn.estimators.saving import save_model
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.starting import FittedParts, Prediction, begin_prediction, end_of_training
 from echolearn.execution.blas import one_blas_thread
 from echolearn.readout.collect import collect
+from echolearn.readout.hidden_states import hidden_states
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.ridge import solve
 from echolearn.readout.solver import LARGE, chosen_ridge
@@ -102,6 +104,7 @@ class SequenceEstimator(BaseEstimator):
     def _open_fit(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None) -> OpenedData:
         """Check parameters and data of a fit."""
         settings = NetworkSettings.of(self.get_params(deep=False))
+        check_beside_reservoir(self)
         opened = open_data(X, y, lengths, gaps=settings.missing != "error")
         check_long_enough(opened.given, settings.washout_steps)
         settings.check_targets(opened.per_step)
@@ -145,8 +148,8 @@ class SequenceEstimator(BaseEstimator):
         if statistics is None:
             raise ValueError(
                 "this model has no statistics of its fit to add to: it was saved without them, its readout is a "
-                f"softmax, it learned in blocks, or it has {LARGE} units or more. Fit a smaller one with a ridge "
-                "readout and blocks=1, and save it with save(path, sums=True) to continue later."
+                f"softmax, it is an ensemble, or it has {LARGE} units or more. Fit a smaller one with a ridge "
+                "readout and ensemble=1, and save it with save(path, sums=True) to continue later."
             )
         return statistics
 
@@ -209,6 +212,33 @@ class SequenceEstimator(BaseEstimator):
             entries = [entry[n:] for entry, n in zip(entries, skip, strict=True)]
             predicted = [answers[n:] for answers, n in zip(predicted, skip, strict=True)]
         return concatenate_targets(entries, per_step), np.concatenate(predicted)
+
+    def states(self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None) -> Answers:
+        """Return the hidden states of the fitted network, from which its readout makes the answers of `predict`.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
+        warm_up : array, list of arrays, (array, array) or "cold", default=None
+            The frames before X, as in `predict`.
+
+        Returns
+        -------
+        array or list of arrays
+            One row of n_units numbers per step, in the form of X, in the precision `dtype`. A network with feedback is
+            fed its own outputs.
+        """
+        check_is_fitted(self)
+        given = self._open(X, lengths)
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            prediction = begin_prediction(self._fitted_parts(), given, warm_up)
+            states = hidden_states(self.network_, prediction.data, prediction.start)
+        for H in states:
+            check_finite(H, "states")
+        return given.in_given_form(states)
 
     @property
     def per_step_(self) -> bool:

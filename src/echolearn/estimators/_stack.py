@@ -19,6 +19,7 @@ from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.fit_data import OpenedData, open_data, warn_of_input_scale
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import FittedStack
+from echolearn.estimators.own_reservoir import check_beside_reservoir
 from echolearn.estimators.parameters import Parameters, check_each
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.saving import save_model
@@ -203,6 +204,7 @@ def draw_layers(params: Parameters, kind: type[Layer]) -> list[Layer]:
             raise ValueError(
                 f"layers[{number - 1}] is {layer!r}; expected a number of hidden units or an {kind.__name__}."
             )
+        check_beside_reservoir(layer)
         _check_layer(NetworkSettings.of(layer.get_params(deep=False)), number)
         changes = {"random_state": int(seed), "verbose": params["verbose"], "validation_fraction": 0.0}
         drawn.append(clone(layer).set_params(**changes))

@@ -16,10 +16,12 @@ from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators.codecs import ClassCodec
 from echolearn.estimators.fitting import Callback
+from echolearn.estimators.former_names import former_names
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.streams import ClassifierStream
 from echolearn.readout.online import OnlineRule
+from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling
 from echolearn.training.history import History
@@ -44,10 +46,16 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     ----------
     hidden_units : int, default=300
         The number of hidden units N. More units fit more, cost more, and need more data.
-    blocks : int, default=None
-        How many networks the hidden units are split into. Each is learned on its own, on one core, and they answer by
-        the mean of their outputs. None: one per about 250 units, where the topology is "random" and weights are
-        learned. Set 1 for a single reservoir of all units.
+    ensemble : int, default=1
+        How many networks the hidden units are split into. 1: one reservoir of all units. More: each network is learned
+        on its own, on one core, and they answer by the mean of their outputs, which often generalises better from 500
+        units on. Without weights to learn (``learn="none"``) there is one network in any case.
+    reservoir : Reservoir, default=None
+        Your own reservoir to begin with: its input weights, recurrent weights, bias, leaks, feedback weights and
+        initial state. They are learned as random ones are; ``learn="none"`` leaves them as they are. It decides on
+        `hidden_units`, `activation`, `leak`, `feedback`, `bidirectional` and `initial_state`: leave these out. Settings
+        by which weights are drawn are not used. It sees what `standardize` makes of the inputs. None: a random
+        reservoir.
     spectral_radius : float or None, default=0.9
         The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
         (tanh) or 4 (sigmoid) a network without leak never forgets. None takes a `topology` matrix as it is.
@@ -77,9 +85,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         W_fb is drawn uniformly from [-feedback_scaling, feedback_scaling].
     activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
         The activation function f of the units.
-    leak : float or (float, float), default=(0.03, 0.9)
+    leak : float, (float, float) or array of shape (hidden_units,), default=(0.03, 0.9)
         The leak a of the units, in (0, 1]: 1 for no leak, small for slow units. A pair spreads the leaks evenly in
-        logarithm between its ends.
+        logarithm between its ends, an array has one per unit.
     learn_leak : bool, default=True
         Whether the leak of each unit is learned too.
     plasticity : float, default=None
@@ -93,6 +101,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         100, of fewer than five series of 100 steps or more with labels per step; 0 for others.
     direct : bool, default=True
         Whether the readout sees the inputs beside the states (eq. 7).
+    fit_intercept : bool, default=True
+        Whether the readout has an intercept. False: its weights alone make the outputs, as in the paper, and
+        `intercept_` is zero.
     pooling : {"mean", "last"} or int, default="mean"
         With one target per sequence: what the readout sees of its states. Their mean, the last one, or the means over
         this many equal parts of time side by side.
@@ -201,11 +212,13 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     codec_: ClassCodec
     refinement_: History
 
+    @former_names(blocks="this keyword is now ensemble, a whole number, and 1 (a single reservoir) unless it is given.")
     def __init__(
         self,
         hidden_units: int = 300,
         *,
-        blocks: int | None = None,
+        ensemble: int = 1,
+        reservoir: Reservoir | None = None,
         spectral_radius: float | None = 0.9,
         connections: int = 10,
         topology: Topology = "random",
@@ -217,12 +230,13 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         feedback: bool = False,
         feedback_scaling: float = 0.1,
         activation: str = "tanh",
-        leak: float | tuple[float, float] = (0.03, 0.9),
+        leak: float | tuple[float, float] | Array = (0.03, 0.9),
         learn_leak: bool = True,
         plasticity: float | None = None,
         initial_state: ArrayLike | None = None,
         washout: int | str = 0,
         direct: bool = True,
+        fit_intercept: bool = True,
         pooling: Pooling = "mean",
         ridge: str | ArrayLike = "auto",
         readout: str = "softmax",
@@ -269,7 +283,6 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             The classifier, not yet fitted.
         """
         own: Parameters = {
-            "blocks": 1,
             "standardize": False,
             "spectral_radius": 3.9,
             "activation": "sigmoid",
@@ -375,7 +388,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         if networks > 1:
             raise ValueError(
                 f"partial_fit adds to the statistics of one readout of all units, and these {self.hidden_units} learn "
-                f"in {networks} blocks with one each. Set blocks=1, or learn='none'."
+                f"in an ensemble of {networks} networks with one each. Set ensemble=1, or learn='none'."
             )
         labels = None if classes is None else _distinct(classes)
         if not self.__sklearn_is_fitted__():

@@ -108,6 +108,8 @@ def is_data_frame(X: SequencesLike) -> bool:
 
 def warn_of_input_scale(X: Sequence[Array], settings: NetworkSettings) -> None:
     """Warn of inputs that hardly move the units or saturate them; those on a cluster are not fetched for this."""
+    if settings.reservoir is not None:
+        return  # its input weights may have any scale
     scaling = settings.input_scaling  # one that does not fit is refused when the reservoir is drawn
     fits = np.ndim(scaling) == 0 or np.shape(scaling) == X[0].shape[1:]
     if fits and isinstance(X[0], np.ndarray):

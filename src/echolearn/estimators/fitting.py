@@ -16,6 +16,7 @@ import numpy as np
 
 from echolearn import __version__
 from echolearn._typing import Array
+from echolearn.estimators.own_reservoir import fitting_reservoir, reservoir_fingerprint
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.settings import LONG, NetworkSettings
 from echolearn.execution.blas import one_blas_thread
@@ -116,7 +117,20 @@ class FittedNetwork:
 
 
 def draw_reservoir(context: FitContext) -> Fit:
-    """Draw the reservoir to begin with; with `bidirectional` the second half of its units runs backward."""
+    """Take the given reservoir, or draw one; with `bidirectional` the second half of its units runs backward."""
+    settings, train = context.settings, context.split.train
+    if settings.reservoir is None:
+        reservoir = _drawn(context)
+    else:
+        reservoir = fitting_reservoir(settings.reservoir, train.X[0].shape[1], train.n_out)
+    if settings.plasticity is not None:
+        context.say("intrinsic plasticity: ten passes over the frames ...")
+        reservoir = intrinsic_plasticity(reservoir, list(map(np.asarray, train.X)), spread=settings.plasticity)
+    return Fit(reservoir=reservoir)
+
+
+def _drawn(context: FitContext) -> Reservoir:
+    """Return a random reservoir."""
     settings, train = context.settings, context.split.train
     draw = partial(
         Reservoir.random,
@@ -129,17 +143,18 @@ def draw_reservoir(context: FitContext) -> Fit:
         feedback_scaling=settings.feedback_scaling,
         n_feedback=train.n_out if settings.feedback else 0,
         activation=settings.activation,
-        leak=settings.leak,
         random_state=context.rng["weights"],
     )
-    N = settings.hidden_units
-    reservoir = bidirectional_reservoir(draw(N - N // 2), draw(N // 2)) if settings.bidirectional else draw(N)
+    N, leak = settings.hidden_units, settings.leak
+    if settings.bidirectional:
+        forward = N - N // 2
+        leaks = (leak[:forward], leak[forward:]) if isinstance(leak, np.ndarray) else (leak, leak)
+        reservoir = bidirectional_reservoir(draw(forward, leak=leaks[0]), draw(N // 2, leak=leaks[1]))
+    else:
+        reservoir = draw(N, leak=leak)
     if settings.initial_state is not None:
         reservoir = replace(reservoir, initial_state=np.asarray(settings.initial_state))
-    if settings.plasticity is not None:
-        context.say("intrinsic plasticity: ten passes over the frames ...")
-        reservoir = intrinsic_plasticity(reservoir, list(map(np.asarray, train.X)), spread=settings.plasticity)
-    return Fit(reservoir=reservoir)
+    return reservoir
 
 
 def learn_weights(fit: Fit, context: FitContext) -> Fit:
@@ -324,6 +339,8 @@ def _open_checkpoint(request: FitRequest, held_out: Dataset | None) -> Checkpoin
         about["initial_state"] = np.asarray(settings.initial_state).tolist()
     if not isinstance(settings.topology, str):
         about["topology"] = matrix_fingerprint(settings.topology)
+    if settings.reservoir is not None:
+        about["reservoir"] = reservoir_fingerprint(settings.reservoir)
     about |= solver_for(settings.hidden_units).conditions()
     about |= {
         "data": request.data.fingerprint(),

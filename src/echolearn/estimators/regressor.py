@@ -19,6 +19,7 @@ from echolearn.estimators.codecs import ValueCodec
 from echolearn.estimators.fitting import Callback
 from echolearn.estimators.streams import EstimatorStream
 from echolearn.readout.online import OnlineRule
+from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling
 
@@ -32,6 +33,12 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
     ----------
     hidden_units : int, default=300
         The number of hidden units N. More units fit more, cost more, and need more data.
+    reservoir : Reservoir, default=None
+        Your own reservoir to begin with: its input weights, recurrent weights, bias, leaks, feedback weights and
+        initial state. They are learned as random ones are; ``learn="none"`` leaves them as they are. It decides on
+        `hidden_units`, `activation`, `leak`, `feedback`, `bidirectional` and `initial_state`: leave these out. Settings
+        by which weights are drawn are not used. It sees what `standardize` makes of the inputs. None: a random
+        reservoir.
     spectral_radius : float or None, default=0.9
         The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
         (tanh) or 4 (sigmoid) a network without leak never forgets. None takes a `topology` matrix as it is.
@@ -61,9 +68,9 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         W_fb is drawn uniformly from [-feedback_scaling, feedback_scaling].
     activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
         The activation function f of the units.
-    leak : float or (float, float), default=(0.3, 1.0)
+    leak : float, (float, float) or array of shape (hidden_units,), default=(0.3, 1.0)
         The leak a of the units, in (0, 1]: 1 for no leak, small for slow units. A pair spreads the leaks evenly in
-        logarithm between its ends.
+        logarithm between its ends, an array has one per unit.
     learn_leak : bool, default=True
         Whether the leak of each unit is learned too.
     plasticity : float, default=None
@@ -77,6 +84,9 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         more with targets per step; 0 for others.
     direct : bool, default=True
         Whether the readout sees the inputs beside the states (eq. 7).
+    fit_intercept : bool, default=True
+        Whether the readout has an intercept. False: its weights alone make the outputs, as in the paper, and
+        `intercept_` is zero.
     pooling : {"mean", "last"} or int, default="mean"
         With one target per sequence: what the readout sees of its states. Their mean, the last one, or the means over
         this many equal parts of time side by side.
@@ -175,6 +185,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         self,
         hidden_units: int = 300,
         *,
+        reservoir: Reservoir | None = None,
         spectral_radius: float | None = 0.9,
         connections: int = 10,
         topology: Topology = "random",
@@ -186,12 +197,13 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         feedback: bool = False,
         feedback_scaling: float = 0.1,
         activation: str = "tanh",
-        leak: float | tuple[float, float] = (0.3, 1.0),
+        leak: float | tuple[float, float] | Array = (0.3, 1.0),
         learn_leak: bool = True,
         plasticity: float | None = None,
         initial_state: ArrayLike | None = None,
         washout: int | str = "auto",
         direct: bool = True,
+        fit_intercept: bool = True,
         pooling: Pooling = "mean",
         ridge: str | ArrayLike = "auto",
         learn: str = "both",

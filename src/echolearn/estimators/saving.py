@@ -17,6 +17,7 @@ from echolearn.estimators.codecs import ClassCodec, ValueCodec
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.model_layout import FORECASTING, FORMAT, SCALE, check_layout
 from echolearn.estimators.models import FittedModel, FittedStack, TrainingEnd
+from echolearn.estimators.own_reservoir import reservoir_tensors
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.restoring import restore
 from echolearn.modelfile.history import history_tensors
@@ -75,6 +76,7 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
         **_training_end_tensors(model.training_end),
         **targets,
         **_topology_tensors(model.settings.get("topology", "random")),
+        **reservoir_tensors(model.settings.get("reservoir")),
         **forecast,
         **history_tensors(model.history)[0],
     }
@@ -123,6 +125,8 @@ def _facts(model: FittedModel) -> Facts:
     settings["initial_state"] = None  # it is a tensor
     if not isinstance(settings.get("topology", "random"), str):
         settings["topology"] = None  # and so is this
+    if settings.get("reservoir") is not None:
+        settings["reservoir"] = settings["reservoir"].activation  # the rest are tensors
     facts = {
         "echolearn": __version__,
         "estimator": model.estimator,
