@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from echolearn.gradients.parameters import GRADIENT_RULES
 from echolearn.reservoir.activations import BOUNDED
 from echolearn.reservoir.parameters import RESERVOIR_RULES
@@ -28,6 +30,10 @@ Parameters = Mapping[str, Any]  # of an estimator, by their names
 
 def _is_list_of_ridges(value: object) -> bool:
     return is_list(value) and len(value) > 0 and all(is_number(v) and v > 0 for v in value)
+
+
+def _is_table_of_weights(value: Mapping[object, object]) -> bool:
+    return all(is_number(v) and v >= 0 for v in value.values()) and any(v != 0 for v in value.values())
 
 
 RULES: dict[str, Rule] = {
@@ -65,6 +71,14 @@ RULES: dict[str, Rule] = {
         one_of("auto"),
         or_none(whole_number(1), "no early stopping"),
         expected="a whole number >= 1, 'auto' (a quarter of the epochs), or None (no early stopping)",
+    ),
+    "class_weight": Rule(
+        lambda v: v is None or v == "balanced" if not isinstance(v, Mapping) else _is_table_of_weights(v),
+        "None, 'balanced', or a dict from labels to numbers >= 0, not all 0",
+    ),
+    "ignore_label": Rule(
+        lambda v: v is None or isinstance(v, (str, bool, int, float, np.generic)),
+        "one label, NaN (which stands for None too), or None (no label is ignored)",
     ),
     "dtype": one_of("float32", "float64"),
     "verbose": any_of(
