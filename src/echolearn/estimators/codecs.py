@@ -167,13 +167,19 @@ def is_label_sets(rows: Array) -> bool:
     return rows.ndim == 2 and rows.shape[1] > 1 and rows.dtype.kind in "iub" and bool(((rows == 0) | (rows == 1)).all())
 
 
-STEEPEST = 1e3  # a slope where outputs separate the labels: the most likely one would be infinite
+LEAST, STEEPEST = 1e-3, 1e3  # slopes between which the most likely one is sought
 HALVINGS = 60
 
 
 def _most_likely_slope(z: Array, t: Array, w: Array) -> float:
-    """Return the a > 0 that maximises Σ w log of sigmoid(a z) where t = 1, and of its complement where t = 0."""
-    low, high = 1e-3, STEEPEST
+    """Return the a > 0 that maximises Σ w log of sigmoid(a z) where t = 1, and of its complement where t = 0.
+
+    As Platt (1999) has it, one more target of the other kind is assumed for each kind, so that outputs that separate
+    the training labels do not become certainties.
+    """
+    positive, negative = float(w @ t), float(w @ (1 - t))
+    t = np.where(t > 0.5, (positive + 1) / (positive + 2), 1 / (negative + 2))
+    low, high = LEAST, STEEPEST
     for _ in range(HALVINGS):  # the derivative falls with a
         middle = np.sqrt(low * high)
         P = 1 / (1 + np.exp(-np.clip(middle * z, -500, 500)))
