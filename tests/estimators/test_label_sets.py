@@ -38,7 +38,7 @@ def test_each_label_is_learned():
     (train, y), (test, true) = (
         (X, [np.column_stack([v[:, 0] > 0, x[:, 1] > 0.5]) for x, v in zip(X, V, strict=True)]) for X, V in parts
     )
-    esn = ESNClassifier(20, learn="none", input_scaling=0.3).fit(train, y)
+    esn = ESNClassifier(20, learn="none", input_scaling=0.3, leak=1.0).fit(train, y)
     found = np.vstack(esn.predict(test))
     assert ((found == np.vstack(true)).mean(axis=0) > 0.8).all()
 
