@@ -17,8 +17,8 @@ from echolearn.states.harvesting import harvest
 X, LABELS = toys.labels(sequences=12)
 VALUES = toys.echoes(sequences=12)[1]
 RISING_X, RISING = toys.rising()
-FIXED = {**toys.FAST, "learn": "none", "ridge": 1e-3, "dtype": "float64"}
-LEARNED = {**toys.FAST, "batch_size": None, "ridge": 1e-3, "dtype": "float64"}
+FIXED = {**toys.FAST, "learn": "none", "ridge": 1e-3, "dtype": "float64", "standardize": False}
+LEARNED = {**toys.FAST, "batch_size": None, "ridge": 1e-3, "dtype": "float64", "standardize": False}
 BOTH = pytest.mark.parametrize("how", [FIXED, LEARNED], ids=["fixed", "learned"])
 
 
@@ -317,3 +317,11 @@ def test_the_default_fit_has_missing_targets_and_weights_too():
     long[::7] = np.nan
     one = ESNRegressor(30, epochs=2).fit(np.concatenate(X * 2), long)
     assert np.isfinite(one.predict(X[0])).all()
+
+
+def test_a_series_may_end_without_a_target():
+    """What follows the training series is predicted from its last state, with zeros fed back."""
+    series, values = np.concatenate(X), np.concatenate(VALUES)[:, 0].copy()
+    values[-3:] = np.nan
+    esn = ESNRegressor(**FIXED, feedback=True).fit(series, values)
+    assert np.isfinite(esn.predict(X[0])).all()

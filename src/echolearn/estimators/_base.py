@@ -214,9 +214,9 @@ class SequenceEstimator(BaseEstimator):
         check_is_fitted(self)
         given = self._open(X, lengths)
         targets = rule.open(y, given, sample_weight)
-        if targets.per_step != self.per_step_:
+        per_step = targets.per_step
+        if per_step != self.per_step_:
             kinds = "one entry per sequence", "one entry per step"
-            per_step = targets.per_step
             raise ValueError(f"y has {kinds[per_step]}, but this network was fitted with {kinds[self.per_step_]}.")
         outputs, prediction = self._outputs(given, warm_up)
         predicted = [self.codec_.decode(Y) for Y in outputs]
