@@ -205,3 +205,36 @@ def test_work_waits_for_workers_but_not_for_ever(three_workers, client, monkeypa
             ESNClassifier(**{**SMALL, "epochs": 1000, "patience": None}).fit(X, y, engine=client)
     finally:
         timer.cancel()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"learn": "none", "readout": "ridge"},
+        {"refine_epochs": 1},
+        {"readout": "ridge", "batch_size": None, "case": 1},
+    ],
+    ids=["ridge", "mini-batches", "full batch"],
+)
+def test_weights_and_missing_targets_have_the_bits_of_this_process(client, changes):
+    X, y = toys.labels(sequences=30)
+    marked = [np.where(np.arange(len(labels)) % 4 == 1, "?", labels) for labels in y]
+    w = [np.arange(len(labels)) % 3.0 + (i % 5) for i, labels in enumerate(y)]
+    settings = {**SMALL, "blocks": 1, "ignore_label": "?", "class_weight": "balanced", **changes}
+    here = ESNClassifier(**settings).fit(X, marked, sample_weight=w)
+    there = ESNClassifier(**settings).fit(X, marked, sample_weight=w, engine=client)
+    assert_same_bits(here, there)
+
+
+def test_weights_of_large_networks_and_of_sequences_have_the_bits_of_this_process(client, monkeypatch):
+    X, Y = toys.echoes(sequences=20)
+    w = np.arange(20) % 4
+    settings = {**SMALL, "epochs": 1, "pooling": 2}
+    here = ESNRegressor(**settings).fit(X, [y[-1] for y in Y], sample_weight=w)
+    assert_same_bits(here, ESNRegressor(**settings).fit(X, [y[-1] for y in Y], sample_weight=w, engine=client))
+    monkeypatch.setattr(solver, "LARGE", 20)
+    missing = [np.where(np.arange(len(y))[:, None] % 3 == 0, np.nan, y) for y in Y]
+    for batch_size in (8, None):
+        settings = {**SMALL, "epochs": 2, "batch_size": batch_size}
+        here = ESNRegressor(**settings).fit(X, missing, sample_weight=w)
+        assert_same_bits(here, ESNRegressor(**settings).fit(X, missing, sample_weight=w, engine=client))

@@ -62,12 +62,14 @@ BAD = {
     "renormalize": [None],
     "validation_fraction": [1, -0.1, 1.5, None],
     "patience": [0, 2.5, "some"],
+    "class_weight": ["even", 2.0, {"a": -1.0}, {"a": "b"}, {}, {"a": 0.0}],
+    "ignore_label": [[0], ("a",), {"a": 1}],
     "dtype": ["float16", np.float32, None],
     "random_state": ["seed", -1, 1.5],
     "verbose": ["loud", -1, None],
 }
 
-OF_CLASSIFIERS = {"readout", "ensemble", "refine_epochs"}
+OF_CLASSIFIERS = {"readout", "ensemble", "refine_epochs", "class_weight", "ignore_label"}
 OF_FORECASTERS = {"noise"}
 OF_STACKS = {"sees", "joint_epochs"}  # see test_stacked
 

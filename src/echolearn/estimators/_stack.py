@@ -206,6 +206,12 @@ def draw_layers(params: Parameters, kind: type[Layer]) -> list[Layer]:
             )
         check_beside_reservoir(layer)
         _check_layer(NetworkSettings.of(layer.get_params(deep=False)), number)
+        for name in ("class_weight", "ignore_label"):
+            if getattr(layer, name, None) is not None:
+                raise ValueError(
+                    f"{name}={getattr(layer, name)!r:.80} in layer {number}; expected None: all targets of a stack "
+                    "count alike."
+                )
         changes = {"random_state": int(seed), "verbose": params["verbose"], "validation_fraction": 0.0}
         drawn.append(clone(layer).set_params(**changes))
     dtypes = [layer.dtype for layer in drawn]

@@ -335,6 +335,8 @@ def _open_checkpoint(request: FitRequest, held_out: Dataset | None) -> Checkpoin
             "one stopped. Give a random_state, for example 0."
         )
     about = {name: value for name, value in request.params.items() if name != "verbose"}
+    if isinstance(about.get("class_weight"), Mapping):
+        about["class_weight"] = [list(pair) for pair in about["class_weight"].items()]
     if settings.initial_state is not None:
         about["initial_state"] = np.asarray(settings.initial_state).tolist()
     if not isinstance(settings.topology, str):

@@ -217,7 +217,7 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
 
 def _every_frame(y: SequencesLike, given: InputSequences) -> Array:
     """Return one target per frame."""
-    entries, per_step = open_targets(y, given)
+    entries, per_step = open_targets(y, given, missing=True)
     targets = concatenate_targets(entries, per_step)
     return targets if per_step else np.repeat(targets, given.lengths, axis=0)
 
@@ -265,7 +265,7 @@ class Scorer:
 
     def __call__(self, estimator: BaseEstimator, X: SequencesLike, y: SequencesLike) -> float:
         given = open_sequences(X)
-        entries, per_step = open_targets(y, given)
+        entries, per_step = open_targets(y, given, missing=True)
         log_loss = self.name == "neg_log_loss"
         answers = (estimator.predict_proba if log_loss else estimator.predict)(X)
         predicted = concatenate_targets(given.split(answers), True) if per_step else np.asarray(answers)

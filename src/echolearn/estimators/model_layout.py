@@ -36,6 +36,7 @@ TENSORS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "end_fed_back": (("F64",), ("n_out",)),
     "end_known": (("F64",), ("n_features",)),
     "opening": (("F64",), ("opening", "n_features")),
+    "label_slopes": (("F64",), ("n_out",)),
     "target_mean": (("F64",), ("n_out",)),
     "target_scale": (("F64",), ("n_out",)),
     "topology": (ANY, ("hidden_units", "hidden_units")),
@@ -113,6 +114,7 @@ def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
         must |= {"end_fed_back"}
     if kind == "ESNClassifier":
         must |= set() if "class_names" in facts else {"classes"}
+        may |= {"label_slopes"}
     else:
         must |= {"target_mean", "target_scale"}
     if kind == "ESNForecaster":

@@ -33,6 +33,10 @@ def _is_list_of_ridges(value: object) -> bool:
     return is_list(value) and len(value) > 0 and all(is_number(v) and v > 0 for v in value)
 
 
+def _is_table_of_weights(value: Mapping[object, object]) -> bool:
+    return all(is_number(v) and v >= 0 for v in value.values()) and any(v != 0 for v in value.values())
+
+
 RULES: dict[str, Rule] = {
     **RESERVOIR_RULES,
     **GRADIENT_RULES,
@@ -70,6 +74,14 @@ RULES: dict[str, Rule] = {
         one_of("auto"),
         or_none(whole_number(1), "no early stopping"),
         expected="a whole number >= 1, 'auto' (a quarter of the epochs), or None (no early stopping)",
+    ),
+    "class_weight": Rule(
+        lambda v: v is None or v == "balanced" if not isinstance(v, Mapping) else _is_table_of_weights(v),
+        "None, 'balanced', or a dict from labels to numbers >= 0, not all 0",
+    ),
+    "ignore_label": Rule(
+        lambda v: v is None or isinstance(v, (str, bool, int, float, np.generic)),
+        "one label, NaN (which stands for None too), or None (no label is ignored)",
     ),
     "dtype": one_of("float32", "float64"),
     "verbose": any_of(

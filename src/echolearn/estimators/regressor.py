@@ -16,12 +16,16 @@ from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators.codecs import ValueCodec
+from echolearn.estimators.fit_data import Validation
 from echolearn.estimators.fitting import Callback
 from echolearn.estimators.streams import EstimatorStream
+from echolearn.estimators.target_rules import TargetRule
 from echolearn.readout.online import OnlineRule
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling
+
+RULE = TargetRule(values=True)  # NaN in y: there is no target
 
 
 class ESNRegressor(RegressorMixin, SequenceEstimator):
@@ -232,7 +236,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         y: SequencesLike,
         *,
         lengths: ArrayLike | None = None,
-        validation: tuple[SequencesLike, SequencesLike] | None = None,
+        sample_weight: object = None,
+        validation: Validation | None = None,
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
         engine: object = None,
@@ -244,10 +249,14 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
             One sequence, or several of any lengths. Time runs along the first axis of each sequence.
         y : array or list of arrays
-            One value, or one row of values, per time step (in the form of X), or one per sequence.
+            One value, or one row of values, per time step (in the form of X), or one per sequence. NaN: no target
+            there; a row with some NaN is left out as a whole.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
-        validation : (X, y), default=None
+        sample_weight : array or list of arrays, default=None
+            How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
+            counts like the same target twice, 0 as if there were no target there (docs/targets.md). None: 1.
+        validation : (X, y) or (X, y, sample_weight), default=None
             Data that decide on stopping and ridge, instead of held-out training sequences.
         callback : callable, default=None
             Called after each epoch with its row of `history_`; learning stops if it returns True.
@@ -263,12 +272,19 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
         """
         with use_engine(engine):
-            opened = self._open_fit(X, y, lengths)
-            codec = ValueCodec.of(opened.entries, opened.per_step, self.dtype)
-            fitted = self._fit_network(opened, codec, validation, callback, checkpoint)
+            opened = self._open_fit(X, y, lengths, RULE, sample_weight)
+            codec = ValueCodec.of(opened.targets.known(), opened.per_step, self.dtype)
+            fitted = self._fit_network(opened, codec, (RULE, None), validation, callback, checkpoint=checkpoint)
         return self._adopt(fitted)
 
-    def partial_fit(self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: SequencesLike,
+        y: SequencesLike,
+        *,
+        lengths: ArrayLike | None = None,
+        sample_weight: object = None,
+    ) -> Self:
         """Add sequences to those that the readout was fitted to: the same U as from all of them at once.
 
         The first call is a fit. Weights learned in it stay, and so does the scale of the targets.
@@ -282,6 +298,9 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             call.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
+        sample_weight : array or list of arrays, default=None
+            How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
+            counts like the same target twice, 0 as if there were no target there (docs/targets.md). None: 1.
 
         Returns
         -------
@@ -289,8 +308,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             The estimator itself.
         """
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, lengths=lengths)
-        return self._add_sequences(X, y, lengths)
+            return self.fit(X, y, lengths=lengths, sample_weight=sample_weight)
+        return self._add_sequences(X, y, lengths, (RULE, None), sample_weight)
 
     def stream(self, *, online: OnlineRule | None = None, warm_up: SequencesLike = None) -> EstimatorStream:
         """Return the network as a stream that takes one frame or a chunk of frames at a time (docs/streams.md).
@@ -355,8 +374,9 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         *,
         lengths: ArrayLike | None = None,
         warm_up: SequencesLike = None,
+        sample_weight: object = None,
     ) -> float:
-        """Return R² over all steps after the washout (or sequences), averaged over outputs.
+        """Return R² over all steps after the washout (or sequences) that have a target, averaged over outputs.
 
         Parameters
         ----------
@@ -371,13 +391,16 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
             fitted to one series continues from its end, unless X is that series itself; others start in the initial
             state, as every sequence did in training. "cold": start in the initial state.
+        sample_weight : array or list of arrays, default=None
+            How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
+            counts like the same target twice, 0 as if there were no target there (docs/targets.md). None: 1.
 
         Returns
         -------
         float
             1 is perfect, 0 no better than the mean.
         """
-        true, predicted = self._compare(X, y, lengths, warm_up)
+        true, predicted, w = self._compare(X, y, lengths, RULE, warm_up=warm_up, sample_weight=sample_weight)
         if true.dtype.kind not in "fiub" or true.size != predicted.size:
             raise ValueError(f"y holds {true.dtype} of shape {true.shape}; expected numbers, {predicted.shape}.")
-        return float(r2_score(true.reshape(predicted.shape), predicted))
+        return float(r2_score(true.reshape(predicted.shape), predicted, sample_weight=w))

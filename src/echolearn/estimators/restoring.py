@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from echolearn._typing import Array
-from echolearn.estimators.codecs import ClassCodec, TargetCodec, ValueCodec
+from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.model_layout import FORECASTING, SCALE, as_finite, as_truth, as_whole, as_words
 from echolearn.estimators.models import FittedModel, FittedStack, ForecastState, TrainingEnd
@@ -45,6 +45,8 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
     W_rec = _square(tensors, "W_rec", tensors["W"].shape[1])
     if settings.get("reservoir") is not None:
         settings |= {"reservoir": _given_reservoir(tensors, W_rec, settings["reservoir"]), "initial_state": None}
+    if isinstance(settings.get("class_weight"), list):
+        settings["class_weight"] = dict(settings["class_weight"])
     if facts["estimator"] not in NETWORKS:
         raise KeyError(facts["estimator"])
     typed = NetworkSettings.of(settings)
@@ -159,20 +161,28 @@ def _readout(tensors: dict[str, Array], facts: Facts, settings: NetworkSettings)
         statistics = Statistics(tensors["G"], tensors["Q"], as_finite(facts["tt"]), as_finite(facts["n"]))
     if not settings.fit_intercept and tensors["U"][-1].any():
         raise ValueError("fit_intercept=False, but U has an intercept")
-    return Readout(tensors["U"], settings.softmax, as_finite(facts["ridge"]), strength, statistics)
+    softmax = settings.softmax and "label_slopes" not in tensors  # rows of labels have a ridge readout
+    return Readout(tensors["U"], softmax, as_finite(facts["ridge"]), strength, statistics)
 
 
 def _codec(tensors: dict[str, Array], facts: Facts, dtype: str) -> TargetCodec:
     """Return what the readout's outputs stand for."""
     if facts["estimator"] == "ESNClassifier":
         classes = tensors["classes"] if "classes" in tensors else np.array(facts["class_names"])
+        label_sets = "label_slopes" in tensors
         if len(classes) < 2 or not (classes[1:] > classes[:-1]).all():
             raise ValueError("the classes are fewer than two, or out of order")
-        return ClassCodec(classes)
+        return LabelSetCodec(classes, _positive(tensors["label_slopes"])) if label_sets else ClassCodec(classes)
     mean, scale, one_value = tensors["target_mean"], tensors["target_scale"], as_truth(facts["one_value"])
     if not ((scale > 0) & (scale < 1e154)).all() or (one_value and len(mean) != 1):
         raise ValueError("a scale of the targets is none, or one value per step has several")
     return ValueCodec(mean, scale, one_value, dtype)
+
+
+def _positive(slopes: Array) -> Array:
+    if not (slopes > 0).all():
+        raise ValueError("a slope of the probabilities is not a positive number")
+    return slopes
 
 
 def _forecast(tensors: dict[str, Array], facts: Facts) -> ForecastState:

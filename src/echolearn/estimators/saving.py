@@ -6,6 +6,7 @@ complete, so that at any moment either the old or the new file exists.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy import sparse
 
 from echolearn import __version__
 from echolearn._typing import Array
-from echolearn.estimators.codecs import ClassCodec, ValueCodec
+from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, ValueCodec
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.model_layout import FORECASTING, FORMAT, SCALE, check_layout
 from echolearn.estimators.models import FittedModel, FittedStack, TrainingEnd
@@ -58,6 +59,8 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
     targets: dict[str, Array | None] = {}
     if isinstance(codec, ClassCodec):
         targets["classes"] = codec.labels if codec.labels.dtype.kind in "iufb" else None
+    elif isinstance(codec, LabelSetCodec):
+        targets |= {"classes": codec.labels, "label_slopes": codec.slopes}
     elif isinstance(codec, ValueCodec):
         targets |= {"target_mean": codec.mean, "target_scale": codec.scale}
     forecast = {} if model.forecast is None else {name: getattr(model.forecast, name) for name in FORECASTING}
@@ -151,9 +154,13 @@ def _facts(model: FittedModel) -> Facts:
 
 
 def _plain_settings(settings: Parameters) -> Facts:
-    """Return settings without a random generator: it has moved since, and cannot be restored."""
-    generator = isinstance(settings.get("random_state"), np.random.Generator)
-    return {**settings, "random_state": None} if generator else dict(settings)
+    """Return settings for a file: without a random generator, which has moved since, and a dict as pairs."""
+    plain = dict(settings)
+    if isinstance(plain.get("random_state"), np.random.Generator):
+        plain["random_state"] = None
+    if isinstance(plain.get("class_weight"), Mapping):  # whose labels may be numbers, unlike the names of JSON
+        plain["class_weight"] = [list(pair) for pair in plain["class_weight"].items()]
+    return plain
 
 
 def _stack_parts(stack: FittedStack) -> tuple[dict[str, Array], Facts]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn._typing import Array, SequencesLike
-from echolearn.estimators.codecs import ClassCodec
+from echolearn.estimators.codecs import ClassCodec, LabelSetCodec
 from echolearn.estimators.starting import FittedParts, begin_stream
 from echolearn.readout.online import OnlineRule
 from echolearn.reservoir.activations import ACTIVATIONS
@@ -440,7 +440,7 @@ class ClassifierStream(EstimatorStream):
         Frames before those of the stream, from whose last state it continues, as for `EstimatorStream`.
     """
 
-    _codec: ClassCodec
+    _codec: ClassCodec | LabelSetCodec
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probabilities of the classes, where `predict` returns labels. Each call takes new frames.
