@@ -6,6 +6,7 @@ estimator before all stages are done, so that a fit that fails leaves it as it w
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,19 +17,20 @@ import numpy as np
 
 from echolearn import __version__
 from echolearn._typing import Array
-from echolearn.estimators.long_series import Learning, learning_of, ridge_by_folds
+from echolearn.estimators.long_series import Learning, is_few_long_series, learning_of, learning_paid, ridge_by_folds
 from echolearn.estimators.own_reservoir import fitting_reservoir, reservoir_fingerprint
 from echolearn.estimators.parameters import Parameters
-from echolearn.estimators.settings import NetworkSettings
+from echolearn.estimators.settings import LEAST_EPOCHS, NetworkSettings
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.executor import LOCAL
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.modelfile.fingerprints import matrix_fingerprint
 from echolearn.readout import softmax
+from echolearn.readout.collect import collect
 from echolearn.readout.network import Loss, Network, Readout, mean_error
 from echolearn.readout.observation import Task
-from echolearn.readout.ridge import warn_of_large_ridge
-from echolearn.readout.solver import RidgeFit, solver_for
+from echolearn.readout.ridge import solve, warn_of_large_ridge
+from echolearn.readout.solver import RidgeFit, chosen_ridge, solver_for
 from echolearn.reservoir.combination import bidirectional_reservoir
 from echolearn.reservoir.plasticity import intrinsic_plasticity
 from echolearn.reservoir.reservoir import Reservoir
@@ -36,10 +38,11 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split, hold_out
 from echolearn.training import cost_model
 from echolearn.training.history import History
-from echolearn.training.loop import Schedule, run_epochs
+from echolearn.training.loop import Schedule, TrainingWarning, run_epochs
 from echolearn.training.objectives.cross_entropy import CrossEntropyObjective
 from echolearn.training.objectives.ridge import RidgeObjective
 from echolearn.training.progress import Progress, say
+from echolearn.validation.caller import user_stacklevel
 from echolearn.validation.values import check_path
 
 Callback = Callable[[dict[str, float]], object]
@@ -184,7 +187,42 @@ def learn_weights(fit: Fit, context: FitContext) -> Fit:
     schedule = Schedule(epochs, settings.patience_for(epochs), retries=RETRIES)
     with Progress(settings.verbose, epochs, context.callback) as progress:
         result = run_epochs(objective, schedule, rng=rng, on_epoch=progress.epoch, checkpoint=context.checkpoint)
-    return replace(fit, reservoir=result.best, history=result.history, interrupted=result.interrupted)
+    best = result.best
+    if not result.interrupted and not _has_paid(fit.reservoir, best, context):
+        best = fit.reservoir
+        _warn_of_discarded(len(result.history))
+    return replace(fit, reservoir=best, history=result.history, interrupted=result.interrupted)
+
+
+def _has_paid(start: Reservoir, learned: Reservoir, context: FitContext) -> bool:
+    """Return whether the learned weights are better on held-out data; that of many sequences need not be tested."""
+    split, view, held_out = context.split, context.task.view(), context.split.held_out
+    if held_out is None:
+        return True
+    if np.array_equal(start.W, learned.W) and np.array_equal(start.W_rec.data, learned.W_rec.data):
+        return False
+    if not is_few_long_series(split.train, view) or solver_for(start.N).iterative:
+        return True
+
+    def network(reservoir: Reservoir) -> Network:
+        s = collect(reservoir, split.train, view)
+        choice = ridge_by_folds(reservoir, split.train, view, context.settings.ridge_choice())
+        ridge = chosen_ridge(s, choice)
+        return Network(reservoir, Readout(solve(s, ridge, intercept=True), False, ridge), view)
+
+    return learning_paid(network(start), network(learned), held_out, context.loss)
+
+
+def _warn_of_discarded(epochs: int) -> None:
+    """Say that nothing of what was learned is kept; a few epochs are not worth a word."""
+    if epochs >= LEAST_EPOCHS:
+        warnings.warn(
+            f"the weights learned in {epochs} epochs are not better on the held-out data than those that were drawn, "
+            "and are discarded: only the readout is fitted. Set learn='none' to save the time, or try a smaller "
+            "step_size, more data, or a larger validation_fraction.",
+            TrainingWarning,
+            stacklevel=user_stacklevel(),
+        )
 
 
 def fit_ridge_readout(fit: Fit, context: FitContext) -> Fit:

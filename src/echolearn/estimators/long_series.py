@@ -17,6 +17,7 @@ import numpy as np
 
 from echolearn.estimators.settings import LONG, NetworkSettings
 from echolearn.readout.collect import collect
+from echolearn.readout.network import Loss, Network, mean_error
 from echolearn.readout.observation import ReadoutView, Task
 from echolearn.readout.ridge import choose_ridge_by_folds
 from echolearn.readout.solver import Ridge
@@ -28,8 +29,10 @@ from echolearn.training.optimizers import default_step_size
 
 WINDOW, SETTLING = 125, 60  # steps with targets of a window, and steps before them that settle its state
 FULL_BATCH = 20_000  # steps up to which every update is over all windows
-EPOCHS, STEP = 100, 3.0  # of such updates, and their step size in units of that of mini-batches
+EPOCHS, STEP = 80, 3.0  # of such updates, and their step size in units of that of mini-batches
 FOLDS = 5
+BLOCKS = 10  # of the held-out tail, in whose errors learning must show a gain
+CLEAR = 2.0  # standard errors that the gain must have
 WIDEST = 1100  # columns of H_c up to which five eigendecompositions are cheap
 
 
@@ -88,3 +91,29 @@ def ridge_by_folds(reservoir: Reservoir, data: Dataset, view: ReadoutView, ridge
         return ridge
     diagonal = float(np.sum([part.mean_diagonal for part in parts]))
     return choose_ridge_by_folds(parts, ridge(diagonal), intercept=True)[0]
+
+
+def learning_paid(start: Network, learned: Network, held_out: Dataset, loss: Loss) -> bool:
+    """Return whether the learned network beats the one at the start on the held-out steps by more than chance.
+
+    A short tail favours one of a hundred epochs by accident. It is cut into blocks of time; the differences of their
+    errors must have a mean of more than `CLEAR` standard errors.
+    """
+    pieces = []
+    for i, n in enumerate(held_out.lengths.tolist()):
+        weights = np.ones(n) if held_out.weights is None else np.asarray(held_out.weights[i])
+        there = np.flatnonzero(weights)
+        for steps in np.array_split(there, min(BLOCKS, len(there))):
+            pieces.append(Piece(i, max(0, int(steps[0]) - LEAD_IN), int(steps[0]), int(steps[-1]) + 1))
+    blocks = cut_out(held_out, pieces)
+    before, after = (
+        np.array([mean_error(_settled(network), blocks.subset([k]), loss) for k in range(len(pieces))])
+        for network in (start, learned)
+    )
+    gains = before - after
+    return bool(gains.mean() > CLEAR * gains.std(ddof=1) / np.sqrt(len(gains)))
+
+
+def _settled(network: Network) -> Network:
+    """Return a network that scores every step with a target: the steps before a block take the place of a washout."""
+    return replace(network, view=replace(network.view, washout=0))

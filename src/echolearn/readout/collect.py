@@ -16,7 +16,7 @@ from echolearn.readout.statistics import (
     statistics_of,
 )
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.batching import frames_for_two, group_sequences
 from echolearn.sequences.dataset import Dataset
 
 
@@ -42,7 +42,7 @@ def collect(reservoir: Reservoir, data: Dataset, view: ReadoutView, mu: float = 
             s += more
         return s
 
-    return data.sum(part, group_sequences(data.lengths, frames_at_once(reservoir.N)))
+    return data.sum(part, group_sequences(data.lengths, frames_for_two(data.lengths, frames_at_once(reservoir.N))))
 
 
 def _collect_wide_here(reservoir: Reservoir, data: Dataset, view: ReadoutView, mu: float) -> Statistics:

@@ -27,6 +27,14 @@ def group_sequences(lengths: Array, frames: int, order: Array | None = None) -> 
         start = stop
 
 
+def frames_for_two(lengths: Array, most: int) -> int:
+    """Return how many frames a group may have, at most `most`, so that two cores have a share of small data.
+
+    It does not depend on the number of cores that there are: neither do the bits of the sums.
+    """
+    return int(min(most, max(lengths.max(), np.ceil(lengths.sum() / 2))))
+
+
 def draw_minibatches(lengths: Array, size: int, rng: np.random.Generator) -> list[Array]:
     """Draw mini-batches of `size` sequences, in random order.
 

@@ -21,7 +21,7 @@ from echolearn.readout.statistics import Statistics
 from echolearn.readout.tracking import FullBatchTracker, MiniBatchTracker
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import spectral_radius_of
-from echolearn.sequences.batching import group_sequences, split_evenly
+from echolearn.sequences.batching import frames_for_two, group_sequences, split_evenly
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.run import run
 from echolearn.training.objectives.objective import Pause
@@ -149,7 +149,7 @@ class RidgeObjective:
             seen = observe(reservoir, task, data.batch(which))
             return batch_gradient(reservoir, task, gradient, U, seen, with_statistics=with_statistics)
 
-        found = self.data.sum(part, group_sequences(self.data.lengths, FRAMES))
+        found = self.data.sum(part, group_sequences(self.data.lengths, frames_for_two(self.data.lengths, FRAMES)))
         return found, tracker.finish(found.statistics)
 
     def _minibatch_gradient(self, tracker: MiniBatchTracker, which: Array) -> tuple[BatchGradient, float]:
