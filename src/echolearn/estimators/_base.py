@@ -28,6 +28,7 @@ from echolearn.estimators.fit_data import (
 from echolearn.estimators.fitting import Callback, FitRequest, FittedNetwork, fit_network
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import FittedModel, TrainingEnd
+from echolearn.estimators.naming import NamedSettings
 from echolearn.estimators.saving import save_model
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.starting import FittedParts, Prediction, begin_prediction, end_of_training
@@ -51,7 +52,7 @@ from echolearn.training.history import History
 from echolearn.validation.values import check_boolean
 
 
-class SequenceEstimator(BaseEstimator):
+class SequenceEstimator(NamedSettings):
     """An estimator with one fitted network.
 
     It has five attributes when it is fitted: `network_` (reservoir, readout and what the readout sees), `codec_` (how

@@ -10,7 +10,7 @@ from typing import Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn._typing import Answers, Array, SequencesLike
@@ -19,6 +19,7 @@ from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.fit_data import OpenedData, open_data, warn_of_input_scale
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import FittedStack
+from echolearn.estimators.naming import NamedSettings
 from echolearn.estimators.parameters import Parameters, check_each
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.saving import save_model
@@ -35,7 +36,7 @@ from echolearn.validation.values import check_pair
 Layer = TypeVar("Layer", bound=ESNClassifier | ESNRegressor)
 
 
-class StackedEstimator(BaseEstimator, Generic[Layer]):
+class StackedEstimator(NamedSettings, Generic[Layer]):
     """A stack of fitted layers.
 
     It has three attributes when it is fitted: `layers_`, the layers as fitted estimators from the input to the top;

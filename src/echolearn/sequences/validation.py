@@ -13,6 +13,7 @@ from sklearn.utils import check_array
 
 from echolearn._typing import Array, SequencesLike
 from echolearn.execution.executor import Remote
+from echolearn.sequences.answers import AnswerList
 from echolearn.sequences.targets import Target
 from echolearn.validation.values import finite_array
 
@@ -35,7 +36,7 @@ class InputSequences:
     def in_given_form(self, results: list[Array]) -> Array | list[Array]:
         """Return results, one array per sequence, in the form in which the sequences were given."""
         if self.kind == "list":
-            return results
+            return AnswerList(results)
         if self.kind == "stack":
             return np.stack(results)
         return results[0] if self.kind == "one" else np.concatenate(results)
