@@ -176,17 +176,21 @@ class StackedEstimator(NamedSettings, Generic[Layer]):
         echolearn.load : Read the file back.
         """
         check_is_fitted(self)
-        stack = FittedStack(
-            estimator=type(self).__name__,
-            settings=self.get_params(deep=False),
-            layers=[fitted_model(layer) for layer in self.layers_],
-            scales=self.scales_,
-            history=self.history_,
-        )
-        save_model(stack, path)
+        save_model(fitted_stack(self), path)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "layers_")
+
+
+def fitted_stack(stack: StackedEstimator[Layer]) -> FittedStack:
+    """Return all that the model file of a fitted stack holds."""
+    return FittedStack(
+        estimator=type(stack).__name__,
+        settings=stack.get_params(deep=False),
+        layers=[fitted_model(layer) for layer in stack.layers_],
+        scales=stack.scales_,
+        history=stack.history_,
+    )
 
 
 def draw_layers(params: Parameters, kind: type[Layer]) -> list[Layer]:
