@@ -117,6 +117,30 @@ def test_scores_are_those_of_all_steps():
     assert scorer("neg_log_loss")(esn, low, only) < 0
 
 
+@pytest.mark.parametrize("washout", [0, 4])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_steps_that_score_counts(washout, scaled):
+    """Not those of the washout, unless a series continues the one of the fit."""
+    esn = clone(REGRESSOR).set_params(washout=washout)
+    if scaled:
+        esn = make_pipeline(FrameWise(StandardScaler()), esn)
+    assert scorer("r2")(esn.fit(X, VALUES), X, VALUES) == pytest.approx(esn.score(X, VALUES))
+    series, late = np.concatenate(X), np.concatenate(ONE_VALUE)
+    esn.fit(series[:80], late[:80])
+    for part in (slice(0, 80), slice(80, None)):
+        assert scorer("r2")(esn, series[part], late[part]) == pytest.approx(esn.score(series[part], late[part]))
+    if washout:
+        with pytest.raises(ValueError, match="nothing to score"):
+            scorer("r2")(esn.fit(X, VALUES), [x[:4] for x in X], [v[:4] for v in VALUES])
+
+
+def test_a_label_that_is_ignored_does_not_count():
+    esn = clone(CLASSIFIER).fit(X, NUMBERS)
+    esn.ignore_label = 0
+    ones = joined(esn.predict(X))[joined(NUMBERS) == 1]
+    assert scorer("accuracy")(esn, X, NUMBERS) == pytest.approx((ones == 1).mean())
+
+
 def test_own_scorers_of_scikit_learn_and_weights():
     esn = clone(CLASSIFIER).fit(X, NUMBERS)
     strict = make_scorer(sklearn_metrics.fbeta_score, beta=2)

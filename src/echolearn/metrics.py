@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import metrics, model_selection
 from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, Tags, get_tags
 
 from echolearn._typing import Answers, Array, SequencesLike
@@ -159,11 +160,31 @@ class _Joining:
         return get_tags(self._estimator)
 
 
+def _counted(estimator: BaseEstimator, X: SequencesLike, true: Array, lengths: Array | None) -> Array:
+    """Return whether each target counts: not in the washout, and not the label that stands for a missing one.
+
+    lengths: of the sequences, with one target per step. Estimators of other libraries have neither.
+    """
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    counts = np.ones(len(true), bool)
+    ignored = getattr(last, "ignore_label", None)
+    if ignored is not None:
+        counts &= true != ignored
+    if lengths is not None and hasattr(last, "unsettled_steps"):
+        inputs = estimator[:-1].transform(X) if isinstance(estimator, Pipeline) and len(estimator) > 1 else X
+        place = np.concatenate([np.arange(n) for n in lengths])
+        counts &= place >= np.repeat(last.unsettled_steps(inputs), lengths)
+    if not counts.any():
+        raise ValueError("there is nothing to score: every step is in the washout, or has the label that is ignored.")
+    return counts
+
+
 @dataclass(frozen=True)
 class Scorer:
     """A score of all steps of all sequences, called as scorer(estimator, X, y): greater is better.
 
-    Every step of every sequence counts the same; with one target per sequence, every sequence does.
+    Every step that `score` counts does so the same: those after the washout, where a network starts cold, and with a
+    label that is not the `ignore_label`. With one target per sequence, every sequence counts the same.
 
     Parameters
     ----------
@@ -176,17 +197,19 @@ class Scorer:
     def __call__(
         self, estimator: BaseEstimator, X: SequencesLike, y: SequencesLike, *, sample_weight: object = None
     ) -> float:
-        given = open_sequences(X)
+        given = open_sequences(X, gaps=True)
         entries, per_step = open_targets(y, given)
+        true = concatenate_targets(entries, per_step)
+        counts = _counted(estimator, X, true, given.lengths if per_step else None)
 
         def join(answers: Answers) -> Array:
-            return concatenate_targets(given.split(answers), True) if per_step else np.asarray(answers)
+            return (concatenate_targets(given.split(answers), True) if per_step else np.asarray(answers))[counts]
 
         how = {}
         if sample_weight is not None:
-            how["sample_weight"] = _weights(sample_weight, given.lengths.tolist() if per_step else None)
-        scored = self._of_joined(estimator)(_Joining(estimator, join), X, concatenate_targets(entries, per_step), **how)
-        return float(scored)
+            weights = _weights(sample_weight, given.lengths.tolist() if per_step else None)
+            how["sample_weight"] = np.asarray(weights)[counts]
+        return float(self._of_joined(estimator)(_Joining(estimator, join), X, true[counts], **how))
 
     def _of_joined(self, estimator: BaseEstimator) -> Metric:
         """Return scikit-learn's scorer."""
@@ -286,7 +309,7 @@ def cross_val_predict(
     >>> int(confusion_matrix(y, answers).sum()) == sum(map(len, X))
     True
     """
-    given = open_sequences(X)
+    given = open_sequences(X, gaps=True)
     entries, per_step = open_targets(y, given)
     if given.kind == "one":
         raise ValueError("X is one sequence, which has no folds of sequences; use sklearn.model_selection's function.")
@@ -352,7 +375,7 @@ def permutation_importance(
     >>> int(permutation_importance(esn, X, y, random_state=0).importances_mean.argmax())
     1
     """
-    given = open_sequences(X)
+    given = open_sequences(X, gaps=True)
     check_integer("n_repeats", n_repeats, 1)
     measure = None if scoring is None else scorer(scoring)
 

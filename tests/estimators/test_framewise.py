@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, Normalizer, StandardScaler
 
 import toys
@@ -76,9 +77,11 @@ def test_transformations_that_are_not_possible_are_refused():
 
 def test_in_a_pipeline_and_a_grid_over_ragged_lists():
     far = [1000 + 5 * x for x in X]
-    pipeline = Pipeline([("scale", FrameWise(StandardScaler())), ("esn", ESNClassifier(**toys.FAST))])
+    pipeline = Pipeline(
+        [("scale", FrameWise(StandardScaler())), ("esn", ESNClassifier(**toys.FAST, standardize=False))]
+    )
     scaled = FrameWise(StandardScaler()).fit_transform(far)
-    by_hand = ESNClassifier(**toys.FAST).fit(scaled, LABELS).predict(scaled)
+    by_hand = ESNClassifier(**toys.FAST, standardize=False).fit(scaled, LABELS).predict(scaled)
     for got, expected in zip(pipeline.fit(far, LABELS).predict(far), by_hand, strict=True):
         np.testing.assert_array_equal(got, expected)
     grid = {"esn__leak": [0.3, 1.0], "scale__transformer__with_mean": [True, False]}
@@ -88,3 +91,16 @@ def test_in_a_pipeline_and_a_grid_over_ragged_lists():
     assert len(search.cv_results_["params"]) == 4
     assert search.best_params_["scale__transformer__with_mean"]  # at 200 + noise the units saturate
     assert len(search.predict(far)) == len(far)
+
+
+def test_gaps_are_filled_by_an_imputer():
+    rng = np.random.default_rng(0)
+    gaps = [np.where(rng.random(x.shape) < 0.2, np.nan, x) for x in X]
+    fill = FrameWise(SimpleImputer()).fit(gaps)
+    means = np.nanmean(np.concatenate(gaps), axis=0)
+    for got, given_x in zip(fill.transform(gaps), gaps, strict=True):
+        np.testing.assert_allclose(got, np.where(np.isnan(given_x), means, given_x))
+    pipeline = make_pipeline(FrameWise(SimpleImputer()), ESNClassifier(**toys.FAST)).fit(gaps, LABELS)
+    assert pipeline.score(gaps, LABELS) == scorer("accuracy")(pipeline, gaps, LABELS)
+    with pytest.raises(ValueError, match="NaN"):
+        FrameWise(PCA(1)).fit(gaps)

@@ -111,7 +111,10 @@ def test_a_stream_is_that_of_the_network_on_transformed_frames(kind):
         np.testing.assert_allclose(P, model.predict_proba(frames), atol=1e-5)
     else:
         assert not hasattr(running, "predict_proba")
-        np.testing.assert_allclose(expected, model.predict(frames), atol=1e-4)
+        cold = echolearn.stream(model, warm_up="cold").predict(frames)
+        np.testing.assert_allclose(cold, model.predict(frames), atol=1e-4)
+        warm = echolearn.stream(model, warm_up=frames[:10]).predict(frames[10:])
+        np.testing.assert_allclose(warm, cold[10:], atol=1e-5)
     assert len(running.predict(frames[:0])) == 0
 
 

@@ -31,7 +31,13 @@ from echolearn.estimators.models import FittedModel, TrainingEnd
 from echolearn.estimators.naming import NamedSettings
 from echolearn.estimators.saving import save_model
 from echolearn.estimators.settings import NetworkSettings
-from echolearn.estimators.starting import FittedParts, Prediction, begin_prediction, end_of_training
+from echolearn.estimators.starting import (
+    FittedParts,
+    Prediction,
+    begin_prediction,
+    end_of_training,
+    unsettled_steps,
+)
 from echolearn.execution.blas import one_blas_thread
 from echolearn.readout.collect import collect
 from echolearn.readout.network import Network, Readout
@@ -210,6 +216,25 @@ class SequenceEstimator(NamedSettings):
             entries = [entry[n:] for entry, n in zip(entries, skip, strict=True)]
             predicted = [answers[n:] for answers, n in zip(predicted, skip, strict=True)]
         return concatenate_targets(entries, per_step), np.concatenate(predicted)
+
+    def unsettled_steps(self, X: SequencesLike) -> Array:
+        """Return how many first steps of each sequence `score` leaves out: the washout, where a prediction starts cold.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+
+        Returns
+        -------
+        array of shape (n_sequences,)
+            Numbers of steps; 0 with one target per sequence.
+        """
+        check_is_fitted(self)
+        given = self._open(X, None)
+        if not self.per_step_:
+            return np.zeros(len(given.X), int)
+        return np.minimum(unsettled_steps(self._fitted_parts(), given), given.lengths)
 
     @property
     def per_step_(self) -> bool:

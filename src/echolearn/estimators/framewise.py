@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,6 +26,11 @@ def _can_invert(self: FrameWise) -> bool:
     return hasattr(getattr(self, "transformer_", self.transformer), "inverse_transform")
 
 
+def _takes_gaps(transformer: BaseEstimator) -> bool:
+    """Return whether a transformer of scikit-learn takes NaN, as imputers and scalers do."""
+    return bool(get_tags(transformer).input_tags.allow_nan)
+
+
 class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """A transformer of scikit-learn that sees every frame of every sequence as one sample.
 
@@ -35,7 +41,8 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
     ----------
     transformer : transformer of scikit-learn
         What is applied to the frames, for example ``StandardScaler()`` or ``PCA(10)``. It must return one dense row per
-        frame. A copy of it is fitted; the one that is given stays as it is.
+        frame. A copy of it is fitted; the one that is given stays as it is. One that takes NaN, such as
+        ``SimpleImputer()``, may be given sequences with gaps.
 
     Attributes
     ----------
@@ -77,7 +84,7 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         FrameWise
             The transformer itself.
         """
-        given = open_sequences(X)
+        given = open_sequences(X, gaps=_takes_gaps(self.transformer))
         per_frame = None if y is None else _every_frame(y, given)
         self.transformer_ = clone(self.transformer).fit(np.concatenate(given.X), per_frame)
         self.n_features_in_ = given.X[0].shape[1]
@@ -97,7 +104,9 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
             The transformed frames, in the form of X.
         """
         check_is_fitted(self)
-        return self._apply(self.transformer_.transform, open_sequences(X, None, self.n_features_in_, "FrameWise"))
+        gaps = _takes_gaps(self.transformer_)
+        given = open_sequences(X, None, self.n_features_in_, "FrameWise", gaps=gaps)
+        return self._apply(self.transformer_.transform, given)
 
     @available_if(_can_invert)
     def inverse_transform(self, X: SequencesLike) -> Answers:

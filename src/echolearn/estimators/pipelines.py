@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn import __version__
-from echolearn._typing import Array
+from echolearn._typing import Array, SequencesLike
 from echolearn.estimators._base import SequenceEstimator, fitted_model
 from echolearn.estimators._stack import StackedEstimator, fitted_stack
 from echolearn.estimators.classifier import ESNClassifier
@@ -87,7 +87,9 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, sums: bool = False)
         write_model(check_path("path", path), arrays, facts, check_file, restore_pipeline)
 
 
-def stream(model: BaseEstimator, *, online: OnlineRule | None = None) -> EstimatorStream | PipelineStream:
+def stream(
+    model: BaseEstimator, *, online: OnlineRule | None = None, warm_up: SequencesLike = None
+) -> EstimatorStream | PipelineStream:
     """Return a fitted estimator or pipeline as a stream that takes one frame or a chunk of frames at a time.
 
     Parameters
@@ -96,6 +98,8 @@ def stream(model: BaseEstimator, *, online: OnlineRule | None = None) -> Estimat
         What runs. The steps of a pipeline before the network may be those that `save` knows.
     online : RLS or LMS, default=None
         The rule by which the readout continues to learn. None: it does not.
+    warm_up : array of shape (n_steps, n_features), pair, or "cold", default=None
+        Frames before those of the stream, as in the `stream` method of the estimators; they pass the transformers too.
 
     Returns
     -------
@@ -116,13 +120,18 @@ def stream(model: BaseEstimator, *, online: OnlineRule | None = None) -> Estimat
     True
     """
     if isinstance(model, (ESNClassifier, ESNRegressor)):
-        return model.stream(online=online)
+        return model.stream(online=online, warm_up=warm_up)
     steps, (_, network) = _taken_apart(model)
     if not isinstance(network, (ESNClassifier, ESNRegressor)):
         raise TypeError(f"{type(network).__name__} has no stream; a pipeline that streams ends in a single network.")
     for _, step in steps:
         transformer_parts(_inner(step))  # refuses those whose answer to one frame may depend on others
-    return PipelineStream([_inner(step) for _, step in steps], network.stream(online=online))
+    if warm_up is not None and not isinstance(warm_up, str):
+        frames, *targets = warm_up if isinstance(warm_up, tuple) else (warm_up,)
+        for _, step in steps:
+            frames = step.transform(frames)
+        warm_up = (frames, *targets) if targets else frames
+    return PipelineStream([_inner(step) for _, step in steps], network.stream(online=online, warm_up=warm_up))
 
 
 def _taken_apart(model: BaseEstimator) -> tuple[Steps, tuple[str, BaseEstimator]]:
