@@ -209,8 +209,8 @@ def restore_pipeline(tensors: dict[str, Array], facts: Facts) -> RestoredSteps:
         steps.append((_name(known["name"]), _framewise(transformer) if as_truth(known["framewise"]) else transformer))
     model = restore(own(MODEL), facts[MODEL])
     first = model.layers[0] if isinstance(model, FittedStack) else model
-    if passed_on is not None and first.network.reservoir.n_in != passed_on:
-        raise ValueError(f"the network takes {first.network.reservoir.n_in} features; the steps give {passed_on}")
+    if passed_on is not None and first.inputs.n_features != passed_on:
+        raise ValueError(f"the network takes {first.inputs.n_features} features; the steps give {passed_on}")
     names = [name for name, _ in steps] + [_name(facts["name"])]
     if len(set(names)) != len(names):
         raise ValueError("two steps have one name")
@@ -260,7 +260,9 @@ class PipelineStream:
             given = np.asarray(X)
         except ValueError:
             raise ValueError(f"a frame holds numbers; given {X!r:.80}.") from None
-        n_in = self._transformers[0].n_features_in_ if self._transformers else self.network.reservoir.n_in
+        if not self._transformers:
+            return given
+        n_in = self._transformers[0].n_features_in_
         if given.dtype.kind not in "fiub" or given.ndim not in (1, 2) or given.shape[-1] != n_in:
             raise ValueError(
                 f"a frame has shape ({n_in},) here, a chunk (steps, {n_in}), and holds numbers; given {given.shape} "
@@ -268,7 +270,7 @@ class PipelineStream:
             )
         frames = np.atleast_2d(given if given.dtype in (np.float32, np.float64) else given.astype(float))
         if len(frames) == 0:
-            return np.empty((0, self.network.reservoir.n_in))
+            return np.empty((0, outputs(self._transformers[-1])))
         # a product over many rows at once may add in another order than one over a single row
         parts = [frames] if self._elementwise else [frame[None] for frame in frames]
         for transformer in self._transformers:
