@@ -41,13 +41,13 @@ def ours(path, budget):
 
     data, _ = load_or_synthetic(path)
     X, y = data["train"]
-    ESNClassifier(20, blocks=2, epochs=1, refine_epochs=1).fit(X[:6], y[:6])  # compiled before the clock starts
+    ESNClassifier(20, ensemble=2, epochs=1, refine_epochs=1).fit(X[:6], y[:6])  # compiled before the clock starts
     units, settings = OURS[budget]
     pairs, curve, start = [], [], time.perf_counter()
     free = longest = 0.0  # seconds spent on computing errors; seconds of the slowest pair
     while True:
         begin = time.perf_counter()
-        pairs.append(ESNClassifier(2 * units, blocks=2, random_state=len(pairs), **settings))
+        pairs.append(ESNClassifier(2 * units, ensemble=2, random_state=len(pairs), **settings))
         pairs[-1].fit(X, y, validation=data["valid"])
         ensemble = copy(pairs[0])
         ensemble.network_ = average([pair.network_ for pair in pairs])
@@ -59,7 +59,7 @@ def ours(path, budget):
         if end - start - free + 1.05 * longest > budget:
             break
     return {
-        "model": f"{2 * len(pairs)} blocks of {units}",
+        "model": f"{2 * len(pairs)} networks of {units}",
         "weights": count_weights(ensemble.network_),
         "valid_error": errors["valid"],
         "test_error": errors["test"],

@@ -17,17 +17,17 @@ from measure import count_weights, in_own_process
 
 # name -> (the single layer to compare with, units of the layers, their settings, settings of the stack)
 MODELS = {
-    "ridge, one layer": (None, [326], {"blocks": 1, "readout": "ridge"}, {}),
+    "ridge, one layer": (None, [326], {"readout": "ridge"}, {}),
     "ridge, output": ("ridge, one layer", [145, 145], {"readout": "ridge"}, {"sees": "output"}),
     "ridge, output+input": ("ridge, one layer", [94, 94], {"readout": "ridge"}, {"sees": "output+input"}),
     "ridge, output+hidden": ("ridge, one layer", [100, 100], {"readout": "ridge"}, {"sees": "output+hidden"}),
     "ridge, one by one": ("ridge, one layer", [145, 145], {"readout": "ridge"}, {"sees": "output", "joint_epochs": 0}),
-    "one layer": (None, [326], {"blocks": 1}, {}),
+    "one layer": (None, [326], {}, {}),
     "output": ("one layer", [145, 145], {}, {"sees": "output"}),
     "output+input": ("one layer", [94, 94], {}, {"sees": "output+input"}),
     "output+hidden": ("one layer", [100, 100], {}, {"sees": "output+hidden"}),
     "one by one": ("one layer", [145, 145], {}, {"sees": "output", "joint_epochs": 0}),
-    "large, one layer": (None, [500], {"blocks": 1}, {}),
+    "large, one layer": (None, [500], {}, {}),
     "large, default": ("large, one layer", [500], {}, {}),
     "large, output": ("large, one layer", [233, 233], {}, {"sees": "output"}),
 }

@@ -100,7 +100,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, clusters.cluster(folder, WORKERS) as (client, running, start_worker):
         undisturbed = {}
         for name, changes in SETTINGS.items():
-            settings = {"hidden_units": options.units, "blocks": 1, **changes}
+            settings = {"hidden_units": options.units, **changes}
             in_process = bits(ESNClassifier(**settings).fit(*data))
             for _ in range(2):  # the second time without compilation and imports
                 clock = time.monotonic()

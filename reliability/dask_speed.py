@@ -113,7 +113,7 @@ def main():
         counter = ByteCounter()
         files = written(*data, folder)
         for name, settings in chosen.items():
-            esn = ESNClassifier(blocks=1, validation_fraction=0.0, refine_epochs=0, ridge=1.0, **settings)
+            esn = ESNClassifier(validation_fraction=0.0, refine_epochs=0, ridge=1.0, **settings)
             given = files if name.endswith("from files") else data
             small = [None if part is None else part[:40] for part in given]
             esn.fit(data[0][:40], data[1][:40]).fit(*small, engine=client)  # compiled and imported everywhere

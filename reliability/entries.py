@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, Reservoir, datasets, diagnostics
+from echolearn import (
+    ESNClassifier,
+    ESNForecaster,
+    ESNRegressor,
+    FrameWise,
+    Reservoir,
+    ReservoirFeatures,
+    datasets,
+    diagnostics,
+)
 from echolearn.estimators.streams import Stream
 from echolearn.gradients import loss_and_gradients
 from echolearn.readout.online import LMS, RLS
@@ -343,6 +352,25 @@ def framewise(data: Any, folder: Path) -> Call:
     return call, (transformer, given, later, name)
 
 
+def features(data: Any, folder: Path) -> Call:
+    """Draw parameters and sequences of ReservoirFeatures, and sequences of `states`."""
+    names = sorted(set(ReservoirFeatures().get_params()) - {"reservoir"})
+    changes = draw_some(data, names, odd.setting, least=0, most=3)
+    if isinstance(changes.get("hidden_units"), int) and changes["hidden_units"] > 4:
+        changes["hidden_units"] = 4
+    kind = data.draw(st.sampled_from(["drawn", "fitted", "unfitted", "labels", "odd"]))
+    reservoir = {"drawn": None, "unfitted": ESNRegressor(**SMALL), "odd": data.draw(odd.setting("reservoir"))}.get(kind)
+    given, later = data.draw(odd.sequences()), data.draw(odd.sequences())
+
+    def call() -> Any:
+        own = fitted("values" if kind == "fitted" else kind) if kind in ("fitted", "labels") else reservoir
+        made = ReservoirFeatures(own, **{"hidden_units": 4, "connections": 2, **changes}).fit(given, given)
+        answers = made.transform(later)
+        return [answers, own.states(later)] if kind in ("fitted", "labels") else answers
+
+    return call, (kind, reservoir, changes, given, later)
+
+
 def tuning(data: Any, folder: Path) -> Call:
     """Draw arguments of tune."""
     from echolearn.tuning import tune
@@ -371,6 +399,7 @@ ENTRIES: dict[str, tuple[Callable[[Any, Path], Call], int]] = {
     "regressor settings": (lambda d, f: fit_settings(d, f, ESNRegressor, X), 5),
     "forecaster settings": (lambda d, f: fit_settings(d, f, ESNForecaster, None), 5),
     "stacks": (stacks, 5),
+    "ReservoirFeatures, states": (features, 8),
     "predict, score": (predict, 8),
     "validation, checkpoint": (validation, 3),
     "partial_fit": (partial_fit, 5),

@@ -95,7 +95,7 @@ def as_version_1(parts: Parts) -> Parts:
     numbers, there = tensors.pop("history").tolist(), tensors.pop("history.there")
     rows = [{columns[c]: numbers[r][c] for c in np.flatnonzero(there[r])} for r in range(len(numbers))]
     for row in rows:
-        row |= {name: int(row[name]) for name in ("epoch", "block") if name in row}
+        row |= {name: int(row[name]) for name in ("epoch", "network") if name in row}
     facts.get("state", facts)["history"] = rows
     return tensors, {**facts, "format_version": 1}
 

@@ -44,14 +44,14 @@ SMALL: dict[str, Any] = {"connections": 4, "batch_size": 2, "epochs": 6, "patien
 # What is fitted: the estimator, its settings, and whether its readout is solved as that of large networks.
 KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
     "mini-batches, softmax, refined": ("ESNClassifier", {**SMALL, "hidden_units": 30}, False),
-    "two blocks, a thread each": ("ESNClassifier", {**SMALL, "hidden_units": 40, "blocks": 2}, False),
+    "ensemble of two, a thread each": ("ESNClassifier", {**SMALL, "hidden_units": 40, "ensemble": 2}, False),
     "full batch, FISTA": (
         "ESNClassifier",
         {**SMALL, "hidden_units": 30, "epochs": 30, "batch_size": None, "optimizer": "fista", "step_size": 0.01},
         False,
     ),
     "values, ridge readout": ("ESNRegressor", {**SMALL, "hidden_units": 30, "epochs": 10}, False),
-    "large, following": ("ESNClassifier", {**SMALL, "hidden_units": 40, "epochs": 4, "blocks": 1}, True),
+    "large, following": ("ESNClassifier", {**SMALL, "hidden_units": 40, "epochs": 4}, True),
 }
 
 
@@ -163,7 +163,7 @@ def _killed_after(seconds: float, kind: str, folder: Path, model: Path) -> bool:
 
 
 def _readable_states(folder: Path) -> int:
-    """Return how many stages and blocks of a fit have a state to resume from."""
+    """Return how many stages and networks of a fit have a state to resume from."""
     readable = set()
     for path in folder.rglob("state-*.safetensors"):
         try:

@@ -75,7 +75,7 @@ def small_jobs() -> list[Any]:
     return [
         lambda: ESNClassifier(**small, refine_epochs=1).fit(X, labels).predict_proba(X),
         lambda: ESNClassifier(20, learn="none", readout="ridge").fit(X, labels).predict(X),
-        lambda: ESNClassifier(**small, blocks=2).fit(X, labels).predict(X),
+        lambda: ESNClassifier(**small, ensemble=2).fit(X, labels).predict(X),
         lambda: ESNRegressor(**small).fit(X, values).predict(X),
         lambda: ESNForecaster(**small).fit(wave).predict(10),
     ]

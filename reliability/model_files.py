@@ -41,17 +41,19 @@ COLUMNS = ("files", "refused", "equal", "sound", "wrong")
 
 def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
     """Return small models of every kind and the checkpoints of a fit: {name: (kind of file, content)}."""
-    from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, StackedRegressor
+    from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, StackedRegressor
 
     rng = np.random.default_rng(0)
     X = [rng.standard_normal((n, 2)) for n in (30, 25, 20, 30, 25, 20)]
     labels = [np.where(x[:, 0] > 0, "low", "high") for x in X]
     small: dict[str, Any] = {"connections": 2, "epochs": 2, "batch_size": 3, "step_size": 0.01}
     ring = np.roll(np.eye(4), 1, axis=1)
+    own = Reservoir.random(2, 4, connections=2, bias_scaling=0.1, leak=(0.2, 0.9), random_state=0)
     models = {
         "classifier": ESNClassifier(4, **small).fit(X, labels),
         "numbers, sums": ESNClassifier(4, **small, readout="ridge").fit(X, [(y == "low") * 3 for y in labels]),
         "regressor": ESNRegressor(4, **small, topology=ring, initial_state=np.full(4, 0.1)).fit(X, X),
+        "own reservoir": ESNClassifier(reservoir=own, **small, fit_intercept=False).fit(X, labels),
         "pooled": ESNClassifier(4, **small, pooling=2).fit(X, ["a", "b"] * 3),
         "both directions": ESNClassifier(4, **small, bidirectional=True).fit(X, labels),
         "stack": StackedRegressor([ESNRegressor(4, **small), ESNRegressor(4, **small)], joint_epochs=1).fit(X, X),

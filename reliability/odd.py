@@ -10,6 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse
 
+from echolearn import Reservoir
+
 NUMBERS = (
     0, 1, 2, 3, -1, 0.5, 0.9, 1.0, -0.5, 1e-3, 1e-300, 5e-324, 1e300, 1.7e308, float("inf"), float("-inf"),
     float("nan"), np.float32(0.5), np.float64("nan"), np.int64(3), np.uint8(2), np.bool_(True), True, False,
@@ -166,14 +168,17 @@ def targets(draw: Any, X: Any, kind: str) -> Any:
 
 
 PLAUSIBLE = {
-    "hidden_units": [1, 2, 5, np.int64(3)], "blocks": [None, 1, 2, 9], "spectral_radius": [0.1, 1.0, 3.0, 100.0],
+    "hidden_units": [1, 2, 5, np.int64(3)], "ensemble": [1, 2, 9], "spectral_radius": [0.1, 1.0, 3.0, 100.0],
     "connections": [1, 4, 50],
     "topology": ["random", "ring", "delay_line", "small_world", "orthogonal", "groups", "deep"],
     "input_scaling": [1e-6, 1.0, 1e6, [0.5, 0.0], np.array([1.0, 2.0])], "bias_scaling": [0.0, 1.0, 100.0],
     "bidirectional": [True, False], "feedback": [True, False], "feedback_scaling": [0.1, 10.0],
     "activation": ["tanh", "sigmoid", "relu", "identity"],
-    "leak": [1.0, 0.01, (0.1, 0.1), (0.01, 1.0)], "learn_leak": [True, False], "plasticity": [None, 0.1, 0.5],
+    "leak": [1.0, 0.01, (0.1, 0.1), (0.01, 1.0), np.full(4, 0.5)],
+    "reservoir": [None, Reservoir(W=np.ones((2, 4)), W_rec=np.diag([0.5, -0.5, 0.9, 2.0]), activation="tanh")],
+    "learn_leak": [True, False], "plasticity": [None, 0.1, 0.5],
     "initial_state": [None, np.zeros(4), [0.1] * 4], "washout": [0, 1, 8, 9], "direct": [True, False],
+    "fit_intercept": [True, False],
     "pooling": ["mean", "last", 1, 3], "ridge": ["auto", 0, 1e-300, 1.0, 1e300, [0.1, 1.0]],
     "readout": ["ridge", "softmax"], "learn": ["none", "input", "both"], "lookback": [None, 1, 3, 100],
     "targets": ["all", "last"], "gradient": ["exact", "printed"], "case": [1, 2], "optimizer": ["adam", "fista"],

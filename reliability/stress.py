@@ -56,7 +56,7 @@ DATA: Case = {
 ESTIMATORS: dict[str, tuple[type, Case]] = {
     "classifier, ridge": (ESNClassifier, {"readout": "ridge", "learn": "none"}),
     "classifier, softmax": (ESNClassifier, {"readout": "softmax", "learn": "none"}),
-    "classifier, ridge, learned": (ESNClassifier, {"readout": "ridge", "epochs": 3, "blocks": 1}),
+    "classifier, ridge, learned": (ESNClassifier, {"readout": "ridge", "epochs": 3}),
     "classifier, softmax, learned": (ESNClassifier, {"readout": "softmax", "epochs": 3, "refine_epochs": 1}),
     "classifier, as in the paper": (ESNClassifier, {"_paper": True, "epochs": 3}),
     "regressor": (ESNRegressor, {"learn": "none"}),

@@ -134,11 +134,18 @@ def test_the_steps_that_score_counts(washout, scaled):
             scorer("r2")(esn.fit(X, VALUES), [x[:4] for x in X], [v[:4] for v in VALUES])
 
 
-def test_a_label_that_is_ignored_does_not_count():
-    esn = clone(CLASSIFIER).fit(X, NUMBERS)
-    esn.ignore_label = 0
-    ones = joined(esn.predict(X))[joined(NUMBERS) == 1]
-    assert scorer("accuracy")(esn, X, NUMBERS) == pytest.approx((ones == 1).mean())
+def test_targets_that_are_missing_do_not_count():
+    marked = [np.where(np.arange(len(y)) % 3 == 0, -1, y) for y in NUMBERS]
+    esn = clone(CLASSIFIER).set_params(ignore_label=-1).fit(X, marked)
+    there = joined(marked) >= 0
+    expected = (joined(esn.predict(X)) == joined(NUMBERS))[there].mean()
+    assert scorer("accuracy")(esn, X, marked) == pytest.approx(expected)
+    assert scorer("accuracy")(esn, X, marked) == pytest.approx(esn.score(X, marked))
+    gaps = [np.where(np.arange(len(v)) % 3 == 0, np.nan, v) for v in ONE_VALUE]
+    values = clone(REGRESSOR).fit(X, gaps)
+    assert scorer("r2")(values, X, gaps) == pytest.approx(values.score(X, gaps))
+    with pytest.raises(ValueError, match="nothing to score"):
+        scorer("r2")(values, X, [np.full(len(v), np.nan) for v in ONE_VALUE])
 
 
 def test_own_scorers_of_scikit_learn_and_weights():

@@ -220,6 +220,7 @@ keep_last = {"validation_fraction": 0.0}  # the weights of the last epoch, not t
 wild = {"activation": "relu", "step_size": 30.0}
 MATRIX = np.random.default_rng(3).normal(size=(30, 30)) * (np.random.default_rng(4).random((30, 30)) < 0.2)
 STATE = np.linspace(-0.5, 0.5, 30)
+OWN = Reservoir.random(3, 30, connections=4, bias_scaling=0.2, leak=(0.1, 1.0), initial_state=STATE, random_state=5)
 
 FITS = {
     "classifier": classifier(labels),
@@ -233,7 +234,9 @@ FITS = {
     "classifier, paper, validation": paper(validation_fraction=0.2, lookback=1),
     "classifier, feedback": classifier(labels, feedback=True),
     "classifier, bidirectional": classifier(labels, bidirectional=True, lookback=7, renormalize=True, **keep_last),
-    "classifier, blocks": classifier(labels, hidden_units=40, blocks=3, initial_state=np.linspace(-1, 1, 40)),
+    "classifier, ensemble": classifier(labels, hidden_units=40, ensemble=3, initial_state=np.linspace(-1, 1, 40)),
+    "classifier, no intercept": classifier(labels, fit_intercept=False),
+    "classifier, own reservoir": classifier(labels, reservoir=OWN, leak=OWN.leak),
     "classifier, last targets": classifier(labels, lookback=5, washout=4, targets="last", **keep_last),
     "classifier, matrix, plasticity, state": classifier(labels, topology=MATRIX, plasticity=0.3, initial_state=STATE),
     "classifier, float64": classifier(labels, dtype="float64", activation="sigmoid", clip=0.1, direct=False),
@@ -242,7 +245,7 @@ FITS = {
     "classifier, sequences, 3 parts": classifier(
         whole_labels, pooling=3, bidirectional=True, plasticity=0.4, **keep_last
     ),
-    "classifier, sequences, blocks": classifier(whole_labels, pooling=2, blocks=2, washout=2, readout="ridge"),
+    "classifier, sequences, ensemble": classifier(whole_labels, pooling=2, ensemble=2, washout=2, readout="ridge"),
     "regressor": regressor(values),
     "regressor, full batch": regressor(values, batch_size=None, dtype="float64", washout=5, ridge=[0.01, 0.1, 1.0]),
     "regressor, fixed": regressor(values, learn="none", ridge=0.1, input_scaling=[0.5, 0.0, 1.0]),
@@ -440,17 +443,17 @@ CASES |= {f"resumed: {name}": partial(resumed, fit) for name, fit in RESUMED.ite
 
 
 @case
-def resumed_blocks(run: Run) -> Any:
-    """Blocks run in threads; an exception in the second epoch of one of them ends the fit."""
+def resumed_ensemble(run: Run) -> Any:
+    """Networks run in threads; an exception in the second epoch of one of them ends the fit."""
 
     def called(row: dict[str, float]) -> None:
         if row["epoch"] == 2:
             raise Killed
 
     with suppress(Killed):
-        FITS["classifier, blocks"].fitted(checkpoint=run.work / "kept", callback=called)
+        FITS["classifier, ensemble"].fitted(checkpoint=run.work / "kept", callback=called)
         raise AssertionError("the fit was not killed")
-    return outcome(FITS["classifier, blocks"].fitted(checkpoint=run.work / "kept"), run, "resumed blocks")
+    return outcome(FITS["classifier, ensemble"].fitted(checkpoint=run.work / "kept"), run, "resumed ensemble")
 
 
 @case
@@ -474,7 +477,7 @@ def dask(run: Run) -> Any:
             classifier(lambda: (pairs, None), case=1, **full).fitted(),
             classifier(labels, True, readout="ridge", epochs=1).fitted(),
             regressor(lambda: (files, values()[1]), feedback=True, epochs=1).fitted(),
-            classifier(labels, hidden_units=40, blocks=2, readout="ridge", epochs=1).fitted(),
+            classifier(labels, hidden_units=40, ensemble=2, readout="ridge", epochs=1).fitted(),
         ]
         return [outcome(esn, run, f"dask {i}") for i, esn in enumerate(fits)]
 

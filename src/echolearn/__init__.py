@@ -8,6 +8,7 @@ from echolearn._former_paths import FormerPaths
 
 if TYPE_CHECKING:
     from echolearn.estimators.classifier import ESNClassifier
+    from echolearn.estimators.features import ReservoirFeatures
     from echolearn.estimators.forecaster import ESNForecaster
     from echolearn.estimators.framewise import FrameWise
     from echolearn.estimators.loading import load
@@ -23,6 +24,7 @@ __all__ = [
     "ESNRegressor",
     "FrameWise",
     "Reservoir",
+    "ReservoirFeatures",
     "StackedClassifier",
     "StackedRegressor",
     "__version__",
@@ -38,6 +40,7 @@ _HOMES = {
     "ESNRegressor": "estimators.regressor",
     "FrameWise": "estimators.framewise",
     "Reservoir": "reservoir",
+    "ReservoirFeatures": "estimators.features",
     "StackedClassifier": "estimators.stacked",
     "StackedRegressor": "estimators.stacked",
     "load": "estimators.loading",

@@ -160,13 +160,21 @@ class _Joining:
         return get_tags(self._estimator)
 
 
+def _missing(true: Array) -> Array:
+    """Return whether each target is missing: NaN in values (of any output), NaN or None among labels."""
+    if true.dtype.kind == "O":
+        return np.array([entry is None or entry != entry for entry in true], bool)
+    gaps = np.isnan(true) if true.dtype.kind == "f" else np.zeros(true.shape, bool)
+    return np.asarray(gaps.reshape(len(true), -1).any(axis=1))
+
+
 def _counted(estimator: BaseEstimator, X: SequencesLike, true: Array, lengths: Array | None) -> Array:
-    """Return whether each target counts: not in the washout, and not the label that stands for a missing one.
+    """Return whether each target counts: neither in the washout nor missing.
 
     lengths: of the sequences, with one target per step. Estimators of other libraries have neither.
     """
     last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    counts = np.ones(len(true), bool)
+    counts = ~_missing(true)
     ignored = getattr(last, "ignore_label", None)
     if ignored is not None:
         counts &= true != ignored
@@ -175,7 +183,7 @@ def _counted(estimator: BaseEstimator, X: SequencesLike, true: Array, lengths: A
         place = np.concatenate([np.arange(n) for n in lengths])
         counts &= place >= np.repeat(last.unsettled_steps(inputs), lengths)
     if not counts.any():
-        raise ValueError("there is nothing to score: every step is in the washout, or has the label that is ignored.")
+        raise ValueError("there is nothing to score: every step is in the washout, or lacks a target.")
     return counts
 
 
@@ -184,7 +192,7 @@ class Scorer:
     """A score of all steps of all sequences, called as scorer(estimator, X, y): greater is better.
 
     Every step that `score` counts does so the same: those after the washout, where a network starts cold, and with a
-    label that is not the `ignore_label`. With one target per sequence, every sequence counts the same.
+    target that is not missing. With one target per sequence, every sequence counts the same.
 
     Parameters
     ----------
@@ -198,7 +206,7 @@ class Scorer:
         self, estimator: BaseEstimator, X: SequencesLike, y: SequencesLike, *, sample_weight: object = None
     ) -> float:
         given = open_sequences(X, gaps=True)
-        entries, per_step = open_targets(y, given)
+        entries, per_step = open_targets(y, given, missing=True)
         true = concatenate_targets(entries, per_step)
         counts = _counted(estimator, X, true, given.lengths if per_step else None)
 
@@ -310,7 +318,7 @@ def cross_val_predict(
     True
     """
     given = open_sequences(X, gaps=True)
-    entries, per_step = open_targets(y, given)
+    entries, per_step = open_targets(y, given, missing=True)
     if given.kind == "one":
         raise ValueError("X is one sequence, which has no folds of sequences; use sklearn.model_selection's function.")
     by_label = None if per_step else concatenate_targets(entries, per_step)

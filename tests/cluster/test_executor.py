@@ -30,13 +30,13 @@ pytestmark = pytest.mark.usefixtures("many_parts")
         {"readout": "ridge", "batch_size": None},
         {"readout": "ridge", "batch_size": None, "case": 1, "targets": "last", "lookback": 4},
         {"refine_epochs": 1},
-        {"blocks": 2, "readout": "ridge"},
+        {"ensemble": 2, "readout": "ridge"},
     ],
     ids=["ridge", "softmax", "full batch", "case 1", "mini-batches", "ensemble"],
 )
 def test_a_classifier_has_the_bits_of_this_process(client, changes):
     X, y = toys.labels(sequences=30)
-    settings = {**SMALL, "blocks": 1, **changes}
+    settings = {**SMALL, **changes}
     here = ESNClassifier(**settings).fit(X, y)
     there = ESNClassifier(**settings).fit(X, y, engine=client)
     assert_same_bits(here, there)
@@ -56,8 +56,8 @@ def test_values_feedback_and_targets_per_sequence_have_the_bits_of_this_process(
             assert_same_bits(here, there)
             assert here.score(*data) == there.score(*data)
     labels = toys.rising(sequences=20)
-    there = ESNClassifier(**SMALL, blocks=1).fit(*labels, engine=client)
-    assert_same_bits(ESNClassifier(**SMALL, blocks=1).fit(*labels), there)
+    there = ESNClassifier(**SMALL).fit(*labels, engine=client)
+    assert_same_bits(ESNClassifier(**SMALL).fit(*labels), there)
 
 
 def test_few_long_sequences_whose_last_steps_are_held_out(client, monkeypatch):
@@ -73,7 +73,7 @@ def test_large_networks_have_the_bits_of_this_process(client, monkeypatch, batch
     """As if 20 units were large: conjugate gradients, sketches, a readout that is updated step by step."""
     monkeypatch.setattr(solver, "LARGE", 20)
     X, y = toys.labels(sequences=30)
-    settings = {**SMALL, "blocks": 1, "refine_epochs": 1, "batch_size": batch_size}
+    settings = {**SMALL, "refine_epochs": 1, "batch_size": batch_size}
     there = ESNClassifier(**settings).fit(X, y, engine=client)
     assert_same_bits(ESNClassifier(**settings).fit(X, y), there)
 
@@ -99,7 +99,7 @@ def test_a_wide_gram_matrix_does_not_depend_on_the_workers(client, monkeypatch):
 def test_killed_workers_change_nothing(client, three_workers, monkeypatch, kills):
     _, running, _ = three_workers
     X, y = toys.labels(sequences=60)
-    settings = {**SMALL, "blocks": 1, "batch_size": None, "readout": "ridge", "epochs": 4}
+    settings = {**SMALL, "batch_size": None, "readout": "ridge", "epochs": 4}
     here = ESNClassifier(**settings).fit(X, y)
     alive = [process for process in running if process.poll() is None]
     tasks, submit = [], ClusterExecutor.submit
@@ -133,14 +133,14 @@ def test_tasks_do_not_carry_the_data(client, monkeypatch):
     for count in sent:
         X, y = toys.labels(sequences=count, steps=(50, 51))
         settings = {**SMALL, "epochs": 1, "batch_size": 20, "refine_epochs": 1}
-        ESNClassifier(**settings, blocks=1, validation_fraction=0.0).fit(X, y, engine=client)
+        ESNClassifier(**settings, validation_fraction=0.0).fit(X, y, engine=client)
     assert abs(max(sent[40]) - max(sent[5])) < 200
     assert max(sent[40]) < 20_000  # 40 sequences are 32 kB
 
 
 def test_a_fit_of_this_process_resumes_on_a_cluster(client, tmp_path):
     X, y = toys.labels(sequences=30)
-    settings = {**SMALL, "blocks": 1, "refine_epochs": 0}
+    settings = {**SMALL, "refine_epochs": 0}
     whole = ESNClassifier(**settings).fit(X, y)
     with pytest.raises(KeyboardInterrupt):
         ESNClassifier(**settings).fit(X, y, checkpoint=tmp_path, callback=toys.interrupt_at(1))
@@ -202,6 +202,39 @@ def test_work_waits_for_workers_but_not_for_ever(three_workers, client, monkeypa
     timer.start()
     try:
         with pytest.raises(ClusterError, match="no worker for 1 s"):
-            ESNClassifier(**{**SMALL, "epochs": 1000, "patience": None}, blocks=1).fit(X, y, engine=client)
+            ESNClassifier(**{**SMALL, "epochs": 1000, "patience": None}).fit(X, y, engine=client)
     finally:
         timer.cancel()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"learn": "none", "readout": "ridge"},
+        {"refine_epochs": 1},
+        {"readout": "ridge", "batch_size": None, "case": 1},
+    ],
+    ids=["ridge", "mini-batches", "full batch"],
+)
+def test_weights_and_missing_targets_have_the_bits_of_this_process(client, changes):
+    X, y = toys.labels(sequences=30)
+    marked = [np.where(np.arange(len(labels)) % 4 == 1, "?", labels) for labels in y]
+    w = [np.arange(len(labels)) % 3.0 + (i % 5) for i, labels in enumerate(y)]
+    settings = {**SMALL, "blocks": 1, "ignore_label": "?", "class_weight": "balanced", **changes}
+    here = ESNClassifier(**settings).fit(X, marked, sample_weight=w)
+    there = ESNClassifier(**settings).fit(X, marked, sample_weight=w, engine=client)
+    assert_same_bits(here, there)
+
+
+def test_weights_of_large_networks_and_of_sequences_have_the_bits_of_this_process(client, monkeypatch):
+    X, Y = toys.echoes(sequences=20)
+    w = np.arange(20) % 4
+    settings = {**SMALL, "epochs": 1, "pooling": 2}
+    here = ESNRegressor(**settings).fit(X, [y[-1] for y in Y], sample_weight=w)
+    assert_same_bits(here, ESNRegressor(**settings).fit(X, [y[-1] for y in Y], sample_weight=w, engine=client))
+    monkeypatch.setattr(solver, "LARGE", 20)
+    missing = [np.where(np.arange(len(y))[:, None] % 3 == 0, np.nan, y) for y in Y]
+    for batch_size in (8, None):
+        settings = {**SMALL, "epochs": 2, "batch_size": batch_size}
+        here = ESNRegressor(**settings).fit(X, missing, sample_weight=w)
+        assert_same_bits(here, ESNRegressor(**settings).fit(X, missing, sample_weight=w, engine=client))

@@ -17,6 +17,8 @@ BY_NATURE = "a state depends on the frames before it"
 EXPECTED = {
     "check_methods_sample_order_invariance": BY_NATURE,
     "check_methods_subset_invariance": BY_NATURE,
+    # a step that is removed or repeated changes the states after it; see test_target_rules for sequences
+    "check_sample_weight_equivalence_on_dense_data": BY_NATURE,
 }
 
 X, LABELS = toys.labels(sequences=8)

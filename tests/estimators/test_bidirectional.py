@@ -50,15 +50,15 @@ def answers(esn, x, pooling):
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("blocks", [1, 2])
-def test_classifier_against_loops(pooling, blocks, tmp_path):
+@pytest.mark.parametrize("ensemble", [1, 2])
+def test_classifier_against_loops(pooling, ensemble, tmp_path):
     y = LABELS if pooling is None else np.arange(len(X)) % 3
-    how = {**toys.FAST, "bidirectional": True, "dtype": "float64", "washout": 1, "blocks": blocks}
+    how = {**toys.FAST, "bidirectional": True, "dtype": "float64", "washout": 1, "ensemble": ensemble}
     esn = ESNClassifier(**how, **({"pooling": pooling} if pooling else {})).fit(X, y)
     data = Dataset(X, (), None, pooling is None, np.dtype(float))
     for x, Y in zip(X, esn.network_.outputs(data), strict=True):
         np.testing.assert_allclose(Y, answers(esn, x, pooling), atol=1e-9)
-    assert esn.reservoir_.backward.sum() == (7 if blocks == 1 else 4 + 3)
+    assert esn.reservoir_.backward.sum() == (7 if ensemble == 1 else 4 + 3)
     assert esn.score(X, y) <= 1
     esn.save(tmp_path / "model.safetensors")
     back = load(tmp_path / "model.safetensors")
@@ -99,15 +99,15 @@ def test_later_inputs_are_within_reach():
 
 def test_partial_fit_adds_up():
     how = {**toys.FAST, "bidirectional": True, "learn": "none", "ridge": 1e-3, "dtype": "float64"}
-    how["readout"] = "ridge"
+    how |= {"readout": "ridge", "standardize": False}
     at_once = ESNClassifier(**how).fit(X, LABELS)
     parts = ESNClassifier(**how).partial_fit(X[:5], LABELS[:5]).partial_fit(X[5:], LABELS[5:])
     np.testing.assert_allclose(parts.network_.readout.U, at_once.network_.readout.U, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("blocks", [1, 2])
-def test_resuming_from_a_checkpoint_ends_in_the_same_bits(blocks, tmp_path):
-    how = {**toys.FAST, "bidirectional": True, "blocks": blocks, "refine_epochs": 2}
+@pytest.mark.parametrize("ensemble", [1, 2])
+def test_resuming_from_a_checkpoint_ends_in_the_same_bits(ensemble, tmp_path):
+    how = {**toys.FAST, "bidirectional": True, "ensemble": ensemble, "refine_epochs": 2}
     straight = ESNClassifier(**how).fit(X, LABELS)
 
     def press(row):

@@ -92,7 +92,8 @@ def test_classifier_feedback_feeds_back_probabilities():
         e = np.exp(y - y.max())
         return e / e.sum()
 
-    slow = ref.run_with_feedback(w, X[0], esn.network_.readout.U, "tanh", direct=True, feed_back=softmax)
+    x = (X[0] - esn.input_mean_) / esn.input_scale_
+    slow = ref.run_with_feedback(w, x, esn.network_.readout.U, "tanh", direct=True, feed_back=softmax)
     np.testing.assert_allclose(esn.predict_proba(X[0]), [softmax(y) for y in slow], atol=1e-9)
 
 

@@ -21,8 +21,16 @@ from echolearn.estimators.data_warnings import InputWarning, warn_of_scale
 def test_inputs_of_no_use_are_reported(X, words):
     y = np.arange(50) % 2
     with pytest.warns(InputWarning, match=words) as found:
-        ESNClassifier(10, learn="none").fit(X, y)
+        ESNClassifier(10, learn="none", standardize=False).fit(X, y)
     assert found[0].filename == __file__
+
+
+def test_standardised_inputs_are_always_of_use():
+    rng = np.random.default_rng(0)
+    for X in (1e-9 * rng.normal(size=(50, 2)), rng.normal([1e6, 0], [1, 1e5], (50, 2))):
+        ESNClassifier(10, learn="none").fit(X, np.arange(50) % 2)  # warnings are errors in tests
+    with pytest.warns(InputWarning, match="all features are constant"):
+        ESNClassifier(10, learn="none").fit(np.ones((50, 2)), np.arange(50) % 2)
 
 
 def test_inputs_of_use_are_not_reported():

@@ -2,23 +2,25 @@
 
 import numpy as np
 import pytest
+from scipy.sparse.csgraph import connected_components
+from sklearn.base import clone
 
 import toys
 from echolearn import ESNClassifier, load
 from echolearn.execution.threads import map_in_order
 
 X, LABELS = toys.labels(sequences=8)
-HOW = {**toys.FAST, "hidden_units": 21, "blocks": 3, "refine_epochs": 1}
+HOW = {**toys.FAST, "hidden_units": 21, "ensemble": 3, "refine_epochs": 1}
 
 
 def fitted_one_by_one(esn, X, y):
     """Yield the networks of an ensemble, each fitted as a classifier of its own on one worker thread."""
     params = esn.get_params()
-    seeds = np.random.default_rng(esn.random_state).integers(2**31, size=esn.blocks)
-    parts = np.array_split(np.arange(esn.hidden_units), esn.blocks)
+    seeds = np.random.default_rng(esn.random_state).integers(2**31, size=esn.ensemble)
+    parts = np.array_split(np.arange(esn.hidden_units), esn.ensemble)
     for seed, units in zip(seeds, parts, strict=True):
         state = None if esn.initial_state is None else esn.initial_state[units]
-        own = {"hidden_units": len(units), "blocks": 1, "random_state": int(seed), "initial_state": state}
+        own = {"hidden_units": len(units), "ensemble": 1, "random_state": int(seed), "initial_state": state}
         yield from map_in_order(lambda alone: alone.fit(X, y), [ESNClassifier(**{**params, **own})])
 
 
@@ -36,7 +38,7 @@ def test_an_ensemble_answers_as_the_mean_of_networks_fitted_one_by_one(readout):
     np.testing.assert_array_equal(
         esn.recurrent_weights_.data, np.concatenate([part.recurrent_weights_.data for part in parts])
     )
-    assert [row["block"] for row in esn.history_] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert [row["network"] for row in esn.history_] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
     errors = [row["error"] for part in parts for row in part.history_]
     assert [row["error"] for row in esn.history_] == errors
     refined = [row["cross_entropy"] for part in parts for row in part.refinement_]
@@ -71,19 +73,19 @@ def test_an_ensemble_resumes_from_a_checkpoint(tmp_path):
     stopped = ESNClassifier(**HOW)
     with pytest.raises(KeyboardInterrupt):
         stopped.fit(X, LABELS, checkpoint=tmp_path, callback=press)
-    assert stopped.recurrent_weights_.shape[0] in (14, 21)  # the blocks that had begun
+    assert stopped.recurrent_weights_.shape[0] in (14, 21)  # the networks that had begun
     assert np.concatenate(stopped.predict(X)).shape == np.concatenate(LABELS).shape
     resumed = ESNClassifier(**HOW).fit(X, LABELS, checkpoint=tmp_path, callback=lambda row: seen.append(row["epoch"]))
     assert 5 < len(seen) <= 9  # no epoch twice
     np.testing.assert_array_equal(resumed.network_.readout.U, straight.network_.readout.U)
 
 
-def test_when_one_block_fails_no_other_works_on_in_the_background():
+def test_when_one_network_fails_no_other_works_on_in_the_background():
     """It would write to the checkpoint of the next fit."""
     running = []
 
     def fail(row):
-        if row["block"] == 1:
+        if row["network"] == 1:
             raise OSError("no space left")
         running.append(row["epoch"])
 
@@ -99,3 +101,18 @@ def test_other_data_are_refused_in_every_block(tmp_path):
     ESNClassifier(**HOW).fit(X, LABELS, checkpoint=tmp_path)
     with pytest.raises(ValueError, match="another fit"):
         ESNClassifier(**{**HOW, "spectral_radius": 0.5}).fit(X, LABELS, checkpoint=tmp_path)
+
+
+def test_many_units_are_one_connected_reservoir_unless_an_ensemble_is_asked_for():
+    how = {**toys.FAST, "hidden_units": 500, "epochs": 1, "refine_epochs": 0, "readout": "ridge"}
+    for ensemble, parts in ((1, 1), (2, 2)):
+        esn = ESNClassifier(**how, ensemble=ensemble).fit(X, LABELS)
+        assert connected_components(esn.recurrent_weights_, connection="weak")[0] == parts
+
+
+def test_blocks_is_refused_with_its_new_name():
+    with pytest.raises(TypeError, match=r"blocks=2 was given; this keyword is now ensemble"):
+        ESNClassifier(10, blocks=2)
+    with pytest.raises(TypeError, match="now ensemble"):
+        ESNClassifier.paper(10, blocks=1)
+    assert clone(ESNClassifier(10, ensemble=2)).get_params()["ensemble"] == 2

@@ -3,10 +3,11 @@ import pytest
 from echolearn.framewise import scorer
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, Normalizer, StandardScaler
@@ -104,3 +105,31 @@ def test_gaps_are_filled_by_an_imputer():
     assert pipeline.score(gaps, LABELS) == scorer("accuracy")(pipeline, gaps, LABELS)
     with pytest.raises(ValueError, match="NaN"):
         FrameWise(PCA(1)).fit(gaps)
+
+
+def test_a_classifier_answers_for_every_frame():
+    sequences, labels = toys.labels(sequences=6)
+    frames, y = np.concatenate(sequences), np.concatenate(labels)
+    joined = LogisticRegression().fit(frames, y)
+    readout = FrameWise(LogisticRegression()).fit(sequences, labels)
+    assert is_classifier(readout)
+    assert not is_classifier(FrameWise(StandardScaler()))
+    np.testing.assert_array_equal(readout.classes_, joined.classes_)
+    np.testing.assert_array_equal(np.concatenate(readout.predict(sequences)), joined.predict(frames))
+    np.testing.assert_array_equal(readout.predict(sequences[0]), joined.predict(sequences[0]))
+    np.testing.assert_array_equal(np.concatenate(readout.predict_proba(sequences)), joined.predict_proba(frames))
+    assert readout.score(sequences, labels) == joined.score(frames, y)
+    assert not hasattr(readout, "transform")
+    assert not hasattr(FrameWise(StandardScaler()), "predict")
+    whole = FrameWise(LogisticRegression()).fit(sequences, ["a", "b"] * 3)  # a label stands for each of its frames
+    assert whole.predict(sequences[0]).shape == (len(sequences[0]),)
+
+
+def test_a_regressor_answers_for_every_frame():
+    sequences, values = toys.echoes(sequences=6)
+    readout = FrameWise(Ridge()).fit(sequences, values)
+    assert is_regressor(readout)
+    joined = Ridge().fit(np.concatenate(sequences), np.concatenate(values))
+    np.testing.assert_allclose(
+        np.concatenate(readout.predict(sequences)), joined.predict(np.concatenate(sequences)), atol=1e-12
+    )

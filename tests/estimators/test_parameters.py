@@ -12,21 +12,37 @@ from echolearn.estimators.parameters import RULES, check
 X, VALUES = toys.echoes(sequences=6)
 BAD = {
     "hidden_units": [0, -3, 2.5, "many", None, True],
-    "blocks": [0, -1, 2.5, "some"],
+    "reservoir": [3, "random", np.eye(3)],
+    "ensemble": [0, -1, 2.5, "some", None],
     "spectral_radius": [0, -0.9, np.nan, np.inf, "0.9", None],
     "connections": [0, 1.5],
     "topology": ["star", None, 3, np.ones((2, 3)), [[1.0]], np.array([["a"]])],
     "bidirectional": [1, "both", None],
+    "standardize": [1, "yes", None],
+    "missing": ["fill", None, 0],
     "input_scaling": [0, -1, 1.7e308, [1e200], [], [0.0, 0.0], [1.0, -1.0], [[1.0, 1.0]], None],
     "bias_scaling": [-0.1],
     "feedback_scaling": [0],
     "activation": ["softplus", None, 3],
-    "leak": [0, -0.1, 1.5, (0.5, 0.1), (0, 1), (0.1, 0.2, 0.3), [0.1, 0.9], np.nan],
+    "leak": [
+        0,
+        -0.1,
+        1.5,
+        (0.5, 0.1),
+        (0, 1),
+        (0.1, 0.2, 0.3),
+        [0.1, 0.9],
+        np.nan,
+        np.zeros(2),
+        np.full(2, 1.5),
+        np.array([]),
+    ],
     "learn_leak": ["yes", 1],
     "plasticity": [0, -0.2, 1e-300, 1e300, np.nan, True],
     "feedback": [None, "no"],
     "washout": [-1, 0.5, None],
     "direct": [2],
+    "fit_intercept": [0, None, "yes"],
     "pooling": ["max", None],
     "noise": [-0.1, np.nan, "some"],
     "ridge": [-1e-3, "gcv", [], [0.1, -1], [0.0, 1.0], np.nan, np.inf, None, ["a"]],
@@ -46,12 +62,14 @@ BAD = {
     "renormalize": [None],
     "validation_fraction": [1, -0.1, 1.5, None],
     "patience": [0, 2.5, "some"],
+    "class_weight": ["even", 2.0, {"a": -1.0}, {"a": "b"}, {}, {"a": 0.0}],
+    "ignore_label": [[0], ("a",), {"a": 1}],
     "dtype": ["float16", np.float32, None],
     "random_state": ["seed", -1, 1.5],
     "verbose": ["loud", -1, None],
 }
 
-OF_CLASSIFIERS = {"readout", "blocks", "refine_epochs"}
+OF_CLASSIFIERS = {"readout", "ensemble", "refine_epochs", "class_weight", "ignore_label"}
 OF_FORECASTERS = {"noise"}
 OF_STACKS = {"sees", "joint_epochs"}  # see test_stacked
 

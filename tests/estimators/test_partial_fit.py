@@ -17,7 +17,7 @@ from echolearn.modelfile.writer import write_tensors
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
 RISING_X, RISING = toys.rising()
-FIXED = {**toys.FAST, "learn": "none", "ridge": 1e-3, "dtype": "float64"}
+FIXED = {**toys.FAST, "learn": "none", "ridge": 1e-3, "dtype": "float64", "standardize": False}
 
 
 @settings(max_examples=20, deadline=None)
@@ -39,6 +39,13 @@ def test_targets_keep_the_scale_of_the_first_call():
     at_once = ESNRegressor(**FIXED).fit(X, VALUES[:4] + far)
     assert (esn.target_mean_ != at_once.target_mean_).all()
     np.testing.assert_allclose(esn.predict(X[0]), at_once.predict(X[0]), rtol=1e-8)
+
+
+def test_inputs_keep_the_scale_of_the_first_call():
+    how = {**FIXED, "standardize": True}
+    first = ESNRegressor(**how).fit(X[:4], VALUES[:4])
+    esn = ESNRegressor(**how).partial_fit(X[:4], VALUES[:4]).partial_fit([100 * x for x in X[4:]], VALUES[4:])
+    np.testing.assert_array_equal(esn.input_scale_, first.input_scale_)
 
 
 @pytest.mark.parametrize("feedback", [False, True])
@@ -145,11 +152,11 @@ def test_a_softmax_model_has_no_statistics_to_save(tmp_path):
         ESNClassifier(**toys.FAST).fit(X, LABELS).save(tmp_path / "m", sums=True)
 
 
-def test_blocks_have_no_common_statistics(tmp_path):
-    how = {**toys.FAST, "readout": "ridge", "blocks": 2}
-    with pytest.raises(ValueError, match=r"these 15 learn in 2 blocks with one each. Set blocks=1"):
+def test_the_networks_of_an_ensemble_have_no_common_statistics(tmp_path):
+    how = {**toys.FAST, "readout": "ridge", "ensemble": 2}
+    with pytest.raises(ValueError, match=r"these 15 learn in an ensemble of 2 networks with one each. Set ensemble=1"):
         ESNClassifier(**how).partial_fit(X, LABELS)
     esn = ESNClassifier(**how).fit(X, LABELS)
-    with pytest.raises(ValueError, match="it learned in blocks"):
+    with pytest.raises(ValueError, match="it is an ensemble"):
         esn.save(tmp_path / "m", sums=True)
     np.testing.assert_array_equal(esn.stream().predict(X[0]), esn.predict(X[0]))

@@ -60,7 +60,8 @@ def test_feedback_weights_are_learned_and_run_freely():
     assert (esn.feedback_weights_ != fixed.feedback_weights_).all()
     r = esn.reservoir_
     w = {"W": r.W, "W_rec": r.W_rec.toarray(), "bias": r.bias, "W_fb": r.W_fb, "leak": r.leak}
-    outputs = ref.run_with_feedback(w, X[0], esn.network_.readout.U, "tanh", direct=True)[:, 0]
+    x = (X[0] - esn.input_mean_) / esn.input_scale_
+    outputs = ref.run_with_feedback(w, x, esn.network_.readout.U, "tanh", direct=True)[:, 0]
     slow = outputs * esn.target_scale_ + esn.target_mean_
     np.testing.assert_allclose(esn.predict(X[0]), slow, rtol=1e-9, atol=1e-9)
 
@@ -79,8 +80,9 @@ def test_washout_leaves_the_first_steps_out_of_the_fit():
 
 def test_the_final_readout_is_the_ridge_solution_over_all_frames():
     esn = ESNRegressor(**toys.FAST, learn="none", ridge=0.3, washout=2, dtype="float64").fit(X, VALUES)
-    H = harvest(esn.reservoir_, X)
-    H_c = np.vstack([np.hstack([h, x, np.ones((len(x), 1))])[2:] for h, x in zip(H, X, strict=True)])
+    seen = [(x - esn.input_mean_) / esn.input_scale_ for x in X]
+    H = harvest(esn.reservoir_, seen)
+    H_c = np.vstack([np.hstack([h, x, np.ones((len(x), 1))])[2:] for h, x in zip(H, seen, strict=True)])
     T = (np.concatenate([v[2:] for v in VALUES]) - esn.target_mean_) / esn.target_scale_
     penalty = np.sqrt(0.3) * np.eye(18)[:-1]
     U = np.linalg.lstsq(np.vstack([H_c, penalty]), np.vstack([T, np.zeros((17, 2))]), rcond=None)[0]

@@ -15,14 +15,14 @@ def settings_of(kind=ESNClassifier, /, **params):
     ("settings", "count"),
     [
         ({"hidden_units": 300}, 1),
-        ({"hidden_units": 1000}, 4),
-        ({"hidden_units": 1000, "learn": "none"}, 1),
-        ({"hidden_units": 1000, "epochs": 0}, 1),
-        ({"hidden_units": 2, "blocks": 5}, 2),
-        ({"hidden_units": 1000, "blocks": 1}, 1),
+        ({"hidden_units": 1000}, 1),
+        ({"hidden_units": 1000, "ensemble": 4, "learn": "none"}, 1),
+        ({"hidden_units": 1000, "ensemble": 4, "epochs": 0}, 1),
+        ({"hidden_units": 2, "ensemble": 5}, 2),
+        ({"hidden_units": 1000, "ensemble": 4}, 4),
         ({"hidden_units": 1000, "topology": "ring"}, 1),
-        ({"hidden_units": 1000, "topology": "ring", "blocks": 2}, 2),
-        ({"hidden_units": 5, "blocks": 5, "bidirectional": True}, 2),
+        ({"hidden_units": 1000, "topology": "ring", "ensemble": 2}, 2),
+        ({"hidden_units": 5, "ensemble": 5, "bidirectional": True}, 2),
     ],
 )
 def test_how_many_networks_share_the_units(settings, count):
@@ -99,7 +99,7 @@ def test_pooling_is_for_one_target_per_sequence():
 
 def test_parameters_that_an_estimator_lacks_are_at_their_defaults():
     settings = settings_of(ESNForecaster)
-    assert (settings.readout, settings.feedback, settings.topology, settings.blocks) == ("ridge", False, "random", 1)
+    assert (settings.readout, settings.feedback, settings.topology, settings.ensemble) == ("ridge", False, "random", 1)
     assert settings.hidden_units == 100
 
 

@@ -53,7 +53,8 @@ def test_the_layer_above_sees_what_the_one_below_answers():
     assert [layer.n_features_in_ for layer in stack.layers_] == [2, 2 + 8, 2 + 6]
     inputs = X
     for layer, scale in zip(stack.layers_, stack.scales_, strict=False):
-        beside = zip(layer.predict_proba(inputs), harvest(layer.reservoir_, inputs), strict=True)
+        seen = [(x - layer.input_mean_) / layer.input_scale_ for x in inputs]
+        beside = zip(layer.predict_proba(inputs), harvest(layer.reservoir_, seen), strict=True)
         inputs = [np.hstack([P * scale, H]) for P, H in beside]
         assert np.vstack(inputs)[:, :2].std(axis=0) == pytest.approx([1, 1], rel=0.3)
     for by_hand, P in zip(stack.layers_[-1].predict_proba(inputs), stack.predict_proba(X), strict=True):
@@ -200,7 +201,7 @@ def test_a_checkpoint_of_another_stack_is_refused(tmp_path):
         ({"joint_epochs": -1}, "joint_epochs=-1; expected a whole number >= 0"),
         ({"layers": [5, ESNClassifier(5, feedback=True)]}, "feedback=True in layer 2; expected False in a stack"),
         ({"layers": [ESNClassifier(5, targets="last"), 5]}, "targets='last' in layer 1"),
-        ({"layers": [ESNClassifier(5, blocks=2), 5]}, "blocks=2 in layer 1; expected None or 1"),
+        ({"layers": [ESNClassifier(5, ensemble=2), 5]}, "ensemble=2 in layer 1; expected 1"),
         ({"layers": [ESNClassifier(5, dtype="float64"), 5]}, "dtype=.*expected one for all"),
     ],
 )

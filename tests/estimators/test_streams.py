@@ -276,7 +276,7 @@ def test_softmax_step_is_the_gradient_of_the_cross_entropy():
     stream = esn.stream(online=LMS(0.3))
     x, V = X[0][0], stream.readout_weights
     p = stream.learn(x, "low") and esn.predict_proba(x[None])[0]
-    phi = np.concatenate([stream.state, x, [1.0]])
+    phi = np.concatenate([stream.state, (x - esn.input_mean_) / esn.input_scale_, [1.0]])
     t = (esn.classes_ == "low") * 1.0
     np.testing.assert_allclose(stream.readout_weights, V - 0.3 * np.outer(phi, p - t) / (phi @ phi), atol=1e-12)
 

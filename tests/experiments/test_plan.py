@@ -26,6 +26,14 @@ def test_columns_are_those_of_the_paper_and_ours() -> None:
     }
 
 
+def test_our_learned_column_says_how_many_networks_share_its_units() -> None:
+    for units, networks in ((100, 1), (300, 1), (500, 2), (2_000, 8)):
+        assert Plan().estimator(Cell(units, "ours", 0)).ensemble == networks
+        for column in set(COLUMNS) - {"ours"}:
+            assert Plan().estimator(Cell(units, column, 0)).ensemble == 1
+    assert Plan(ours={"ensemble": 1}).estimator(Cell(500, "ours", 0)).ensemble == 1
+
+
 def test_small_networks_come_first() -> None:
     cells = Plan(units=(5, 7), seeds=2, columns=("esn", "ours")).cells()
     assert [cell.name for cell in cells[:4]] == ["esn-5-0", "esn-5-1", "ours-5-0", "ours-5-1"]

@@ -1,5 +1,7 @@
 """One batch's share of the gradient: additive, and the whole of it where the batch has all sequences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,7 @@ def problem():
     reservoir = Reservoir(**ref.network(rng, N=6, n_in=2), activation="tanh")
     X, T = ([rng.normal(size=(n, 2)) for n in (9, 7, 12)] for _ in range(2))
     whole = loss_and_gradients(reservoir, X, T, ridge=0.1, washout=2, lookback=4)
+    whole = replace(whole, readout=np.vstack([whole.readout, np.zeros((1, 2))]))  # with the row of an intercept
     return reservoir, X, T, Task(washout=2, lookback=4, intercept=False), whole
 
 

@@ -79,7 +79,9 @@ def test_iterations_end_when_they_lower_the_error_too_little():
     assert many[1] < few[1] < many[1] * 1.1
 
 
-@pytest.mark.parametrize("task", [Task(), Task(washout=3), Task(lookback=4, targets="last"), Task(direct=False)])
+@pytest.mark.parametrize(
+    "task", [Task(), Task(washout=3), Task(lookback=4, targets="last"), Task(direct=False), Task(intercept=False)]
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_readout_over_streamed_states_is_the_direct_one(task, dtype, monkeypatch):
     usual = conjugate_gradients.__kwdefaults__
@@ -88,7 +90,9 @@ def test_the_readout_over_streamed_states_is_the_direct_one(task, dtype, monkeyp
     expected = solve(collect(RESERVOIR, data, task), 0.1, intercept=True)
     sketch = make_sketch(sample_rows(RESERVOIR, data, task, rng())[0], task.target_count(data))
     cold = solve_iteratively(RESERVOIR, data, task, 0.1, sketch)
-    warm = solve_iteratively(RESERVOIR, data, task, 0.1, sketch, U=np.ones_like(expected))
+    start = np.ones_like(expected)
+    start[-1] *= task.intercept
+    warm = solve_iteratively(RESERVOIR, data, task, 0.1, sketch, U=start)
     near = 1e-2 if dtype == "float32" else 1e-5
     np.testing.assert_allclose(cold, expected, atol=near * np.abs(expected).max())
     np.testing.assert_allclose(warm, expected, atol=near * np.abs(expected).max())

@@ -78,8 +78,9 @@ def test_pooled_predictions_of_a_long_sequence_are_the_same_in_small_groups(monk
 def test_applying_a_readout_is_a_product_with_the_stacked_columns(direct, intercept):
     rng = np.random.default_rng(0)
     H, X = rng.normal(size=(20, 5)), rng.normal(size=(20, 2))
-    U = rng.normal(size=(5 + 2 * direct + intercept, 3))
-    Y = apply_readout(H, X if direct else X[:, :0], U, intercept=intercept)
+    U = rng.normal(size=(5 + 2 * direct + 1, 3))
+    U[-1] *= intercept  # without an intercept, the last row is 0
+    Y = apply_readout(H, X if direct else X[:, :0], U)
     np.testing.assert_allclose(Y, stack(H, X, direct=direct, intercept=intercept) @ U, atol=1e-12)
 
 

@@ -216,7 +216,7 @@ def test_given_matrices_and_checkpoints(tmp_path):
         ),
         ({"topology": np.full((15, 15), np.nan)}, "a square matrix of finite numbers"),
         ({"topology": np.diag(np.ones(14), 1)}, "nilpotent"),
-        ({"blocks": 2, "topology": MATRIX, "kind": ESNClassifier}, "blocks=2; expected None or 1, since topology is"),
+        ({"ensemble": 2, "topology": MATRIX, "kind": ESNClassifier}, "ensemble=2; expected 1, since topology is"),
         ({"input_scaling": [0.1, 0.1, 0.1]}, "input_scaling has 3 numbers, but X has 2 features"),
     ],
 )
@@ -244,8 +244,7 @@ def networks(esn):
     return NetworkSettings.of(esn.get_params(deep=False)).networks()
 
 
-def test_a_topology_covers_all_units_unless_blocks_are_given():
-    assert networks(ESNClassifier(1000)) > 1
+def test_a_topology_covers_all_units_unless_an_ensemble_is_asked_for():
     assert networks(ESNClassifier(1000, topology="ring")) == 1
     assert networks(ESNClassifier(1000, topology=sparse.eye_array(1000))) == 1
-    assert networks(ESNClassifier(1000, topology="ring", blocks=3)) == 3
+    assert networks(ESNClassifier(1000, topology="ring", ensemble=3)) == 3

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.split import SEQUENCES, STEPS, Split, hold_out
+from echolearn.sequences.split import LEAD_IN, SEQUENCES, STEPS, Split, hold_out
 from numbered import few_examples, numbered
 
 
@@ -42,7 +42,17 @@ def test_of_few_sequences_the_last_steps_are_held_out(washout):
             np.testing.assert_array_equal(x[:, :1], y)
     for x, head, tail, cut in zip(data.X, split.train.X, split.held_out.X, (45, 75), strict=True):
         np.testing.assert_array_equal(head, x[:cut])
-        np.testing.assert_array_equal(tail, x[cut - washout :])  # its washout overlaps the head
+        np.testing.assert_array_equal(tail, x)  # it begins in its head, of which no target counts
+    for x, weights, cut in zip(data.X, split.held_out.weights, (45, 75), strict=True):
+        np.testing.assert_array_equal(weights, np.arange(len(x)) >= cut)
+    assert split.train.weights is None
+
+
+def test_a_tail_begins_at_most_so_many_steps_before_it():
+    data = dataset([4000])
+    held_out = hold_out(data, 0.1, 0, np.random.default_rng(0)).held_out
+    np.testing.assert_array_equal(held_out.X[0], data.X[0][3600 - LEAD_IN :])
+    assert held_out.weights[0].sum() == 400
 
 
 @pytest.mark.parametrize(
@@ -51,11 +61,10 @@ def test_of_few_sequences_the_last_steps_are_held_out(washout):
         ([60] * 9, 0.0, 0, True),
         ([STEPS - 1, 100], 0.25, 0, True),
         ([60, 100], 0.25, 16, True),
-        ([60, 100], 0.05, 5, True),
         ([60, 100], 0.95, 5, True),
         ([60, 100], 0.25, 0, False),
     ],
-    ids=["no fraction", "short sequence", "long washout", "short tail", "short head", "one target per sequence"],
+    ids=["no fraction", "short sequence", "long washout", "short head", "one target per sequence"],
 )
 def test_nothing_is_held_out_where_it_cannot_be(lengths, fraction, washout, per_step):
     data = dataset(lengths, per_step)
@@ -92,6 +101,6 @@ def test_last_steps_without_a_target_are_not_held_out():
     weights = [np.arange(60.0), np.arange(100.0)]
     split = hold_out(replace(data, weights=weights), 0.25, 5, np.random.default_rng(0))
     np.testing.assert_array_equal(split.train.weights[0], np.arange(45))
-    np.testing.assert_array_equal(split.held_out.weights[1], np.arange(70, 100))
+    np.testing.assert_array_equal(split.held_out.weights[1], np.where(np.arange(100) < 75, 0, np.arange(100)))
     heads = [np.where(np.arange(len(w)) < 0.7 * len(w), 1.0, 0.0) for w in weights]
     assert hold_out(replace(data, weights=heads), 0.25, 5, np.random.default_rng(0)).held_out is None

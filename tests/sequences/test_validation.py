@@ -78,7 +78,7 @@ BAD_Y = {
     "one class": (X, [np.full(len(y), "low") for y in Y], r"only one class, .*low.*at least 2 classes"),
     "real numbers": (X, VALUES, r"Unknown label type: .?continuous"),
     "nan": (X, [np.full(len(y), np.nan) for y in Y], r"Input y contains NaN or infinity; remove or fill"),
-    "rows": (X, [np.zeros((len(y), 2), int) for y in Y], r"y has shape \(\d+, 2\); expected one label each"),
+    "rows": (X, [np.full((len(y), 2), 3) for y in Y], r"y has shape \(\d+, 2\); expected one label each"),
     "sparse": (X, sparse.csr_array(np.eye(6)), r"y is sparse; pass y.toarray"),
     "a number": (X, 3, r"y is 3; expected one entry per sequence"),
     "complex": (X, [1j * np.ones(len(y)) for y in Y], r"Complex data not supported"),
@@ -102,12 +102,12 @@ def test_bad_targets_are_refused_with_a_reason(kind):
     [
         ([np.full(len(y), "a") for y in Y], r"y holds <U1 entries; expected numbers"),
         (
-            [np.array([1.0, np.nan] + [0.0] * (len(y) - 2), dtype=object) for y in Y],
+            [np.array([1.0, np.inf] + [0.0] * (len(y) - 2), dtype=object) for y in Y],
             r"y contains NaN or infinity",
         ),
         (
-            [np.array([1.0, None] + [0.0] * (len(y) - 2), dtype=object) for y in Y],
-            r"y contains NaN or infinity or None",
+            [np.full(len(y), None) for y in Y],
+            r"y holds no targets: every entry is NaN",
         ),
         ([np.zeros((len(y), 2, 2)) for y in Y], r"y has shape .*; expected a value or a row of values"),
         ([np.full(len(y), np.inf) for y in Y], r"Input y contains NaN or infinity"),

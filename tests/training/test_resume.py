@@ -34,7 +34,7 @@ LARGE = {
 }
 REFINED = {
     "refined": {"refine_epochs": 2, "epochs": 1, "validation_fraction": 0.25},
-    "refined, blocks": {"blocks": 2, "refine_epochs": 1, "epochs": 2},
+    "refined, ensemble": {"ensemble": 2, "refine_epochs": 1, "epochs": 2},
     "refined, large": {"refine_epochs": 1, "validation_fraction": 0.25},
 }
 
@@ -257,7 +257,7 @@ def test_long_lists_of_numbers_are_compared_completely(tmp_path):
 def test_other_data_are_refused(tmp_path):
     ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
     other = [x.copy() for x in X]
-    other[3][2, 1] += 1e-9
+    other[3][2, 1] += 1e-6
     with pytest.raises(CheckpointError, match="data: "):
         ESNRegressor(**toys.FAST).fit(other, VALUES, checkpoint=tmp_path)
 

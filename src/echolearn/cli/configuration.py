@@ -55,7 +55,7 @@ def assignments(texts: Iterable[str]) -> Settings:
 
 def estimator_settings(given: Mapping[str, object], known: Iterable[str], where: str) -> Settings:
     """Return settings with checked names and Python's values: "none" as None, which TOML lacks; `leak` as a pair."""
-    known = set(known) - {"hidden_units", "initial_state"}
+    known = set(known) - {"hidden_units", "initial_state", "reservoir"}
     settings: Settings = {}
     for name, value in given.items():
         check_name(name, known, where)

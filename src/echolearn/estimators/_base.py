@@ -15,11 +15,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.sources import open_inputs, open_source
-from echolearn.estimators.codecs import TargetCodec
+from echolearn.estimators.codecs import LabelSetCodec, TargetCodec
 from echolearn.estimators.ensemble import fit_ensemble
 from echolearn.estimators.fit_data import (
     OpenedData,
-    encoded_data,
+    Validation,
+    Weighing,
+    check_kind,
+    encoded_inputs,
     is_data_frame,
     open_data,
     open_validation,
@@ -29,6 +32,7 @@ from echolearn.estimators.fitting import Callback, FitRequest, FittedNetwork, fi
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import FittedModel, TrainingEnd
 from echolearn.estimators.naming import NamedSettings
+from echolearn.estimators.own_reservoir import check_beside_reservoir
 from echolearn.estimators.saving import save_model
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.starting import (
@@ -38,8 +42,10 @@ from echolearn.estimators.starting import (
     end_of_training,
     unsettled_steps,
 )
+from echolearn.estimators.target_rules import TargetRule
 from echolearn.execution.blas import one_blas_thread
 from echolearn.readout.collect import collect
+from echolearn.readout.hidden_states import hidden_states
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.ridge import solve
 from echolearn.readout.solver import LARGE, chosen_ridge
@@ -52,7 +58,6 @@ from echolearn.sequences.validation import (
     check_long_enough,
     concatenate_targets,
     open_sequences,
-    open_targets,
 )
 from echolearn.training.history import History
 from echolearn.validation.values import check_boolean
@@ -76,18 +81,22 @@ class SequenceEstimator(NamedSettings):
         self,
         opened: OpenedData,
         codec: TargetCodec,
-        validation: tuple[SequencesLike, SequencesLike] | None,
+        weighing: Weighing,
+        validation: Validation | None,
         callback: Callback | None,
+        *,
         checkpoint: str | PathLike[str] | None,
     ) -> FittedEstimator:
         """Fit a network, or an ensemble, to opened data."""
         params, given, per_step = self.get_params(deep=False), opened.given, opened.per_step
         settings = NetworkSettings.of(params).resolved(given.lengths, per_step)
+        if isinstance(codec, LabelSetCodec):
+            settings = replace(settings, readout="ridge")
         placed = Dataset.place(given.X, (), None, per_step=per_step, dtype=settings.dtype)
         inputs = InputCodec.of(placed, standardize=settings.standardize, missing=settings.missing)
-        encoded = codec.encode(opened.entries, per_step)
-        X = inputs.encode_all(placed)
-        data = Dataset.place(X, encoded, codec.classes, per_step=per_step, dtype=settings.dtype)
+        data = opened.targets.dataset(inputs.encode_all(placed), codec, settings.dtype, weighing[1])
+        if not data.target_weights(settings.washout_steps).any():
+            raise ValueError("no target counts after the washout; use a smaller washout, or other weights.")
         settings = settings.for_inputs(inputs.n_features, inputs.n_in)
         warn_of_input_scale(data.X, settings)
         request = FitRequest(
@@ -95,7 +104,7 @@ class SequenceEstimator(NamedSettings):
             params=params,
             settings=settings,
             data=data,
-            validation=open_validation(validation, codec, inputs, like=data, washout=settings.washout_steps),
+            validation=open_validation(validation, codec, inputs, weighing, like=data, washout=settings.washout_steps),
             loss=codec.error,
             callback=callback,
             checkpoint=checkpoint,
@@ -106,10 +115,13 @@ class SequenceEstimator(NamedSettings):
             end = end_of_training(fitted.network, data, given, inputs)
         return FittedEstimator(fitted, codec, inputs, end, opened.feature_names)
 
-    def _open_fit(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None) -> OpenedData:
-        """Check parameters and data of a fit."""
+    def _open_fit(
+        self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, rule: TargetRule, sample_weight: object
+    ) -> OpenedData:
+        """Check parameters and data of a fit; rule: which targets are missing."""
         settings = NetworkSettings.of(self.get_params(deep=False))
-        opened = open_data(X, y, lengths, gaps=settings.missing != "error")
+        check_beside_reservoir(self)
+        opened = open_data(X, y, lengths, gaps=settings.missing != "error", rule=rule, sample_weight=sample_weight)
         check_long_enough(opened.given, settings.washout_steps)
         settings.check_targets(opened.per_step)
         return opened
@@ -127,16 +139,20 @@ class SequenceEstimator(NamedSettings):
             raise KeyboardInterrupt
         return self
 
-    def _add_sequences(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None) -> Self:
+    def _add_sequences(
+        self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, weighing: Weighing, sample_weight: object
+    ) -> Self:
         """Add sequences to the statistics of a ridge readout, and solve it again."""
         network, settings = self.network_, NetworkSettings.of(self.get_params(deep=False))
         before = self._known_statistics()
         X, y = open_source(X, y)
         given = self._open(X, lengths)
         check_long_enough(given, network.view.washout)
-        data = encoded_data(
-            given, y, self.codec_, self.inputs_, per_step=self.per_step_, dtype=settings.dtype, name="partial_fit"
-        )
+        rule, class_weights = weighing
+        targets = rule.open(y, given, sample_weight)
+        check_kind(targets, per_step=self.per_step_, name="partial_fit")
+        inputs = encoded_inputs(given, self.inputs_, per_step=self.per_step_, dtype=settings.dtype)
+        data = targets.dataset(inputs.X, self.codec_, settings.dtype, class_weights)
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             s = collect(network.reservoir, data, network.view)
             s += before
@@ -152,8 +168,8 @@ class SequenceEstimator(NamedSettings):
         if statistics is None:
             raise ValueError(
                 "this model has no statistics of its fit to add to: it was saved without them, its readout is a "
-                f"softmax, it learned in blocks, or it has {LARGE} units or more. Fit a smaller one with a ridge "
-                "readout and blocks=1, and save it with save(path, sums=True) to continue later."
+                f"softmax, it is an ensemble, or it has {LARGE} units or more. Fit a smaller one with a ridge "
+                "readout and ensemble=1, and save it with save(path, sums=True) to continue later."
             )
         return statistics
 
@@ -195,12 +211,20 @@ class SequenceEstimator(NamedSettings):
         return given.in_given_form(parts) if self.per_step_ else np.concatenate(parts)
 
     def _compare(
-        self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, warm_up: SequencesLike = None
-    ) -> tuple[Array, Array]:
-        """Return true and predicted entries after the washout, all sequences joined."""
+        self,
+        X: SequencesLike,
+        y: SequencesLike,
+        lengths: ArrayLike | None,
+        rule: TargetRule,
+        *,
+        warm_up: SequencesLike,
+        sample_weight: object,
+    ) -> tuple[Array, Array, Array | None]:
+        """Return true and predicted entries and their weights (None: 1) after the washout, without missing ones."""
         check_is_fitted(self)
         given = self._open(X, lengths)
-        entries, per_step = open_targets(y, given)
+        targets = rule.open(y, given, sample_weight)
+        per_step = targets.per_step
         if per_step != self.per_step_:
             kinds = "one entry per sequence", "one entry per step"
             raise ValueError(f"y has {kinds[per_step]}, but this network was fitted with {kinds[self.per_step_]}.")
@@ -213,9 +237,44 @@ class SequenceEstimator(NamedSettings):
                     f"X has no step after the washout of {self.network_.view.washout} steps; there is nothing to "
                     "score. Give warm_up= with the frames before X, or longer sequences."
                 )
-            entries = [entry[n:] for entry, n in zip(entries, skip, strict=True)]
+            targets = targets.after(skip)
             predicted = [answers[n:] for answers, n in zip(predicted, skip, strict=True)]
-        return concatenate_targets(entries, per_step), np.concatenate(predicted)
+        answers = np.concatenate(predicted)
+        w = None if targets.weights is None else np.concatenate([np.ravel(v) for v in targets.weights])
+        if w is not None and not w.any():
+            raise ValueError("no target of y counts (after the washout): there is nothing to score.")
+        if targets.present is not None:
+            there = np.concatenate([np.ravel(p) for p in targets.present])
+            assert w is not None
+            answers, w = answers[there], w[there]
+        return concatenate_targets(targets.known(), per_step), answers, w
+
+    def states(self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None) -> Answers:
+        """Return the hidden states of the fitted network, from which its readout makes the answers of `predict`.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
+        warm_up : array, list of arrays, (array, array) or "cold", default=None
+            The frames before X, as in `predict`.
+
+        Returns
+        -------
+        array or list of arrays
+            One row of n_units numbers per step, in the form of X, in the precision `dtype`. A network with feedback is
+            fed its own outputs.
+        """
+        check_is_fitted(self)
+        given = self._open(X, lengths)
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            prediction = begin_prediction(self._fitted_parts(), given, warm_up)
+            states = hidden_states(self.network_, prediction.data, prediction.start)
+        for H in states:
+            check_finite(H, "states")
+        return given.in_given_form(states)
 
     def unsettled_steps(self, X: SequencesLike) -> Array:
         """Return how many first steps of each sequence `score` leaves out: the washout, where a prediction starts cold.

@@ -20,6 +20,7 @@ from echolearn.estimators.fit_data import OpenedData, open_data, warn_of_input_s
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import FittedStack
 from echolearn.estimators.naming import NamedSettings
+from echolearn.estimators.own_reservoir import check_beside_reservoir
 from echolearn.estimators.parameters import Parameters, check_each
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.saving import save_model
@@ -208,7 +209,14 @@ def draw_layers(params: Parameters, kind: type[Layer]) -> list[Layer]:
             raise ValueError(
                 f"layers[{number - 1}] is {layer!r}; expected a number of hidden units or an {kind.__name__}."
             )
+        check_beside_reservoir(layer)
         _check_layer(NetworkSettings.of(layer.get_params(deep=False)), number)
+        for name in ("class_weight", "ignore_label"):
+            if getattr(layer, name, None) is not None:
+                raise ValueError(
+                    f"{name}={getattr(layer, name)!r:.80} in layer {number}; expected None: all targets of a stack "
+                    "count alike."
+                )
         changes = {"random_state": int(seed), "verbose": params["verbose"], "validation_fraction": 0.0}
         drawn.append(clone(layer).set_params(**changes))
     dtypes = [layer.dtype for layer in drawn]

@@ -8,20 +8,27 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import SequenceEstimator, store_parameters
-from echolearn.estimators.codecs import ClassCodec
+from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, is_label_sets
+from echolearn.estimators.fit_data import OpenedData, Validation
 from echolearn.estimators.fitting import Callback
-from echolearn.estimators.parameters import Parameters
+from echolearn.estimators.former_names import former_names
+from echolearn.estimators.label_sets import calibrate
+from echolearn.estimators.parameters import Parameters, check_each
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.streams import ClassifierStream
+from echolearn.estimators.target_rules import ClassWeight, OpenedTargets, TargetRule
 from echolearn.readout.online import OnlineRule
+from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling
+from echolearn.sequences.validation import concatenate_targets
 from echolearn.training.history import History
 
 
@@ -44,10 +51,16 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     ----------
     hidden_units : int, default=300
         The number of hidden units N. More units fit more, cost more, and need more data.
-    blocks : int, default=None
-        How many networks the hidden units are split into. Each is learned on its own, on one core, and they answer by
-        the mean of their outputs. None: one per about 250 units, where the topology is "random" and weights are
-        learned. Set 1 for a single reservoir of all units.
+    ensemble : int, default=1
+        How many networks the hidden units are split into. 1: one reservoir of all units. More: each network is learned
+        on its own, on one core, and they answer by the mean of their outputs, which often generalises better from 500
+        units on. Without weights to learn (``learn="none"``) there is one network in any case.
+    reservoir : Reservoir, default=None
+        Your own reservoir to begin with: its input weights, recurrent weights, bias, leaks, feedback weights and
+        initial state. They are learned as random ones are; ``learn="none"`` leaves them as they are. It decides on
+        `hidden_units`, `activation`, `leak`, `feedback`, `bidirectional` and `initial_state`: leave these out. Settings
+        by which weights are drawn are not used. It sees what `standardize` makes of the inputs. None: a random
+        reservoir.
     spectral_radius : float or None, default=0.9
         The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
         (tanh) or 4 (sigmoid) a network without leak never forgets. None takes a `topology` matrix as it is.
@@ -77,9 +90,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         W_fb is drawn uniformly from [-feedback_scaling, feedback_scaling].
     activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
         The activation function f of the units.
-    leak : float or (float, float), default=(0.03, 0.9)
+    leak : float, (float, float) or array of shape (hidden_units,), default=(0.03, 0.9)
         The leak a of the units, in (0, 1]: 1 for no leak, small for slow units. A pair spreads the leaks evenly in
-        logarithm between its ends.
+        logarithm between its ends, an array has one per unit.
     learn_leak : bool, default=True
         Whether the leak of each unit is learned too.
     plasticity : float, default=None
@@ -90,9 +103,12 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     washout : int or "auto", default=0
         Steps at the start of each sequence that are not learned from and not scored on, unless `warm_up` settles the
         state before them. Raise it if the initial transient disturbs the fit. "auto": a tenth of the steps, at most
-        100, of fewer than five series with labels per step; 0 for more.
+        100, of fewer than five series of 100 steps or more with labels per step; 0 for others.
     direct : bool, default=True
         Whether the readout sees the inputs beside the states (eq. 7).
+    fit_intercept : bool, default=True
+        Whether the readout has an intercept. False: its weights alone make the outputs, as in the paper, and
+        `intercept_` is zero.
     pooling : {"mean", "last"} or int, default="mean"
         With one target per sequence: what the readout sees of its states. Their mean, the last one, or the means over
         this many equal parts of time side by side.
@@ -138,6 +154,12 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     patience : int, "auto" or None, default="auto"
         Epochs without a better validation error after which learning stops; "auto": a quarter of the epochs, at least
         5. None: no early stopping.
+    class_weight : "balanced", dict or None, default=None
+        How much the labels of each class count, beside `sample_weight`. "balanced": as scikit-learn defines it, in
+        inverse proportion to how often each class occurs. A dict from labels to weights, 1 for those that it lacks.
+    ignore_label : label, default=None
+        The label in y that marks steps (or sequences) without a target: they run through the network, but nothing is
+        learned from them or scored on them. It is not a class. NaN stands for NaN and None. None: no label.
     dtype : {"float32", "float64"}, default="float32"
         The precision of the states. Statistics and gradients are summed up in float64 in any case.
     random_state : int, numpy.random.Generator or None, default=0
@@ -149,7 +171,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        The labels, sorted.
+        The labels, sorted; with rows of labels, the numbers of the columns.
     input_mean_, input_scale_ : arrays of shape (n_features,)
         What is subtracted from each feature, and what the result is divided by, before the network sees it.
     network_ : Network
@@ -198,14 +220,16 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     True
     """
 
-    codec_: ClassCodec
+    codec_: ClassCodec | LabelSetCodec
     refinement_: History
 
+    @former_names(blocks="this keyword is now ensemble, a whole number, and 1 (a single reservoir) unless it is given.")
     def __init__(
         self,
         hidden_units: int = 300,
         *,
-        blocks: int | None = None,
+        ensemble: int = 1,
+        reservoir: Reservoir | None = None,
         spectral_radius: float | None = 0.9,
         connections: int = 10,
         topology: Topology = "random",
@@ -217,12 +241,13 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         feedback: bool = False,
         feedback_scaling: float = 0.1,
         activation: str = "tanh",
-        leak: float | tuple[float, float] = (0.03, 0.9),
+        leak: float | tuple[float, float] | Array = (0.03, 0.9),
         learn_leak: bool = True,
         plasticity: float | None = None,
         initial_state: ArrayLike | None = None,
         washout: int | str = 0,
         direct: bool = True,
+        fit_intercept: bool = True,
         pooling: Pooling = "mean",
         ridge: str | ArrayLike = "auto",
         readout: str = "softmax",
@@ -241,6 +266,8 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         renormalize: bool = False,
         validation_fraction: float = 0.1,
         patience: int | str | None = "auto",
+        class_weight: ClassWeight = None,
+        ignore_label: object = None,
         dtype: str = "float32",
         random_state: int | np.random.Generator | None = 0,
         verbose: int = 0,
@@ -269,7 +296,6 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             The classifier, not yet fitted.
         """
         own: Parameters = {
-            "blocks": 1,
             "standardize": False,
             "spectral_radius": 3.9,
             "activation": "sigmoid",
@@ -296,7 +322,8 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         y: SequencesLike,
         *,
         lengths: ArrayLike | None = None,
-        validation: tuple[SequencesLike, SequencesLike] | None = None,
+        sample_weight: object = None,
+        validation: Validation | None = None,
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
         engine: object = None,
@@ -308,10 +335,14 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
             One sequence, or several of any lengths. Time runs along the first axis of each sequence.
         y : array or list of arrays
-            One label per time step (in the form of X), or one label per sequence.
+            One label per time step (in the form of X), or one label per sequence. Rows of 0 and 1, as integers or
+            bools, are several labels at once: one column per label.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
-        validation : (X, y), default=None
+        sample_weight : array or list of arrays, default=None
+            How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
+            counts like the same target twice, 0 as if there were no target there (docs/targets.md). None: 1.
+        validation : (X, y) or (X, y, sample_weight), default=None
             Data that decide on stopping, ridge and penalty, instead of held-out training sequences.
         callback : callable, default=None
             Called after each epoch with its row of `history_`; learning stops if it returns True.
@@ -327,29 +358,47 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
         """
         with use_engine(engine):
-            return self._fit_labels(X, y, lengths, validation, callback, checkpoint=checkpoint)
+            opened = self._open_fit(X, y, lengths, self._rule(), sample_weight)
+            return self._fit_labels(opened, None, validation, callback, checkpoint=checkpoint)
 
     def _fit_labels(
         self,
-        X: SequencesLike,
-        y: SequencesLike,
-        lengths: ArrayLike | None,
-        validation: tuple[SequencesLike, SequencesLike] | None = None,
+        opened: OpenedData,
+        labels: Array | None = None,
+        validation: Validation | None = None,
         callback: Callback | None = None,
         *,
         checkpoint: str | PathLike[str] | None = None,
-        labels: Array | None = None,
     ) -> Self:
         """Fit; labels: all classes, if y may lack some."""
-        opened = self._open_fit(X, y, lengths)
-        codec = ClassCodec.of(opened.entries, opened.per_step, labels)
-        fitted = self._fit_network(opened, codec, validation, callback, checkpoint)
+        rule, targets = self._rule(), opened.targets
+        known = targets.known()
+        codec: ClassCodec | LabelSetCodec
+        if is_label_sets(concatenate_targets(known, opened.per_step)):
+            codec = LabelSetCodec.of(known, opened.per_step)
+        else:
+            codec = ClassCodec.of(known, opened.per_step, labels, weighted=rule.class_weight is not None)
+        weighing = rule, rule.class_weights(codec, codec.labels, targets)
+        fitted = self._fit_network(opened, codec, weighing, validation, callback, checkpoint=checkpoint)
+        if isinstance(codec, LabelSetCodec):
+            fitted = calibrate(codec, fitted, opened, self.dtype)
         self.refinement_ = fitted.network.refinement
         return self._adopt(fitted)
 
+    def _rule(self) -> TargetRule:
+        """Return which labels are ignored, and what the classes weigh."""
+        check_each({"ignore_label": self.ignore_label, "class_weight": self.class_weight})
+        return TargetRule(ignore_label=self.ignore_label, class_weight=self.class_weight)
+
     @available_if(_has_ridge_readout)
     def partial_fit(
-        self, X: SequencesLike, y: SequencesLike, classes: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+        self,
+        X: SequencesLike,
+        y: SequencesLike,
+        classes: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        sample_weight: object = None,
     ) -> Self:
         """Add sequences to those that the ridge readout was fitted to: the same U as from all of them at once.
 
@@ -365,6 +414,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             All labels; needed in the first call if its y may lack some.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
+        sample_weight : array or list of arrays, default=None
+            How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
+            counts like the same target twice, 0 as if there were no target there (docs/targets.md). None: 1.
 
         Returns
         -------
@@ -375,14 +427,25 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         if networks > 1:
             raise ValueError(
                 f"partial_fit adds to the statistics of one readout of all units, and these {self.hidden_units} learn "
-                f"in {networks} blocks with one each. Set blocks=1, or learn='none'."
+                f"in an ensemble of {networks} networks with one each. Set ensemble=1, or learn='none'."
             )
-        labels = None if classes is None else _distinct(classes)
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} counts the labels of all sequences at once, and partial_fit never "
+                "sees all of them. Give the weights as a dict, or as sample_weight."
+            )
+        labels, rule = None if classes is None else _distinct(classes), self._rule()
         if not self.__sklearn_is_fitted__():
-            return self._fit_labels(X, y, lengths, labels=labels)
+            return self._fit_labels(self._open_fit(X, y, lengths, rule, sample_weight), labels)
         if labels is not None and not np.array_equal(labels, self.classes_):
             raise ValueError(f"classes={classes!r:.80}; expected those of the first call, {self.classes_.tolist()}.")
-        return self._add_sequences(X, y, lengths)
+        class_weights = rule.class_weights(self.codec_, self.classes_, OpenedTargets([], self.per_step_))
+        return self._add_sequences(X, y, lengths, (rule, class_weights), sample_weight)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
     def stream(self, *, online: OnlineRule | None = None, warm_up: SequencesLike = None) -> ClassifierStream:
         """Return the network as a stream that takes one frame or a chunk of frames at a time (docs/streams.md).
@@ -435,9 +498,12 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         Returns
         -------
         array or list of arrays
-            One row per step, or per sequence, in the form of X; for two classes the difference of their outputs.
+            One row per step, or per sequence, in the form of X; for two classes the difference of their outputs. With
+            several labels at once, positive values stand for labels that hold.
         """
         check_is_fitted(self)
+        if isinstance(self.codec_, LabelSetCodec):
+            return self._answer(X, lengths, lambda Y: Y - 0.5)
         if len(self.classes_) == 2:
             return self._answer(X, lengths, lambda Y: Y[:, 1] - Y[:, 0], warm_up)
         return self._answer(X, lengths, np.asarray, warm_up)
@@ -460,7 +526,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         Returns
         -------
         array or list of arrays
-            Labels in the form of X, or one per sequence.
+            Labels in the form of X, or one per sequence. With several labels at once, rows of 0 and 1.
         """
         check_is_fitted(self)
         return self._answer(X, lengths, self.codec_.decode, warm_up)
@@ -471,7 +537,8 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         """Return the probabilities of the classes.
 
         They are calibrated with ``readout="softmax"``; the values of a ridge readout are moved to the nearest point
-        that is a distribution.
+        that is a distribution. With several labels at once there is one probability per label, a sigmoid of the value
+        of the ridge readout whose slope makes the training labels most likely.
 
         Parameters
         ----------
@@ -527,8 +594,12 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         *,
         lengths: ArrayLike | None = None,
         warm_up: SequencesLike = None,
+        sample_weight: object = None,
     ) -> float:
         """Return the share of correct labels over all steps after the washout (or sequences).
+
+        Of rows of labels, those count as correct that are entirely so. Steps or sequences that are marked by
+        `ignore_label` are not counted; `class_weight` has no influence.
 
         Parameters
         ----------
@@ -543,14 +614,22 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
             fitted to one series continues from its end, unless X is that series itself; others start in the initial
             state, as every sequence did in training. "cold": start in the initial state.
+        sample_weight : array or list of arrays, default=None
+            How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
+            counts like the same target twice, 0 as if there were no target there (docs/targets.md). None: 1.
 
         Returns
         -------
         float
             The accuracy.
         """
-        true, predicted = self._compare(X, y, lengths, warm_up)
-        return float(np.mean(predicted == column_or_1d(true)))
+        rule = self._rule()
+        true, predicted, w = self._compare(X, y, lengths, rule, warm_up=warm_up, sample_weight=sample_weight)
+        if isinstance(self.codec_, LabelSetCodec):
+            if true.shape != predicted.shape:
+                raise ValueError(f"y has shape {true.shape}; expected rows of labels, {predicted.shape}.")
+            return float(np.average((predicted == true).all(axis=1), weights=w))
+        return float(np.average(predicted == column_or_1d(true), weights=w))
 
 
 def _distinct(classes: ArrayLike) -> Array:

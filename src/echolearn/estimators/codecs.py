@@ -47,8 +47,10 @@ class ClassCodec:
     labels: Array
 
     @classmethod
-    def of(cls, entries: Sequence[Target], per_step: bool, labels: Array | None = None) -> ClassCodec:
-        """Return the codec of the labels in y; labels: all of them, if y may lack some."""
+    def of(
+        cls, entries: Sequence[Target], per_step: bool, labels: Array | None = None, *, weighted: bool = False
+    ) -> ClassCodec:
+        """Return the codec of the labels in y; labels: all, if y may lack some; weighted: whether they have weights."""
         found = concatenate_targets(entries, per_step)
         if found.ndim == 2 and found.shape[1] == 1:
             found = column_or_1d(found, warn=True)
@@ -64,7 +66,7 @@ class ClassCodec:
         if len(known) < 2:
             raise ValueError(f"y holds only one class, {known.tolist()[0]!r}; a classifier needs at least 2 classes.")
         if labels is None:
-            warn_of_labels(found)
+            warn_of_labels(found, weighted=weighted)
         return cls(known)
 
     @property
@@ -105,6 +107,84 @@ class ClassCodec:
     def error(self, Y: Array, T: Array, w: Array | None = None) -> float:
         wrong = Y.argmax(axis=1) != T
         return float(wrong.sum() if w is None else w @ wrong)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSetCodec:
+    """Rows of 0 and 1, one column per label: several labels may hold at once.
+
+    labels (n_labels,): the numbers of the columns. slopes (n_labels,): of the probability of each label by its output Y
+    of a ridge readout, sigmoid(slope (Y - 1/2)), so that a probability above 1/2 is an output above 1/2.
+    """
+
+    labels: Array
+    slopes: Array
+
+    @classmethod
+    def of(cls, entries: Sequence[Target], per_step: bool) -> LabelSetCodec:
+        """Return the codec of rows of labels, for outputs that are not yet known."""
+        rows = concatenate_targets(entries, per_step)
+        constant = np.flatnonzero((rows == rows[0]).all(axis=0))
+        if len(constant) == rows.shape[1]:
+            raise ValueError("every row of y is the same; a classifier needs at least one label that varies.")
+        return cls(np.arange(rows.shape[1]), np.ones(rows.shape[1]))
+
+    @property
+    def classes(self) -> None:
+        return None
+
+    def encode(self, entries: Sequence[Target], per_step: bool) -> list[Target]:
+        rows = concatenate_targets(entries, per_step)
+        if not is_label_sets(rows) or rows.shape[1] != len(self.labels):
+            raise ValueError(f"y has shape {rows.shape}; expected rows of {len(self.labels)} labels, each 0 or 1.")
+        return [np.asarray(e, np.float64) for e in entries]
+
+    def encode_frames(self, y: object) -> Array:
+        rows = np.atleast_2d(np.asarray(y))
+        if not is_label_sets(rows) or rows.shape[1] != len(self.labels):
+            raise ValueError(f"y has shape {rows.shape}; expected rows of {len(self.labels)} labels, each 0 or 1.")
+        return rows.astype(np.float64)
+
+    def decode(self, Y: Array) -> Array:
+        return (Y > 0.5).astype(np.int64)
+
+    def probabilities(self, Y: Array, softmax: bool) -> Array:
+        """Return the probability of each label."""
+        return np.asarray(1 / (1 + np.exp(-np.clip(self.slopes * (Y.astype(np.float64) - 0.5), -500, 500))))
+
+    def error(self, Y: Array, T: Array, w: Array | None = None) -> float:
+        wrong = ((Y > 0.5) != (T > 0.5)).mean(axis=1)
+        return float(wrong.sum() if w is None else w @ wrong)
+
+    def calibrated(self, Y: Array, T: Array, w: Array) -> LabelSetCodec:
+        """Return the codec with the slopes that make targets T most likely, for outputs Y with weights w (K,)."""
+        slopes = [_most_likely_slope(y - 0.5, t, w) for y, t in zip(Y.astype(np.float64).T, T.T, strict=True)]
+        return LabelSetCodec(self.labels, np.array(slopes))
+
+
+def is_label_sets(rows: Array) -> bool:
+    """Return whether y has rows of 0 and 1, as integers or bools, with more than one column."""
+    return rows.ndim == 2 and rows.shape[1] > 1 and rows.dtype.kind in "iub" and bool(((rows == 0) | (rows == 1)).all())
+
+
+LEAST, STEEPEST = 1e-3, 1e3  # slopes between which the most likely one is sought
+HALVINGS = 60
+
+
+def _most_likely_slope(z: Array, t: Array, w: Array) -> float:
+    """Return the a > 0 that maximises Σ w log of sigmoid(a z) where t = 1, and of its complement where t = 0.
+
+    As Platt (1999) has it, one more target of the other kind is assumed for each kind, so that outputs that separate
+    the training labels do not become certainties.
+    """
+    positive, negative = float(w @ t), float(w @ (1 - t))
+    t = np.where(t > 0.5, (positive + 1) / (positive + 2), 1 / (negative + 2))
+    low, high = LEAST, STEEPEST
+    for _ in range(HALVINGS):  # the derivative falls with a
+        middle = np.sqrt(low * high)
+        P = 1 / (1 + np.exp(-np.clip(middle * z, -500, 500)))
+        low, high = (middle, high) if w @ ((t - P) * z) > 0 else (low, middle)
+    return float(np.sqrt(low * high))
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,8 +74,11 @@ def _scale_of_some(X: Sequence[Array]) -> tuple[Array, Array]:
     return mean, np.where(np.ptp(table, axis=0) > 0, spread, 0.0)
 
 
-def warn_of_labels(labels: Array) -> None:
-    """Warn if nearly all labels are of one class, or if there are many classes with few labels each."""
+def warn_of_labels(labels: Array, *, weighted: bool = False) -> None:
+    """Warn if nearly all labels are of one class, or if there are many classes with few labels each.
+
+    weighted: whether weights of the classes make up for the first.
+    """
     classes, counts = np.unique(labels, return_counts=True)
     share, each = counts.max() / len(labels), len(labels) / len(classes)
     if len(classes) >= MANY and each < FEW:
@@ -85,10 +88,11 @@ def warn_of_labels(labels: Array) -> None:
             InputWarning,
             stacklevel=user_stacklevel(),
         )
-    if share > MAJORITY:
+    if share > MAJORITY and not weighted:
         warnings.warn(
             f"{share:.3%} of y is {classes.tolist()[counts.argmax()]!r}: answering it always is right that often, and "
-            "other labels will hardly be predicted. Leave out some of its sequences, or decide by predict_proba.",
+            "other labels will hardly be predicted. Set class_weight='balanced', leave out some of its sequences, or "
+            "decide by predict_proba.",
             InputWarning,
             stacklevel=user_stacklevel(),
         )

@@ -22,7 +22,7 @@ from echolearn.training.history import History
 from echolearn.training.progress import say
 
 # the parameters in which the networks differ from one another, or from the estimator
-OWN = ("hidden_units", "blocks", "random_state", "verbose", "initial_state")
+OWN = ("hidden_units", "ensemble", "random_state", "verbose", "initial_state", "leak")
 
 
 class AbandonedError(Exception):
@@ -41,7 +41,7 @@ def fit_ensemble(request: FitRequest, count: int) -> FittedNetwork:
                 raise AbandonedError
             if stop.is_set():
                 raise KeyboardInterrupt
-            return None if request.callback is None else request.callback({"block": number, **row})
+            return None if request.callback is None else request.callback({"network": number, **row})
 
         with running[number - 1]:
             if stop.is_set():
@@ -50,7 +50,7 @@ def fit_ensemble(request: FitRequest, count: int) -> FittedNetwork:
             fitted[number - 1] = result
             if result.interrupted:
                 stop.set()  # by a callback; the other networks end too
-        say(request.settings.verbose, f"block {number} of {count}: done")
+        say(request.settings.verbose, f"network {number} of {count}: done")
 
     with one_blas_thread():
         try:
@@ -85,12 +85,13 @@ def _requests(request: FitRequest, count: int) -> list[FitRequest]:
         own = replace(
             settings,
             hidden_units=len(units),
-            blocks=1,
+            ensemble=1,
             random_state=int(seed),
             verbose=settings.verbose if number == 1 else 0,  # progress is shown for the first one only
+            leak=settings.leak[units] if isinstance(settings.leak, np.ndarray) else settings.leak,
             initial_state=None if settings.initial_state is None else np.asarray(settings.initial_state)[units],
         )
-        folder = None if request.checkpoint is None else Path(request.checkpoint) / f"block-{number}"
+        folder = None if request.checkpoint is None else Path(request.checkpoint) / f"network-{number}"
         requests.append(
             replace(
                 request,
@@ -104,4 +105,4 @@ def _requests(request: FitRequest, count: int) -> list[FitRequest]:
 
 
 def _numbered(histories: list[History]) -> History:
-    return History({"block": number, **row} for number, history in enumerate(histories, 1) for row in history)
+    return History({"network": number, **row} for number, history in enumerate(histories, 1) for row in history)

@@ -16,6 +16,7 @@ from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.data_warnings import warn_of_scale
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.settings import NetworkSettings
+from echolearn.estimators.target_rules import OpenedTargets, TargetRule
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.targets import Target
 from echolearn.sequences.validation import (
@@ -23,9 +24,12 @@ from echolearn.sequences.validation import (
     check_has_time,
     check_long_enough,
     open_sequences,
-    open_targets,
 )
 from echolearn.validation.values import check_pair
+
+# held-out data of a user: (X, y), or (X, y, sample_weight)
+Validation = tuple[SequencesLike, SequencesLike] | tuple[SequencesLike, SequencesLike, object]
+Weighing = tuple[TargetRule, Array | None]  # which targets are missing, and the weights of the classes
 
 
 class _ColumnNames(BaseEstimator):
@@ -34,18 +38,36 @@ class _ColumnNames(BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class OpenedData:
-    """Checked sequences and targets of a fit: one entry per sequence. feature_names: of a data frame's columns."""
+    """Checked sequences and targets of a fit. feature_names: of a data frame's columns."""
 
     given: InputSequences
-    entries: list[Target]
-    per_step: bool
+    targets: OpenedTargets
     feature_names: Array | None = None
+
+    @property
+    def entries(self) -> list[Target]:
+        """The targets, one entry per sequence."""
+        return self.targets.entries
+
+    @property
+    def per_step(self) -> bool:
+        """Whether there is one target per step."""
+        return self.targets.per_step
 
 
 def open_data(
-    X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None = None, *, gaps: bool = False
+    X: SequencesLike,
+    y: SequencesLike,
+    lengths: ArrayLike | None = None,
+    *,
+    gaps: bool = False,
+    rule: TargetRule | None = None,
+    sample_weight: object = None,
 ) -> OpenedData:
-    """Check the sequences and targets that the user gave to `fit`. gaps: whether NaN is allowed in X."""
+    """Check the sequences, targets and weights that the user gave to `fit`.
+
+    gaps: whether NaN is allowed in X; rule: which targets are missing.
+    """
     X, y = open_source(X, y)
     names = None
     if is_data_frame(X):
@@ -55,14 +77,15 @@ def open_data(
         names = getattr(columns, "feature_names_in_", None)
     given = open_sequences(X, lengths, gaps=gaps)
     check_has_time(given)
-    entries, per_step = open_targets(y, given)
-    return OpenedData(given, entries, per_step, names)
+    targets = (rule or TargetRule()).open(y, given, sample_weight)
+    return OpenedData(given, targets, names)
 
 
 def open_validation(
-    validation: tuple[SequencesLike, SequencesLike] | None,
+    validation: Validation | None,
     codec: TargetCodec,
     inputs: InputCodec,
+    weighing: Weighing,
     *,
     like: Dataset,
     washout: int,
@@ -70,29 +93,25 @@ def open_validation(
     """Check the held-out data that the user gave, if any; they must be of the kind of the training data `like`."""
     if validation is None:
         return None
-    X, y = open_source(*check_pair("validation", validation))
+    parts: Sequence[object] = validation if isinstance(validation, (tuple, list)) else ()
+    X, y = open_source(*check_pair("validation", parts[:2] if len(parts) == 3 else validation))
+    sample_weight = parts[2] if len(parts) == 3 else None
     given = open_sequences(X, None, inputs.n_features, gaps=inputs.missing != "error")
     check_long_enough(given, washout)
-    return encoded_data(given, y, codec, inputs, per_step=like.per_step, dtype=str(like.dtype), name="validation")
+    rule, class_weights = weighing
+    targets = rule.open(y, given, sample_weight)
+    check_kind(targets, per_step=like.per_step, name="validation")
+    encoded = encoded_inputs(given, inputs, per_step=like.per_step, dtype=str(like.dtype))
+    data = targets.dataset(encoded.X, codec, str(like.dtype), class_weights)
+    if not data.target_weights(washout).any():
+        raise ValueError("validation: no target of it counts after the washout; expected at least one.")
+    return data
 
 
-def encoded_data(
-    given: InputSequences,
-    y: SequencesLike,
-    codec: TargetCodec,
-    inputs: InputCodec,
-    *,
-    per_step: bool,
-    dtype: str,
-    name: str,
-) -> Dataset:
-    """Return encoded sequences and targets; y must be of the kind that is fitted. name: for the error message."""
-    entries, found = open_targets(y, given)
-    if found != per_step:
+def check_kind(targets: OpenedTargets, *, per_step: bool, name: str) -> None:
+    """Refuse targets of another kind than those that were fitted; name: for the error message."""
+    if targets.per_step != per_step:
         raise ValueError(f"{name}: its y must be of the same kind as y (one entry per step, or one per sequence).")
-    encoded = codec.encode(entries, per_step)
-    X = encoded_inputs(given, inputs, per_step=per_step, dtype=dtype).X
-    return Dataset.place(X, encoded, codec.classes, per_step=per_step, dtype=dtype)
 
 
 def encoded_inputs(given: InputSequences, inputs: InputCodec, *, per_step: bool, dtype: str) -> Dataset:
@@ -108,6 +127,8 @@ def is_data_frame(X: SequencesLike) -> bool:
 
 def warn_of_input_scale(X: Sequence[Array], settings: NetworkSettings) -> None:
     """Warn of inputs that hardly move the units or saturate them; those on a cluster are not fetched for this."""
+    if settings.reservoir is not None:
+        return  # its input weights may have any scale
     scaling = settings.input_scaling  # one that does not fit is refused when the reservoir is drawn
     fits = np.ndim(scaling) == 0 or np.shape(scaling) == X[0].shape[1:]
     if fits and isinstance(X[0], np.ndarray):

@@ -16,8 +16,9 @@ import numpy as np
 
 from echolearn import __version__
 from echolearn._typing import Array
+from echolearn.estimators.own_reservoir import fitting_reservoir, reservoir_fingerprint
 from echolearn.estimators.parameters import Parameters
-from echolearn.estimators.settings import NetworkSettings
+from echolearn.estimators.settings import LONG, NetworkSettings
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.executor import LOCAL
 from echolearn.modelfile.checkpoint import Checkpoint
@@ -31,7 +32,8 @@ from echolearn.reservoir.combination import bidirectional_reservoir
 from echolearn.reservoir.plasticity import intrinsic_plasticity
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.split import Split, hold_out
+from echolearn.sequences.pieces import cut_into_windows
+from echolearn.sequences.split import SEQUENCES, Split, hold_out
 from echolearn.training import cost_model
 from echolearn.training.history import History
 from echolearn.training.loop import Schedule, run_epochs
@@ -42,6 +44,10 @@ from echolearn.validation.values import check_path
 
 Callback = Callable[[dict[str, float]], object]
 
+WINDOW, LEAD_IN = (
+    125,
+    60,
+)  # steps with targets of a window of a long series, and steps before them that settle the state
 RETRIES = 3  # how often a diverged epoch is tried again with a smaller step
 REFINED_STRENGTHS = (3.0,)  # the penalty of a softmax readout that is refined; on AN4, 300 units, the one chosen
 
@@ -111,7 +117,20 @@ class FittedNetwork:
 
 
 def draw_reservoir(context: FitContext) -> Fit:
-    """Draw the reservoir to begin with; with `bidirectional` the second half of its units runs backward."""
+    """Take the given reservoir, or draw one; with `bidirectional` the second half of its units runs backward."""
+    settings, train = context.settings, context.split.train
+    if settings.reservoir is None:
+        reservoir = _drawn(context)
+    else:
+        reservoir = fitting_reservoir(settings.reservoir, train.X[0].shape[1], train.n_out)
+    if settings.plasticity is not None:
+        context.say("intrinsic plasticity: ten passes over the frames ...")
+        reservoir = intrinsic_plasticity(reservoir, list(map(np.asarray, train.X)), spread=settings.plasticity)
+    return Fit(reservoir=reservoir)
+
+
+def _drawn(context: FitContext) -> Reservoir:
+    """Return a random reservoir."""
     settings, train = context.settings, context.split.train
     draw = partial(
         Reservoir.random,
@@ -124,29 +143,29 @@ def draw_reservoir(context: FitContext) -> Fit:
         feedback_scaling=settings.feedback_scaling,
         n_feedback=train.n_out if settings.feedback else 0,
         activation=settings.activation,
-        leak=settings.leak,
         random_state=context.rng["weights"],
     )
-    N = settings.hidden_units
-    reservoir = bidirectional_reservoir(draw(N - N // 2), draw(N // 2)) if settings.bidirectional else draw(N)
+    N, leak = settings.hidden_units, settings.leak
+    if settings.bidirectional:
+        forward = N - N // 2
+        leaks = (leak[:forward], leak[forward:]) if isinstance(leak, np.ndarray) else (leak, leak)
+        reservoir = bidirectional_reservoir(draw(forward, leak=leaks[0]), draw(N // 2, leak=leaks[1]))
+    else:
+        reservoir = draw(N, leak=leak)
     if settings.initial_state is not None:
         reservoir = replace(reservoir, initial_state=np.asarray(settings.initial_state))
-    if settings.plasticity is not None:
-        context.say("intrinsic plasticity: ten passes over the frames ...")
-        reservoir = intrinsic_plasticity(reservoir, list(map(np.asarray, train.X)), spread=settings.plasticity)
-    return Fit(reservoir=reservoir)
+    return reservoir
 
 
 def learn_weights(fit: Fit, context: FitContext) -> Fit:
     """Learn the weights on the squared error, with the readout in closed form."""
-    settings, train, held_out = context.settings, context.split.train, context.split.held_out
+    settings, held_out = context.settings, context.split.held_out
+    train, task = _to_learn_from(context)
     epochs = settings.epochs_for(len(train.X))
     if settings.learn == "none" or epochs == 0:
         return fit
     rng, view = context.rng["order"], context.task.view()
-    ridge, statistics = solver_for(fit.reservoir.N).choose(
-        fit.reservoir, train, context.task, settings.ridge_choice(), rng
-    )
+    ridge, statistics = solver_for(fit.reservoir.N).choose(fit.reservoir, train, task, settings.ridge_choice(), rng)
 
     def validate(reservoir: Reservoir, U: Array) -> float:
         assert held_out is not None
@@ -155,7 +174,7 @@ def learn_weights(fit: Fit, context: FitContext) -> Fit:
     objective = RidgeObjective(
         fit.reservoir,
         train,
-        context.task,
+        task,
         settings.plan(ridge, epochs),
         rng,
         validate=None if held_out is None else validate,
@@ -165,6 +184,15 @@ def learn_weights(fit: Fit, context: FitContext) -> Fit:
     with Progress(settings.verbose, epochs, context.callback) as progress:
         result = run_epochs(objective, schedule, rng=rng, on_epoch=progress.epoch, checkpoint=context.checkpoint)
     return replace(fit, reservoir=result.best, history=result.history, interrupted=result.interrupted)
+
+
+def _to_learn_from(context: FitContext) -> tuple[Dataset, Task]:
+    """Return the training data in as many sequences as mini-batches need: a few long series are cut into windows."""
+    train, task, size = context.split.train, context.task, context.settings.batch_size
+    whole = task.lookback is None and task.targets == "all" and task.pooling is None
+    if size is None or len(train.X) >= SEQUENCES or not whole or train.lengths.min() < LONG:
+        return train, task
+    return cut_into_windows(train, WINDOW, LEAD_IN, task.washout), replace(task, washout=0)
 
 
 def fit_ridge_readout(fit: Fit, context: FitContext) -> Fit:
@@ -307,10 +335,14 @@ def _open_checkpoint(request: FitRequest, held_out: Dataset | None) -> Checkpoin
             "one stopped. Give a random_state, for example 0."
         )
     about = {name: value for name, value in request.params.items() if name != "verbose"}
+    if isinstance(about.get("class_weight"), Mapping):
+        about["class_weight"] = [list(pair) for pair in about["class_weight"].items()]
     if settings.initial_state is not None:
         about["initial_state"] = np.asarray(settings.initial_state).tolist()
     if not isinstance(settings.topology, str):
         about["topology"] = matrix_fingerprint(settings.topology)
+    if settings.reservoir is not None:
+        about["reservoir"] = reservoir_fingerprint(settings.reservoir)
     about |= solver_for(settings.hidden_units).conditions()
     about |= {
         "data": request.data.fingerprint(),

@@ -1,4 +1,4 @@
-"""Frames of ragged sequences as the samples of scikit-learn's transformers: `FrameWise`.
+"""Frames of ragged sequences as the samples of scikit-learn's estimators: `FrameWise`.
 
 The scores that were here are in `echolearn.metrics`; `echolearn.framewise.scorer` still finds them.
 """
@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,8 +22,9 @@ from echolearn.sequences.validation import InputSequences, concatenate_targets, 
 __all__ = ["SCORERS", "FrameWise", "Scorer", "nrmse", "scorer"]
 
 
-def _can_invert(self: FrameWise) -> bool:
-    return hasattr(getattr(self, "transformer_", self.transformer), "inverse_transform")
+def _can(method: str) -> Callable[[FrameWise], bool]:
+    """Return the function that says whether what is applied to the frames has this method."""
+    return lambda self: hasattr(getattr(self, "transformer_", self.transformer), method)
 
 
 def _takes_gaps(transformer: BaseEstimator) -> bool:
@@ -32,21 +33,22 @@ def _takes_gaps(transformer: BaseEstimator) -> bool:
 
 
 class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """A transformer of scikit-learn that sees every frame of every sequence as one sample.
+    """A transformer, classifier or regressor of scikit-learn that sees every frame of every sequence as one sample.
 
     It is fitted to the frames of all sequences at once. Sequences come back in the form in which they were given: one
     array, a list of arrays, or a 3-D array.
 
     Parameters
     ----------
-    transformer : transformer of scikit-learn
-        What is applied to the frames, for example ``StandardScaler()`` or ``PCA(10)``. It must return one dense row per
-        frame. A copy of it is fitted; the one that is given stays as it is. One that takes NaN, such as
-        ``SimpleImputer()``, may be given sequences with gaps.
+    transformer : transformer, classifier or regressor of scikit-learn
+        What is applied to the frames, for example ``StandardScaler()`` or ``PCA(10)``, which must return one dense row
+        per frame; or, as the last step of a Pipeline, a readout such as ``LogisticRegression()``. A copy of it is
+        fitted; the one that is given stays as it is. One that takes NaN, such as ``SimpleImputer()``, may be given
+        sequences with gaps.
 
     Attributes
     ----------
-    transformer_ : transformer of scikit-learn
+    transformer_ : transformer, classifier or regressor of scikit-learn
         The fitted copy.
     n_features_in_ : int
         The number of features.
@@ -90,6 +92,7 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         self.n_features_in_ = given.X[0].shape[1]
         return self
 
+    @available_if(_can("transform"))
     def transform(self, X: SequencesLike) -> Answers:
         """Transform every frame.
 
@@ -108,7 +111,7 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         given = open_sequences(X, None, self.n_features_in_, "FrameWise", gaps=gaps)
         return self._apply(self.transformer_.transform, given)
 
-    @available_if(_can_invert)
+    @available_if(_can("inverse_transform"))
     def inverse_transform(self, X: SequencesLike) -> Answers:
         """Undo the transformation of every frame; only where the transformer can.
 
@@ -125,15 +128,69 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         check_is_fitted(self)
         return self._apply(self.transformer_.inverse_transform, open_sequences(X))
 
+    @available_if(_can("predict"))
+    def predict(self, X: SequencesLike) -> Answers:
+        """Return the answer of a classifier or regressor to every frame.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several of any lengths.
+
+        Returns
+        -------
+        array or list of arrays
+            One label or value per frame, in the form of X.
+        """
+        check_is_fitted(self)
+        return self._apply(self.transformer_.predict, open_sequences(X, None, self.n_features_in_, "FrameWise"))
+
+    @available_if(_can("predict_proba"))
+    def predict_proba(self, X: SequencesLike) -> Answers:
+        """Return the probabilities that a classifier gives to its classes at every frame.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several of any lengths.
+
+        Returns
+        -------
+        array or list of arrays
+            One row of probabilities per frame, in the form of X.
+        """
+        check_is_fitted(self)
+        return self._apply(self.transformer_.predict_proba, open_sequences(X, None, self.n_features_in_, "FrameWise"))
+
+    @available_if(_can("score"))
+    def score(self, X: SequencesLike, y: SequencesLike = None) -> float:
+        """Return the score of a classifier or regressor over all frames.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several of any lengths.
+        y : array or list of arrays, default=None
+            The true targets: one per time step (in the form of X), or one per sequence, which stands for each of its
+            frames.
+
+        Returns
+        -------
+        float
+            Its own score: the accuracy of a classifier, R² of a regressor.
+        """
+        check_is_fitted(self)
+        given = open_sequences(X, None, self.n_features_in_, "FrameWise")
+        per_frame = None if y is None else _every_frame(y, given)
+        return float(self.transformer_.score(np.concatenate(given.X), per_frame))
+
     def _apply(self, function: Callable[[Array], Array], given: InputSequences) -> Answers:
         frames = function(np.concatenate(given.X))
         total = given.lengths.sum()
         if sparse.issparse(frames) or len(frames) != total:
+            name = type(self.transformer_).__name__
             found = "a sparse matrix" if sparse.issparse(frames) else f"{len(frames)} rows"
-            raise ValueError(
-                f"{type(self.transformer_).__name__} gave {found} for {total} frames; FrameWise needs a transformer "
-                "that gives one dense row per frame."
-            )
+            raise ValueError(f"{name} gave {found} for {total} frames; FrameWise needs one dense row per frame.")
         return given.in_given_form(np.split(np.asarray(frames), np.cumsum(given.lengths)[:-1]))
 
     def get_feature_names_out(self, input_features: list[str] | None = None) -> Array:
@@ -152,12 +209,25 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         check_is_fitted(self)
         return np.asarray(self.transformer_.get_feature_names_out(input_features))
 
+    @property
+    def classes_(self) -> Array:
+        """The classes of a classifier."""
+        return np.asarray(self.transformer_.classes_)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "transformer_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.transformer)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.target_tags = inner.target_tags
+        return tags
 
 
 def _every_frame(y: SequencesLike, given: InputSequences) -> Array:
     """Return one target per frame."""
-    entries, per_step = open_targets(y, given)
+    entries, per_step = open_targets(y, given, missing=True)
     targets = concatenate_targets(entries, per_step)
     return targets if per_step else np.repeat(targets, given.lengths, axis=0)

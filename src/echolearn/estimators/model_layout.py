@@ -36,12 +36,18 @@ TENSORS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "end_fed_back": (("F64",), ("n_out",)),
     "end_known": (("F64",), ("n_features",)),
     "opening": (("F64",), ("opening", "n_features")),
+    "label_slopes": (("F64",), ("n_out",)),
     "target_mean": (("F64",), ("n_out",)),
     "target_scale": (("F64",), ("n_out",)),
     "topology": (ANY, ("hidden_units", "hidden_units")),
     "topology.data": (ANY, ("links",)),
     "topology.indices": (("I64",), ("links",)),
     "topology.indptr": (("I64",), ("hidden_units + 1",)),
+    "reservoir.W": (("F64",), ("n_in", "N")),
+    "reservoir.W_rec": (("F64",), ("connections",)),
+    "reservoir.leak": (("F64",), ("N",)),
+    "reservoir.bias": (("F64",), ("N",)),
+    "reservoir.W_fb": (("F64",), ("N", "n_out")),
     "exogenous_mean": (("F64",), ("inputs",)),
     "exogenous_scale": (("F64",), ("inputs",)),
     "last_state": (("F32", "F64"), ("series", "N")),
@@ -51,6 +57,8 @@ TENSORS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "history.there": (("BOOL",), ("epochs", "columns")),
 }
 CORE = {"W", "W_rec.data", "W_rec.indices", "W_rec.indptr", "leak", "U"}
+GIVEN = {"reservoir.W", "reservoir.W_rec", "reservoir.leak"}  # a reservoir that the user gave has these,
+GIVEN_TOO = {"reservoir.bias", "reservoir.W_fb"}  # and may have these
 SPARSE = {"topology.data", "topology.indices", "topology.indptr"}
 INPUTS = {"input_mean", "input_scale", "input_fill", "input_flagged"}
 TRAINING_END = {"end_state", "end_known", "opening"}
@@ -106,6 +114,7 @@ def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
         must |= {"end_fed_back"}
     if kind == "ESNClassifier":
         must |= set() if "class_names" in facts else {"classes"}
+        may |= {"label_slopes"}
     else:
         must |= {"target_mean", "target_scale"}
     if kind == "ESNForecaster":
@@ -114,6 +123,9 @@ def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
         must |= {"W_fb"}
     if settings.get("bidirectional"):
         must |= {"backward"}
+    if settings.get("reservoir") is not None:
+        must |= GIVEN | ({"W_fb"} if "reservoir.W_fb" in names else set())
+        may |= GIVEN_TOO | {"backward"}
     if settings.get("topology", "") is None:
         must |= SPARSE if SPARSE & names else {"topology"}
     if "tt" in facts:

@@ -52,9 +52,12 @@ def _checked(init: Callable[..., None], owner: str) -> Callable[..., None]:
 
     @wraps(init)
     def checked(self: NamedSettings, *arguments: Any, **settings: Any) -> None:
-        for name in settings:
-            if name not in known:
-                raise TypeError(f"{owner} has no setting {name!r:.80}; {hint(name, known)}")
-        init(self, *arguments, **settings)
+        try:
+            init(self, *arguments, **settings)
+        except TypeError as problem:
+            unknown = [name for name in settings if name not in known]
+            if not unknown or "unexpected keyword" not in str(problem):  # some have an explanation of their own
+                raise
+            raise TypeError(f"{owner} has no setting {unknown[0]!r:.80}; {hint(unknown[0], known)}") from None
 
     return checked

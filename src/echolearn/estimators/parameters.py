@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from echolearn.gradients.parameters import GRADIENT_RULES
 from echolearn.reservoir.activations import BOUNDED
 from echolearn.reservoir.parameters import RESERVOIR_RULES
+from echolearn.reservoir.reservoir import Reservoir
 from echolearn.validation import parameters
 from echolearn.validation.parameters import (
     BOOLEAN,
@@ -30,11 +33,16 @@ def _is_list_of_ridges(value: object) -> bool:
     return is_list(value) and len(value) > 0 and all(is_number(v) and v > 0 for v in value)
 
 
+def _is_table_of_weights(value: Mapping[object, object]) -> bool:
+    return all(is_number(v) and v >= 0 for v in value.values()) and any(v != 0 for v in value.values())
+
+
 RULES: dict[str, Rule] = {
     **RESERVOIR_RULES,
     **GRADIENT_RULES,
     "washout": any_of(one_of("auto"), whole_number(0), expected="a whole number >= 0, or 'auto'"),
-    "blocks": or_none(whole_number(1), "as many as make good learners of their size"),
+    "ensemble": whole_number(1),
+    "reservoir": Rule(lambda v: v is None or isinstance(v, Reservoir), "None (one is drawn), or a Reservoir"),
     "bidirectional": BOOLEAN,
     "standardize": BOOLEAN,
     "missing": one_of("error", "carry", "mean"),
@@ -42,6 +50,7 @@ RULES: dict[str, Rule] = {
     "plasticity": or_none(number(lambda v: 1e-3 <= v <= 1, "a number from 0.001 to 1"), "no intrinsic plasticity"),
     "feedback": BOOLEAN,
     "direct": BOOLEAN,
+    "fit_intercept": BOOLEAN,
     "noise": NON_NEGATIVE,
     "ridge": Rule(
         lambda v: v == "auto" if isinstance(v, str) else (is_number(v) and v >= 0) or _is_list_of_ridges(v),
@@ -66,6 +75,14 @@ RULES: dict[str, Rule] = {
         or_none(whole_number(1), "no early stopping"),
         expected="a whole number >= 1, 'auto' (a quarter of the epochs), or None (no early stopping)",
     ),
+    "class_weight": Rule(
+        lambda v: v is None or v == "balanced" if not isinstance(v, Mapping) else _is_table_of_weights(v),
+        "None, 'balanced', or a dict from labels to numbers >= 0, not all 0",
+    ),
+    "ignore_label": Rule(
+        lambda v: v is None or isinstance(v, (str, bool, int, float, np.generic)),
+        "one label, NaN (which stands for None too), or None (no label is ignored)",
+    ),
     "dtype": one_of("float32", "float64"),
     "verbose": any_of(
         BOOLEAN,
@@ -87,9 +104,13 @@ def check(settings: Parameters) -> None:
     state, units = settings.get("initial_state"), settings.get("hidden_units")
     if state is not None and len(state) != units:
         raise ValueError(f"initial_state has shape ({len(state)},); expected {units} finite numbers, one per unit.")
+    leak = settings.get("leak")
+    if isinstance(leak, np.ndarray) and len(leak) != units:
+        raise ValueError(f"leak has shape {leak.shape}; expected {units} numbers in (0, 1], one per unit.")
     if settings.get("bidirectional"):
         _check_directions(settings)
-    unknown_to_paper = settings.get("feedback") or settings.get("leak") != 1 or settings.get("learn_leak")
+    leaky = leak is not None and bool(np.any(np.asarray(leak) != 1))
+    unknown_to_paper = settings.get("feedback") or leaky or settings.get("learn_leak")
     if settings.get("gradient") == "printed" and settings.get("learn") != "none" and unknown_to_paper:
         raise ValueError(
             "gradient='printed': the paper's formulas know neither leak nor feedback. Set leak=1, "
@@ -124,8 +145,8 @@ def _check_topology(settings: Parameters) -> None:
             f"topology is a matrix of shape {topology.shape}, but hidden_units={settings.get('hidden_units')!r}. "
             f"Set hidden_units={topology.shape[0]}."
         )
-    if given and (settings.get("blocks") or 1) > 1:
-        raise ValueError(f"blocks={settings['blocks']!r}; expected None or 1, since topology is a matrix of all units.")
+    if given and settings.get("ensemble", 1) > 1:
+        raise ValueError(f"ensemble={settings['ensemble']!r}; expected 1, since topology is a matrix of all units.")
     if settings.get("spectral_radius", 1) is None and (not given or settings.get("renormalize")):
         raise ValueError(
             "spectral_radius=None; expected a number > 0, unless topology is a matrix to be taken as it is (and not "

@@ -16,11 +16,16 @@ from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators.codecs import ValueCodec
+from echolearn.estimators.fit_data import Validation
 from echolearn.estimators.fitting import Callback
 from echolearn.estimators.streams import EstimatorStream
+from echolearn.estimators.target_rules import TargetRule
 from echolearn.readout.online import OnlineRule
+from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling
+
+RULE = TargetRule(values=True)  # NaN in y: there is no target
 
 
 class ESNRegressor(RegressorMixin, SequenceEstimator):
@@ -32,6 +37,12 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
     ----------
     hidden_units : int, default=300
         The number of hidden units N. More units fit more, cost more, and need more data.
+    reservoir : Reservoir, default=None
+        Your own reservoir to begin with: its input weights, recurrent weights, bias, leaks, feedback weights and
+        initial state. They are learned as random ones are; ``learn="none"`` leaves them as they are. It decides on
+        `hidden_units`, `activation`, `leak`, `feedback`, `bidirectional` and `initial_state`: leave these out. Settings
+        by which weights are drawn are not used. It sees what `standardize` makes of the inputs. None: a random
+        reservoir.
     spectral_radius : float or None, default=0.9
         The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
         (tanh) or 4 (sigmoid) a network without leak never forgets. None takes a `topology` matrix as it is.
@@ -61,9 +72,9 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         W_fb is drawn uniformly from [-feedback_scaling, feedback_scaling].
     activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
         The activation function f of the units.
-    leak : float or (float, float), default=(0.3, 1.0)
+    leak : float, (float, float) or array of shape (hidden_units,), default=(0.3, 1.0)
         The leak a of the units, in (0, 1]: 1 for no leak, small for slow units. A pair spreads the leaks evenly in
-        logarithm between its ends.
+        logarithm between its ends, an array has one per unit.
     learn_leak : bool, default=True
         Whether the leak of each unit is learned too.
     plasticity : float, default=None
@@ -73,10 +84,13 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         The state before the first step of every sequence. None: zero.
     washout : int or "auto", default="auto"
         Steps at the start of each sequence that are not learned from and not scored on, unless `warm_up` settles the
-        state before them. "auto": a tenth of the steps, at most 100, of fewer than five series with targets per step;
-        0 for more.
+        state before them. "auto": a tenth of the steps, at most 100, of fewer than five series of 100 steps or
+        more with targets per step; 0 for others.
     direct : bool, default=True
         Whether the readout sees the inputs beside the states (eq. 7).
+    fit_intercept : bool, default=True
+        Whether the readout has an intercept. False: its weights alone make the outputs, as in the paper, and
+        `intercept_` is zero.
     pooling : {"mean", "last"} or int, default="mean"
         With one target per sequence: what the readout sees of its states. Their mean, the last one, or the means over
         this many equal parts of time side by side.
@@ -175,6 +189,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         self,
         hidden_units: int = 300,
         *,
+        reservoir: Reservoir | None = None,
         spectral_radius: float | None = 0.9,
         connections: int = 10,
         topology: Topology = "random",
@@ -186,12 +201,13 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         feedback: bool = False,
         feedback_scaling: float = 0.1,
         activation: str = "tanh",
-        leak: float | tuple[float, float] = (0.3, 1.0),
+        leak: float | tuple[float, float] | Array = (0.3, 1.0),
         learn_leak: bool = True,
         plasticity: float | None = None,
         initial_state: ArrayLike | None = None,
         washout: int | str = "auto",
         direct: bool = True,
+        fit_intercept: bool = True,
         pooling: Pooling = "mean",
         ridge: str | ArrayLike = "auto",
         learn: str = "both",
@@ -220,7 +236,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         y: SequencesLike,
         *,
         lengths: ArrayLike | None = None,
-        validation: tuple[SequencesLike, SequencesLike] | None = None,
+        sample_weight: object = None,
+        validation: Validation | None = None,
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
         engine: object = None,
@@ -232,10 +249,14 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
             One sequence, or several of any lengths. Time runs along the first axis of each sequence.
         y : array or list of arrays
-            One value, or one row of values, per time step (in the form of X), or one per sequence.
+            One value, or one row of values, per time step (in the form of X), or one per sequence. NaN: no target
+            there; a row with some NaN is left out as a whole.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
-        validation : (X, y), default=None
+        sample_weight : array or list of arrays, default=None
+            How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
+            counts like the same target twice, 0 as if there were no target there (docs/targets.md). None: 1.
+        validation : (X, y) or (X, y, sample_weight), default=None
             Data that decide on stopping and ridge, instead of held-out training sequences.
         callback : callable, default=None
             Called after each epoch with its row of `history_`; learning stops if it returns True.
@@ -251,12 +272,19 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
         """
         with use_engine(engine):
-            opened = self._open_fit(X, y, lengths)
-            codec = ValueCodec.of(opened.entries, opened.per_step, self.dtype)
-            fitted = self._fit_network(opened, codec, validation, callback, checkpoint)
+            opened = self._open_fit(X, y, lengths, RULE, sample_weight)
+            codec = ValueCodec.of(opened.targets.known(), opened.per_step, self.dtype)
+            fitted = self._fit_network(opened, codec, (RULE, None), validation, callback, checkpoint=checkpoint)
         return self._adopt(fitted)
 
-    def partial_fit(self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: SequencesLike,
+        y: SequencesLike,
+        *,
+        lengths: ArrayLike | None = None,
+        sample_weight: object = None,
+    ) -> Self:
         """Add sequences to those that the readout was fitted to: the same U as from all of them at once.
 
         The first call is a fit. Weights learned in it stay, and so does the scale of the targets.
@@ -270,6 +298,9 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             call.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
+        sample_weight : array or list of arrays, default=None
+            How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
+            counts like the same target twice, 0 as if there were no target there (docs/targets.md). None: 1.
 
         Returns
         -------
@@ -277,8 +308,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             The estimator itself.
         """
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, lengths=lengths)
-        return self._add_sequences(X, y, lengths)
+            return self.fit(X, y, lengths=lengths, sample_weight=sample_weight)
+        return self._add_sequences(X, y, lengths, (RULE, None), sample_weight)
 
     def stream(self, *, online: OnlineRule | None = None, warm_up: SequencesLike = None) -> EstimatorStream:
         """Return the network as a stream that takes one frame or a chunk of frames at a time (docs/streams.md).
@@ -343,8 +374,9 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         *,
         lengths: ArrayLike | None = None,
         warm_up: SequencesLike = None,
+        sample_weight: object = None,
     ) -> float:
-        """Return R² over all steps after the washout (or sequences), averaged over outputs.
+        """Return R² over all steps after the washout (or sequences) that have a target, averaged over outputs.
 
         Parameters
         ----------
@@ -359,13 +391,16 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
             fitted to one series continues from its end, unless X is that series itself; others start in the initial
             state, as every sequence did in training. "cold": start in the initial state.
+        sample_weight : array or list of arrays, default=None
+            How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
+            counts like the same target twice, 0 as if there were no target there (docs/targets.md). None: 1.
 
         Returns
         -------
         float
             1 is perfect, 0 no better than the mean.
         """
-        true, predicted = self._compare(X, y, lengths, warm_up)
+        true, predicted, w = self._compare(X, y, lengths, RULE, warm_up=warm_up, sample_weight=sample_weight)
         if true.dtype.kind not in "fiub" or true.size != predicted.size:
             raise ValueError(f"y holds {true.dtype} of shape {true.shape}; expected numbers, {predicted.shape}.")
-        return float(r2_score(true.reshape(predicted.shape), predicted))
+        return float(r2_score(true.reshape(predicted.shape), predicted, sample_weight=w))

@@ -9,10 +9,11 @@ import numpy as np
 from scipy import sparse
 
 from echolearn._typing import Array
-from echolearn.estimators.codecs import ClassCodec, TargetCodec, ValueCodec
+from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.model_layout import FORECASTING, SCALE, as_finite, as_truth, as_whole, as_words
 from echolearn.estimators.models import FittedModel, FittedStack, ForecastState, TrainingEnd
+from echolearn.estimators.own_reservoir import PREFIX
 from echolearn.estimators.parameters import check_each
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.modelfile.history import history_rows
@@ -24,6 +25,7 @@ from echolearn.training.history import History
 
 MAY_HAVE_GAPS = ("history", "end_known", "opening")  # the arrays in which NaN stands for what is not known
 NETWORKS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
+FORMER_COLUMNS = {"block": "network"}  # of a history
 
 
 def restore(tensors: dict[str, Array], facts: Facts) -> FittedModel | FittedStack:
@@ -33,11 +35,18 @@ def restore(tensors: dict[str, Array], facts: Facts) -> FittedModel | FittedStac
 
 def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
     """Return the model of one network."""
-    settings = dict(facts["settings"])
+    settings = _present_names(facts["settings"])
     settings["initial_state"] = tensors.get("initial_state")
+    if isinstance(settings.get("leak"), list):
+        settings["leak"] = np.asarray(settings["leak"])
     if settings.get("topology", "") is None:
         N = settings["hidden_units"]
         settings["topology"] = tensors["topology"] if "topology" in tensors else _square(tensors, "topology", N)
+    W_rec = _square(tensors, "W_rec", tensors["W"].shape[1])
+    if settings.get("reservoir") is not None:
+        settings |= {"reservoir": _given_reservoir(tensors, W_rec, settings["reservoir"]), "initial_state": None}
+    if isinstance(settings.get("class_weight"), list):
+        settings["class_weight"] = dict(settings["class_weight"])
     if facts["estimator"] not in NETWORKS:
         raise KeyError(facts["estimator"])
     typed = NetworkSettings.of(settings)
@@ -51,11 +60,11 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
     if names and len(names) != inputs.n_features:
         raise ValueError(f"{len(names)} names of {inputs.n_features} features")
     per_step = as_truth(facts["per_step"])
-    codec = _codec(tensors, facts, typed.dtype)
+    view, codec = typed.task(per_step).view(), _codec(tensors, facts, typed.dtype)
     return FittedModel(
         estimator=facts["estimator"],
         settings=settings,
-        network=Network(_reservoir(tensors, typed), _readout(tensors, facts, typed), typed.task(per_step).view()),
+        network=Network(_reservoir(tensors, W_rec, typed), _readout(tensors, facts, typed), view),
         codec=codec,
         history=History(_history(tensors, facts)),
         feature_names=names,
@@ -86,11 +95,35 @@ def _training_end(tensors: dict[str, Array], per_step: bool) -> TrainingEnd | No
     return TrainingEnd(tensors["end_state"], tensors.get("end_fed_back"), tensors["end_known"], tensors["opening"])
 
 
-def _reservoir(tensors: dict[str, Array], settings: NetworkSettings) -> Reservoir:
+def _present_names(facts: Facts) -> Facts:
+    """Return settings with `ensemble` for `blocks`, as files had it before; None meant one network per 250 units."""
+    settings = dict(facts)
+    if "blocks" in settings:
+        blocks = settings.pop("blocks")
+        automatic = round(settings["hidden_units"] / 250) if settings.get("topology", "random") == "random" else 1
+        settings["ensemble"] = max(1, automatic) if blocks is None else blocks
+    return settings
+
+
+def _given_reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, activation: str) -> Reservoir:
+    """Return the reservoir that the user gave; its connections, directions and initial state are the fitted ones."""
+    kept = {name.removeprefix(PREFIX): value for name, value in tensors.items() if name.startswith(PREFIX)}
+    return Reservoir(
+        W=kept["W"],
+        W_rec=sparse.csr_array((kept["W_rec"], W_rec.indices, W_rec.indptr), shape=W_rec.shape),
+        activation=activation,
+        leak=kept["leak"],
+        bias=kept.get("bias"),
+        W_fb=kept.get("W_fb"),
+        initial_state=tensors.get("initial_state"),
+        backward=tensors.get("backward"),
+    )
+
+
+def _reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, settings: NetworkSettings) -> Reservoir:
     W, networks = tensors["W"], settings.networks()  # of an ensemble that was interrupted, some may be missing
     if not settings.hidden_units // networks <= W.shape[1] <= settings.hidden_units:
         raise ValueError(f"W has {W.shape[1]} units, but hidden_units={settings.hidden_units}")
-    W_rec = _square(tensors, "W_rec", W.shape[1])
     if not W_rec.has_canonical_format:
         raise ValueError("W_rec has a connection twice, or columns out of order")
     reservoir = Reservoir(
@@ -126,20 +159,30 @@ def _readout(tensors: dict[str, Array], facts: Facts, settings: NetworkSettings)
     statistics = None
     if "G" in tensors:
         statistics = Statistics(tensors["G"], tensors["Q"], as_finite(facts["tt"]), as_finite(facts["n"]))
-    return Readout(tensors["U"], settings.softmax, as_finite(facts["ridge"]), strength, statistics)
+    if not settings.fit_intercept and tensors["U"][-1].any():
+        raise ValueError("fit_intercept=False, but U has an intercept")
+    softmax = settings.softmax and "label_slopes" not in tensors  # rows of labels have a ridge readout
+    return Readout(tensors["U"], softmax, as_finite(facts["ridge"]), strength, statistics)
 
 
 def _codec(tensors: dict[str, Array], facts: Facts, dtype: str) -> TargetCodec:
     """Return what the readout's outputs stand for."""
     if facts["estimator"] == "ESNClassifier":
         classes = tensors["classes"] if "classes" in tensors else np.array(facts["class_names"])
+        label_sets = "label_slopes" in tensors
         if len(classes) < 2 or not (classes[1:] > classes[:-1]).all():
             raise ValueError("the classes are fewer than two, or out of order")
-        return ClassCodec(classes)
+        return LabelSetCodec(classes, _positive(tensors["label_slopes"])) if label_sets else ClassCodec(classes)
     mean, scale, one_value = tensors["target_mean"], tensors["target_scale"], as_truth(facts["one_value"])
     if not ((scale > 0) & (scale < 1e154)).all() or (one_value and len(mean) != 1):
         raise ValueError("a scale of the targets is none, or one value per step has several")
     return ValueCodec(mean, scale, one_value, dtype)
+
+
+def _positive(slopes: Array) -> Array:
+    if not (slopes > 0).all():
+        raise ValueError("a slope of the probabilities is not a positive number")
+    return slopes
 
 
 def _forecast(tensors: dict[str, Array], facts: Facts) -> ForecastState:
@@ -155,11 +198,11 @@ def _forecast(tensors: dict[str, Array], facts: Facts) -> ForecastState:
 
 def _history(tensors: dict[str, Array], facts: Facts) -> list[dict[str, float]]:
     if "history_columns" in facts:
-        return history_rows(tensors, facts["history_columns"])
+        return history_rows(tensors, [FORMER_COLUMNS.get(name, name) for name in facts["history_columns"]])
     rows = facts["history"]  # of version 1
     if not isinstance(rows, list) or not all(type(v) in (int, float) for row in rows for v in row.values()):
         raise ValueError(f"{rows!r:.40} is not a history")
-    return rows
+    return [{FORMER_COLUMNS.get(name, name): value for name, value in row.items()} for row in rows]
 
 
 def _restore_stack(tensors: dict[str, Array], facts: Facts) -> FittedStack:

@@ -6,7 +6,7 @@ complete, so that at any moment either the old or the new file exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -15,10 +15,11 @@ from scipy import sparse
 
 from echolearn import __version__
 from echolearn._typing import Array
-from echolearn.estimators.codecs import ClassCodec, ValueCodec
+from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, ValueCodec
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.model_layout import FORECASTING, FORMAT, SCALE, check_layout
 from echolearn.estimators.models import FittedModel, FittedStack, TrainingEnd
+from echolearn.estimators.own_reservoir import reservoir_tensors
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.restoring import restore
 from echolearn.modelfile.history import history_tensors
@@ -77,6 +78,8 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
     targets: dict[str, Array | None] = {}
     if isinstance(codec, ClassCodec):
         targets["classes"] = codec.labels if codec.labels.dtype.kind in "iufb" else None
+    elif isinstance(codec, LabelSetCodec):
+        targets |= {"classes": codec.labels, "label_slopes": codec.slopes}
     elif isinstance(codec, ValueCodec):
         targets |= {"target_mean": codec.mean, "target_scale": codec.scale}
     forecast = {} if model.forecast is None else {name: getattr(model.forecast, name) for name in FORECASTING}
@@ -95,6 +98,7 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
         **_training_end_tensors(model.training_end),
         **targets,
         **_topology_tensors(model.settings.get("topology", "random")),
+        **reservoir_tensors(model.settings.get("reservoir")),
         **forecast,
         **history_tensors(model.history)[0],
     }
@@ -143,6 +147,8 @@ def _facts(model: FittedModel) -> Facts:
     settings["initial_state"] = None  # it is a tensor
     if not isinstance(settings.get("topology", "random"), str):
         settings["topology"] = None  # and so is this
+    if settings.get("reservoir") is not None:
+        settings["reservoir"] = settings["reservoir"].activation  # the rest are tensors
     facts = {
         "echolearn": __version__,
         "estimator": model.estimator,
@@ -167,9 +173,13 @@ def _facts(model: FittedModel) -> Facts:
 
 
 def _plain_settings(settings: Parameters) -> Facts:
-    """Return settings without a random generator: it has moved since, and cannot be restored."""
-    generator = isinstance(settings.get("random_state"), np.random.Generator)
-    return {**settings, "random_state": None} if generator else dict(settings)
+    """Return settings for a file: without a random generator, which has moved since, and a dict as pairs."""
+    plain = dict(settings)
+    if isinstance(plain.get("random_state"), np.random.Generator):
+        plain["random_state"] = None
+    if isinstance(plain.get("class_weight"), Mapping):  # whose labels may be numbers, unlike the names of JSON
+        plain["class_weight"] = [list(pair) for pair in plain["class_weight"].items()]
+    return plain
 
 
 def _stack_parts(stack: FittedStack) -> tuple[dict[str, Array], Facts]:

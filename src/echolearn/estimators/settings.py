@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from echolearn._typing import Array
+from echolearn.estimators.own_reservoir import with_reservoir
 from echolearn.estimators.parameters import Parameters, check
 from echolearn.execution.threads import on_worker_thread, thread_count
 from echolearn.readout.observation import Task
 from echolearn.readout.ridge import RIDGES
 from echolearn.readout.solver import Ridge
+from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Pooling, pooled_parts
 from echolearn.sequences.split import SEQUENCES
@@ -26,8 +28,8 @@ from echolearn.training.optimizers import default_step_size
 
 UPDATES = 400  # where `epochs` is None there are so many epochs that the weights are updated this often,
 LEAST_EPOCHS = 8  # and never fewer than these
-LONGEST_WASHOUT, WASHOUT_SHARE = 100, 10  # washout="auto" on few series: a tenth of the steps, at most so many
-ENSEMBLE_UNITS = 250  # of a network in an ensemble: on held-out speech 2 x 250 beat 1 x 500, and 1 x 300 beat 3 x 100
+LONG = 100  # steps from which on a sequence is a long series;
+LONGEST_WASHOUT, WASHOUT_SHARE = 100, 10  # washout="auto" of few such series: a tenth of the steps, at most so many
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +45,12 @@ class NetworkSettings:
     input_scaling: float | Sequence[float]
     bias_scaling: float
     activation: str
-    leak: float | tuple[float, float]
+    leak: float | tuple[float, float] | Array
     learn_leak: bool
     initial_state: ArrayLike | None
     washout: int | str
     direct: bool
+    fit_intercept: bool = True
     ridge: str | float | Sequence[float]
     learn: str
     lookback: int | None
@@ -64,7 +67,8 @@ class NetworkSettings:
     verbose: int
     standardize: bool = False
     missing: str = "error"
-    blocks: int | None = 1
+    ensemble: int = 1
+    reservoir: Reservoir | None = None
     topology: str | Array | sparse.csr_array = "random"
     bidirectional: bool = False
     feedback: bool = False
@@ -81,7 +85,8 @@ class NetworkSettings:
 
     @classmethod
     def of(cls, params: Parameters, *, ridge_path: Sequence[float] = tuple(RIDGES)) -> NetworkSettings:
-        """Return the settings of an estimator with these parameters, checked."""
+        """Return the settings of an estimator with these parameters, checked; a given reservoir decides on some."""
+        params = with_reservoir(params)
         check(params)
         names = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in params.items() if name in names}, ridge_path=ridge_path)
@@ -103,7 +108,7 @@ class NetworkSettings:
         """
         if self.washout != "auto":
             return self
-        few = per_step and len(lengths) < SEQUENCES
+        few = per_step and len(lengths) < SEQUENCES and min(lengths) >= LONG
         return replace(self, washout=min(LONGEST_WASHOUT, int(min(lengths)) // WASHOUT_SHARE) if few else 0)
 
     def for_inputs(self, n_features: int, n_in: int) -> NetworkSettings:
@@ -120,7 +125,9 @@ class NetworkSettings:
 
     def task(self, per_step: bool) -> Task:
         """Return what the weights learn from, for one target per step or one per sequence."""
-        return Task(self.washout_steps, self.direct, None if per_step else self.pooling, self.lookback, self.targets)
+        pooling = None if per_step else self.pooling
+        seen = (self.washout_steps, self.direct, pooling)
+        return Task(*seen, self.lookback, self.targets, intercept=self.fit_intercept)
 
     def check_targets(self, per_step: bool) -> None:
         """Refuse settings that only make sense for one target per step."""
@@ -152,10 +159,8 @@ class NetworkSettings:
         """Return how many networks the hidden units are split into, each learning on its own."""
         if not self.learns:
             return 1  # nothing is learned but one readout of all units
-        random = isinstance(self.topology, str) and self.topology == "random"  # any other is meant for all units
-        count = max(1, round(self.hidden_units / ENSEMBLE_UNITS)) if random else 1
         most = self.hidden_units // 2 if self.bidirectional else self.hidden_units
-        return int(max(1, min(most, self.blocks or count)))
+        return int(min(most, self.ensemble))
 
     def ridge_choice(self) -> Ridge:
         """Return the ridge given, or the function from the mean diagonal of G to those to choose from."""
@@ -206,6 +211,6 @@ class NetworkSettings:
             parts=pooled_parts(None if train.per_step else self.pooling),
             itemsize=np.dtype(self.dtype).itemsize,
             threads=1 if on_worker_thread() else thread_count(),
-            blocks=networks,
+            networks=networks,
             bidirectional=self.bidirectional,
         )

@@ -128,11 +128,8 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         # One label per sequence is little for the cross entropy of all weights (see ESNClassifier).
         softmax = bool(opened.per_step and layers[-1].readout == "softmax")
         for number, layer in enumerate(layers, 1):
-            if (layer.blocks or 1) > 1:
-                raise ValueError(
-                    f"blocks={layer.blocks} in layer {number}; expected None or 1: a layer has one readout."
-                )
-            layer.set_params(blocks=1)
+            if layer.ensemble > 1:
+                raise ValueError(f"ensemble={layer.ensemble} in layer {number}; expected 1: a layer has one readout.")
             if layer is not layers[-1]:
                 layer.set_params(readout="softmax" if softmax else "ridge")
         requests, rng = layer_requests(layers, opened), self._generators()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn._typing import Array, SequencesLike
-from echolearn.estimators.codecs import ClassCodec
+from echolearn.estimators.codecs import ClassCodec, LabelSetCodec
 from echolearn.estimators.starting import FittedParts, begin_stream
 from echolearn.readout.online import OnlineRule
 from echolearn.reservoir.activations import ACTIVATIONS
@@ -57,6 +57,8 @@ class Stream:
         First frames that are answered but not learned from or pooled.
     pooling : {"mean", "last"}, default=None
         How frames make one answer, for the sequence so far. None: one answer per frame.
+    intercept : bool, default=True
+        Whether an online readout learns its intercept. False: the last row of U stays as it is.
     softmax : bool, default=False
         Whether outputs are logits: they are fed back, and learned from, as probabilities.
     dtype : {"float64", "float32"}, default="float64"
@@ -87,6 +89,7 @@ class Stream:
         direct: bool = True,
         washout: int = 0,
         pooling: Pooling | None = None,
+        intercept: bool = True,
         softmax: bool = False,
         dtype: str = "float64",
         online: OnlineRule | None = None,
@@ -100,6 +103,7 @@ class Stream:
         if pooling is not None and not (isinstance(pooling, str) and pooling in ("mean", "last")):
             raise ValueError(f"pooling={pooling!r:.80} needs the end of a sequence; a stream knows 'mean' and 'last'.")
         check_boolean("direct", direct)
+        check_boolean("intercept", intercept)
         check_boolean("softmax", softmax)
         check_integer("washout", washout, 0)
         check_float_dtype("dtype", dtype)
@@ -115,6 +119,7 @@ class Stream:
             raise ValueError(f"W_fb takes {reservoir.W_fb.shape[1]} outputs, but U gives {n_out}.")
         self.reservoir, self._dtype = reservoir, np.dtype(dtype)
         self._direct, self._washout, self._pooling, self._softmax = direct, washout, pooling, softmax
+        self._constant = np.array([float(intercept)])  # what an online readout sees beside states and inputs
         self._online, self._P = online, np.empty(0) if online is None else online.start(M, A)
         self._z = np.empty(reservoir.N, dtype)
         self._weights = self._laid_out()
@@ -262,7 +267,7 @@ class Stream:
 
     def _correct(self, x: Array, target: Array) -> None:
         assert self._online is not None
-        phi = np.concatenate([self._h, x, [1.0]] if self._direct else [self._h, [1.0]]).astype(np.float64)
+        phi = np.concatenate([self._h, *([x] if self._direct else []), self._constant]).astype(np.float64)
         # y holds the newest probabilities: less the target, they are the gradient of the cross entropy by the logits
         E = (self._y if self._softmax else phi @ self._U) - target
         P, U = self._online.step(self._P, self._U, phi, E)
@@ -369,6 +374,7 @@ class EstimatorStream(Stream):
         if online is not None and online.continues_from_gram and readout.statistics is not None:
             A = readout.statistics.G.copy()  # G + ridge I, with the intercept not penalised
             A.flat[: -1 : len(A) + 1] += readout.ridge
+            A[-1, -1] = A[-1, -1] or 1.0  # without an intercept, G has nothing there
         self._codec, self._inputs = fitted.codec, fitted.inputs
         super().__init__(
             network.reservoir,
@@ -376,6 +382,7 @@ class EstimatorStream(Stream):
             direct=view.direct,
             washout=view.washout,
             pooling=view.pooling,
+            intercept=view.intercept,
             softmax=readout.softmax,
             dtype=fitted.dtype,
             online=online,
@@ -433,7 +440,7 @@ class ClassifierStream(EstimatorStream):
         Frames before those of the stream, from whose last state it continues, as for `EstimatorStream`.
     """
 
-    _codec: ClassCodec
+    _codec: ClassCodec | LabelSetCodec
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probabilities of the classes, where `predict` returns labels. Each call takes new frames.

@@ -89,7 +89,9 @@ def fit_and_test(
         "spectral_radius": float(spectral_radius_of(estimator.recurrent_weights_)),
         "epochs": len(history),
         "history": history,
-        "settings": {k: v for k, v in estimator.get_params(deep=False).items() if k != "initial_state"},
+        "settings": {
+            k: v for k, v in estimator.get_params(deep=False).items() if k not in ("initial_state", "reservoir")
+        },
     }
 
 

@@ -158,8 +158,8 @@ def loss_and_gradients(
         s, U, g = _statistics_readout_gradients(reservoir, data, task, ridge, gradient)
     pattern = (g.W_rec, reservoir.W_rec.indices, reservoir.W_rec.indptr)
     return LossAndGradients(
-        loss=loss(s, U, ridge, intercept=False),
-        readout=U,
+        loss=loss(s, U, ridge, intercept=True),
+        readout=U[:-1],  # without the row of an intercept, which is 0
         dE_dW=g.W,
         dE_dW_rec=sparse.csr_array(pattern, shape=reservoir.W_rec.shape),
         dE_dW_fb=g.W_fb,
@@ -182,13 +182,13 @@ def _statistics_readout_gradients(
     def gradients(data: Dataset, which: Array) -> Gradients:
         seen = observe(reservoir, task, data.batch(which))
         U_now = U.astype(data.dtype)
-        R = weighted(residual(apply_readout(seen.H, seen.X, U_now, intercept=False), seen.T), seen.w)
+        R = weighted(residual(apply_readout(seen.H, seen.X, U_now), seen.T), seen.w)
         return through_states(reservoir, task, gradient, seen, error_wrt_states(R, U_now[: seen.H.shape[1]]))
 
     s = data.sum(statistics, groups)
     check_finite(s.G, "sums of states and targets")
     check_finite(s.Q, "sums of states and targets")
-    U = solve(s, ridge, intercept=False)
+    U = solve(s, ridge, intercept=True)
     g = data.sum(gradients, groups)
     for values in (g.W, g.W_rec):
         check_finite(values, "gradients")

@@ -10,7 +10,7 @@ import numpy as np
 from echolearn._typing import Array
 
 ENTRIES_LIMIT = 500_000  # as rows by name, entries take ten times the bytes that they take in a file
-INTEGER_COLUMNS = ("epoch", "block")
+INTEGER_COLUMNS = ("epoch", "network")
 HISTORY_TENSORS = ("history", "history.there")
 
 

@@ -178,7 +178,7 @@ def _first_pull(reservoir: Reservoir, data: Dataset, view: ReadoutView, U: Array
             Y = np.zeros((len(T), data.n_out), H.dtype) if U is None else apply_readout(H, X, U.astype(H.dtype))
             R = residual(Y, T)
             weighted_R = weighted(R, w)
-            result += _Pull(-_times_rows(H, X, weighted_R), float(np.vdot(R, weighted_R)))
+            result += _Pull(-_times_rows(H, X, weighted_R, intercept=view.intercept), float(np.vdot(R, weighted_R)))
         return result
 
     return data.sum(pull, group_sequences(data.lengths, FRAMES))
@@ -191,15 +191,15 @@ def _gram_product(reservoir: Reservoir, data: Dataset, view: ReadoutView, D: Arr
     def part(data: Dataset, which: Array) -> Array:
         result = np.zeros((M, data.n_out))
         for H, X, _, w in stream_states(reservoir, view, data.batch(which)):
-            result += _times_rows(H, X, weighted(apply_readout(H, X, D), w))
+            result += _times_rows(H, X, weighted(apply_readout(H, X, D), w), intercept=view.intercept)
         return result
 
     return np.asarray(data.sum(part, group_sequences(data.lengths, FRAMES)))
 
 
-def _times_rows(H: Array, X: Array, Y: Array) -> Array:
-    """Return H_c'Y = [H X 1]'Y (M, n_out) as float64."""
-    return np.vstack([H.T @ Y, X.T @ Y, Y.sum(axis=0, dtype=np.float64)])
+def _times_rows(H: Array, X: Array, Y: Array, *, intercept: bool) -> Array:
+    """Return H_c'Y = [H X 1]'Y, or [H X 0]'Y without an intercept (M, n_out), as float64."""
+    return np.vstack([H.T @ Y, X.T @ Y, intercept * Y.sum(axis=0, dtype=np.float64)])
 
 
 def _keep(checkpoint: Checkpoint, owner: str, at: Progress) -> None:

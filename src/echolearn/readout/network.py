@@ -31,7 +31,7 @@ class Readout:
     ----------
     U : array of shape (M, n_out)
         One row per hidden unit (and part of time, if sequences are pooled in parts), then one per input if the readout
-        sees the inputs; the last row is the intercept.
+        sees the inputs; the last row is the intercept, 0 if there is none.
     softmax : bool
         Whether the outputs are logits of a softmax.
     ridge : float
@@ -142,14 +142,13 @@ class Network:
         return Start(np.concatenate([one.h for one in found])[back], y)
 
 
-def apply_readout(H: Array, X: Array, U: Array, *, intercept: bool = True) -> Array:
+def apply_readout(H: Array, X: Array, U: Array) -> Array:
     """Return H_c U = [H X 1] U (eq. 2) without building H_c; X has no columns if the readout does not see it."""
-    N, end = H.shape[1], len(U) - intercept
+    N = H.shape[1]
     Y = H @ U[:N]
     if X.shape[1]:
-        Y += X @ U[N:end]
-    if intercept:
-        Y += U[-1]
+        Y += X @ U[N:-1]
+    Y += U[-1]
     return np.asarray(Y)
 
 

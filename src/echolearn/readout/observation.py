@@ -1,6 +1,7 @@
-"""What the readout sees of a batch: H_c = [H X 1] and the targets T, at the frames that carry targets (eq. 4, 5, 7).
+"""What the readout sees of a batch: H_c and the targets T, at the frames that carry targets (eq. 4, 5, 7).
 
-The states of large networks are streamed: of a long sequence they are computed one chunk of time after another.
+H_c is [H X 1], or [H X 0] without an intercept. The states of large networks are streamed: of a long sequence they are
+computed one chunk of time after another.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class ReadoutView:
         How the frames of a sequence become one row, if there is one target per sequence; an integer means so many
         parts of time, of which each has its own mean. None: one target per step.
     intercept : bool
-        Whether the readout sees a column of ones.
+        Whether the last column of H_c is ones. Without an intercept it is zeros, so that U, G and the model file keep
+        their shapes; the last row of U is then 0.
     """
 
     washout: int = 0
@@ -56,7 +58,7 @@ class ReadoutView:
 
     def rows(self, reservoir: Reservoir) -> int:
         """Return M, the number of rows of U: for the states, the inputs and the intercept."""
-        return pooled_parts(self.pooling) * (reservoir.N + self.direct * reservoir.n_in) + self.intercept
+        return pooled_parts(self.pooling) * (reservoir.N + self.direct * reservoir.n_in) + 1
 
     def targets_per_sequence(self, data: Dataset) -> Array:
         """Return the number of rows of H_c for each sequence: targets of weight 0 are not counted."""
@@ -183,9 +185,9 @@ def select_rows(
 
 
 def stack(H: Array, X: Array, *, direct: bool, intercept: bool) -> Array:
-    """Return H_c = [H X] (eq. 7), with a last column of ones for an intercept."""
-    parts = [H, *([X] if direct else []), *([np.ones((len(H), 1), H.dtype)] if intercept else [])]
-    return np.hstack(parts) if len(parts) > 1 else H
+    """Return H_c = [H X] (eq. 7), with a last column of ones for an intercept, or of zeros without one."""
+    constant = np.full((len(H), 1), float(intercept), H.dtype)
+    return np.hstack([H, X, constant] if direct else [H, constant])
 
 
 def time_chunks(reservoir: Reservoir, view: ReadoutView, lengths: Array) -> list[slice]:

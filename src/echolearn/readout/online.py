@@ -155,7 +155,7 @@ class RLS:
         U : array of shape (M, n_out)
             The readout.
         phi : array of shape (M,)
-            What the readout sees of the frame: states, inputs and the 1 of the intercept.
+            What the readout sees of the frame: states, inputs and the 1 of the intercept (0 without one).
         E : array of shape (n_out,)
             The error of the readout at the frame, U'phi - t.
 
@@ -243,7 +243,7 @@ class LMS:
         U : array of shape (M, n_out)
             The readout.
         phi : array of shape (M,)
-            What the readout sees of the frame: states, inputs and the 1 of the intercept.
+            What the readout sees of the frame: states, inputs and the 1 of the intercept (0 without one).
         E : array of shape (n_out,)
             The error of the readout at the frame, U'phi - t.
 
@@ -254,5 +254,5 @@ class LMS:
         U : array of shape (M, n_out)
             The new readout.
         """
-        # The 1 of the intercept keeps phi'phi away from 0.
-        return P, U - np.multiply.outer(self.rate / (phi @ phi) * phi, E)
+        squared = max(float(phi @ phi), np.finfo(float).tiny)  # without an intercept phi may be 0
+        return P, U - np.multiply.outer(self.rate / squared * phi, E)

@@ -21,7 +21,12 @@ class ReadoutWarning(UserWarning):
 
 
 def _centred(s: Statistics) -> tuple[Array, Array]:
-    """Return G and Q about the mean: without the last column of ones, whose unpenalised weight has been eliminated."""
+    """Return G and Q about the mean: without the last column of ones, whose unpenalised weight has been eliminated.
+
+    Without an intercept that column is zeros, and the rest is returned as it is.
+    """
+    if not s.has_intercept:
+        return s.G[:-1, :-1].copy(), s.Q[:-1]
     mean = s.G[-1, :-1] / s.G[-1, -1]
     G = np.outer(mean, s.G[-1, :-1])
     np.subtract(s.G[:-1, :-1], G, out=G)
@@ -29,12 +34,16 @@ def _centred(s: Statistics) -> tuple[Array, Array]:
 
 
 def _with_intercept(U: Array, s: Statistics) -> Array:
-    """Return U with the intercept that belongs to it as last row."""
+    """Return U with the intercept that belongs to it as last row: 0 if there is none."""
+    if not s.has_intercept:
+        return np.vstack([U, np.zeros_like(s.Q[-1:])])
     return np.vstack([U, (s.Q[-1] - s.G[-1, :-1] @ U) / s.G[-1, -1]])
 
 
 def solve(s: Statistics, mu: float, *, intercept: bool) -> Array:
     """Return U = (G + mu I)^-1 Q (M, n_out), eq. 9; with mu = 0, eq. 8. An intercept (last row) is not penalised.
+
+    intercept: whether the last column of H_c is that of the intercept, ones or (for none) zeros.
 
     Raises ValueError if G is singular and mu is 0, FloatingPointError if G is not finite; warns, and solves on the
     leading eigenvectors, if mu is too small for G to be positive definite in float64.
@@ -144,7 +153,7 @@ def choose_ridge(
             scores.append(squared_error(held_out, _with_intercept(U, s) if intercept else U) / held_out.n)
         else:
             rest = tt - float((power * (values + 2 * mu) / (values + mu) ** 2).sum())
-            df = float((values / (values + mu)).sum()) + intercept
+            df = float((values / (values + mu)).sum()) + (intercept and s.has_intercept)
             scores.append(s.n * max(rest, 0.0) / (s.n - df) ** 2 if s.n > df else np.inf)
     best = int(np.argmin(scores))
     return float(path[best]), np.asarray(scores)

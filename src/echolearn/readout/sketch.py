@@ -79,14 +79,16 @@ class Sketch:
 
 
 def make_sketch(H_c: Array, n: float, rank: int = RANK, *, w: Array | None = None) -> Sketch:
-    """Return the sketch of n frames from a sample of rows of H_c (k, M), whose last column is ones.
+    """Return the sketch of n frames from a sample of rows of H_c (k, M).
 
+    The last column is ones; without an intercept it is zeros, and nothing is centred.
     w (k,): the weights of the targets of the rows, None: all are 1; n is then the sum of the weights of all targets.
     """
     if w is None:
         mean = H_c[:, :-1].mean(axis=0, dtype=np.float64)
     else:
         mean = np.average(H_c[:, :-1].astype(np.float64), axis=0, weights=w)
+    mean *= H_c[:, -1].any()
     refuse_infinite(mean)
     H = H_c[:, :-1] - mean.astype(H_c.dtype)
     if w is not None:

@@ -92,7 +92,7 @@ class ExactFit:
         A = self.statistics.G / self.n
         more = strength + 1e-7 * self.square / self.n
         penalty = np.full(len(A), more)
-        penalty[-1] = 0
+        penalty[-1] = 0 if self.statistics.has_intercept else 1
         A.flat[:: len(A) + 1] += penalty + 1e-13 * float(np.trace(A))  # positive definite in spite of rounding
         P = linalg.cho_solve(linalg.cho_factor(A, lower=True), np.eye(len(A))).astype(dtype)
         return lambda R: np.asarray(P @ R)

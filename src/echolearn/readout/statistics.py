@@ -64,6 +64,11 @@ class Statistics:
         return self
 
     @property
+    def has_intercept(self) -> bool:
+        """Whether the last column of H_c is ones; without an intercept it is zeros."""
+        return bool(self.G[-1, -1] != 0)
+
+    @property
     def mean_diagonal(self) -> float:
         """The mean of G's diagonal, the unit in which ridges are chosen."""
         return float(np.trace(self.G)) / len(self.G)
@@ -163,7 +168,10 @@ def residual(Y: Array, T: Array) -> Array:
 
 
 def column_squares(s: Statistics) -> Array:
-    """Return the sum of squares about the mean (M - 1,) of each column of H_c but the intercept."""
-    raw, mean = np.diagonal(s.G)[:-1], s.G[-1, :-1] / s.G[-1, -1]
+    """Return the sum of squares about the mean (M - 1,) of each column of H_c but the last.
+
+    Without an intercept, the last column is zeros, and the sum is about 0.
+    """
+    raw, mean = np.diagonal(s.G)[:-1], s.G[-1, :-1] / (s.G[-1, -1] or 1.0)
     # The difference cancels, and leaves rounding errors of this size.
     return np.asarray(np.maximum(raw - mean * s.G[-1, :-1], 1e-14 * raw))

@@ -41,6 +41,9 @@ def _is_list_of_scales(value: object) -> bool:
 def _is_leak(value: object) -> bool:
     if isinstance(value, tuple):
         return len(value) == 2 and all(map(is_number, value)) and 0 < value[0] <= value[1] <= 1
+    if isinstance(value, np.ndarray):
+        numbers = value.ndim == 1 and value.size > 0 and value.dtype.kind in "fiu"
+        return bool(numbers and np.isfinite(value).all() and (value > 0).all() and (value <= 1).all())
     return is_number(value) and 0 < value <= 1
 
 
@@ -63,7 +66,11 @@ RESERVOIR_RULES: dict[str, Rule] = {
     "bias_scaling": NON_NEGATIVE,
     "feedback_scaling": POSITIVE,
     "activation": one_of(*ACTIVATIONS),
-    "leak": Rule(_is_leak, "a number in (0, 1], or a pair (low, high) of such numbers to spread the leaks over"),
+    "leak": Rule(
+        _is_leak,
+        "a number in (0, 1], a pair (low, high) of such numbers to spread the leaks over, or an array of them, one per "
+        "unit",
+    ),
     "initial_state": Rule(
         lambda v: v is None or (is_list(v) and all(map(is_number, v))), "None (zero), or finite numbers, one per unit"
     ),

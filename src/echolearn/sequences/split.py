@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.pieces import Piece, cut_out
 
 SEQUENCES = 5  # from this number on, some of them are held out; with fewer, the last steps of each
 STEPS = 50  # shorter sequences are not cut
+LEAD_IN = 1000  # steps of a head, at most, from which its tail continues: even slow units have settled by then
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,19 +53,12 @@ def hold_out(data: Dataset, fraction: float, washout: int, rng: np.random.Genera
     if not data.per_step or min(data.lengths) < max(STEPS, 4 * washout):
         return Split(data)
     cuts = [int(len(x) * (1 - fraction)) for x in data.X]
-    if min(min(c, len(x) - c) for x, c in zip(data.X, cuts, strict=True)) <= washout:
+    if min(cuts) <= washout or any(c == len(x) for x, c in zip(data.X, cuts, strict=True)):
         return Split(data)
-    heads = [slice(c) for c in cuts]
-    # The washout of a tail may overlap its head: those steps carry no target, they only settle the state.
-    tails = [slice(c - washout, None) for c in cuts]
-    head, tail = _cut(data, heads), _cut(data, tails)
+    # A tail begins in its head: those steps carry no target there, they only bring the state to where the head ends.
+    head = cut_out(data, [Piece(i, 0, 0, c) for i, c in enumerate(cuts)])
+    tails = [Piece(i, max(0, c - LEAD_IN), c, len(data.X[i])) for i, c in enumerate(cuts)]
+    tail = cut_out(data, tails)
     if not all(part.target_weights(washout).any() for part in (head, tail)):
         return Split(data)
     return Split(head, tail)
-
-
-def _cut(data: Dataset, steps: list[slice]) -> Dataset:
-    """Return the given steps of each sequence and of its targets."""
-    X = [x[s] for x, s in zip(data.X, steps, strict=True)]
-    weights = None if data.weights is None else [w[s] for w, s in zip(data.weights, steps, strict=True)]
-    return replace(data, X=X, y=[y[s] for y, s in zip(data.y, steps, strict=True)], weights=weights)

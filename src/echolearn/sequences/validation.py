@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
@@ -16,6 +17,8 @@ from echolearn.execution.executor import Remote
 from echolearn.sequences.answers import AnswerList
 from echolearn.sequences.targets import Target
 from echolearn.validation.values import finite_array
+
+MARKED = " (a classifier leaves out steps that are marked by a label of their own: ignore_label=)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,36 +241,57 @@ def _zeros_for_missing(t: object, w: Array) -> object:
     return np.where(counts | ~np.isnan(given), given, 0.0)
 
 
-def open_targets(y: object, given: InputSequences) -> tuple[list[Target], bool]:
-    """Check targets; return one entry per sequence, and whether each has one target per step."""
+def open_targets(y: object, given: InputSequences, *, missing: bool = False) -> tuple[list[Target], bool]:
+    """Check targets; return one entry per sequence, and whether each has one target per step.
+
+    missing: whether NaN, and None among labels, may stand for a target that is missing.
+    """
     if y is None:
         raise ValueError("y is None: this estimator requires y to be passed, but the target y is None.")
     if sparse.issparse(y):
         raise TypeError("y is sparse; pass y.toarray().")
     if given.kind in ("one", "joined"):
-        return _targets_of_one_array(_labels(y), given)
+        return _targets_of_one_array(_labels(y, missing), given)
     if not hasattr(y, "__len__") or isinstance(y, (str, bytes, dict, set)) or getattr(y, "shape", True) == ():
         raise ValueError(f"y is {y!r:.80}; expected one entry per sequence.")
     n = len(given.X)
     if len(y) != n:
         raise ValueError(f"y has {len(y)} entries, but X has {n} sequences; expected one entry per sequence.")
     if isinstance(y, np.ndarray) and y.dtype != object and y.ndim == 1:
-        return list(_labels(y)), False
-    entries = [_labels(entry) for entry in cast("Sequence[object]", y)]
+        return list(_labels(y, missing)), False
+    entries = [_labels(entry, missing) for entry in cast("Sequence[object]", y)]
     if all(np.ndim(entry) == 0 for entry in entries):
-        return list(_labels([entry[()] for entry in entries])), False
+        return list(_labels([entry[()] for entry in entries], missing)), False
     if any(np.ndim(entry) == 0 for entry in entries):
         raise ValueError("y mixes sequences with a single label and sequences with one label per step; use one form.")
     wrong = [i for i, entry in enumerate(entries) if len(entry) != len(given.X[i])]
     if not wrong:
         return list(entries), True
+    rows = _rows_of_labels(y, entries, int(given.lengths.min()))
+    if rows is not None:
+        return rows, False
     if len({entry.shape for entry in entries}) == 1 and entries[0].ndim == 1 and entries[0].dtype.kind == "f":
         return list(entries), False
     i = wrong[0]
     raise ValueError(
         f"y[{i}] has {len(entries[i])} entries, but sequence {i} has {len(given.X[i])} steps; expected one label or "
-        "value per step, or a single one for the whole sequence."
+        "value per step, or a single one for the whole sequence. Give a row of 0 and 1 for each sequence, several "
+        "labels at once, as an array of shape (1, labels)."
     )
+
+
+def _rows_of_labels(y: object, entries: Sequence[Array], shortest: int) -> list[Target] | None:
+    """Return one row of 0 and 1 per sequence, several labels each, or None for others.
+
+    They come as entries of shape (1, labels), or as one 2-D array whose columns are so few that they cannot be taken
+    for the steps of the `shortest` sequence, some of which lack a label.
+    """
+    widths = {entry.shape for entry in entries}
+    marked = len(widths) == 1 and entries[0].ndim == 2 and len(entries[0]) == 1
+    plain = isinstance(y, np.ndarray) and y.ndim == 2 and 1 < y.shape[1] <= shortest // 2
+    if not (marked or plain) or not all(e.dtype.kind in "iub" and ((e == 0) | (e == 1)).all() for e in entries):
+        return None
+    return [entry[0] if marked else entry for entry in entries]
 
 
 def _targets_of_one_array(y: Array, given: InputSequences) -> tuple[list[Target], bool]:
@@ -285,8 +309,8 @@ def _targets_of_one_array(y: Array, given: InputSequences) -> tuple[list[Target]
     )
 
 
-def _labels(given: object) -> Array:
-    """Return labels or values as an array without missing entries."""
+def _labels(given: object, missing: bool) -> Array:
+    """Return labels or values as an array; NaN and None are refused unless they may stand for missing targets."""
     if np.ma.is_masked(given):
         raise ValueError("y has masked entries; fill or drop the steps that lack a target.")
     try:
@@ -295,13 +319,22 @@ def _labels(given: object) -> Array:
         raise ValueError(
             f"y has entries of different shapes: {given!r:.80}; expected one label or value each."
         ) from None
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError("Input y contains NaN or infinity; remove or fill those entries.")
-    if y.dtype.kind == "O" and any(e is None or (isinstance(e, float) and not np.isfinite(e)) for e in y.flat):
-        raise ValueError("Input y contains NaN or infinity or None; remove or fill those entries.")
+    if y.dtype.kind == "f" and not (np.isfinite(y) | (missing & np.isnan(y))).all():
+        cure = "" if missing else MARKED
+        raise ValueError(f"Input y contains NaN or infinity; remove or fill those entries{cure}.")
+    if y.dtype.kind == "O" and any(_is_no_label(e, missing) for e in y.flat):
+        cure = "" if missing else MARKED
+        raise ValueError(f"Input y contains NaN or infinity or None; remove or fill those entries{cure}.")
     if y.dtype.kind == "c":
         raise ValueError("Complex data not supported: y holds complex numbers.")
     return y
+
+
+def _is_no_label(value: object, missing: bool) -> bool:
+    """Return whether an object is None, NaN or infinity; None and NaN may stand for missing targets."""
+    if value is None:
+        return not missing
+    return isinstance(value, float) and not (math.isfinite(value) or (missing and math.isnan(value)))
 
 
 def concatenate_targets(y: Sequence[Target], per_step: bool) -> Array:

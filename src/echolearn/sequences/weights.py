@@ -34,7 +34,7 @@ def open_weights(given_weights: object, given: InputSequences, *, per_step: bool
                 "for targets that do not count."
             )
     if not any(w.any() for w in entries):
-        raise ValueError("sample_weight is 0 everywhere: nothing would be left to learn from.")
+        raise ValueError("sample_weight is zero everywhere: nothing would be left to learn from.")
     if not per_step:
         return entries
     return [np.full(len(x), float(w)) if w.ndim == 0 else w for w, x in zip(entries, given.X, strict=True)]

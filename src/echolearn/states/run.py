@@ -79,8 +79,7 @@ def run(
     if reservoir.W_fb is not None:
         if batch.T is None:
             raise ValueError("this reservoir has feedback weights W_fb: give the targets T that are fed back.")
-        T = batch.T if batch.T.ndim == 2 else one_hot(batch.T, reservoir.W_fb.shape[1], dtype)
-        X_fb = batch.before(T if batch.w is None else without_missing(T, batch.T))
+        X_fb = batch.before(_fed_back(reservoir.W_fb, batch))
         if y0 is not None:
             X_fb[: len(y0)] = y0
     F = drive(reservoir, batch.X, X_fb)
@@ -106,9 +105,14 @@ def run_to_end(reservoir: Reservoir, batch: Batch, start: Start | None = None) -
     last = batch.offsets[batch.lengths - 1] + np.arange(len(batch.lengths))
     if reservoir.W_fb is None:
         return Start(states.H[last])
+    return Start(states.H[last], _fed_back(reservoir.W_fb, batch)[last])
+
+
+def _fed_back(W_fb: Array, batch: Batch) -> Array:
+    """Return the targets of a batch as rows (K, n_out), zeros where they are missing."""
     assert batch.T is not None
-    T = batch.T if batch.T.ndim == 2 else one_hot(batch.T, reservoir.W_fb.shape[1], batch.X.dtype)
-    return Start(states.H[last], T[last])
+    T = batch.T if batch.T.ndim == 2 else one_hot(batch.T, W_fb.shape[1], batch.X.dtype)
+    return T if batch.w is None else without_missing(T, batch.T)
 
 
 def _run_both_directions(

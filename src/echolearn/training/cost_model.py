@@ -49,7 +49,7 @@ class Job:
     itemsize: int = 4  # bytes of a number in the states
     threads: int = 1
     parts: int = 1  # parts of time that are pooled separately
-    blocks: int = 1  # networks of this kind that are fitted, one per core
+    networks: int = 1  # how many of this kind are fitted, one per core
     bidirectional: bool = False  # the states of each direction are kept beside those of all units
 
     @property
@@ -160,7 +160,7 @@ def seconds(job: Job, r: Rates) -> float:
     """Return the time of the whole fit."""
     learning = job.epochs * epoch(job, r) + (ridge_readout(job, r) if job.epochs else 0.0)
     one = learning + ridge_readout(job, r) + (softmax_readout(job, r) if job.softmax else 0.0)
-    return one * math.ceil(job.blocks / thread_count())
+    return one * math.ceil(job.networks / thread_count())
 
 
 def _flop(job: Job, r: Rates) -> float:
@@ -221,7 +221,7 @@ def nbytes(job: Job) -> float:
         steps.append(softmax_bytes(job))
     if job.epochs:
         steps.append(learning_bytes(job))
-    return SPARE + max(steps) * min(job.blocks, thread_count())
+    return SPARE + max(steps) * min(job.networks, thread_count())
 
 
 def iterative_bytes(job: Job) -> float:

@@ -165,7 +165,7 @@ def _check_arguments(
 def _fingerprint(part: Part) -> str:
     """Return a hash of sequences and targets, the targets as text: they may be of any type."""
     given = open_sequences(part[0])
-    entries, per_step = open_targets(part[1], given)
+    entries, per_step = open_targets(part[1], given, missing=True)
     return Dataset(given.X, [np.asarray(e).astype("U") for e in entries], None, per_step, np.dtype("U")).fingerprint()
 
 
@@ -180,7 +180,7 @@ def _splits(
     if validation is not None:
         return [(data, validation)]
     given = open_sequences(data[0])
-    entries, per_step = open_targets(data[1], given)
+    entries, per_step = open_targets(data[1], given, missing=True)
     if given.kind == "one" or folds < 2 or len(given.X) < folds:
         raise ValueError(
             f"{folds} folds of {len(given.X)} sequence(s): expected a list of sequences, at least as many as folds, "

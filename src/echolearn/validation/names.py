@@ -34,7 +34,6 @@ SYNONYMS = {
     "ridge": "regularization regularisation reg reg_param alpha alphas mu beta l2 w_ridge weight_decay C ridge_param",
     "connections": "density connectivity rc_connectivity sparsity k_in k_rec fan_in degree",
     "ensemble": "blocks n_estimators n_blocks n_networks",
-    "blocks": "ensemble n_estimators n_blocks n_networks",
     "washout": "warmup transient transients n_transient n_drop discard skip burn_in",
     "epochs": "max_iter n_epochs num_epochs n_iter iterations",
     "batch_size": "batch minibatch_size",

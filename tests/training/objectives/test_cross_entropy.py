@@ -248,3 +248,27 @@ def test_an_interrupted_refinement_resumes_to_the_same_bits(tmp_path, monkeypatc
     np.testing.assert_array_equal(resumed.network_.readout.U, straight.network_.readout.U)
     np.testing.assert_array_equal(resumed.recurrent_weights_.data, straight.recurrent_weights_.data)
     assert resumed.refinement_ == straight.refinement_
+
+
+@pytest.mark.parametrize("task", [Task(), Task(washout=2, direct=False), Task(pooling="mean"), Task(pooling=3)])
+def test_derivatives_of_weighted_targets_are_those_of_the_weighted_cross_entropy(task):
+    rng = np.random.default_rng(0)
+    y = DATA.y if task.pooling is None else [labels[-1] for labels in DATA.y]
+    w = [rng.choice([0.0, 0.5, 3.0], size=np.shape(labels)) for labels in y]
+    w[0] = np.ones_like(w[0])
+    marked = [np.where(c > 0, labels, -1) for c, labels in zip(w, y, strict=True)]
+    data = Dataset(X, marked, 4, task.pooling is None, np.dtype(float), weights=w)
+    parts = task.pooling if isinstance(task.pooling, int) else 1
+    V = rng.normal(size=(parts * (7 + 2 * task.direct) + 1, 4))
+    found = entropy_gradient(RESERVOIR, task, V, data.batch(range(len(X))))
+    assert found.n == pytest.approx(data.target_weights(task.washout).sum())
+
+    def loss(V=V, **weights):
+        return found.n * softmax.cross_entropy(RESERVOIR.with_weights(**weights), data, task, V)
+
+    assert found.loss == pytest.approx(loss(), rel=1e-12)
+    for name, value in {**RESERVOIR.weights(), "V": V}.items():
+        derivative = found.dE_dV if name == "V" else getattr(found.gradients, name)
+        direction, h = rng.normal(size=value.shape), 1e-6
+        slope = (loss(**{name: value + h * direction}) - loss(**{name: value - h * direction})) / (2 * h)
+        assert np.vdot(derivative, direction) == pytest.approx(slope, rel=1e-6), name

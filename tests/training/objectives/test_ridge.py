@@ -101,9 +101,18 @@ def test_gradients_do_not_depend_on_the_grouping(frames, monkeypatch):
         np.testing.assert_allclose(g, whole[name], rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("task", [Task(), Task(washout=2, direct=False), Task(targets="last", lookback=None)])
-def test_the_gradient_with_an_intercept_is_the_slope_of_E(task):
-    """Central differences along a random direction, through the whole pipeline with its intercept."""
+@pytest.mark.parametrize(
+    "task",
+    [
+        Task(),
+        Task(washout=2, direct=False),
+        Task(targets="last", lookback=None),
+        Task(intercept=False),
+        Task(washout=2, direct=False, intercept=False),
+    ],
+)
+def test_the_gradient_with_or_without_an_intercept_is_the_slope_of_E(task):
+    """Central differences along a random direction, through the whole pipeline."""
     learned = LearnedWeights(RESERVOIR, "both", True, Adam())
     weights, g = learned.weights, learned.by_weight(full_gradient(task))
     random = rng()

@@ -1,0 +1,295 @@
+"""ReservoirFeatures: the states of a reservoir as features, for any readout of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from echolearn._typing import Answers, Array, SequencesLike
+from echolearn.estimators._base import SequenceEstimator, store_parameters
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators.fit_data import is_data_frame
+from echolearn.estimators.regressor import ESNRegressor
+from echolearn.gradients.parameters import GRADIENT_RULES
+from echolearn.reservoir.parameters import RESERVOIR_RULES
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir.topologies import Topology
+from echolearn.sequences.selection import Pooling, part_bounds, pooled_parts
+from echolearn.sequences.validation import InputSequences, check_finite, check_long_enough, open_sequences
+from echolearn.states.harvesting import harvest
+from echolearn.validation.parameters import BOOLEAN, Rule, any_of, check_each, one_of
+
+POOLING = GRADIENT_RULES["pooling"]
+RULES: dict[str, Rule] = {
+    **RESERVOIR_RULES,
+    "reservoir": Rule(
+        lambda v: v is None or isinstance(v, (Reservoir, ESNClassifier, ESNRegressor)),
+        "None (one is drawn), a Reservoir, an ESNClassifier or an ESNRegressor",
+    ),
+    "pooling": any_of(
+        Rule(lambda v: v is None, "None"), POOLING, expected=f"None (one row per step), {POOLING.expected}"
+    ),
+    "washout": GRADIENT_RULES["washout"],
+    "direct": BOOLEAN,
+    "dtype": one_of("float32", "float64"),
+}
+
+
+class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """The states of a reservoir as features, so that any readout of scikit-learn can sit on them.
+
+    The reservoir is drawn at random, given, or that of an estimator which has learned it.
+
+    Parameters
+    ----------
+    reservoir : Reservoir, ESNClassifier or ESNRegressor, default=None
+        Where the states come from. None: a reservoir that `fit` draws. A `Reservoir`: this one. A fitted estimator: its
+        learned network. An estimator that is not fitted (as after `clone`, and so in every fold of a cross-validation):
+        a copy of it, which `fit` fits to X and y.
+    pooling : {"mean", "last"} or int, default=None
+        None: one row per step. Otherwise one row per sequence: the mean of its states, the last one, or the means over
+        this many equal parts of time side by side.
+    direct : bool, default=False
+        Whether the inputs stand beside the states, behind them, as the readout of an estimator sees them.
+    washout : int, default=0
+        Steps at the start of each sequence that are not pooled. With one row per step, no step is left out.
+    hidden_units : int, default=300
+        The number of hidden units. This and the following parameters are for a reservoir that is drawn.
+    spectral_radius : float or None, default=0.9
+        The spectral radius to which the recurrent weights are scaled. Larger values remember longer. None takes a
+        `topology` matrix as it is.
+    connections : int, default=10
+        How many units each unit receives.
+    topology : str or square matrix, default="random"
+        Which units are connected, by name or as a matrix (docs/reservoirs.md).
+    input_scaling : float or array of shape (n_features,), default=0.5
+        Input weights are drawn uniformly from [-input_scaling, input_scaling], for all features or for each.
+    bias_scaling : float, default=0.1
+        The bias of the units is drawn uniformly from [-bias_scaling, bias_scaling]. 0: no bias.
+    activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
+        The activation function of the units.
+    leak : float, (float, float) or array of shape (hidden_units,), default=(0.3, 1.0)
+        The leak of the units, in (0, 1]: 1 for no leak, small for slow units. A pair spreads the leaks evenly in
+        logarithm between its ends.
+    dtype : {"float32", "float64"}, default="float32"
+        The precision of the states. An estimator has its own.
+    random_state : int, numpy.random.Generator or None, default=0
+        The seed of the weights. None: another reservoir in every fit.
+
+    Attributes
+    ----------
+    reservoir_ : Reservoir
+        The reservoir that makes the states.
+    estimator_ : ESNClassifier or ESNRegressor
+        The fitted estimator, if `reservoir` is an estimator.
+    n_features_in_ : int
+        The number of features.
+
+    See Also
+    --------
+    ESNClassifier.states : The states of a fitted estimator.
+    FrameWise : A transformer of scikit-learn on every frame.
+
+    Examples
+    --------
+    One label per sequence, by a logistic regression on mean states:
+
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from echolearn import ReservoirFeatures
+    >>> rng = np.random.default_rng(0)
+    >>> X = [np.sin(rng.uniform(0.2, 0.3) * (1 + k % 2) * np.arange(50))[:, None] for k in range(20)]
+    >>> y = [k % 2 for k in range(20)]
+    >>> model = make_pipeline(ReservoirFeatures(hidden_units=30, pooling="mean"), LogisticRegression(C=100))
+    >>> model.fit(X, y).predict(X).shape
+    (20,)
+
+    One row per step, in the form of X:
+
+    >>> [states.shape for states in ReservoirFeatures(hidden_units=30).fit_transform(X[:2])]
+    [(50, 30), (50, 30)]
+    """
+
+    reservoir_: Reservoir
+    estimator_: ESNClassifier | ESNRegressor
+    n_features_in_: int
+
+    def __init__(
+        self,
+        reservoir: Reservoir | ESNClassifier | ESNRegressor | None = None,
+        *,
+        pooling: Pooling | None = None,
+        direct: bool = False,
+        washout: int = 0,
+        hidden_units: int = 300,
+        spectral_radius: float | None = 0.9,
+        connections: int = 10,
+        topology: Topology = "random",
+        input_scaling: ArrayLike = 0.5,
+        bias_scaling: float = 0.1,
+        activation: str = "tanh",
+        leak: float | tuple[float, float] | Array = (0.3, 1.0),
+        dtype: str = "float32",
+        random_state: int | np.random.Generator | None = 0,
+    ):
+        store_parameters(self, locals())
+
+    def fit(self, X: SequencesLike, y: SequencesLike = None) -> Self:
+        """Draw the reservoir, or take the given one; fit an estimator that is not fitted yet.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several of any lengths.
+        y : array or list of arrays, default=None
+            Targets, as the estimator takes them; only an estimator that is not fitted yet needs them.
+
+        Returns
+        -------
+        ReservoirFeatures
+            The transformer itself.
+        """
+        check_each(self.get_params(deep=False), RULES)
+        given, esn = self.reservoir, None
+        if isinstance(given, SequenceEstimator):
+            esn = given if given.__sklearn_is_fitted__() else _fitted(clone(given), X, y)
+            reservoir = esn.reservoir_
+            self._open(X, reset=True)
+        else:
+            n_features = self._open(X, reset=True).X[0].shape[1]
+            reservoir = self._drawn(n_features) if given is None else _usable(given, n_features)
+        if hasattr(self, "estimator_"):  # of an earlier fit
+            del self.estimator_
+        if esn is not None:
+            self.estimator_ = esn
+        self.reservoir_ = reservoir
+        return self
+
+    def _open(self, X: SequencesLike, *, reset: bool) -> InputSequences:
+        """Check sequences; with `reset` their features become those that are expected from then on."""
+        if is_data_frame(X):  # scikit-learn compares its column names with those of the fit
+            X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+        elif reset and hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
+        given = open_sequences(X, None, None if reset else self.n_features_in_, type(self).__name__)
+        if reset:
+            self.n_features_in_ = given.X[0].shape[1]
+        return given
+
+    def _drawn(self, n_features: int) -> Reservoir:
+        """Return a random reservoir."""
+        return Reservoir.random(
+            n_features,
+            self.hidden_units,
+            spectral_radius=self.spectral_radius,
+            connections=self.connections,
+            topology=self.topology,
+            input_scaling=self.input_scaling,
+            bias_scaling=self.bias_scaling,
+            activation=self.activation,
+            leak=self.leak,
+            random_state=self.random_state,
+        )
+
+    def transform(self, X: SequencesLike) -> Answers:
+        """Return the states of sequences, or what pooling makes of them.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several of any lengths.
+
+        Returns
+        -------
+        array or list of arrays
+            One row per step, in the form of X; with `pooling`, one row per sequence.
+        """
+        check_is_fitted(self)
+        esn: ESNClassifier | ESNRegressor | None = getattr(self, "estimator_", None)
+        given = self._open(X, reset=False)
+        states = harvest(self.reservoir_, given.X, dtype=self.dtype) if esn is None else given.split(esn.states(X))
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large for this dtype is refused below
+            rows = [self._seen(np.asarray(H), x) for H, x in zip(states, given.X, strict=True)]
+            if self.pooling is not None:
+                check_long_enough(given, self.washout)
+                rows = [self._pooled(row) for row in rows]
+        for row in rows:
+            check_finite(row, "features")
+        return given.in_given_form(rows) if self.pooling is None else np.stack(rows)
+
+    def _seen(self, H: Array, x: Array) -> Array:
+        """Return states, with the inputs beside them if `direct` says so."""
+        return np.hstack([H, x.astype(H.dtype)]) if self.direct else H
+
+    def _pooled(self, rows: Array) -> Array:
+        """Return one row for the rows of a sequence."""
+        backward = self.reservoir_.backward
+        if self.pooling == "last":
+            last: Array = rows[-1].copy()
+            if backward is not None:
+                last[: len(backward)][backward] = rows[0, : len(backward)][backward]  # where they have seen all
+            return last
+        assert self.pooling is not None
+        bounds = part_bounds(len(rows), self.washout, pooled_parts(self.pooling))
+        return np.concatenate([rows[start:stop].mean(axis=0) for start, stop in bounds])
+
+    def get_feature_names_out(self, input_features: list[str] | None = None) -> Array:
+        """Return the names of the features that `transform` gives.
+
+        Parameters
+        ----------
+        input_features : list of str, default=None
+            The names of the inputs, for the columns of `direct`. None: those of the fit, or x0, x1, ...
+
+        Returns
+        -------
+        array of str
+            One name per column: "reservoir0", "reservoir1", ...; with pooling over parts of time they begin with
+            "part0_", "part1_", ...
+        """
+        check_is_fitted(self)
+        names = [f"reservoir{i}" for i in range(self.reservoir_.N)]
+        known = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
+        inputs = list(known if input_features is None else input_features)
+        if len(inputs) != self.n_features_in_ or (hasattr(self, "feature_names_in_") and inputs != list(known)):
+            raise ValueError(
+                f"input_features is not equal to feature_names_in_: given {inputs!r:.80}; expected the names of the "
+                f"{self.n_features_in_} features of the fit, or None. They should have length equal to that number."
+            )
+        names += inputs if self.direct else []
+        parts = pooled_parts(self.pooling)
+        return np.array([f"part{p}_{name}" for p in range(parts) for name in names] if parts > 1 else names, object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "reservoir_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # states have the precision `dtype`
+        tags.target_tags.required = isinstance(self.reservoir, SequenceEstimator)
+        return tags
+
+
+def _fitted(esn: ESNClassifier | ESNRegressor, X: SequencesLike, y: SequencesLike) -> ESNClassifier | ESNRegressor:
+    """Return the estimator, fitted; raise ValueError without targets."""
+    if y is None:
+        raise ValueError(
+            f"this {type(esn).__name__} is not fitted, and y=None: give fit(X, y) the targets to learn from, a fitted "
+            "estimator, or a Reservoir."
+        )
+    return esn.fit(X, y)
+
+
+def _usable(reservoir: Reservoir, n_features: int) -> Reservoir:
+    """Return a given reservoir if states can be made of the inputs alone, or raise ValueError."""
+    if reservoir.W_fb is not None:
+        raise ValueError("reservoir has feedback weights, but no readout to feed back. Give a fitted estimator.")
+    if reservoir.n_in != n_features:
+        raise ValueError(f"reservoir has {reservoir.n_in} inputs; X has {n_features} features.")
+    return reservoir
