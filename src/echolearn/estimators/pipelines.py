@@ -114,7 +114,7 @@ def stream(
     >>> X = 50 + 9 * np.random.default_rng(0).normal(size=(100, 1))
     >>> network = echolearn.ESNRegressor(10, learn="none")
     >>> model = make_pipeline(echolearn.FrameWise(StandardScaler()), network).fit(X, np.roll(X[:, 0], 1))
-    >>> running = echolearn.stream(model)
+    >>> running = echolearn.stream(model, warm_up="cold")  # from the start of the series, not from its end
     >>> answers = [running.predict(frame) for frame in X]
     >>> bool(np.allclose(answers, model.predict(X), atol=1e-3))
     True
