@@ -220,7 +220,7 @@ def test_weights_and_missing_targets_have_the_bits_of_this_process(client, chang
     X, y = toys.labels(sequences=30)
     marked = [np.where(np.arange(len(labels)) % 4 == 1, "?", labels) for labels in y]
     w = [np.arange(len(labels)) % 3.0 + (i % 5) for i, labels in enumerate(y)]
-    settings = {**SMALL, "blocks": 1, "ignore_label": "?", "class_weight": "balanced", **changes}
+    settings = {**SMALL, "ignore_label": "?", "class_weight": "balanced", **changes}
     here = ESNClassifier(**settings).fit(X, marked, sample_weight=w)
     there = ESNClassifier(**settings).fit(X, marked, sample_weight=w, engine=client)
     assert_same_bits(here, there)

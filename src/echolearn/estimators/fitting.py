@@ -16,9 +16,10 @@ import numpy as np
 
 from echolearn import __version__
 from echolearn._typing import Array
+from echolearn.estimators.long_series import Learning, learning_of, ridge_by_folds
 from echolearn.estimators.own_reservoir import fitting_reservoir, reservoir_fingerprint
 from echolearn.estimators.parameters import Parameters
-from echolearn.estimators.settings import LONG, NetworkSettings
+from echolearn.estimators.settings import NetworkSettings
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.executor import LOCAL
 from echolearn.modelfile.checkpoint import Checkpoint
@@ -32,8 +33,7 @@ from echolearn.reservoir.combination import bidirectional_reservoir
 from echolearn.reservoir.plasticity import intrinsic_plasticity
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.pieces import cut_into_windows
-from echolearn.sequences.split import SEQUENCES, Split, hold_out
+from echolearn.sequences.split import Split, hold_out
 from echolearn.training import cost_model
 from echolearn.training.history import History
 from echolearn.training.loop import Schedule, run_epochs
@@ -44,10 +44,6 @@ from echolearn.validation.values import check_path
 
 Callback = Callable[[dict[str, float]], object]
 
-WINDOW, LEAD_IN = (
-    125,
-    60,
-)  # steps with targets of a window of a long series, and steps before them that settle the state
 RETRIES = 3  # how often a diverged epoch is tried again with a smaller step
 REFINED_STRENGTHS = (3.0,)  # the penalty of a softmax readout that is refined; on AN4, 300 units, the one chosen
 
@@ -73,11 +69,15 @@ class FitRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class FitContext:
-    """The data and settings that all stages share. rng: one generator per purpose."""
+    """The data and settings that all stages share.
+
+    learning: the data in the form from which weights are learned. rng: one generator per purpose.
+    """
 
     settings: NetworkSettings
     split: Split
     task: Task
+    learning: Learning
     loss: Loss
     callback: Callback | None = None
     checkpoint: Checkpoint | None = None
@@ -159,13 +159,14 @@ def _drawn(context: FitContext) -> Reservoir:
 
 def learn_weights(fit: Fit, context: FitContext) -> Fit:
     """Learn the weights on the squared error, with the readout in closed form."""
-    settings, held_out = context.settings, context.split.held_out
-    train, task = _to_learn_from(context)
+    held_out, learning = context.split.held_out, context.learning
+    settings, train, task = learning.settings, learning.data, learning.task
     epochs = settings.epochs_for(len(train.X))
     if settings.learn == "none" or epochs == 0:
         return fit
     rng, view = context.rng["order"], context.task.view()
-    ridge, statistics = solver_for(fit.reservoir.N).choose(fit.reservoir, train, task, settings.ridge_choice(), rng)
+    choice = ridge_by_folds(fit.reservoir, context.split.train, view, settings.ridge_choice())
+    ridge, statistics = solver_for(fit.reservoir.N).choose(fit.reservoir, train, task, choice, rng)
 
     def validate(reservoir: Reservoir, U: Array) -> float:
         assert held_out is not None
@@ -186,24 +187,18 @@ def learn_weights(fit: Fit, context: FitContext) -> Fit:
     return replace(fit, reservoir=result.best, history=result.history, interrupted=result.interrupted)
 
 
-def _to_learn_from(context: FitContext) -> tuple[Dataset, Task]:
-    """Return the training data in as many sequences as mini-batches need: a few long series are cut into windows."""
-    train, task, size = context.split.train, context.task, context.settings.batch_size
-    whole = task.lookback is None and task.targets == "all" and task.pooling is None
-    if size is None or len(train.X) >= SEQUENCES or not whole or train.lengths.min() < LONG:
-        return train, task
-    return cut_into_windows(train, WINDOW, LEAD_IN, task.washout), replace(task, washout=0)
-
-
 def fit_ridge_readout(fit: Fit, context: FitContext) -> Fit:
     """Fit U; its ridge is chosen on the held-out data, or by generalised cross-validation."""
     settings, split, solver = context.settings, context.split, solver_for(fit.reservoir.N)
     if settings.softmax and not solver.solves_again:
         split = replace(split, refit=False)  # this U starts the softmax readout, whose penalty is chosen on unseen data
+    ridge = settings.ridge_choice()
+    if split.refit:
+        ridge = ridge_by_folds(fit.reservoir, split.whole, context.task.view(), ridge)
     ridge_fit = solver.fit(
         fit.reservoir,
         context.task.view(),
-        settings.ridge_choice(),
+        ridge,
         split,
         context.rng["readout"],
         say=context.say,
@@ -247,9 +242,9 @@ def refine_weights(fit: Fit, context: FitContext) -> Fit:
 
     objective = CrossEntropyObjective(
         fit.network(context),
-        split.train,
+        context.learning.data,
         split.held_out,
-        context.task,
+        context.learning.task,
         settings.plan(fit.readout.ridge, epochs),
         fit=fit.ridge_fit,
     )
@@ -298,14 +293,18 @@ def fit_network(request: FitRequest) -> FittedNetwork:
         split = hold_out(request.data, settings.validation_fraction, settings.washout_steps, rng["split"])
     else:
         split = Split(request.data, request.validation, refit=False)
+    task = settings.task(request.data.per_step)
+    learning = learning_of(settings, split.train, task)
     if request.data.executor is LOCAL:
-        cost_model.check(settings.job(split.train, split.held_out, request.networks), settings.verbose)
+        job = learning.settings.job(learning.data, split.held_out, request.networks)
+        cost_model.check(job, settings.verbose)
     # Numbers that are not finite are reported by the readout and the epochs; NumPy need not warn of them too.
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         context = FitContext(
             settings=settings,
             split=split,
-            task=settings.task(request.data.per_step),
+            task=task,
+            learning=learning,
             loss=request.loss,
             callback=request.callback,
             checkpoint=None if request.checkpoint is None else _open_checkpoint(request, split.held_out),

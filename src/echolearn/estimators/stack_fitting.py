@@ -22,6 +22,7 @@ from echolearn.estimators.fitting import (
     fit_ridge_readout,
     fit_softmax_readout,
 )
+from echolearn.estimators.long_series import Learning
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.stack_layers import Passing, StackLayer
@@ -260,6 +261,7 @@ def _finish(request: StackRequest, layers: list[FittedLayer]) -> list[FittedLaye
         settings=top.settings,
         split=Split(top_data(split.train), None if split.held_out is None else top_data(split.held_out), split.refit),
         task=task,
+        learning=Learning(top_data(split.train), task, top.settings),
         loss=request.codec.error,
         rng=request.rng,
     )

@@ -159,6 +159,23 @@ def choose_ridge(
     return float(path[best]), np.asarray(scores)
 
 
+def choose_ridge_by_folds(
+    parts: Sequence[Statistics], path: Sequence[float] | Array, *, intercept: bool
+) -> tuple[float, Array]:
+    """Return the best mu of `path` by cross-validation, and the score of every mu.
+
+    parts: the statistics of each fold. The score is the squared error per target of every fold at the U of the others.
+    """
+    total = Statistics.zeros(*parts[0].Q.shape)
+    for part in parts:
+        total += part
+    scores = np.zeros(len(path))
+    for part in parts:
+        others = Statistics(total.G - part.G, total.Q - part.Q, total.tt - part.tt, total.n - part.n)
+        scores += choose_ridge(others, path, intercept=intercept, held_out=part)[1] * (part.n / total.n)
+    return float(path[int(np.argmin(scores))]), scores
+
+
 def gram_eigenvalues(s: Statistics) -> Array:
     """Return the eigenvalues (M - 1,) of G about the mean, that is, beside an intercept."""
     return np.asarray(np.maximum(np.linalg.eigvalsh(_centred(s)[0]), 0))

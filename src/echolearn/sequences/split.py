@@ -11,7 +11,7 @@ from echolearn.sequences.pieces import Piece, cut_out
 
 SEQUENCES = 5  # from this number on, some of them are held out; with fewer, the last steps of each
 STEPS = 50  # shorter sequences are not cut
-LEAD_IN = 1000  # steps of a head, at most, from which its tail continues: even slow units have settled by then
+LEAD_IN = 300  # steps of a head, at most, from which its tail continues: even slow units have settled by then
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +24,12 @@ class Split:
     train: Dataset
     held_out: Dataset | None = None
     refit: bool = True
+    cut: Dataset | None = None  # the sequences as they were, where their last steps are held out
+
+    @property
+    def whole(self) -> Dataset:
+        """The data that the final readouts are fitted to, in sequences that are not cut."""
+        return self.everything if self.cut is None else self.cut
 
     @property
     def everything(self) -> Dataset:
@@ -61,4 +67,4 @@ def hold_out(data: Dataset, fraction: float, washout: int, rng: np.random.Genera
     tail = cut_out(data, tails)
     if not all(part.target_weights(washout).any() for part in (head, tail)):
         return Split(data)
-    return Split(head, tail)
+    return Split(head, tail, cut=data)

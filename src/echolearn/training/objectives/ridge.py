@@ -176,8 +176,8 @@ class RidgeObjective:
 
     def row(self, number: int, measurements: dict[str, float], seconds: float) -> dict[str, float]:
         radius = {}
-        # About fifty of them are enough for a curve, and each takes time.
-        if number % max(1, self.plan.epochs // 50) == 0:
+        # About twenty of them are enough for a curve, and each takes time.
+        if number % max(1, self.plan.epochs // 20) == 0:
             radius["spectral_radius"] = spectral_radius_of(self.learned.reservoir.W_rec, tol=1e-4)
         return {**radius, **measurements, "step_size": self.step_size, "seconds": seconds}
 

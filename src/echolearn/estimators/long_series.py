@@ -1,0 +1,90 @@
+"""How a few long series are learned: in windows, and with a ridge that is chosen by folds of time.
+
+Many sequences are learned in mini-batches of sequences, and some of them are held out. One series is one sequence: it
+is cut into windows, which run in parallel, each after some steps that settle its state. Up to `FULL_BATCH` steps, every
+update follows the gradient of all windows at a readout that is solved for the present weights: on a series without
+noise the ridge is so small that a readout for yesterday's weights is worth nothing.
+
+The last tenth of a series is too little to choose a ridge by. Five folds of time are held out in turn; their states are
+those of the whole run, because a state does not depend on the readout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from echolearn.estimators.settings import LONG, NetworkSettings
+from echolearn.readout.collect import collect
+from echolearn.readout.observation import ReadoutView, Task
+from echolearn.readout.ridge import choose_ridge_by_folds
+from echolearn.readout.solver import Ridge
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.pieces import Piece, cut_into_windows, cut_out
+from echolearn.sequences.split import LEAD_IN, SEQUENCES
+from echolearn.training.optimizers import default_step_size
+
+WINDOW, SETTLING = 125, 60  # steps with targets of a window, and steps before them that settle its state
+FULL_BATCH = 20_000  # steps up to which every update is over all windows
+EPOCHS, STEP = 100, 3.0  # of such updates, and their step size in units of that of mini-batches
+FOLDS = 5
+WIDEST = 1100  # columns of H_c up to which five eigendecompositions are cheap
+
+
+@dataclass(frozen=True)
+class Learning:
+    """The data, task and settings with which weights are learned."""
+
+    data: Dataset
+    task: Task
+    settings: NetworkSettings
+
+
+def is_few_long_series(data: Dataset, view: ReadoutView) -> bool:
+    """Return whether the data are fewer than five long series with targets per step."""
+    return view.pooling is None and len(data.X) < SEQUENCES and bool(data.lengths.min() >= LONG)
+
+
+def learning_of(settings: NetworkSettings, train: Dataset, task: Task) -> Learning:
+    """Return the data as weights learn from them: as they are, or in windows of a few long series."""
+    cut = settings.batch_size is not None and task.lookback is None and task.targets == "all"
+    if not cut or not is_few_long_series(train, task):
+        return Learning(train, task, settings)
+    windows = cut_into_windows(train, WINDOW, SETTLING, task.washout)
+    if train.frames <= FULL_BATCH and settings.optimizer == "adam":
+        step_size = settings.step_size or STEP * default_step_size("adam", settings.hidden_units)
+        epochs = EPOCHS if settings.epochs is None else settings.epochs
+        settings = replace(settings, batch_size=None, epochs=epochs, step_size=step_size)
+    return Learning(windows, replace(task, washout=0), settings)
+
+
+def time_folds(data: Dataset, washout: int) -> list[Dataset]:
+    """Return the steps after the washout in folds of time; each begins with steps that carry no target."""
+    folds = []
+    for k in range(FOLDS):
+        pieces = []
+        for i, n in enumerate(data.lengths.tolist()):
+            first, stop = (washout + (n - washout) * j // FOLDS for j in (k, k + 1))
+            pieces.append(Piece(i, max(0, first - LEAD_IN), first, stop))
+        folds.append(cut_out(data, pieces))
+    return folds
+
+
+def ridge_by_folds(reservoir: Reservoir, data: Dataset, view: ReadoutView, ridge: Ridge) -> Ridge:
+    """Return the ridge that is best on folds of time; or the choice as it is, where folds are not for these data."""
+    if (
+        not callable(ridge)
+        or not is_few_long_series(data, view)
+        or data.frames > FULL_BATCH
+        or view.rows(reservoir) > WIDEST
+    ):
+        return ridge
+    # Each fold has steps before it in place of the washout.
+    seen = ReadoutView(0, view.direct, view.pooling, intercept=view.intercept)
+    parts = [collect(reservoir, fold, seen) for fold in time_folds(data, view.washout)]
+    if not all(part.n > 0 for part in parts):
+        return ridge
+    diagonal = float(np.sum([part.mean_diagonal for part in parts]))
+    return choose_ridge_by_folds(parts, ridge(diagonal), intercept=True)[0]
