@@ -9,7 +9,7 @@ LOCKED = $(shell $(PYTHON) -c 'import sys; print("yes" * ((3, 11) <= sys.version
 DATA ?= ../shared/data/an4_states.npz
 BASE ?= HEAD~1
 
-.PHONY: demo test test-oldest test-newest test-pythons lint same-bits bench series examples reliability lock clean
+.PHONY: demo test test-oldest test-newest test-pythons lint same-bits bench series defaults examples reliability lock clean
 
 demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
@@ -62,6 +62,9 @@ bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4
 
 series: .venv-series/ready  ## whole sequences to classes, side by side with other libraries
 	.venv-series/bin/python benchmarks/series.py
+
+defaults: .venv-series/ready  ## every estimator as it comes, ten seeds, beside what others would use; DATA=path/to/an4_states.npz
+	.venv-series/bin/python benchmarks/defaults.py $(if $(wildcard $(DATA)),--data $(DATA))
 
 examples: $(VENV)/ready  ## the pictures of examples/, into runs/examples
 	mkdir -p runs/examples

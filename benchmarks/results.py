@@ -15,7 +15,10 @@ from pathlib import Path
 import psutil
 
 FOLDER = Path(__file__).parent / "results"
-PACKAGES = ("echolearn", "numpy", "scipy", "numba", "scikit-learn", "torch", "reservoirpy", "PyRCN", "echoes")
+PACKAGES = (
+    *("echolearn", "numpy", "scipy", "numba", "scikit-learn", "torch", "reservoirpy", "PyRCN", "echoes"),
+    *("aeon", "reservoir-computing", "statsmodels", "pandas"),
+)
 # keys of a row that the table shows, and their headings
 HEADINGS = {
     "figure": "figure",
@@ -40,10 +43,15 @@ def write(name, rows):
         "versions": versions(),
         "rows": rows,
     }
-    unfinished = path.with_suffix(".part")
-    unfinished.write_text(json.dumps(found, indent=1, default=float) + "\n")
-    os.replace(unfinished, path)
+    replace_file(path, found)
     return path
+
+
+def replace_file(path, content):
+    """Write content as JSON, completely or not at all."""
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(json.dumps(content, indent=1, default=float) + "\n")
+    os.replace(unfinished, path)
 
 
 def machine():

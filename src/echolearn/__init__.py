@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from echolearn.estimators.forecaster import ESNForecaster
     from echolearn.estimators.framewise import FrameWise
     from echolearn.estimators.loading import load
+    from echolearn.estimators.pipelines import save, stream
     from echolearn.estimators.regressor import ESNRegressor
     from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
     from echolearn.reservoir.reservoir import Reservoir
@@ -28,6 +29,8 @@ __all__ = [
     "StackedRegressor",
     "__version__",
     "load",
+    "save",
+    "stream",
 ]
 
 # Imported at first use: the command line answers --help long before NumPy, scikit-learn and numba are there.
@@ -41,6 +44,8 @@ _HOMES = {
     "StackedClassifier": "estimators.stacked",
     "StackedRegressor": "estimators.stacked",
     "load": "estimators.loading",
+    "save": "estimators.pipelines",
+    "stream": "estimators.pipelines",
 }
 
 

@@ -1,22 +1,20 @@
-import pickle
-
 import numpy as np
 import pytest
+from echolearn.framewise import scorer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, Normalizer, StandardScaler
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor, FrameWise
+from echolearn import ESNClassifier, FrameWise
 from echolearn.estimators.data_warnings import InputWarning
-from echolearn.estimators.framewise import SCORERS, nrmse, scorer
 
 X, VALUES = toys.echoes()
 _, LABELS = toys.labels()
@@ -96,45 +94,17 @@ def test_in_a_pipeline_and_a_grid_over_ragged_lists():
     assert len(search.predict(far)) == len(far)
 
 
-def test_several_scores_at_once_and_in_other_processes():
-    several = {name: scorer(name) for name in SCORERS if name not in ("r2", "neg_nrmse")}
-    esn = ESNClassifier(**toys.FAST)
-    search = GridSearchCV(esn, {"leak": [0.5]}, scoring=several, refit=False, cv=KFold(2), error_score="raise")
-    assert set(search.fit(X, LABELS).cv_results_) >= {f"mean_test_{name}" for name in several}
-    assert pickle.loads(pickle.dumps(scorer("r2"))) == scorer("r2")
-
-
-def test_scores_are_those_of_all_frames():
-    esn = ESNClassifier(**toys.FAST).fit(X, LABELS)
-    true, got = np.concatenate(LABELS), np.concatenate(esn.predict(X))
-    assert scorer("accuracy")(esn, X, LABELS) == pytest.approx((true == got).mean())
-    assert scorer("balanced_accuracy")(esn, X, LABELS) == pytest.approx(balanced_accuracy_score(true, got))
-    assert scorer("f1_macro")(esn, X, LABELS) == pytest.approx(f1_score(true, got, average="macro"))
-    P = np.concatenate(esn.predict_proba(X))
-    right = P[np.arange(len(true)), np.searchsorted(esn.classes_, true)]
-    assert scorer("neg_log_loss")(esn, X, LABELS) == pytest.approx(np.log(right).mean(), rel=1e-5)
-
-
-def test_scores_of_values():
-    esn = ESNRegressor(**toys.FAST).fit(X, VALUES)
-    assert scorer("r2")(esn, X, VALUES) == pytest.approx(esn.score(X, VALUES))
-    one = [v[:, 0] for v in VALUES]
-    esn.fit(X, one)
-    true, got = np.concatenate(one), np.concatenate(esn.predict(X))
-    by_hand = np.sqrt(np.mean((true - got) ** 2)) / true.std()
-    assert scorer("neg_nrmse")(esn, X, one) == pytest.approx(-by_hand)
-    assert nrmse(true, np.full(len(true), true.mean())) == pytest.approx(1)  # what guessing the mean gets
-    with pytest.raises(ValueError, match="NRMSE is not defined"):
-        nrmse(np.ones(3), np.ones(3))
-
-
-def test_scores_with_one_label_per_sequence():
-    pipeline = make_pipeline(FrameWise(StandardScaler()), ESNClassifier(**toys.FAST))
-    scores = cross_val_score(pipeline, RISING_X, RISING, cv=3, scoring=scorer("accuracy"), error_score="raise")
-    np.testing.assert_allclose(scores, cross_val_score(pipeline, RISING_X, RISING, cv=3))
-    pipeline.fit(RISING_X, RISING)
-    expected = -log_loss(RISING, pipeline.predict_proba(RISING_X))
-    assert scorer("neg_log_loss")(pipeline, RISING_X, RISING) == pytest.approx(expected)
+def test_gaps_are_filled_by_an_imputer():
+    rng = np.random.default_rng(0)
+    gaps = [np.where(rng.random(x.shape) < 0.2, np.nan, x) for x in X]
+    fill = FrameWise(SimpleImputer()).fit(gaps)
+    means = np.nanmean(np.concatenate(gaps), axis=0)
+    for got, given_x in zip(fill.transform(gaps), gaps, strict=True):
+        np.testing.assert_allclose(got, np.where(np.isnan(given_x), means, given_x))
+    pipeline = make_pipeline(FrameWise(SimpleImputer()), ESNClassifier(**toys.FAST)).fit(gaps, LABELS)
+    assert pipeline.score(gaps, LABELS) == scorer("accuracy")(pipeline, gaps, LABELS)
+    with pytest.raises(ValueError, match="NaN"):
+        FrameWise(PCA(1)).fit(gaps)
 
 
 def test_a_classifier_answers_for_every_frame():

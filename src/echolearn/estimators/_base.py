@@ -31,10 +31,17 @@ from echolearn.estimators.fit_data import (
 from echolearn.estimators.fitting import Callback, FitRequest, FittedNetwork, fit_network
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import FittedModel, TrainingEnd
+from echolearn.estimators.naming import NamedSettings
 from echolearn.estimators.own_reservoir import check_beside_reservoir
 from echolearn.estimators.saving import save_model
 from echolearn.estimators.settings import NetworkSettings
-from echolearn.estimators.starting import FittedParts, Prediction, begin_prediction, end_of_training
+from echolearn.estimators.starting import (
+    FittedParts,
+    Prediction,
+    begin_prediction,
+    end_of_training,
+    unsettled_steps,
+)
 from echolearn.estimators.target_rules import TargetRule
 from echolearn.execution.blas import one_blas_thread
 from echolearn.readout.collect import collect
@@ -56,7 +63,7 @@ from echolearn.training.history import History
 from echolearn.validation.values import check_boolean
 
 
-class SequenceEstimator(BaseEstimator):
+class SequenceEstimator(NamedSettings):
     """An estimator with one fitted network.
 
     It has five attributes when it is fitted: `network_` (reservoir, readout and what the readout sees), `codec_` (how
@@ -268,6 +275,25 @@ class SequenceEstimator(BaseEstimator):
         for H in states:
             check_finite(H, "states")
         return given.in_given_form(states)
+
+    def unsettled_steps(self, X: SequencesLike) -> Array:
+        """Return how many first steps of each sequence `score` leaves out: the washout, where a prediction starts cold.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+
+        Returns
+        -------
+        array of shape (n_sequences,)
+            Numbers of steps; 0 with one target per sequence.
+        """
+        check_is_fitted(self)
+        given = self._open(X, None)
+        if not self.per_step_:
+            return np.zeros(len(given.X), int)
+        return np.minimum(unsettled_steps(self._fitted_parts(), given), given.lengths)
 
     @property
     def per_step_(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn._typing import Answers, Array, SequencesLike
@@ -19,6 +19,7 @@ from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.fit_data import OpenedData, open_data, warn_of_input_scale
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import FittedStack
+from echolearn.estimators.naming import NamedSettings
 from echolearn.estimators.own_reservoir import check_beside_reservoir
 from echolearn.estimators.parameters import Parameters, check_each
 from echolearn.estimators.regressor import ESNRegressor
@@ -36,7 +37,7 @@ from echolearn.validation.values import check_pair
 Layer = TypeVar("Layer", bound=ESNClassifier | ESNRegressor)
 
 
-class StackedEstimator(BaseEstimator, Generic[Layer]):
+class StackedEstimator(NamedSettings, Generic[Layer]):
     """A stack of fitted layers.
 
     It has three attributes when it is fitted: `layers_`, the layers as fitted estimators from the input to the top;
@@ -176,17 +177,21 @@ class StackedEstimator(BaseEstimator, Generic[Layer]):
         echolearn.load : Read the file back.
         """
         check_is_fitted(self)
-        stack = FittedStack(
-            estimator=type(self).__name__,
-            settings=self.get_params(deep=False),
-            layers=[fitted_model(layer) for layer in self.layers_],
-            scales=self.scales_,
-            history=self.history_,
-        )
-        save_model(stack, path)
+        save_model(fitted_stack(self), path)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "layers_")
+
+
+def fitted_stack(stack: StackedEstimator[Layer]) -> FittedStack:
+    """Return all that the model file of a fitted stack holds."""
+    return FittedStack(
+        estimator=type(stack).__name__,
+        settings=stack.get_params(deep=False),
+        layers=[fitted_model(layer) for layer in stack.layers_],
+        scales=stack.scales_,
+        history=stack.history_,
+    )
 
 
 def draw_layers(params: Parameters, kind: type[Layer]) -> list[Layer]:

@@ -1,27 +1,35 @@
-"""Frames of ragged sequences as scikit-learn's samples: `FrameWise` for its estimators, `scorer` for its scores."""
+"""Frames of ragged sequences as the samples of scikit-learn's estimators: `FrameWise`.
+
+The scores that were here are in `echolearn.metrics`; `echolearn.framewise.scorer` still finds them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from scipy import sparse
-from sklearn import metrics
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn._typing import Answers, Array, SequencesLike
+from echolearn.metrics import SCORERS, Scorer, nrmse, scorer
 from echolearn.sequences.validation import InputSequences, concatenate_targets, open_sequences, open_targets
-from echolearn.validation.names import check_name
+
+__all__ = ["SCORERS", "FrameWise", "Scorer", "nrmse", "scorer"]
 
 
 def _can(method: str) -> Callable[[FrameWise], bool]:
     """Return the function that says whether what is applied to the frames has this method."""
     return lambda self: hasattr(getattr(self, "transformer_", self.transformer), method)
+
+
+def _takes_gaps(transformer: BaseEstimator) -> bool:
+    """Return whether a transformer of scikit-learn takes NaN, as imputers and scalers do."""
+    return bool(get_tags(transformer).input_tags.allow_nan)
 
 
 class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
@@ -35,7 +43,8 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
     transformer : transformer, classifier or regressor of scikit-learn
         What is applied to the frames, for example ``StandardScaler()`` or ``PCA(10)``, which must return one dense row
         per frame; or, as the last step of a Pipeline, a readout such as ``LogisticRegression()``. A copy of it is
-        fitted; the one that is given stays as it is.
+        fitted; the one that is given stays as it is. One that takes NaN, such as ``SimpleImputer()``, may be given
+        sequences with gaps.
 
     Attributes
     ----------
@@ -77,7 +86,7 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         FrameWise
             The transformer itself.
         """
-        given = open_sequences(X)
+        given = open_sequences(X, gaps=_takes_gaps(self.transformer))
         per_frame = None if y is None else _every_frame(y, given)
         self.transformer_ = clone(self.transformer).fit(np.concatenate(given.X), per_frame)
         self.n_features_in_ = given.X[0].shape[1]
@@ -98,7 +107,9 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
             The transformed frames, in the form of X.
         """
         check_is_fitted(self)
-        return self._apply(self.transformer_.transform, open_sequences(X, None, self.n_features_in_, "FrameWise"))
+        gaps = _takes_gaps(self.transformer_)
+        given = open_sequences(X, None, self.n_features_in_, "FrameWise", gaps=gaps)
+        return self._apply(self.transformer_.transform, given)
 
     @available_if(_can("inverse_transform"))
     def inverse_transform(self, X: SequencesLike) -> Answers:
@@ -220,88 +231,3 @@ def _every_frame(y: SequencesLike, given: InputSequences) -> Array:
     entries, per_step = open_targets(y, given, missing=True)
     targets = concatenate_targets(entries, per_step)
     return targets if per_step else np.repeat(targets, given.lengths, axis=0)
-
-
-def nrmse(true: Array, predicted: Array) -> float:
-    """Return the root mean square error over the standard deviation of the true values, averaged over outputs."""
-    true, predicted = np.asarray(true, float), np.asarray(predicted, float)
-    spread = true.std(axis=0)
-    if not np.all(spread > 0):
-        raise ValueError("the true values of an output are all the same; their NRMSE is not defined.")
-    return float(np.mean(np.sqrt(((true - predicted) ** 2).mean(axis=0)) / spread))
-
-
-def _f1_macro(true: Array, predicted: Array) -> float:
-    return float(metrics.f1_score(true, predicted, average="macro", zero_division=0))
-
-
-def _neg_nrmse(true: Array, predicted: Array) -> float:
-    return -nrmse(true, predicted)
-
-
-_SCORES: dict[str, Callable[[Array, Array], float]] = {
-    "accuracy": metrics.accuracy_score,
-    "balanced_accuracy": metrics.balanced_accuracy_score,
-    "f1_macro": _f1_macro,
-    "r2": metrics.r2_score,
-    "neg_nrmse": _neg_nrmse,
-}
-SCORERS = (*_SCORES, "neg_log_loss")
-
-
-@dataclass(frozen=True)
-class Scorer:
-    """A score of all frames, called as scorer(estimator, X, y): greater is better.
-
-    Every frame of every sequence counts the same.
-
-    Parameters
-    ----------
-    name : str
-        One of `SCORERS`.
-    """
-
-    name: str
-
-    def __call__(self, estimator: BaseEstimator, X: SequencesLike, y: SequencesLike) -> float:
-        given = open_sequences(X)
-        entries, per_step = open_targets(y, given, missing=True)
-        log_loss = self.name == "neg_log_loss"
-        answers = (estimator.predict_proba if log_loss else estimator.predict)(X)
-        predicted = concatenate_targets(given.split(answers), True) if per_step else np.asarray(answers)
-        true = concatenate_targets(entries, per_step)
-        if log_loss:
-            return -float(metrics.log_loss(true, predicted, labels=estimator.classes_))
-        return float(_SCORES[self.name](true, predicted))
-
-
-def scorer(name: str) -> Scorer:
-    """Return a frame-wise score, for ``scoring=`` of scikit-learn's GridSearchCV, cross_val_score and the like.
-
-    Parameters
-    ----------
-    name : {"accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss", "r2", "neg_nrmse"}
-        The score. Those that begin with "neg_" are errors with their sign turned, so that greater is better; "f1_macro"
-        weighs all classes the same; "neg_log_loss" needs `predict_proba`; "neg_nrmse" is the root mean square error in
-        standard deviations of the true values.
-
-    Returns
-    -------
-    Scorer
-        A function of an estimator, X and y.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.model_selection import cross_val_score
-    >>> from echolearn import ESNClassifier
-    >>> from echolearn.framewise import scorer
-    >>> rng = np.random.default_rng(0)
-    >>> X = [rng.standard_normal((n, 2)) for n in range(30, 42)]
-    >>> y = [x[:, 0] > 0 for x in X]
-    >>> esn = ESNClassifier(10, learn="none", readout="ridge")
-    >>> cross_val_score(esn, X, y, cv=2, scoring=scorer("balanced_accuracy")).shape
-    (2,)
-    """
-    check_name(name, SCORERS, "scorer")
-    return Scorer(name)

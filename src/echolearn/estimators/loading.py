@@ -5,12 +5,14 @@ from __future__ import annotations
 from os import PathLike
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from echolearn.estimators._base import set_fitted
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.forecaster import ESNForecaster
-from echolearn.estimators.model_layout import FORMAT, check_layout
+from echolearn.estimators.model_layout import FORMAT
 from echolearn.estimators.models import FittedModel, FittedStack
+from echolearn.estimators.pipelines import check_file, restore_pipeline
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.restoring import restore
 from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
@@ -24,8 +26,8 @@ SingleEstimator = ESNClassifier | ESNForecaster | ESNRegressor
 StackEstimator = StackedClassifier | StackedRegressor
 
 
-def load(path: str | PathLike[str]) -> SingleEstimator | StackEstimator:
-    """Return a fitted estimator from a file that its `save` method wrote.
+def load(path: str | PathLike[str]) -> SingleEstimator | StackEstimator | Pipeline:
+    """Return a fitted estimator or pipeline from a file that its `save` method, or `echolearn.save`, wrote.
 
     Parameters
     ----------
@@ -34,8 +36,8 @@ def load(path: str | PathLike[str]) -> SingleEstimator | StackEstimator:
 
     Returns
     -------
-    ESNClassifier, ESNRegressor, ESNForecaster, StackedClassifier or StackedRegressor
-        The estimator, as it was saved.
+    ESNClassifier, ESNRegressor, ESNForecaster, StackedClassifier, StackedRegressor or Pipeline
+        The estimator or pipeline, as it was saved.
 
     Raises
     ------
@@ -55,12 +57,18 @@ def load(path: str | PathLike[str]) -> SingleEstimator | StackEstimator:
     True
     """
     place = check_path("path", path)
-    tensors, facts = read_tensors(place, FORMAT, check_layout)
+    tensors, facts = read_tensors(place, FORMAT, check_file)
     try:
-        model = restore(tensors, facts)
-        return _stack(model) if isinstance(model, FittedStack) else _single(model)
+        if "steps" not in facts:
+            return _estimator(restore(tensors, facts))
+        steps, name, model = restore_pipeline(tensors, facts)
+        return Pipeline([*steps, (name, _estimator(model))])
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as problem:
         raise ModelFileError(f"{place} is not a model this version understands: {problem}") from problem
+
+
+def _estimator(model: FittedModel | FittedStack) -> SingleEstimator | StackEstimator:
+    return _stack(model) if isinstance(model, FittedStack) else _single(model)
 
 
 def _single(model: FittedModel) -> SingleEstimator:

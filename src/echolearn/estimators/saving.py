@@ -6,8 +6,9 @@ complete, so that at any moment either the old or the new file exists.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
+from pathlib import Path
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +24,7 @@ from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.restoring import restore
 from echolearn.modelfile.history import history_tensors
 from echolearn.modelfile.json_values import from_json, to_json
-from echolearn.modelfile.layout import Facts, entries_of
+from echolearn.modelfile.layout import Check, Facts, entries_of
 from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.validation.values import check_path
 
@@ -31,15 +32,33 @@ from echolearn.validation.values import check_path
 def save_model(model: FittedModel | FittedStack, path: str | PathLike[str], *, statistics: bool = False) -> None:
     """Write a fitted model to `path`, atomically; statistics: with G and Q, to add sequences later."""
     place = check_path("path", path)
+    tensors, facts = model_parts(model, statistics=statistics)
+    write_model(place, tensors, facts, check_layout, restore)
+
+
+def model_parts(model: FittedModel | FittedStack, *, statistics: bool = False) -> tuple[dict[str, Array], Facts]:
+    """Return the arrays and facts of a fitted model; statistics: with G and Q."""
     tensors, facts = _stack_parts(model) if isinstance(model, FittedStack) else _model_parts(model)
     if statistics and isinstance(model, FittedModel):
         s = model.network.readout.statistics
-        assert s is not None
+        if s is None:
+            raise ValueError("this network has no statistics of its fit to save: use sums=False.")
         tensors |= {"G": s.G, "Q": s.Q}
         facts |= {"tt": float(s.tt), "n": float(s.n)}
+    return tensors, facts
+
+
+def write_model(
+    place: Path,
+    tensors: dict[str, Array],
+    facts: Facts,
+    check: Check,
+    restoring: Callable[[dict[str, Array], Facts], object],
+) -> None:
+    """Write a file, atomically, once it is certain that it can be read: by `check`, and by `restoring` its parts."""
     try:
-        check_layout(entries_of(tensors), facts)
-        restore(dict(tensors), from_json(to_json(facts)))
+        check(entries_of(tensors), facts)
+        restoring(dict(tensors), from_json(to_json(facts)))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as problem:
         raise ValueError(
             f"this network cannot be saved, because no file with it could be loaded: {problem}. If settings were "

@@ -81,6 +81,12 @@ def begin_prediction(fitted: FittedParts, given: InputSequences, warm_up: Sequen
     return _warmed_up(fitted, given, warm_up)
 
 
+def unsettled_steps(fitted: FittedParts, given: InputSequences) -> Array:
+    """Return how many first steps of each sequence are washout in a prediction without `warm_up`."""
+    continued = not isinstance(given.X[0], Remote) and _continued(fitted, given) is not None
+    return np.full(len(given.X), 0 if continued else fitted.network.view.washout)
+
+
 def _continued(fitted: FittedParts, given: InputSequences) -> TrainingEnd | None:
     """Return the end of training if the given sequence may follow it: one array, and not the training series itself."""
     end = fitted.training_end

@@ -14,6 +14,7 @@ from sklearn.utils import check_array
 
 from echolearn._typing import Array, SequencesLike
 from echolearn.execution.executor import Remote
+from echolearn.sequences.answers import AnswerList
 from echolearn.sequences.targets import Target
 from echolearn.validation.values import finite_array
 
@@ -38,7 +39,7 @@ class InputSequences:
     def in_given_form(self, results: list[Array]) -> Array | list[Array]:
         """Return results, one array per sequence, in the form in which the sequences were given."""
         if self.kind == "list":
-            return results
+            return AnswerList(results)
         if self.kind == "stack":
             return np.stack(results)
         return results[0] if self.kind == "one" else np.concatenate(results)
@@ -66,6 +67,7 @@ def open_sequences(
     """
     if sparse.issparse(X) or (isinstance(X, (list, tuple)) and any(sparse.issparse(x) for x in X)):
         raise TypeError("X is sparse; sequences must be dense arrays: pass X.toarray().")
+    X = _without_column(X)
     given = _remote_sequences(X) or _several_sequences(X, lengths, gaps) or _one_array(X, lengths, gaps)
     widths = {x.shape[1] for x in given.X}
     if len(widths) > 1:
@@ -76,6 +78,12 @@ def open_sequences(
             "fitted with, time along the first axis."
         )
     return given
+
+
+def _without_column(X: object) -> object:
+    """Return the sequences of an object array of one column, the only form that scikit-learn's ensembles can sample."""
+    column = isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2 and X.shape[1] == 1 and len(X) > 0
+    return X[:, 0] if column and np.ndim(X[0, 0]) == 2 else X  # type: ignore[index]
 
 
 def _remote_sequences(X: object) -> InputSequences | None:

@@ -1,0 +1,242 @@
+"""Pipelines of FrameWise steps and a network: saved, loaded and streamed as one model."""
+
+import numpy as np
+import pytest
+from echolearn.online import RLS
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, Normalizer, PolynomialFeatures, StandardScaler
+
+import echolearn
+import toys
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedRegressor
+from echolearn.estimators.model_layout import FORMAT
+from echolearn.modelfile.layout import ModelFileError
+from reliability import forging
+from smallmodels import change_arrays, change_facts
+
+X, LABELS = toys.labels(sequences=6)
+X = [40 + 7 * x for x in X]
+VALUES = toys.echoes(sequences=6)[1]
+SMALL = {**toys.FAST, "hidden_units": 4, "connections": 2, "epochs": 1}
+STANDARD = FrameWise(StandardScaler())
+PIPELINES = {
+    "labels": lambda: make_pipeline(STANDARD, ESNClassifier(**SMALL)).fit(X, LABELS),
+    "values": lambda: make_pipeline(FrameWise(MinMaxScaler()), ESNRegressor(**SMALL)).fit(X, VALUES),
+    "three steps": lambda: make_pipeline(
+        STANDARD, FrameWise(PolynomialFeatures(2)), FrameWise(PCA(3, whiten=True)), ESNClassifier(**SMALL)
+    ).fit(X, LABELS),
+    "one series, a plain scaler": lambda: make_pipeline(StandardScaler(), ESNRegressor(**SMALL)).fit(X[0], VALUES[0]),
+    "one per sequence": lambda: make_pipeline(STANDARD, ESNClassifier(**SMALL)).fit(X, ["up", "down"] * 3),
+    "a stack": lambda: make_pipeline(STANDARD, StackedRegressor((4, 4), joint_epochs=1)).fit(X, VALUES),
+    "own names": lambda: Pipeline([("a", STANDARD), ("off", "passthrough"), ("net", ESNClassifier(**SMALL))]).fit(
+        X, LABELS
+    ),
+    "no steps": lambda: make_pipeline(ESNClassifier(**SMALL)).fit([x / 50 for x in X], LABELS),
+}
+STREAMING = [name for name in PIPELINES if name != "a stack"]
+
+
+def parts(path):
+    """Return the facts and the arrays of a file, to compare."""
+    tensors, facts = forging.taken_apart(path.read_bytes(), FORMAT)
+    return facts, {name: value.tobytes() for name, value in tensors.items()}
+
+
+@pytest.fixture
+def file(tmp_path):
+    echolearn.save(PIPELINES["labels"](), tmp_path / "pipeline")
+    return tmp_path / "pipeline"
+
+
+@pytest.mark.parametrize("kind", PIPELINES)
+@pytest.mark.filterwarnings("ignore::echolearn.estimators.data_warnings.InputWarning")
+def test_a_loaded_pipeline_answers_with_the_same_bits(kind, tmp_path):
+    model = PIPELINES[kind]()
+    echolearn.save(model, tmp_path / "file")
+    back = echolearn.load(tmp_path / "file")
+    given = X[0] if kind.startswith("one series") else X
+    for method in ("predict", "predict_proba"):
+        if hasattr(model, method):
+            for a, b in zip(getattr(back, method)(given), getattr(model, method)(given), strict=True):
+                np.testing.assert_array_equal(a, b)
+    assert [name for name, _ in back.steps] == [name for name, step in model.steps if step != "passthrough"]
+    assert [type(step) for _, step in back.steps] == [type(s) for _, s in model.steps if s != "passthrough"]
+    assert b"sklearn" not in (tmp_path / "file").read_bytes()  # names of transformers only, no modules
+    echolearn.save(back, tmp_path / "again")
+    assert parts(tmp_path / "again") == parts(tmp_path / "file")
+
+
+def test_estimators_are_saved_as_by_their_own_method(tmp_path):
+    esn = ESNClassifier(**SMALL, readout="ridge").fit(X, LABELS)
+    esn.save(tmp_path / "a", sums=True)
+    echolearn.save(esn, tmp_path / "b", sums=True)
+    assert parts(tmp_path / "a") == parts(tmp_path / "b")
+    stack = StackedRegressor((4, 4), joint_epochs=1).fit(X, VALUES)
+    echolearn.save(stack, tmp_path / "c")
+    np.testing.assert_array_equal(echolearn.load(tmp_path / "c").predict(X[0]), stack.predict(X[0]))
+
+
+def test_statistics_are_saved_on_request(tmp_path):
+    model = make_pipeline(STANDARD, ESNClassifier(**SMALL, readout="ridge")).fit(X, LABELS)
+    echolearn.save(model, tmp_path / "with", sums=True)
+    back = echolearn.load(tmp_path / "with")
+    assert back[-1].network_.readout.statistics is not None
+    with pytest.raises(ValueError, match="no statistics of its fit to save"):
+        echolearn.save(PIPELINES["labels"](), tmp_path / "none", sums=True)
+
+
+@pytest.mark.parametrize("kind", STREAMING)
+@pytest.mark.filterwarnings("ignore::echolearn.estimators.data_warnings.InputWarning")
+def test_a_stream_is_that_of_the_network_on_transformed_frames(kind):
+    model = PIPELINES[kind]()
+    frames = X[0]
+    seen = frames
+    for _, step in model.steps[:-1]:
+        if step != "passthrough":
+            seen = np.concatenate([np.asarray(step.transform(x[None])) for x in seen])
+    expected = model[-1].stream().predict(seen)
+    running = echolearn.stream(model)
+    np.testing.assert_array_equal(running.copy().predict(frames), expected)
+    np.testing.assert_array_equal([running.predict(x) for x in frames], expected)
+    chunks = [running.reset().predict(frames[:5]), running.predict(frames[5:])]
+    np.testing.assert_array_equal(np.concatenate(chunks), model[-1].stream().reset().predict(seen))
+    assert running.network.steps == len(frames)
+    if kind == "one per sequence":
+        assert hasattr(running, "predict_proba")
+    elif hasattr(model, "predict_proba"):
+        P = running.reset().predict_proba(frames)
+        np.testing.assert_allclose(P, model.predict_proba(frames), atol=1e-5)
+    else:
+        assert not hasattr(running, "predict_proba")
+        cold = echolearn.stream(model, warm_up="cold").predict(frames)
+        np.testing.assert_allclose(cold, model.predict(frames), atol=1e-4)
+        warm = echolearn.stream(model, warm_up=frames[:10]).predict(frames[10:])
+        np.testing.assert_allclose(warm, cold[10:], atol=1e-5)
+    assert len(running.predict(frames[:0])) == 0
+
+
+def test_gaps_pass_a_scaler_and_are_carried_by_the_network(tmp_path):
+    gaps = [np.where(np.random.default_rng(i).random(x.shape) < 0.3, np.nan, x) for i, x in enumerate(X)]
+    model = make_pipeline(STANDARD, ESNRegressor(**SMALL, missing="carry")).fit(gaps, VALUES)
+    echolearn.save(model, tmp_path / "file")
+    back = echolearn.load(tmp_path / "file")
+    np.testing.assert_array_equal(back.predict(gaps[0]), model.predict(gaps[0]))
+    np.testing.assert_array_equal(echolearn.stream(back).predict(gaps[0]), echolearn.stream(model).predict(gaps[0]))
+    np.testing.assert_allclose(echolearn.stream(model).predict(gaps[0]), model.predict(gaps[0]), atol=1e-4)
+
+
+def test_a_stream_learns():
+    model = make_pipeline(STANDARD, ESNRegressor(**SMALL)).fit(X, VALUES)
+    running, alone = echolearn.stream(model, online=RLS()), model[-1].stream(online=RLS())
+    for x, y in zip(X[0], VALUES[0], strict=True):
+        np.testing.assert_array_equal(running.learn(x, y), alone.learn(standardised(model, x), y))
+    np.testing.assert_array_equal(running.network.readout_weights, alone.readout_weights)
+
+
+def standardised(model, x):
+    return model[0].transform(x[None])[0]
+
+
+def test_streams_and_files_of_networks_alone():
+    esn = ESNRegressor(**SMALL).fit(X, VALUES)
+    np.testing.assert_array_equal(echolearn.stream(esn).predict(X[0]), esn.stream().predict(X[0]))
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (lambda: make_pipeline(FrameWise(Normalizer()), ESNClassifier(**SMALL)).fit(X, LABELS), "Normalizer cannot be"),
+        (lambda: make_pipeline(StandardScaler(), LogisticRegression()).fit(X[0], LABELS[0]), "ends in LogisticRegress"),
+        (lambda: StandardScaler().fit(X[0]), "StandardScaler is neither an estimator of echolearn nor a Pipeline"),
+    ],
+)
+def test_what_cannot_be_saved_or_streamed_is_refused(model, words, tmp_path):
+    with pytest.raises(TypeError, match=words):
+        echolearn.save(model(), tmp_path / "no")
+    with pytest.raises(TypeError, match=words):
+        echolearn.stream(model())
+    assert not (tmp_path / "no").exists()
+
+
+def test_models_that_are_not_ready_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="not fitted yet"):
+        echolearn.save(make_pipeline(STANDARD, ESNClassifier()), tmp_path / "no")
+    with pytest.raises(TypeError, match="StackedRegressor has no stream"):
+        echolearn.stream(PIPELINES["a stack"]())
+    with pytest.raises(TypeError, match="ESNForecaster"):
+        echolearn.stream(ESNForecaster(**SMALL, washout=2).fit(VALUES[0]))
+
+
+def test_frames_of_a_wrong_shape_do_not_move_the_stream():
+    running = echolearn.stream(PIPELINES["labels"]())
+    for frame in ([1.0], [1.0, 2.0, 3.0], [["a", "b"]], np.ones((2, 2, 2)), [[1.0], [1.0, 2.0]], 3.0):
+        with pytest.raises(ValueError, match=r"a frame has shape|a frame holds"):
+            running.predict(frame)
+    with pytest.raises(ValueError, match="NaN or infinity; the stream has not moved"):
+        running.predict([np.nan, 1.0])
+    assert running.network.steps == 0
+
+
+def test_forged_pipelines_are_refused(file):
+    content, (tensors, facts) = file.read_bytes(), forging.taken_apart(file.read_bytes(), FORMAT)
+    step = facts["steps"][0]
+    wide = {name: np.append(tensors[f"0/{name}"], 1.0) for name in ("mean_", "var_", "scale_")}
+    for change in (
+        {"steps": [{**step, "transformer": "os.system"}]},
+        {"steps": [{**step, "features": 3}]},
+        {"steps": [{**step, "framewise": 1}]},
+        {"steps": [{**step, "name": "a__b"}]},
+        {"steps": [{**step, "name": facts["name"]}]},
+        {"steps": [step, step]},
+        {"steps": []},
+        {"steps": [step] * 200},
+        {"steps": "StandardScaler"},
+        {"steps": [3]},
+        {"name": 3},
+        {"model": None},
+        {"model": {**facts["model"], "features": 3}},
+        {"model": {**facts["model"], "estimator": "Pipeline"}},
+        {"estimator": "ESNClassifier"},
+    ):
+        file.write_bytes(content)
+        change_facts(file, **change)
+        with pytest.raises(ModelFileError):
+            echolearn.load(file)
+    for arrays in (
+        {"0/mean_": None},
+        {"1/mean_": tensors["0/mean_"]},
+        {"mean_": tensors["0/mean_"]},
+        {"model/extra": tensors["0/mean_"]},
+        {"model/U": None},
+        {"0/scale_": -tensors["0/scale_"]},
+        {"0/scale_": np.full_like(tensors["0/scale_"], np.nan)},
+    ):
+        file.write_bytes(content)
+        change_arrays(file, **arrays)
+        with pytest.raises(ModelFileError):
+            echolearn.load(file)
+    file.write_bytes(content)
+    change_arrays(file, **{f"0/{name}": value for name, value in wide.items()})
+    change_facts(file, steps=[{**step, "features": 3}])
+    with pytest.raises(ModelFileError, match="the network takes 2 features; the steps give 3"):
+        echolearn.load(file)
+
+
+def test_every_truncation_and_many_flipped_bytes_are_refused(file):
+    content = file.read_bytes()
+    for length in [*range(0, len(content), 29), len(content) - 1]:
+        file.write_bytes(content[:length])
+        with pytest.raises(ModelFileError):
+            echolearn.load(file)
+    rng, refused = np.random.default_rng(0), 0
+    for place in rng.integers(0, len(content), 300):
+        spoiled = bytearray(content)
+        spoiled[place] ^= 0x20
+        file.write_bytes(spoiled)
+        try:
+            echolearn.load(file)
+        except ModelFileError:
+            refused += 1
+    assert refused > 0.95 * 300
