@@ -87,7 +87,8 @@ def test_one_series_with_a_label_per_step_stays_one_series(features, kind):
 def test_rows_of_values_that_are_as_long_as_there_are_features_are_no_steps():
     """y (cases, 3) of X (cases, steps, 3): three values per sequence, not a value per channel."""
     targets = np.random.default_rng(0).standard_normal((len(EQUAL), 3))
-    assert choose_layout(unpack(np.stack(EQUAL)), targets, "auto") == "time_first"
+    for y in (targets, targets > 0, (targets > 0).astype(int)):
+        assert choose_layout(unpack(np.stack(EQUAL)), y, "auto") == "time_first"
     assert choose_layout(unpack(AEON), np.zeros((len(EQUAL), AEON.shape[2])), "auto") == "channels_first"
 
 

@@ -266,7 +266,7 @@ class Scorer:
     name: str
 
     def __call__(self, estimator: BaseEstimator, X: SequencesLike, y: SequencesLike) -> float:
-        given = open_sequences(X)
+        given = open_sequences(X, layout=getattr(estimator, "layout_", "time_first"))
         entries, per_step = open_targets(y, given, missing=True)
         log_loss = self.name == "neg_log_loss"
         answers = (estimator.predict_proba if log_loss else estimator.predict)(X)

@@ -100,15 +100,16 @@ def _layout_of_cases(X: Sequence[Array], y: object) -> str:
     steps, shapes = _entry_steps(y, len(X)), [x.shape for x in X]
     if steps is not None:
         first = all(n == shape[0] for n, shape in zip(steps, shapes, strict=True))
-        last = all(n == shape[1] for n, shape in zip(steps, shapes, strict=True))
+        turned = all(n == shape[1] for n, shape in zip(steps, shapes, strict=True))
+        last = turned and len({shape[0] for shape in shapes}) == 1  # of a channel each
         if first and last and shapes[0][0] > 1:
             _announce(f"X has sequences of shape {shapes[0]}", "time_first", "channels_first")
-        # a row of values per sequence may be as long as it has features
-        if first or (last and _are_values(y) and shapes[0][1] < shapes[0][0]):
+        # a row of values or labels per sequence may be as long as it has features
+        if first or (last and _may_be_rows(y) and shapes[0][1] < shapes[0][0]):
             return "time_first"
         if last:
             return "channels_first"
-        if not _are_values(y):
+        if not _may_be_rows(y):
             return "time_first"  # labels of other steps than X has: they are refused
     rows, columns = ({shape[axis] for shape in shapes} for axis in (0, 1))
     if len(rows) > 1 or len(columns) > 1:
@@ -124,12 +125,13 @@ def _layout_of_cases(X: Sequence[Array], y: object) -> str:
     return _smoother(X, what)
 
 
-def _are_values(y: object) -> bool:
-    """Return whether targets are rows of real numbers, which may belong to steps or to whole sequences."""
+def _may_be_rows(y: object) -> bool:
+    """Return whether targets are real numbers, or 0 and 1: rows of them may belong to steps or to whole sequences."""
     try:
-        return all(np.asarray(entry).dtype.kind == "f" for entry in cast("Sequence[object]", y))
+        entries = [np.asarray(as_array(entry)) for entry in cast("Sequence[object]", y)]
     except ValueError:
         return False  # ragged: they are refused
+    return all(e.dtype.kind == "f" or (e.dtype.kind in "iub" and bool(((e == 0) | (e == 1)).all())) for e in entries)
 
 
 def _smoother(X: Sequence[Array], what: str) -> str:
