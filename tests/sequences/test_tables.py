@@ -154,3 +154,19 @@ def test_targets_of_other_sequences_are_refused():
 
 def test_names_of_time_are_in_plain_form():
     assert all(name == name.lower() and " " not in name for name in TIME_NAMES)
+
+
+def test_weights_come_in_the_form_of_the_targets():
+    weights = pd.Series(np.arange(1.0, 13.0), IDS)
+    by_id = ESNClassifier(**SMALL).fit(PANEL, pd.Series(LABELS, IDS), sample_weight=weights.iloc[::-1])
+    plain = ESNClassifier(**SMALL).fit(RAGGED, LABELS, sample_weight=np.arange(1.0, 13.0))
+    np.testing.assert_array_equal(by_id.readout_weights_, plain.readout_weights_)
+
+
+def test_a_warm_up_of_other_sequences_is_refused():
+    keyed = dict(zip(IDS, RAGGED, strict=True))
+    esn = ESNClassifier(**SMALL).fit(keyed, dict(zip(IDS, steps_of(RAGGED), strict=True)))
+    answer = esn.predict({i: x[5:] for i, x in keyed.items()}, warm_up={i: x[:5] for i, x in keyed.items()})
+    np.testing.assert_array_equal(answer[IDS[3]], esn.predict(keyed)[IDS[3]][5:])
+    with pytest.raises(ValueError, match="warm_up names other sequences than X"):
+        esn.predict(keyed, warm_up={i: keyed[i][:5] for i in IDS[::-1]})
