@@ -25,11 +25,11 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from reliability import entries, file_entries, results
+from reliability import doors, entries, file_entries, results
 
 LIMIT = 20.0  # seconds of processor time
 TYPED = (ValueError, TypeError, OSError, MemoryError, ArithmeticError, AttributeError)
-ENTRIES = {**entries.ENTRIES, **file_entries.ENTRIES}
+ENTRIES = {**entries.ENTRIES, **doors.ENTRIES, **file_entries.ENTRIES}
 COLUMNS = ("inputs", "answered", "refused", "wrong")
 
 
@@ -55,6 +55,11 @@ def check_finite(answer: Any) -> None:
             check_finite(part)
     elif isinstance(answer, dict):
         check_finite(list(answer.values()))
+    elif isinstance(answer, np.ma.MaskedArray):
+        check_finite(answer.compressed())
+    elif hasattr(answer, "to_numpy"):
+        values = answer.to_numpy()
+        check_finite(list(values) if values.dtype == object else values)
     elif isinstance(answer, (float, np.ndarray, np.generic)):
         values = np.asarray(answer)
         if values.dtype.kind in "fc" and not np.isfinite(values).all():
@@ -85,6 +90,8 @@ def verdict(call: Callable[[], Any]) -> str:
         )
     except entries.Declined:
         return "refused"
+    except doors.Misread as problem:
+        return f"wrong: {problem}"
     except TooLong:
         return f"wrong: more than {LIMIT:g} seconds"
     except TYPED as problem:

@@ -185,6 +185,7 @@ PLAUSIBLE = {
     "momentum": ["fista", "printed"], "step_size": [None, 1e-9, 1.0, 1e9], "epochs": [None, 0, 1, 3],
     "refine_epochs": [0, 1, 3], "batch_size": [None, 1, 100], "clip": [None, 1e-9, 1.0], "renormalize": [True, False],
     "validation_fraction": [0, 0.01, 0.5, 0.99], "patience": [None, "auto", 1], "dtype": ["float32", "float64"],
+    "layout": ["auto", "time_first", "channels_first", "rows"],
     "random_state": [0, None, 2**70, np.random.default_rng(1)], "noise": [0.0, 1e-3, 10.0],
 }  # fmt: skip
 

@@ -205,7 +205,7 @@ class Scorer:
     def __call__(
         self, estimator: BaseEstimator, X: SequencesLike, y: SequencesLike, *, sample_weight: object = None
     ) -> float:
-        given = open_sequences(X, gaps=True)
+        given = open_sequences(X, gaps=True, layout=getattr(estimator, "layout_", "time_first"))
         entries, per_step = open_targets(y, given, missing=True)
         true = concatenate_targets(entries, per_step)
         counts = _counted(estimator, X, true, given.lengths if per_step else None)
@@ -317,7 +317,7 @@ def cross_val_predict(
     >>> int(confusion_matrix(y, answers).sum()) == sum(map(len, X))
     True
     """
-    given = open_sequences(X, gaps=True)
+    given = open_sequences(X, gaps=True, layout=getattr(estimator, "layout_", "time_first"))
     entries, per_step = open_targets(y, given, missing=True)
     if given.kind == "one":
         raise ValueError("X is one sequence, which has no folds of sequences; use sklearn.model_selection's function.")
@@ -383,7 +383,7 @@ def permutation_importance(
     >>> int(permutation_importance(esn, X, y, random_state=0).importances_mean.argmax())
     1
     """
-    given = open_sequences(X, gaps=True)
+    given = open_sequences(X, gaps=True, layout=getattr(estimator, "layout_", "time_first"))
     check_integer("n_repeats", n_repeats, 1)
     measure = None if scoring is None else scorer(scoring)
 

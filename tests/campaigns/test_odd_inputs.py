@@ -132,6 +132,10 @@ def test_small_whole_numbers_do_not_wrap():
     """hidden_units * connections is more than a byte holds."""
     plain, odd = (Reservoir.random(2, n(40), connections=n(10), random_state=0) for n in (int, np.uint8))
     np.testing.assert_array_equal(plain.W_rec.data, odd.W_rec.data)
+    scales = ({"bias_scaling": n(2), "feedback_scaling": n(2), "n_feedback": 1} for n in (int, np.uint8))
+    plain, odd = (Reservoir.random(2, 4, random_state=0, **scale) for scale in scales)
+    np.testing.assert_array_equal(plain.bias, odd.bias)
+    np.testing.assert_array_equal(plain.W_fb, odd.W_fb)
     plain, odd = (diagnostics.memory_capacity(RESERVOIR, delays=2, amplitude=n(2)) for n in (int, np.uint8))
     np.testing.assert_array_equal(plain.by_delay, odd.by_delay)
 

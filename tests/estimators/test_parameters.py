@@ -64,6 +64,7 @@ BAD = {
     "patience": [0, 2.5, "some"],
     "class_weight": ["even", 2.0, {"a": -1.0}, {"a": "b"}, {}, {"a": 0.0}],
     "ignore_label": [[0], ("a",), {"a": 1}],
+    "layout": ["channels", None, 1],
     "dtype": ["float16", np.float32, None],
     "random_state": ["seed", -1, 1.5],
     "verbose": ["loud", -1, None],

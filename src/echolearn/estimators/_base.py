@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.sources import open_inputs, open_source
@@ -22,8 +22,8 @@ from echolearn.estimators.fit_data import (
     Validation,
     Weighing,
     check_kind,
+    check_names,
     encoded_inputs,
-    is_data_frame,
     open_data,
     open_validation,
     warn_of_input_scale,
@@ -52,6 +52,7 @@ from echolearn.readout.solver import LARGE, chosen_ridge
 from echolearn.readout.statistics import Statistics
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.unpacking import unpack
 from echolearn.sequences.validation import (
     InputSequences,
     check_finite,
@@ -76,6 +77,7 @@ class SequenceEstimator(NamedSettings):
     inputs_: InputCodec
     history_: History
     training_end_: TrainingEnd | None
+    layout_: str
 
     def _fit_network(
         self,
@@ -104,7 +106,15 @@ class SequenceEstimator(NamedSettings):
             params=params,
             settings=settings,
             data=data,
-            validation=open_validation(validation, codec, inputs, weighing, like=data, washout=settings.washout_steps),
+            validation=open_validation(
+                validation,
+                codec,
+                inputs,
+                weighing,
+                like=data,
+                washout=settings.washout_steps,
+                layout=opened.layout,
+            ),
             loss=codec.error,
             callback=callback,
             checkpoint=checkpoint,
@@ -113,7 +123,7 @@ class SequenceEstimator(NamedSettings):
         fitted = fit_network(request) if count == 1 else fit_ensemble(request, count)
         with one_blas_thread():
             end = end_of_training(fitted.network, data, given, inputs)
-        return FittedEstimator(fitted, codec, inputs, end, opened.feature_names)
+        return FittedEstimator(fitted, codec, inputs, end, opened.feature_names, opened.layout)
 
     def _open_fit(
         self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, rule: TargetRule, sample_weight: object
@@ -121,7 +131,15 @@ class SequenceEstimator(NamedSettings):
         """Check parameters and data of a fit; rule: which targets are missing."""
         settings = NetworkSettings.of(self.get_params(deep=False))
         check_beside_reservoir(self)
-        opened = open_data(X, y, lengths, gaps=settings.missing != "error", rule=rule, sample_weight=sample_weight)
+        opened = open_data(
+            X,
+            y,
+            lengths,
+            gaps=settings.missing != "error",
+            layout=settings.layout,
+            rule=rule,
+            sample_weight=sample_weight,
+        )
         check_long_enough(opened.given, settings.washout_steps)
         settings.check_targets(opened.per_step)
         return opened
@@ -129,7 +147,7 @@ class SequenceEstimator(NamedSettings):
     def _adopt(self, fitted: FittedEstimator) -> Self:
         """Take over what was fitted, and only then pass on a Ctrl-C that ended the learning."""
         set_fitted(self, fitted.network.network, fitted.codec, fitted.network.history, fitted.inputs)
-        self.training_end_ = fitted.training_end
+        self.training_end_, self.layout_ = fitted.training_end, fitted.layout
         feature_names = fitted.feature_names
         if feature_names is not None:
             self.feature_names_in_ = feature_names
@@ -175,16 +193,17 @@ class SequenceEstimator(NamedSettings):
 
     def _open(self, X: SequencesLike, lengths: ArrayLike | None) -> InputSequences:
         """Check the inputs of a prediction."""
-        if is_data_frame(X):  # scikit-learn compares its column names with those of the fit
-            finite = True if self.inputs_.missing == "error" else "allow-nan"
-            X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=finite)
+        unpacked = unpack(open_inputs(X))
+        layout = getattr(self, "layout_", "time_first")
+        check_names(self, unpacked, layout, reset=False)
         gaps = self.inputs_.missing != "error"
-        return open_sequences(open_inputs(X), lengths, self.n_features_in_, type(self).__name__, gaps=gaps)
+        return open_sequences(unpacked, lengths, self.n_features_in_, type(self).__name__, gaps=gaps, layout=layout)
 
     def _fitted_parts(self) -> FittedParts:
         """Return what a prediction needs."""
         dtype = self.get_params(deep=False)["dtype"]
-        return FittedParts(self.network_, self.codec_, self.inputs_, dtype, self.training_end_)
+        layout = getattr(self, "layout_", "time_first")
+        return FittedParts(self.network_, self.codec_, self.inputs_, dtype, self.training_end_, layout)
 
     def _outputs(self, given: InputSequences, warm_up: SequencesLike) -> tuple[list[Array], Prediction]:
         """Return readout outputs, one array per sequence: (steps, n_out), or (1, n_out) for one label per sequence."""
@@ -208,7 +227,7 @@ class SequenceEstimator(NamedSettings):
         check_is_fitted(self)
         given = self._open(X, lengths)
         parts = [decode(Y) for Y in self._outputs(given, warm_up)[0]]
-        return given.in_given_form(parts) if self.per_step_ else np.concatenate(parts)
+        return given.in_given_form(parts) if self.per_step_ else given.per_sequence(np.concatenate(parts))
 
     def _compare(
         self,
@@ -383,6 +402,7 @@ class FittedEstimator:
     inputs: InputCodec
     training_end: TrainingEnd | None = None
     feature_names: Array | None = None
+    layout: str = "time_first"
 
 
 def set_fitted(
@@ -404,6 +424,7 @@ def fitted_model(esn: SequenceEstimator) -> FittedModel:
         feature_names=list(getattr(esn, "feature_names_in_", [])),
         inputs=esn.inputs_,
         training_end=esn.training_end_,
+        layout=getattr(esn, "layout_", "time_first"),
         forecast=getattr(esn, "forecast_", None),
     )
 

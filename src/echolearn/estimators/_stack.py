@@ -40,20 +40,22 @@ Layer = TypeVar("Layer", bound=ESNClassifier | ESNRegressor)
 class StackedEstimator(NamedSettings, Generic[Layer]):
     """A stack of fitted layers.
 
-    It has three attributes when it is fitted: `layers_`, the layers as fitted estimators from the input to the top;
-    `scales_`, the factors of what each but the top passes on; and `history_` of the joint epochs.
+    It has these attributes when it is fitted: `layers_`, the layers as fitted estimators from the input to the top;
+    `scales_`, the factors of what each but the top passes on; `history_` of the joint epochs; and `layout_`.
     """
 
     layers_: list[Layer]
     scales_: list[Array]
     history_: History
+    layout_: str
 
     def _open_fit(
         self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, layers: Sequence[LayerRequest]
     ) -> tuple[OpenedData, InputCodec]:
         """Check the data of a fit; return them as the first layer sees them, and how they were encoded."""
         first = layers[0].settings
-        opened = open_data(X, y, lengths, gaps=first.missing != "error")
+        layout = self.get_params(deep=False)["layout"]
+        opened = open_data(X, y, lengths, gaps=first.missing != "error", layout=layout)
         check_long_enough(opened.given, _longest_washout(layers))
         for layer in layers:
             layer.settings.check_targets(opened.per_step)
@@ -77,7 +79,7 @@ class StackedEstimator(NamedSettings, Generic[Layer]):
         if validation is None:
             return hold_out(data, params["validation_fraction"], _longest_washout(layers), rng)
         X, y = check_pair("validation", validation)
-        given = self._open(X, None, inputs)
+        given = self._open(X, None, inputs, opened.layout)
         check_long_enough(given, _longest_washout(layers))
         entries, per_step = open_targets(y, given)
         if per_step != opened.per_step:
@@ -86,17 +88,17 @@ class StackedEstimator(NamedSettings, Generic[Layer]):
             )
         return Split(data, replace(data, X=_encoded(given, inputs), y=entries), refit=False)
 
-    def _open(self, X: SequencesLike, lengths: ArrayLike | None, inputs: InputCodec) -> InputSequences:
+    def _open(self, X: SequencesLike, lengths: ArrayLike | None, inputs: InputCodec, layout: str) -> InputSequences:
         """Check the inputs of a prediction, or of validation data."""
         gaps = inputs.missing != "error"
-        return open_sequences(X, lengths, inputs.n_features, type(self).__name__, gaps=gaps)
+        return open_sequences(X, lengths, inputs.n_features, type(self).__name__, gaps=gaps, layout=layout)
 
     def _generators(self) -> dict[str, np.random.Generator]:
         """Return one random generator per purpose."""
         seed = self.get_params(deep=False)["random_state"]
         return dict(zip(("split", "order", "readout"), np.random.default_rng(seed).spawn(3), strict=True))
 
-    def _adopt(self, estimators: list[Layer], fitted: FittedLayers, inputs: InputCodec) -> Self:
+    def _adopt(self, estimators: list[Layer], fitted: FittedLayers, inputs: InputCodec, layout: str) -> Self:
         """Take over the fitted layers, and only then pass on a Ctrl-C that ended their learning.
 
         The first layer holds how the inputs of the stack are encoded; the others take what the one below passes on.
@@ -106,7 +108,7 @@ class StackedEstimator(NamedSettings, Generic[Layer]):
             set_fitted(esn, layer.network, layer.codec, layer.history, own)
             if isinstance(esn, ESNClassifier):
                 esn.refinement_ = layer.refinement
-        self.layers_, self.history_ = estimators, fitted.history
+        self.layers_, self.history_, self.layout_ = estimators, fitted.history, layout
         self.scales_ = [layer.scale for layer in fitted.layers[:-1]]
         if fitted.interrupted:
             raise KeyboardInterrupt
@@ -137,9 +139,9 @@ class StackedEstimator(NamedSettings, Generic[Layer]):
         """Return what the top layer answers to its inputs, in the form in which X came."""
         check_is_fitted(self)
         inputs = self.layers_[0].inputs_
-        given = self._open(X, lengths, inputs)
+        given = self._open(X, lengths, inputs, self.layout_)
         answers = answer(self.layers_[-1], self._top_inputs(_encoded(given, inputs)))
-        return given.in_given_form(list(answers)) if self.per_step_ else answers
+        return given.in_given_form(list(answers)) if self.per_step_ else given.per_sequence(np.asarray(answers))
 
     def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
         """Return the predictions of the top layer.
@@ -161,7 +163,7 @@ class StackedEstimator(NamedSettings, Generic[Layer]):
     def _score_top(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None) -> float:
         check_is_fitted(self)
         inputs = self.layers_[0].inputs_
-        given = self._open(X, lengths, inputs)
+        given = self._open(X, lengths, inputs, self.layout_)
         return self.layers_[-1].score(self._top_inputs(_encoded(given, inputs)), open_targets(y, given)[0])
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -191,6 +193,7 @@ def fitted_stack(stack: StackedEstimator[Layer]) -> FittedStack:
         layers=[fitted_model(layer) for layer in stack.layers_],
         scales=stack.scales_,
         history=stack.history_,
+        layout=stack.layout_,
     )
 
 
@@ -254,6 +257,7 @@ def _check_layer(settings: NetworkSettings, number: int) -> None:
         ("feedback", False, "outputs go up, not back"),
         ("gradient", "exact", "the paper's formulas end at one layer"),
         ("targets", "all", "the layer above sees every frame"),
+        ("layout", "auto", "layout= of the stack says how X is read"),
         ("bidirectional", False, "the gradient through all layers follows one direction"),
     ):
         found = getattr(settings, name)

@@ -160,6 +160,10 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     ignore_label : label, default=None
         The label in y that marks steps (or sequences) without a target: they run through the network, but nothing is
         learned from them or scored on them. It is not a class. NaN stands for NaN and None. None: no label.
+    layout : {"auto", "time_first", "channels_first", "rows"}, default="auto"
+        Which axis of X is time. "time_first": (n_steps, n_features); "channels_first": (n_features, n_steps), as in
+        aeon; "rows": a 2-D array with one univariate series per row, as in the UCR archive. "auto": time first, unless
+        shapes, targets or the data say otherwise; a guess is announced by a `LayoutWarning` (docs/data.md).
     dtype : {"float32", "float64"}, default="float32"
         The precision of the states. Statistics and gradients are summed up in float64 in any case.
     random_state : int, numpy.random.Generator or None, default=0
@@ -198,6 +202,8 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         One row per epoch on the cross entropy. A model that was loaded from a file does not have it.
     per_step_ : bool
         Whether there is one label per step.
+    layout_ : {"time_first", "channels_first", "rows"}
+        Which axis of X was taken as time; predictions read X in the same way.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : array of str
@@ -268,6 +274,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         patience: int | str | None = "auto",
         class_weight: ClassWeight = None,
         ignore_label: object = None,
+        layout: str = "auto",
         dtype: str = "float32",
         random_state: int | np.random.Generator | None = 0,
         verbose: int = 0,
@@ -333,12 +340,14 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         Parameters
         ----------
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several of any lengths. Time runs along the first axis of each sequence.
+            One sequence, or several of any lengths. Time runs along the first axis of each sequence. Tables, panels,
+            tensors, padded arrays and other layouts: docs/data.md.
         y : array or list of arrays
             One label per time step (in the form of X), or one label per sequence. Rows of 0 and 1, as integers or
             bools, are several labels at once: one column per label.
         lengths : array of int, default=None
-            The lengths of the sequences, if X is one 2-D array of joined sequences.
+            The lengths of the sequences, if X is one 2-D array of joined sequences; or their steps before the padding,
+            if it is a padded 3-D array.
         sample_weight : array or list of arrays, default=None
             How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
             counts like the same target twice, 0 as if there were no target there (docs/targets.md). None: 1.
@@ -583,9 +592,10 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         array or list of arrays
             One row per step, or per sequence, in the form of X.
         """
-        P = self.predict_proba(X, lengths=lengths, warm_up=warm_up)
+        check_is_fitted(self)
+        softmax = self.network_.readout.softmax
         with np.errstate(divide="ignore"):
-            return [np.log(p) for p in P] if isinstance(P, list) else np.log(P)
+            return self._answer(X, lengths, lambda Y: np.log(self.codec_.probabilities(Y, softmax)), warm_up)
 
     def score(
         self,

@@ -13,6 +13,7 @@ from echolearn.reservoir.activations import BOUNDED
 from echolearn.reservoir.construction import input_scales
 from echolearn.sequences.scaling import LARGEST, mean_and_scale
 from echolearn.validation.caller import user_stacklevel
+from echolearn.validation.input_warnings import InputWarning
 
 # Where reliability/stress.py saw results turn poor.
 # drives W'x: above, units only see the sign of their input; below, inputs are lost in rounding errors
@@ -22,10 +23,6 @@ APART_BOUNDED, APART = 8.0, 1e3  # if it is also this many times the drive by th
 MAJORITY = 0.97  # of the labels: more, and the answer was always the same
 MANY, FEW = 20, 15  # classes, and labels for each, that are too few
 EXAMINED = 1000, 4e5  # sequences, and numbers in them, from which their scale is estimated
-
-
-class InputWarning(UserWarning):
-    """Inputs or labels are of a kind or scale that little can be learned from."""
 
 
 def warn_of_scale(X: Sequence[Array], input_scaling: ArrayLike, activation: str) -> None:

@@ -8,18 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.fit_data import is_data_frame
+from echolearn.estimators.fit_data import check_names
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.gradients.parameters import GRADIENT_RULES
 from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling, part_bounds, pooled_parts
+from echolearn.sequences.unpacking import unpack
 from echolearn.sequences.validation import InputSequences, check_finite, check_long_enough, open_sequences
 from echolearn.states.harvesting import harvest
 from echolearn.validation.parameters import BOOLEAN, Rule, any_of, check_each, one_of
@@ -173,11 +174,12 @@ class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
 
     def _open(self, X: SequencesLike, *, reset: bool) -> InputSequences:
         """Check sequences; with `reset` their features become those that are expected from then on."""
-        if is_data_frame(X):  # scikit-learn compares its column names with those of the fit
-            X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+        unpacked = unpack(X)
+        if unpacked.features is not None:
+            check_names(self, unpacked, "time_first", reset=reset)
         elif reset and hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
-        given = open_sequences(X, None, None if reset else self.n_features_in_, type(self).__name__)
+        given = open_sequences(unpacked, None, None if reset else self.n_features_in_, type(self).__name__)
         if reset:
             self.n_features_in_ = given.X[0].shape[1]
         return given

@@ -18,7 +18,9 @@ from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.target_rules import OpenedTargets, TargetRule
 from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.layouts import choose_layout
 from echolearn.sequences.targets import Target
+from echolearn.sequences.unpacking import Unpacked, unpack
 from echolearn.sequences.validation import (
     InputSequences,
     check_has_time,
@@ -38,11 +40,15 @@ class _ColumnNames(BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class OpenedData:
-    """Checked sequences and targets of a fit. feature_names: of a data frame's columns."""
+    """Checked sequences and targets of a fit. feature_names: of a data frame's columns.
+
+    layout: which axis was taken as time, as in `layouts.choose_layout`.
+    """
 
     given: InputSequences
     targets: OpenedTargets
     feature_names: Array | None = None
+    layout: str = "time_first"
 
     @property
     def entries(self) -> list[Target]:
@@ -61,6 +67,7 @@ def open_data(
     lengths: ArrayLike | None = None,
     *,
     gaps: bool = False,
+    layout: str = "auto",
     rule: TargetRule | None = None,
     sample_weight: object = None,
 ) -> OpenedData:
@@ -69,16 +76,21 @@ def open_data(
     gaps: whether NaN is allowed in X; rule: which targets are missing.
     """
     X, y = open_source(X, y)
-    names = None
-    if is_data_frame(X):
-        columns = _ColumnNames()
-        finite = "allow-nan" if gaps else True
-        X = validate_data(columns, X, dtype=[np.float64, np.float32], ensure_all_finite=finite)
-        names = getattr(columns, "feature_names_in_", None)
-    given = open_sequences(X, lengths, gaps=gaps)
+    unpacked = unpack(X)
+    taken = choose_layout(unpacked, y, layout, lengths)
+    columns = _ColumnNames()
+    check_names(columns, unpacked, taken, reset=True)
+    given = open_sequences(unpacked, lengths, gaps=gaps, layout=taken)
     check_has_time(given)
     targets = (rule or TargetRule()).open(y, given, sample_weight)
-    return OpenedData(given, targets, names)
+    return OpenedData(given, targets, getattr(columns, "feature_names_in_", None), taken)
+
+
+def check_names(owner: BaseEstimator, unpacked: Unpacked, layout: str, *, reset: bool) -> None:
+    """Compare the column names of a data frame with those of the fit, or record them, as scikit-learn does."""
+    steps = layout == "rows" and unpacked.table  # its columns are steps, not features
+    if unpacked.features is not None and not steps:
+        validate_data(owner, unpacked.features, reset=reset, skip_check_array=True)
 
 
 def open_validation(
@@ -89,6 +101,7 @@ def open_validation(
     *,
     like: Dataset,
     washout: int,
+    layout: str = "time_first",
 ) -> Dataset | None:
     """Check the held-out data that the user gave, if any; they must be of the kind of the training data `like`."""
     if validation is None:
@@ -96,7 +109,7 @@ def open_validation(
     parts: Sequence[object] = validation if isinstance(validation, (tuple, list)) else ()
     X, y = open_source(*check_pair("validation", parts[:2] if len(parts) == 3 else validation))
     sample_weight = parts[2] if len(parts) == 3 else None
-    given = open_sequences(X, None, inputs.n_features, gaps=inputs.missing != "error")
+    given = open_sequences(X, None, inputs.n_features, gaps=inputs.missing != "error", layout=layout)
     check_long_enough(given, washout)
     rule, class_weights = weighing
     targets = rule.open(y, given, sample_weight)
@@ -118,11 +131,6 @@ def encoded_inputs(given: InputSequences, inputs: InputCodec, *, per_step: bool,
     """Return sequences as the network sees them, without targets."""
     placed = Dataset.place(given.X, (), None, per_step=per_step, dtype=dtype)
     return replace(placed, X=inputs.encode_all(placed))
-
-
-def is_data_frame(X: SequencesLike) -> bool:
-    """Return whether X is a table with named columns."""
-    return getattr(X, "ndim", 0) == 2 and not isinstance(X, np.ndarray) and hasattr(X, "columns")
 
 
 def warn_of_input_scale(X: Sequence[Array], settings: NetworkSettings) -> None:

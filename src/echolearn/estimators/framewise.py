@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.metrics import SCORERS, Scorer, nrmse, scorer
+from echolearn.sequences.layouts import warn_of_more_features_than_steps
 from echolearn.sequences.validation import InputSequences, concatenate_targets, open_sequences, open_targets
 
 __all__ = ["SCORERS", "FrameWise", "Scorer", "nrmse", "scorer"]
@@ -87,6 +88,7 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
             The transformer itself.
         """
         given = open_sequences(X, gaps=_takes_gaps(self.transformer))
+        warn_of_more_features_than_steps(given.X)
         per_frame = None if y is None else _every_frame(y, given)
         self.transformer_ = clone(self.transformer).fit(np.concatenate(given.X), per_frame)
         self.n_features_in_ = given.X[0].shape[1]

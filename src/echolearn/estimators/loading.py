@@ -80,6 +80,8 @@ def _single(model: FittedModel) -> SingleEstimator:
     if isinstance(estimator, ESNForecaster):
         assert model.forecast is not None
         estimator.forecast_ = model.forecast
+    else:
+        estimator.layout_ = model.layout
     return estimator
 
 
@@ -87,4 +89,5 @@ def _stack(model: FittedStack) -> StackEstimator:
     layers = [_single(layer) for layer in model.layers]
     stack: StackEstimator = STACKS[model.estimator](layers, **model.settings)
     stack.layers_, stack.scales_, stack.history_ = layers, list(model.scales), model.history
+    stack.layout_ = model.layout
     return stack

@@ -45,7 +45,10 @@ class TrainingEnd:
 
 @dataclass(frozen=True, kw_only=True)
 class FittedModel:
-    """All that the file of one network holds. estimator: the name of its class; settings: its parameters."""
+    """All that the file of one network holds. estimator: the name of its class; settings: its parameters.
+
+    layout: which axis of X was taken as time.
+    """
 
     estimator: str
     settings: Parameters
@@ -56,14 +59,19 @@ class FittedModel:
     inputs: InputCodec
     training_end: TrainingEnd | None = None
     forecast: ForecastState | None = None
+    layout: str = "time_first"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FittedStack:
-    """All that the file of a stack holds. scales: of the outputs that each layer but the top passes on."""
+    """All that the file of a stack holds. scales: of the outputs that each layer but the top passes on.
+
+    layout: which axis of X was taken as time.
+    """
 
     estimator: str
     settings: Parameters
     layers: Sequence[FittedModel]
     scales: Sequence[Array]
     history: History
+    layout: str = "time_first"

@@ -11,6 +11,7 @@ from echolearn.gradients.parameters import GRADIENT_RULES
 from echolearn.reservoir.activations import BOUNDED
 from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.layouts import LAYOUTS
 from echolearn.validation import parameters
 from echolearn.validation.parameters import (
     BOOLEAN,
@@ -83,6 +84,7 @@ RULES: dict[str, Rule] = {
         lambda v: v is None or isinstance(v, (str, bool, int, float, np.generic)),
         "one label, NaN (which stands for None too), or None (no label is ignored)",
     ),
+    "layout": one_of(*LAYOUTS),
     "dtype": one_of("float32", "float64"),
     "verbose": any_of(
         BOOLEAN,

@@ -130,6 +130,10 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
     patience : int, "auto" or None, default="auto"
         Epochs without a better validation error after which learning stops; "auto": a quarter of the epochs, at least
         5. None: no early stopping.
+    layout : {"auto", "time_first", "channels_first", "rows"}, default="auto"
+        Which axis of X is time. "time_first": (n_steps, n_features); "channels_first": (n_features, n_steps), as in
+        aeon; "rows": a 2-D array with one univariate series per row, as in the UCR archive. "auto": time first, unless
+        shapes, targets or the data say otherwise; a guess is announced by a `LayoutWarning` (docs/data.md).
     dtype : {"float32", "float64"}, default="float32"
         The precision of the states. Statistics and gradients are summed up in float64 in any case.
     random_state : int, numpy.random.Generator or None, default=0
@@ -166,6 +170,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         One row per epoch of learning.
     per_step_ : bool
         Whether there are targets per step.
+    layout_ : {"time_first", "channels_first", "rows"}
+        Which axis of X was taken as time; predictions read X in the same way.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : array of str
@@ -224,6 +230,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         renormalize: bool = False,
         validation_fraction: float = 0.1,
         patience: int | str | None = "auto",
+        layout: str = "auto",
         dtype: str = "float32",
         random_state: int | np.random.Generator | None = 0,
         verbose: int = 0,
@@ -247,12 +254,14 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         Parameters
         ----------
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several of any lengths. Time runs along the first axis of each sequence.
+            One sequence, or several of any lengths. Time runs along the first axis of each sequence. Tables, panels,
+            tensors, padded arrays and other layouts: docs/data.md.
         y : array or list of arrays
             One value, or one row of values, per time step (in the form of X), or one per sequence. NaN: no target
             there; a row with some NaN is left out as a whole.
         lengths : array of int, default=None
-            The lengths of the sequences, if X is one 2-D array of joined sequences.
+            The lengths of the sequences, if X is one 2-D array of joined sequences; or their steps before the padding,
+            if it is a padded 3-D array.
         sample_weight : array or list of arrays, default=None
             How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
             counts like the same target twice, 0 as if there were no target there (docs/targets.md). None: 1.

@@ -21,6 +21,7 @@ from echolearn.modelfile.layout import Facts
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.statistics import Statistics
 from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.layouts import LAYOUTS
 from echolearn.training.history import History
 
 MAY_HAVE_GAPS = ("history", "end_known", "opening")  # the arrays in which NaN stands for what is not known
@@ -71,7 +72,16 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         inputs=inputs,
         training_end=_training_end(tensors, per_step),
         forecast=_forecast(tensors, facts) if facts["estimator"] == "ESNForecaster" else None,
+        layout=_layout(facts),
     )
+
+
+def _layout(facts: Facts) -> str:
+    """Return which axis of X is time; files of earlier versions know only time first."""
+    layout = facts.get("layout", "time_first")
+    if layout not in LAYOUTS[1:]:
+        raise ValueError(f"{layout!r:.40} is not a layout")
+    return str(layout)
 
 
 def _inputs(tensors: dict[str, Array], n_in: int, missing: str) -> InputCodec:
@@ -230,4 +240,5 @@ def _restore_stack(tensors: dict[str, Array], facts: Facts) -> FittedStack:
         layers=layers,
         scales=scales,
         history=History(history_rows(tensors, facts["history_columns"])),
+        layout=_layout(facts),
     )

@@ -157,6 +157,7 @@ def _facts(model: FittedModel) -> Facts:
         "washout": int(model.network.view.washout),
         "feature_names": model.feature_names,
         "per_step": model.network.view.pooling is None,
+        "layout": model.layout,
         "one_value": bool(isinstance(codec, ValueCodec) and codec.one_value),
         "many": bool(model.forecast is not None and model.forecast.many),
         "ridge": float(readout.ridge),
@@ -194,4 +195,4 @@ def _stack_parts(stack: FittedStack) -> tuple[dict[str, Array], Facts]:
         tensors |= {f"{number}/{name}": value for name, value in own.items()}
     settings = {name: value for name, value in _plain_settings(stack.settings).items() if name != "layers"}
     facts: Facts = {"echolearn": __version__, "estimator": stack.estimator, "settings": settings}
-    return tensors, {**facts, "history_columns": columns, "layers": layers}
+    return tensors, {**facts, "layout": stack.layout, "history_columns": columns, "layers": layers}

@@ -81,6 +81,7 @@ class NetworkSettings:
     case: int = 2
     momentum: str = "fista"
     refine_epochs: int = 0
+    layout: str = "auto"
     ridge_path: Sequence[float]
 
     @classmethod

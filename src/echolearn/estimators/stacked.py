@@ -40,6 +40,8 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         The step size of the joint epochs. None: 0.3 of that of a layer that learns by itself.
     validation_fraction : float, default=0.1
         The share of the sequences that is held out to decide on stopping, ridge and penalty.
+    layout : {"auto", "time_first", "channels_first", "rows"}, default="auto"
+        Which axis of X is time, as in `ESNClassifier`.
     random_state : int, numpy.random.Generator or None, default=0
         The seed of all layers, the held-out sequences and the order of mini-batches.
     verbose : int, default=0
@@ -55,6 +57,8 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         One row per joint epoch; each layer has its own history.
     per_step_ : bool
         Whether there is one target per step.
+    layout_ : {"time_first", "channels_first", "rows"}
+        Which axis of X was taken as time.
     n_features_in_ : int
         The number of features.
     classes_ : array of shape (n_classes,)
@@ -81,6 +85,7 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         joint_epochs: int = 6,
         step_size: float | None = None,
         validation_fraction: float = 0.1,
+        layout: str = "auto",
         random_state: int | np.random.Generator | None = 0,
         verbose: int = 0,
     ):
@@ -145,7 +150,7 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
             checkpoint=checkpoint,
             rng=rng,
         )
-        return self._adopt(layers, fit_stack(request), inputs)
+        return self._adopt(layers, fit_stack(request), inputs, opened.layout)
 
     @property
     def classes_(self) -> Array:
@@ -241,6 +246,8 @@ class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
         The step size of the joint epochs. None: 0.3 of that of a layer that learns by itself.
     validation_fraction : float, default=0.1
         The share of the sequences that is held out to decide on stopping, ridge and penalty.
+    layout : {"auto", "time_first", "channels_first", "rows"}, default="auto"
+        Which axis of X is time, as in `ESNClassifier`.
     random_state : int, numpy.random.Generator or None, default=0
         The seed of all layers, the held-out sequences and the order of mini-batches.
     verbose : int, default=0
@@ -256,6 +263,8 @@ class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
         One row per joint epoch; each layer has its own history.
     per_step_ : bool
         Whether there is one target per step.
+    layout_ : {"time_first", "channels_first", "rows"}
+        Which axis of X was taken as time.
     n_features_in_ : int
         The number of features.
 
@@ -280,6 +289,7 @@ class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
         joint_epochs: int = 6,
         step_size: float | None = None,
         validation_fraction: float = 0.1,
+        layout: str = "auto",
         random_state: int | np.random.Generator | None = 0,
         verbose: int = 0,
     ):
@@ -338,7 +348,7 @@ class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
             checkpoint=checkpoint,
             rng=rng,
         )
-        return self._adopt(layers, fit_stack(request), inputs)
+        return self._adopt(layers, fit_stack(request), inputs, opened.layout)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

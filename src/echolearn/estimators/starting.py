@@ -45,6 +45,7 @@ class FittedParts:
     inputs: InputCodec
     dtype: str
     training_end: TrainingEnd | None
+    layout: str = "time_first"
 
 
 def end_of_training(network: Network, data: Dataset, given: InputSequences, inputs: InputCodec) -> TrainingEnd | None:
@@ -111,7 +112,7 @@ def _warmed_up(fitted: FittedParts, given: InputSequences, warm_up: SequencesLik
     """Return sequences that start in the states in which the frames before them end."""
     network, inputs, dtype = fitted.network, fitted.inputs, fitted.dtype
     frames, targets = _frames_and_targets(warm_up)
-    before = _open_frames(frames, given, inputs)
+    before = _open_frames(frames, given, fitted)
     both = [inputs.encode(np.concatenate([w, x]), dtype) for w, x in zip(before.X, given.X, strict=True)]
     cuts = before.lengths
     warm = Dataset.place([z[:n] for z, n in zip(both, cuts, strict=True)], (), None, per_step=True, dtype=dtype)
@@ -139,15 +140,16 @@ def begin_stream(fitted: FittedParts, warm_up: SequencesLike) -> tuple[Start | N
         return None, unknown
     _check_can_warm_up(fitted.network, fitted.network.view.pooling is None)
     nothing = InputSequences([np.empty((0, fitted.inputs.n_features))], "one")
-    before = _open_frames(_frames_and_targets(warm_up)[0], nothing, fitted.inputs)
+    before = _open_frames(_frames_and_targets(warm_up)[0], nothing, fitted)
     known = fitted.inputs.last_known(before.X[0], unknown)
     return _warmed_up(fitted, nothing, warm_up).start, known
 
 
-def _open_frames(frames: SequencesLike, given: InputSequences, inputs: InputCodec) -> InputSequences:
-    """Check the frames of a warm-up: as many sequences as X has."""
+def _open_frames(frames: SequencesLike, given: InputSequences, fitted: FittedParts) -> InputSequences:
+    """Check the frames of a warm-up: as many sequences as X has, of the same names."""
+    inputs, gaps = fitted.inputs, fitted.inputs.missing != "error"
     try:
-        before = open_sequences(frames, None, inputs.n_features, gaps=inputs.missing != "error")
+        before = open_sequences(frames, None, inputs.n_features, gaps=gaps, layout=fitted.layout)
     except (TypeError, ValueError) as problem:
         raise type(problem)(
             f"warm_up: {problem} Expected the frames before X in the form of X, 'cold' to start in the initial state, "
@@ -156,5 +158,10 @@ def _open_frames(frames: SequencesLike, given: InputSequences, inputs: InputCode
     if len(before.X) != len(given.X):
         raise ValueError(
             f"warm_up has {len(before.X)} sequences, but X has {len(given.X)}; expected the frames before each of them."
+        )
+    if before.names is not None and given.names is not None and before.names != given.names:
+        raise ValueError(
+            "warm_up names other sequences than X, or in another order; expected the frames before each of them in the "
+            "order of X."
         )
     return before

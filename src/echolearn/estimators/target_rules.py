@@ -14,12 +14,12 @@ import numpy as np
 
 from echolearn._typing import Array
 from echolearn.estimators.codecs import TargetCodec
-from echolearn.estimators.data_warnings import InputWarning
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.targets import Target
 from echolearn.sequences.validation import InputSequences, open_targets
 from echolearn.sequences.weights import open_weights
 from echolearn.validation.caller import user_stacklevel
+from echolearn.validation.input_warnings import InputWarning
 
 ClassWeight = str | Mapping[object, float] | None
 

@@ -213,15 +213,15 @@ class Reservoir:
         check_each(settings, RESERVOIR_RULES)
         # One generator per purpose: feedback or a range of leaks does not change W or W_rec.
         rng_W, rng_rec, rng_bias, rng_leak, rng_fb = as_generator(random_state).spawn(5)
-        N = int(hidden_units)
+        N, bias, fed_back = int(hidden_units), float(bias_scaling), float(feedback_scaling)  # unsigned ones wrap
         W_rec = recurrent_weights(topology, rng_rec, N, int(connections), spectral_radius)
         reservoir = cls(
             W=draw_input_weights(rng_W, n_in, N, input_scaling, topology),
             W_rec=W_rec,
             activation=activation,
             leak=draw_leaks(rng_leak, leak, N, topology) if isinstance(leak, tuple) else leak,
-            bias=rng_bias.uniform(-bias_scaling, bias_scaling, N) if bias_scaling else None,
-            W_fb=rng_fb.uniform(-feedback_scaling, feedback_scaling, (N, n_feedback)) if n_feedback else None,
+            bias=rng_bias.uniform(-bias, bias, N) if bias else None,
+            W_fb=rng_fb.uniform(-fed_back, fed_back, (N, n_feedback)) if n_feedback else None,
             initial_state=None if initial_state is None else np.asarray(initial_state),
         )
         radius = spectral_radius_of(W_rec) if spectral_radius is None else spectral_radius

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, cast
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_array
 
-from echolearn._typing import Array, SequencesLike
+from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.execution.executor import Remote
 from echolearn.sequences.answers import AnswerList
+from echolearn.sequences.arrangement import arrange
+from echolearn.sequences.forms import Form
 from echolearn.sequences.targets import Target
+from echolearn.sequences.unpacking import as_array, unpack
 from echolearn.validation.values import finite_array
 
 MARKED = " (a classifier leaves out steps that are marked by a label of their own: ignore_label=)"
@@ -25,27 +28,44 @@ MARKED = " (a classifier leaves out steps that are marked by a label of their ow
 class InputSequences:
     """Checked sequences: X, one array (steps, n_in) each, and the form in which they were given.
 
-    kind: "one" (a 2-D array), "list", "stack" (a 3-D array) or "joined" (a 2-D array with lengths).
+    kind: "one" (a 2-D array), "list", "stack" (a 3-D array) or "joined" (a 2-D array with lengths). form: of another
+    container, in which answers go back.
     """
 
     X: list[Array]
     kind: Literal["one", "list", "stack", "joined"]
+    form: Form | None = None
 
     @property
     def lengths(self) -> Array:
         """The number of steps of each sequence."""
         return np.array([len(x) for x in self.X])
 
-    def in_given_form(self, results: list[Array]) -> Array | list[Array]:
+    @property
+    def names(self) -> list[Hashable] | None:
+        """The names of the sequences, if they have any."""
+        return None if self.form is None else self.form.names
+
+    def in_given_form(self, results: list[Array]) -> Answers:
         """Return results, one array per sequence, in the form in which the sequences were given."""
+        if self.form is not None:
+            return cast("Answers", self.form.per_step(results))
         if self.kind == "list":
             return AnswerList(results)
         if self.kind == "stack":
             return np.stack(results)
         return results[0] if self.kind == "one" else np.concatenate(results)
 
-    def split(self, y: Array | list[Array]) -> list[Array]:
+    def per_sequence(self, results: Array) -> Answers:
+        """Return results, one entry or row per sequence, in the form in which the sequences were given."""
+        return results if self.form is None else cast("Answers", self.form.per_sequence(results))
+
+    def split(self, y: Answers) -> list[Array]:
         """Return a y with one entry per step, in the form of the sequences, as one array per sequence."""
+        return self.parts(y if self.form is None else cast("Answers", self.form.targets(y)))
+
+    def parts(self, y: Answers) -> list[Array]:
+        """Return a y with one entry per step, already out of its container, as one array per sequence."""
         if self.kind == "one":
             return [np.asarray(y)]
         if self.kind == "joined":
@@ -60,23 +80,24 @@ def open_sequences(
     owner: str = "this network",
     *,
     gaps: bool = False,
+    layout: str = "time_first",
 ) -> InputSequences:
     """Check sequences: a 2-D array (steps, features), a list of them, a 3-D array, or a 2-D array with `lengths`.
 
-    n_features: the number of features that the `owner` expects, if it is known. gaps: whether NaN is allowed.
+    They may be in other containers (`unpack`), and in another layout (`layouts.choose_layout`). n_features: the number
+    of features that the `owner` expects, if it is known. gaps: whether NaN is allowed.
     """
-    if sparse.issparse(X) or (isinstance(X, (list, tuple)) and any(sparse.issparse(x) for x in X)):
-        raise TypeError("X is sparse; sequences must be dense arrays: pass X.toarray().")
-    X = _without_column(X)
-    given = _remote_sequences(X) or _several_sequences(X, lengths, gaps) or _one_array(X, lengths, gaps)
+    arranged = arrange(unpack(_without_column(X)), layout, lengths, n_features)
+    data, lengths = arranged.data, arranged.lengths
+    given = _remote_sequences(data) or _several_sequences(data, lengths, gaps) or _one_array(data, lengths, gaps)
+    given = given if arranged.form is None else replace(given, form=arranged.form)
     widths = {x.shape[1] for x in given.X}
     if len(widths) > 1:
-        raise ValueError(f"sequences have different numbers of features, {sorted(widths)}; expected one number.")
+        turned = len({len(x) for x in given.X}) == 1
+        cure = " Their first axes are of one length: if these are channels, pass [x.T for x in X]." if turned else ""
+        raise ValueError(f"sequences have different numbers of features, {sorted(widths)}; expected one number.{cure}")
     if n_features is not None and widths != {n_features}:
-        raise ValueError(
-            f"X has {widths.pop()} features, but {owner} is expecting {n_features} features as input: the ones it was "
-            "fitted with, time along the first axis."
-        )
+        _refuse_width(given, n_features, owner, layout)
     return given
 
 
@@ -84,6 +105,18 @@ def _without_column(X: object) -> object:
     """Return the sequences of an object array of one column, the only form that scikit-learn's ensembles can sample."""
     column = isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2 and X.shape[1] == 1 and len(X) > 0
     return X[:, 0] if column and np.ndim(X[0, 0]) == 2 else X  # type: ignore[index]
+
+
+def _refuse_width(given: InputSequences, n_features: int, owner: str, layout: str) -> NoReturn:
+    """Refuse sequences with another number of features than the owner expects."""
+    turned = all(len(x) == n_features for x in given.X)
+    found = "first" if layout == "channels_first" else "last"
+    how = {"one": "X.T", "stack": "X.transpose(0, 2, 1)"}.get(given.kind, "[x.T for x in X]")
+    cure = f" The other axis has {n_features}: pass {how}." if turned and given.form is None else ""
+    raise ValueError(
+        f"X has {given.X[0].shape[1]} features, but {owner} is expecting {n_features} features as input: the ones it "
+        f"was fitted with, along the {found} axis, time along the {'last' if found == 'first' else 'first'}.{cure}"
+    )
 
 
 def _remote_sequences(X: object) -> InputSequences | None:
@@ -154,9 +187,10 @@ def check_sequence(x: object, name: str, *, gaps: bool = False) -> Array:
         checked: Array = check_array(x, dtype=[np.float64, np.float32], input_name=name, ensure_all_finite=finite)
     except (TypeError, ValueError, OverflowError) as problem:
         kind = TypeError if isinstance(problem, TypeError) else ValueError
+        cure = " For one feature per step, pass X[:, None]." if getattr(x, "ndim", 0) == 1 else ""
         raise kind(
             f"{name} is not an array of shape (steps, features) with finite numbers"
-            f"{', nor a list of such arrays' if name == 'X' else ''}. {problem}{_cure_of_gaps(problem)}"
+            f"{', nor a list of such arrays' if name == 'X' else ''}. {problem}{cure or _cure_of_gaps(problem)}"
         ) from problem
     return checked.astype(checked.dtype.newbyteorder("="), copy=False)
 
@@ -192,7 +226,8 @@ def check_has_time(given: InputSequences) -> None:
     if given.lengths.max() == 1:
         raise ValueError(
             f"every sequence has one step (n_samples = {len(given.X)}): there is no time in this data. Time runs "
-            "along the first axis of each (steps, features) array."
+            "along the first axis of each (steps, features) array. If it runs along the last, set "
+            "layout='channels_first'."
         )
 
 
@@ -250,6 +285,7 @@ def open_targets(y: object, given: InputSequences, *, missing: bool = False) -> 
         raise ValueError("y is None: this estimator requires y to be passed, but the target y is None.")
     if sparse.issparse(y):
         raise TypeError("y is sparse; pass y.toarray().")
+    y = as_array(y if given.form is None else given.form.targets(y))
     if given.kind in ("one", "joined"):
         return _targets_of_one_array(_labels(y, missing), given)
     if not hasattr(y, "__len__") or isinstance(y, (str, bytes, dict, set)) or getattr(y, "shape", True) == ():
@@ -300,7 +336,7 @@ def _targets_of_one_array(y: Array, given: InputSequences) -> tuple[list[Target]
         raise ValueError(f"y is {y.tolist()!r:.80}; expected one label or value per step.")
     total = int(given.lengths.sum())
     if len(y) == total:
-        return list(given.split(y)), True
+        return list(given.parts(y)), True
     if given.kind == "joined" and len(y) == len(given.X):
         return list(y), False
     raise ValueError(
@@ -314,7 +350,7 @@ def _labels(given: object, missing: bool) -> Array:
     if np.ma.is_masked(given):
         raise ValueError("y has masked entries; fill or drop the steps that lack a target.")
     try:
-        y: Array = np.asarray(given)
+        y: Array = np.asarray(as_array(given))
     except ValueError:
         raise ValueError(
             f"y has entries of different shapes: {given!r:.80}; expected one label or value each."

@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 
 from echolearn._typing import Array
+from echolearn.sequences.unpacking import as_array
 from echolearn.sequences.validation import InputSequences
 
 EXPECTED = "one number per sequence, or one per step in the form of y, each >= 0"
@@ -20,6 +21,7 @@ def open_weights(given_weights: object, given: InputSequences, *, per_step: bool
     """
     if given_weights is None:
         return None
+    given_weights = as_array(given_weights if given.form is None else given.form.targets(given_weights))
     if given.kind in ("one", "joined"):
         entries = _of_one_array(_numbers(given_weights), given, per_step)
     else:
@@ -52,7 +54,7 @@ def _of_one_array(w: Array, given: InputSequences, per_step: bool) -> list[Array
     """Return the weights of the sequences of a 2-D array."""
     total = int(given.lengths.sum())
     if per_step and w.shape == (total,):
-        return [np.asarray(part) for part in given.split(w)]
+        return [np.asarray(part) for part in given.parts(w)]
     if given.kind == "joined" and w.shape == (len(given.X),):
         return list(map(np.asarray, w))
     sequences = f", or {len(given.X)}, one per sequence" if given.kind == "joined" else ""

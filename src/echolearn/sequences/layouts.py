@@ -1,0 +1,290 @@
+"""Which axis of X is time: what the user says by `layout`, what shapes and targets decide, or what the data suggest.
+
+Neighbours in time are more alike than distant steps; neighbouring features need not be, and cases are in no order. The
+`roughness` of an axis is the mean squared difference of neighbours over that of any two: 1 where their order means
+nothing, near 0 along time. A reading that rests on it is announced by a `LayoutWarning`; where it does not decide, the
+data are refused with both lines that do.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from echolearn._typing import Array
+from echolearn.execution.executor import Remote
+from echolearn.sequences.forms import DictForm
+from echolearn.sequences.padding import has_padding
+from echolearn.sequences.unpacking import Unpacked, as_array
+from echolearn.validation.caller import user_stacklevel
+from echolearn.validation.input_warnings import InputWarning, LayoutWarning
+
+LAYOUTS = ("auto", "time_first", "channels_first", "rows")
+SMOOTH, ROUGH = 0.5, 0.75  # roughness of an axis that looks like time, and of one that does not
+CLEARLY, FAR = 0.7, 0.15  # one axis is smoother than another by this factor: it is time; it is, though both are smooth
+FEWEST = 8  # columns of a 2-D array that may be series: below, the roughness along a row is chance
+MANY = 20  # columns, from which a weak sign of order along the rows is a reason to ask
+EXAMINED = 400, 2000, 200  # cases, consecutive rows, and columns, from which roughness is estimated
+
+
+def choose_layout(given: Unpacked, y: object, layout: str, lengths: ArrayLike | None = None) -> str:
+    """Return the layout of the data of a fit: "time_first", "channels_first" or "rows"."""
+    if given.irregular:
+        warnings.warn(given.irregular, InputWarning, stacklevel=user_stacklevel())
+    data = given.data
+    if layout != "auto":
+        if layout == "channels_first" and (given.timed or given.table):
+            raise ValueError("layout='channels_first', but X is a table: its rows are steps. Use layout='time_first'.")
+        return layout
+    if given.timed or (isinstance(data, list) and len(data) and isinstance(data[0], Remote)):
+        return "time_first"
+    targets = as_array(y if given.form is None else given.form.targets(y))
+    if (series := flat_series(data)) is not None:
+        return _layout_of_series(series, targets, keyed=isinstance(given.form, DictForm))
+    if (cases := _cases(data)) is not None:
+        return _layout_of_cases(cast("Sequence[Array]", cases), targets)
+    table = np.asarray(data) if _is_matrix(data) else data
+    if isinstance(table, np.ndarray) and table.ndim == 2 and lengths is None:
+        return _layout_of_matrix(table, targets)
+    return "time_first"
+
+
+def flat_series(data: object) -> list[Array] | None:
+    """Return the series of a list in which all are 1-D arrays, or None."""
+    if isinstance(data, list) and data and all(isinstance(x, np.ndarray) and x.ndim == 1 for x in data):
+        return data if all(x.dtype.kind in "fiub" for x in data) else None
+    return None
+
+
+def _cases(data: object) -> list[Array] | Array | None:
+    """Return a 3-D array or a list of 2-D ones, or None for others."""
+    if isinstance(data, np.ndarray):
+        return data if data.ndim == 3 and data.dtype != object and len(data) else None
+    if isinstance(data, list) and data:
+        parts = [x if isinstance(x, np.ndarray) else None for x in data]
+        if all(x is not None and x.ndim == 2 for x in parts):
+            return cast("list[Array]", parts)
+    return None
+
+
+def _is_matrix(data: object) -> bool:
+    """Return whether data is a list of equally long lists of numbers."""
+    if not isinstance(data, list) or not data or not isinstance(data[0], (list, tuple)):
+        return False
+    flat = all(isinstance(row, (list, tuple)) and not any(hasattr(v, "__len__") for v in row) for row in data)
+    return flat and len({len(row) for row in data}) == 1
+
+
+def _entry_steps(y: object, n: int) -> list[int] | None:
+    """Return how many entries the targets of each of n sequences have, or None for a single one each."""
+    if isinstance(y, np.ndarray) and y.dtype != object:
+        return [y.shape[1]] * n if y.ndim > 1 and len(y) == n else None
+    if not isinstance(y, (list, tuple, np.ndarray)) or len(y) != n:
+        return None
+    lengths = [_count(as_array(entry)) for entry in y]
+    return None if -1 in lengths else lengths
+
+
+def _count(y: object) -> int:
+    """Return the number of entries, or -1 for what has none."""
+    single = isinstance(y, (str, bytes)) or getattr(y, "shape", None) == () or not hasattr(y, "__len__")
+    return -1 if single else len(cast("Sequence[object]", y))
+
+
+def _layout_of_cases(X: Sequence[Array], y: object) -> str:
+    """Return the layout of several 2-D sequences: by targets, by lengths, by padding, or by roughness."""
+    steps, shapes = _entry_steps(y, len(X)), [x.shape for x in X]
+    if steps is not None:
+        first = all(n == shape[0] for n, shape in zip(steps, shapes, strict=True))
+        turned = all(n == shape[1] for n, shape in zip(steps, shapes, strict=True))
+        last = turned and len({shape[0] for shape in shapes}) == 1  # of a channel each
+        if first and last and shapes[0][0] > 1:
+            _announce(f"X has sequences of shape {shapes[0]}", "time_first", "channels_first")
+        # a row of values or labels per sequence may be as long as it has features
+        if first or (last and _may_be_rows(y) and shapes[0][1] < shapes[0][0]):
+            return "time_first"
+        if last:
+            return "channels_first"
+        if not _may_be_rows(y):
+            return "time_first"  # labels of other steps than X has: they are refused
+    rows, columns = ({shape[axis] for shape in shapes} for axis in (0, 1))
+    if len(rows) > 1 or len(columns) > 1:
+        return "channels_first" if len(rows) == 1 else "time_first"
+    (A, B), what = shapes[0], f"X has {len(X)} sequences of shape {shapes[0]}"
+    if B <= 1 or A <= 1:
+        return "time_first" if B < FEWEST else "channels_first"  # one step each is no time
+    along_first, along_last = has_padding(X, 1), has_padding(X, 2)
+    if along_first and not along_last:
+        return "time_first" if A >= B else _announce(what, "time_first", "channels_first")
+    if along_last and not along_first and A < B:
+        return "channels_first"
+    return _smoother(X, what)
+
+
+def _may_be_rows(y: object) -> bool:
+    """Return whether targets are real numbers, or 0 and 1: rows of them may belong to steps or to whole sequences."""
+    try:
+        entries = [np.asarray(as_array(entry)) for entry in cast("Sequence[object]", y)]
+    except ValueError:
+        return False  # ragged: they are refused
+    return all(e.dtype.kind == "f" or (e.dtype.kind in "iub" and bool(((e == 0) | (e == 1)).all())) for e in entries)
+
+
+def _smoother(X: Sequence[Array], what: str) -> str:
+    """Return the layout of sequences of one shape, from shape and roughness."""
+    A, B = X[0].shape
+    first, last = _roughness_of_cases(X)
+    if A < B:
+        if last < CLEARLY * first:
+            return _announce(what, "channels_first", "time_first")
+        if first < CLEARLY**2 * last:
+            return _announce(what, "time_first", "channels_first")
+        raise _undecided(f"{what}: {A} steps with {B} features, or {B} steps with {A} channels?", "channels_first")
+    contradicted = B >= 4 and ((first > ROUGH and last < SMOOTH * first) or (first > 0.4 and last < FAR * first))
+    if contradicted:
+        raise _undecided(
+            f"{what}: read as {A} steps with {B} features, neighbouring features are more alike than neighbouring "
+            "steps.",
+            "channels_first",
+        )
+    return "time_first"
+
+
+def _layout_of_matrix(X: Array, y: object) -> str:
+    """Return the layout of a 2-D array: steps of one sequence, or one series per row."""
+    n, m = X.shape
+    count = _count(y)
+    what = f"X has shape {X.shape} and y {count} entries"
+    if count == m != n:
+        raise ValueError(
+            f"y has {m} entries, but X has {n} steps: found input variables with inconsistent numbers of samples. Time "
+            "runs along the first axis: pass X.T, or set layout='channels_first'."
+        )
+    if count != n or n < 2 or m < FEWEST:
+        return "time_first"
+    row, column = _roughness_of_matrix(X)
+    if row < SMOOTH and column > ROUGH:
+        if getattr(y, "ndim", 1) > 1 or _entry_steps(y, n) is not None:
+            raise _undecided(f"{what}: {n} steps with {m} features, or {n} series of {m} steps?", "rows")
+        return _announce(what, "rows", "time_first")
+    as_steps = column < SMOOTH and row > ROUGH
+    weak = m >= MANY and column > 0.9 and row < 0.8
+    if (m > n and not as_steps) or weak or (column > 0.4 and row < FAR * column):
+        raise _undecided(f"{what}: {n} steps with {m} features, or {n} series of {m} steps?", "rows")
+    return "time_first"
+
+
+def _layout_of_series(X: list[Array], y: object, *, keyed: bool) -> str:
+    """Return "rows" for a list of 1-D series, unless they may be the steps of one sequence."""
+    n, m = len(X), len(X[0])
+    if any(len(x) != m for x in X) or _entry_steps(y, n) is not None:
+        return "rows"
+    if keyed:
+        if _count(y) == m != n:
+            raise ValueError(
+                f"X is a dictionary of {n} series of {m} steps, and y has {m} entries; expected {n}, one per series. "
+                "If the entries of X are features, pass numpy.column_stack(list(X.values()))."
+            )
+        return "rows"
+    row, column = _roughness_of_matrix(np.stack(X)) if n > 1 else (0.0, 1.0)
+    what = f"X is a list of {n} arrays of shape {X[0].shape}"
+    if row < SMOOTH and column > ROUGH:
+        return "rows"
+    if m < FEWEST or (column < SMOOTH and row > ROUGH):
+        raise ValueError(
+            f"{what}: {n} univariate series, or {n} steps of one sequence? Set layout='rows' for series, or pass "
+            "numpy.array(X) for one sequence."
+        )
+    warnings.warn(
+        f"{what}; they were taken as {n} univariate series of {m} steps. Set layout='rows' to say so, or pass "
+        "numpy.array(X) with layout='time_first' for the steps of one sequence.",
+        LayoutWarning,
+        stacklevel=user_stacklevel(),
+    )
+    return "rows"
+
+
+def warn_of_more_features_than_steps(X: Sequence[Array]) -> None:
+    """Warn of several sequences of one shape that are wider than they are long, where nothing else tells their axes."""
+    shape = X[0].shape
+    if len(X) > 1 and 1 < shape[0] < shape[1] and all(x.shape == shape for x in X):
+        warnings.warn(
+            f"X has {len(X)} sequences of shape {shape}, which were taken as {MEANING['time_first']}. If they are "
+            f"{MEANING['channels_first']}, pass [x.T for x in X].",
+            LayoutWarning,
+            stacklevel=user_stacklevel(),
+        )
+
+
+MEANING = {
+    "time_first": "time first, (n_steps, n_features)",
+    "channels_first": "channels first, (n_channels, n_steps)",
+    "rows": "one univariate series per row",
+}
+
+
+def _announce(what: str, taken: str, other: str) -> str:
+    """Warn that one of two readings was taken, and return it."""
+    warnings.warn(
+        f"{what}, which was taken as {MEANING[taken]}. Set layout={taken!r} to say so, or layout={other!r} if it is "
+        f"{MEANING[other]}.",
+        LayoutWarning,
+        stacklevel=user_stacklevel(),
+    )
+    return taken
+
+
+def _undecided(what: str, other: str) -> ValueError:
+    """Return the refusal of data with two readings."""
+    return ValueError(
+        f"{what} Set layout='time_first' if it is {MEANING['time_first']}, or layout={other!r} if it is "
+        f"{MEANING[other]}."
+    )
+
+
+def roughness(Z: Array, axis: int) -> float:
+    """Return the mean squared difference of neighbours over that of any two entries along an axis; NaN is left out."""
+    Z = np.moveaxis(Z, axis, -1)
+    if Z.shape[-1] < 3:
+        return 1.0  # two are always neighbours
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of means of nothing
+        apart = 2 * np.nanmean((Z - np.nanmean(Z, axis=-1, keepdims=True)) ** 2) * Z.shape[-1] / (Z.shape[-1] - 1)
+        near = np.nanmean(np.diff(Z, axis=-1) ** 2)
+        found = float(near / apart)
+    return found if np.isfinite(found) else 1.0
+
+
+def _roughness_of_cases(X: Sequence[Array]) -> tuple[float, float]:
+    """Return the roughness along the first and the last axis of sequences of one shape."""
+    Z = _standardised(np.stack(list(X[:: -(-len(X) // EXAMINED[0])])))
+    return (1.0, 1.0) if Z is None else (roughness(Z, 1), roughness(Z, 2))
+
+
+def _roughness_of_matrix(X: Array) -> tuple[float, float]:
+    """Return the roughness along the rows and along the columns of a 2-D array."""
+    Z = _standardised(X[: EXAMINED[1]])
+    if Z is None:
+        return 1.0, 1.0
+    return roughness(Z[:: -(-len(Z) // EXAMINED[0])], 1), roughness(Z[:, :: -(-Z.shape[1] // EXAMINED[2])], 0)
+
+
+def _standardised(Z: Array) -> Array | None:
+    """Return numbers without the mean and scale of their place in a case; None for what are none.
+
+    So offsets and units of features do not count. With fewer than five cases there is no telling what these are.
+    """
+    if Z.dtype.kind not in "fiub":
+        return None
+    Z = np.where(np.isfinite(Z), Z, np.nan).astype(np.float64)
+    if len(Z) < 5:
+        return Z
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        Z = Z - np.nanmean(Z, axis=0)
+        scale = np.sqrt(np.nanmean(Z**2, axis=0))
+        return np.asarray(Z / np.where(scale > 0, scale, 1.0))

@@ -1,0 +1,72 @@
+"""Answers in the form of X, and targets aligned by their index."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from echolearn.sequences.forms import DictForm, PaddedForm, TableForm, aligned, is_pandas, labelled
+
+DAYS = pd.date_range("2024-01-01", periods=4)
+
+
+def test_targets_of_pandas_are_aligned_by_label():
+    y = pd.Series([1, 2, 3, 4], DAYS)
+    assert list(aligned(y, DAYS)) == [1, 2, 3, 4]
+    assert list(aligned(y.iloc[::-1], DAYS)) == [1, 2, 3, 4]
+    assert aligned([4, 3, 2, 1], DAYS) == [4, 3, 2, 1]
+
+
+def test_a_plain_count_beside_dates_means_the_order():
+    count = pd.Series([4, 3, 2, 1])
+    assert list(aligned(count, DAYS)) == [4, 3, 2, 1]
+    assert list(aligned(pd.Series([4, 3, 2, 1], DAYS), pd.RangeIndex(4))) == [4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("index", [pd.RangeIndex(1, 5), DAYS + pd.Timedelta("1D"), pd.Index([0, 0, 1, 2])])
+def test_other_labels_are_refused(index):
+    y = pd.Series([1, 2, 3, 4], index)
+    x = pd.RangeIndex(4) if index.dtype.kind == "i" else DAYS
+    with pytest.raises(ValueError, match=r"the index of y is not that of X.*y.reindex.*y.to_numpy\(\)"):
+        aligned(y, x)
+
+
+def test_entries_are_series_and_rows_are_frames():
+    assert labelled(np.arange(4), DAYS).index.equals(DAYS)
+    assert labelled(np.ones((4, 2)), DAYS).shape == (4, 2)
+    assert is_pandas(labelled(np.arange(4), DAYS))
+    assert not is_pandas(np.arange(4))
+
+
+def test_a_table_gets_each_answer_at_its_row():
+    form = TableForm([np.array([2, 0]), np.array([1, 3])], DAYS, pd.Index(["x", "y"]))
+    out = form.per_step([np.array([10, 11]), np.array([20, 21])])
+    assert list(out) == [11, 20, 10, 21]
+    assert list(form.per_sequence(np.array([1, 2])).index) == ["x", "y"]
+    assert [list(t) for t in form.targets(pd.Series(list("abcd"), DAYS))] == [["c", "a"], ["b", "d"]]
+    assert list(form.targets(pd.Series(["p", "q"], ["y", "x"]))) == ["q", "p"]
+
+
+def test_a_word_is_one_label_however_long():
+    form = TableForm([np.arange(3)], pd.RangeIndex(3), one=True)
+    assert form.targets("low") == "low"
+
+
+def test_padding_is_masked_in_answers_and_left_out_of_targets():
+    form = PaddedForm([4, 4], [2, 4], "stack")
+    out = form.per_step([np.array(["a", "b"]), np.array(list("cdef"))])
+    assert out.shape == (2, 4)
+    assert out.mask.tolist() == [[False, False, True, True], [False] * 4]
+    assert out.compressed().tolist() == list("abcdef")
+    y = np.array([[1.0, 2.0, np.nan, np.nan], [3.0, 4.0, 5.0, 6.0]])
+    assert [t.tolist() for t in form.targets(y)] == [[1.0, 2.0], [3.0, 4.0, 5.0, 6.0]]
+    assert form.targets(["a", "b"]) == ["a", "b"]
+    np.testing.assert_array_equal(form.targets(np.array(["a", "b"])), ["a", "b"])
+
+
+def test_a_dictionary_is_read_by_key():
+    form = DictForm(["x", "y"])
+    assert form.targets({"y": 2, "x": 1}) == [1, 2]
+    assert list(form.targets(pd.Series([2, 1], ["y", "x"]))) == [1, 2]
+    assert form.per_sequence(np.array([5, 6])) == {"x": 5, "y": 6}
+    with pytest.raises(ValueError, match="y has other keys than X: 'y', 'z' are only in one"):
+        form.targets({"x": 1, "z": 2})

@@ -1,0 +1,211 @@
+"""Which axis of X is time: the table of layouts, the signs it is read from, and what follows after the fit."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import StandardScaler
+
+import toys
+from benchmarks.layouts import EQUAL, LABELS, LAYOUTS, RAGGED, SINGLE, try_layout
+from echolearn import ESNClassifier, ESNRegressor, FrameWise, StackedClassifier, load
+from echolearn.sequences.layouts import choose_layout, roughness
+from echolearn.sequences.unpacking import unpack
+from echolearn.validation.input_warnings import InputWarning, LayoutWarning
+
+SMALL = {"hidden_units": 5, "connections": 2, "learn": "none", "readout": "ridge"}
+AEON, UCR = np.stack(EQUAL).swapaxes(1, 2), np.stack(SINGLE)[:, :, 0]
+
+
+def esn(layout="auto"):
+    return ESNClassifier(**SMALL, layout=layout)
+
+
+def test_there_are_at_least_forty_layouts_with_names_of_their_own():
+    assert len({layout.name for layout in LAYOUTS}) == len(LAYOUTS) >= 40
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
+def test_every_layout_is_read_right_or_refused_with_the_line_that_mends_it(layout):
+    seen = try_layout(layout)
+    assert (seen.verdict, layout.words in seen.said) == (layout.expected, True), seen
+    if layout.like is not None:
+        assert issubclass(seen.answer, layout.answer)
+
+
+@pytest.mark.parametrize(("axis", "expected"), [(0, 1.0), (1, 1.0)])
+def test_the_roughness_of_what_has_no_order_is_one(axis, expected):
+    noise = np.random.default_rng(0).standard_normal((300, 40)) * np.arange(1, 41)
+    assert roughness(noise, axis) == pytest.approx(expected, abs=0.05)
+
+
+def test_the_roughness_is_small_along_time_and_does_not_depend_on_scale_or_offset():
+    walk = np.cumsum(np.random.default_rng(0).standard_normal((5, 200)), axis=1)
+    assert roughness(walk, 1) < 0.1
+    assert roughness(1e6 + 1e3 * walk, 1) == pytest.approx(roughness(walk, 1), rel=1e-6)
+    gaps = walk.copy()
+    gaps[:, 150:] = np.nan
+    assert roughness(gaps, 1) < 0.1
+    assert roughness(np.ones((4, 5)), 1) == 1.0
+    assert roughness(walk[:, :2], 1) == 1.0
+
+
+def test_two_readings_are_told_apart_by_the_data_and_announced():
+    for X, taken, other in ((AEON, "channels_first", "time_first"), (UCR, "rows", "time_first")):
+        with pytest.warns(LayoutWarning, match=f"Set layout='{taken}' to say so, or layout='{other}'"):
+            assert choose_layout(unpack(X), LABELS, "auto") == taken
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for said in ("time_first", taken):
+                assert choose_layout(unpack(X), LABELS, said) == said
+
+
+def test_shuffled_steps_are_no_longer_time():
+    """The same numbers without their order along the last axis are refused, since no axis is smooth."""
+    mixed = AEON[:, :, np.random.default_rng(0).permutation(AEON.shape[2])]
+    with pytest.raises(ValueError, match=r"Set layout='time_first'.*or layout='channels_first'"):
+        choose_layout(unpack(mixed), LABELS, "auto")
+
+
+def test_features_that_are_smoother_than_time_are_refused():
+    many = np.cumsum(np.random.default_rng(0).standard_normal((12, 20, 8)), axis=2)
+    with pytest.raises(ValueError, match=r"neighbouring features are more alike.*layout='channels_first'"):
+        choose_layout(unpack(many), LABELS, "auto")
+    assert choose_layout(unpack(many), LABELS, "time_first") == "time_first"
+
+
+@pytest.mark.parametrize("features", [1, 3, 10, 40])
+@pytest.mark.parametrize("kind", ["noise", "walk"])
+def test_one_series_with_a_label_per_step_stays_one_series(features, kind):
+    X = np.random.default_rng(1).standard_normal((300, features))
+    X = np.cumsum(X, axis=0) if kind == "walk" else X
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert choose_layout(unpack(X), ["a", "b"] * 150, "auto") == "time_first"
+
+
+def test_rows_of_values_that_are_as_long_as_there_are_features_are_no_steps():
+    """y (cases, 3) of X (cases, steps, 3): three values per sequence, not a value per channel."""
+    targets = np.random.default_rng(0).standard_normal((len(EQUAL), 3))
+    for y in (targets, targets > 0, (targets > 0).astype(int)):
+        assert choose_layout(unpack(np.stack(EQUAL)), y, "auto") == "time_first"
+    assert choose_layout(unpack(AEON), np.zeros((len(EQUAL), AEON.shape[2])), "auto") == "channels_first"
+
+
+def test_square_sequences_with_labels_per_step_are_announced():
+    square = np.random.default_rng(0).standard_normal((6, 9, 9))
+    with pytest.warns(LayoutWarning, match="time first"):
+        assert choose_layout(unpack(square), np.zeros((6, 9), int), "auto") == "time_first"
+
+
+def test_lists_of_one_dimensional_arrays():
+    noise = list(np.random.default_rng(0).standard_normal((12, 20)))
+    with pytest.warns(LayoutWarning, match=r"12 univariate series of 20 steps.*layout='rows'"):
+        assert choose_layout(unpack(noise), LABELS, "auto") == "rows"
+    frames = list(np.cumsum(np.random.default_rng(0).standard_normal((60, 9)), axis=0))
+    with pytest.raises(ValueError, match=r"univariate series, or 60 steps.*layout='rows'.*numpy.array"):
+        choose_layout(unpack(frames), [0, 1] * 30, "auto")
+
+
+@pytest.mark.parametrize("layout", ["channels_first", "rows"])
+def test_predictions_read_as_the_fit_did(layout, tmp_path):
+    X = AEON if layout == "channels_first" else UCR
+    like = EQUAL if layout == "channels_first" else SINGLE
+    fitted, plain = esn(layout).fit(X, LABELS), esn("time_first").fit(like, LABELS)
+    assert (fitted.layout_, plain.layout_) == (layout, "time_first")
+    np.testing.assert_array_equal(fitted.predict(X), plain.predict(like))
+    np.testing.assert_array_equal(fitted.predict(list(X)), plain.predict(like))
+    assert fitted.score(X, LABELS) == plain.score(like, LABELS)
+    fitted.save(tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert loaded.layout_ == layout
+    np.testing.assert_array_equal(loaded.predict_proba(X), fitted.predict_proba(X))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LayoutWarning)
+        guessed = esn().fit(X, LABELS)
+    assert guessed.layout_ == layout
+    np.testing.assert_array_equal(guessed.predict(X), fitted.predict(X))
+
+
+def test_one_case_has_the_layout_of_the_fit():
+    fitted = esn("channels_first").fit(AEON, LABELS)
+    assert fitted.predict(AEON[0]).shape == (1,)
+    with pytest.raises(ValueError, match=r"X has 30 features.*expecting 3.*The other axis has 3: pass X.T"):
+        fitted.predict(EQUAL[0])
+    with pytest.raises(ValueError, match=r"expecting 3.*pass X.transpose\(0, 2, 1\)"):
+        fitted.predict(np.stack(EQUAL))
+    with pytest.raises(ValueError, match=r"expecting 3.*pass \[x.T for x in X\]"):
+        esn("time_first").fit(EQUAL, LABELS).predict([x.T for x in EQUAL])
+    rows = esn("rows").fit(UCR, LABELS)
+    assert rows.predict(UCR[:1]).shape == (1,)
+    with pytest.raises(ValueError, match=r"pass X\[None, :\]"):
+        rows.predict(UCR[0])
+    with pytest.raises(ValueError, match=r"one step in each row.*Pass X.T"):
+        rows.predict(UCR[:1].T)
+    np.testing.assert_array_equal(rows.predict(SINGLE), rows.predict(UCR))
+    np.testing.assert_array_equal(rows.predict([x.T for x in SINGLE]), rows.predict(UCR))
+
+
+def test_series_after_a_fit_to_sequences_of_one_feature():
+    fitted = esn("time_first").fit(SINGLE, LABELS)
+    np.testing.assert_array_equal(fitted.predict([x[:, 0] for x in SINGLE]), fitted.predict(SINGLE))
+    with pytest.raises(ValueError, match="X has 30 features"):
+        fitted.predict(UCR)
+
+
+def test_validation_and_partial_fit_have_the_layout_of_the_fit():
+    plain = esn("time_first").fit(EQUAL, LABELS, validation=(EQUAL, LABELS)).partial_fit(EQUAL, LABELS)
+    turned = esn("channels_first").fit(AEON, LABELS, validation=(AEON, LABELS)).partial_fit(AEON, LABELS)
+    np.testing.assert_array_equal(plain.readout_weights_, turned.readout_weights_)
+
+
+def test_answers_per_step_of_channels_first_data_have_time_first():
+    steps = [x[:, 0] for x in EQUAL]
+    fitted = ESNRegressor(5, connections=2, learn="none").fit(AEON, np.stack(steps))
+    assert fitted.layout_ == "channels_first"
+    assert fitted.predict(AEON).shape == (len(AEON), AEON.shape[2])
+    joined = np.stack([np.stack([s, 2 * s], axis=1) for s in steps])
+    assert ESNRegressor(5, learn="none").fit(AEON, joined).predict(AEON).shape == joined.shape
+
+
+def test_a_stack_has_a_layout(tmp_path):
+    layer = ESNClassifier(**SMALL)
+    X, y = AEON, np.where(AEON[:, 0] > 0, "up", "down")
+    stack = StackedClassifier([layer, layer], joint_epochs=0, layout="channels_first").fit(X, y)
+    plain = StackedClassifier([layer, layer], joint_epochs=0).fit(EQUAL, list(y))
+    np.testing.assert_array_equal(stack.predict(X), np.stack(plain.predict(EQUAL)))
+    assert stack.score(X, y) == plain.score(EQUAL, list(y))
+    stack.save(tmp_path / "m")
+    np.testing.assert_array_equal(load(tmp_path / "m").predict(X), stack.predict(X))
+    with pytest.raises(ValueError, match=r"layout='rows' in layer 1; expected 'auto' in a stack"):
+        StackedClassifier([ESNClassifier(5, layout="rows"), layer]).fit(X, y)
+
+
+@pytest.mark.parametrize("bad", ["channels", "TIME_FIRST", None, 1])
+def test_other_layouts_are_refused(bad):
+    with pytest.raises(ValueError, match=r"layout=.*expected one of 'auto', 'time_first', 'channels_first', 'rows'"):
+        esn(bad).fit(EQUAL, LABELS)
+
+
+def test_rows_are_for_two_dimensions():
+    for X in (np.stack(EQUAL), AEON, EQUAL):
+        with pytest.raises(ValueError, match=r"layout='rows' is for univariate series.*shape \("):
+            esn("rows").fit(X, LABELS)
+
+
+def test_frame_wise_transformers_and_lists_tell_of_turned_sequences():
+    with pytest.warns(LayoutWarning, match=r"of shape \(3, 30\), which were taken as time first.*\[x.T for x in X\]"):
+        FrameWise(StandardScaler()).fit(AEON)
+    with pytest.raises(ValueError, match=r"different numbers of features.*pass \[x.T for x in X\]"):
+        FrameWise(StandardScaler()).fit([x.T for x in RAGGED])
+
+
+def test_a_layout_warning_is_an_input_warning():
+    assert issubclass(LayoutWarning, InputWarning)
+
+
+def test_labels_of_steps_decide_for_lists_of_any_length():
+    X, y = toys.labels(sequences=6)
+    assert choose_layout(unpack([x.T for x in X]), y, "auto") == "channels_first"
+    assert choose_layout(unpack(X), y, "auto") == "time_first"
+    assert choose_layout(unpack([x.T for x in RAGGED]), LABELS, "auto") == "channels_first"
