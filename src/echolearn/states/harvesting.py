@@ -98,7 +98,7 @@ def _run_in_place(reservoir: Reservoir, X: list[Array], dtype: DTypeLike) -> lis
     for x, rows in zip(X, out, strict=True):
         drive(reservoir, x.astype(dtype, copy=False), None, rows)
     active = np.searchsorted(-np.array([len(x) for x in X]), -np.arange(L), side="left")
-    a, code = reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation]
-    h0 = reservoir.initial_states(len(X), dtype)
-    kernels.forward_many(*compressed(reservoir.W_rec, dtype), a, code, active, np.arange(L), L, h0, F, F, False)
+    units = (reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation])
+    rows = {"active": active, "offsets": np.arange(L), "h0": reservoir.initial_states(len(X), dtype), "F": F, "H": F}
+    kernels.forward_many(compressed(reservoir.W_rec, dtype), *units, **rows, stride=L, keep_F=False)
     return out
