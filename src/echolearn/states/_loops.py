@@ -106,7 +106,7 @@ def backward_few(
     sum_W: Array,
     sum_a: Array,
 ) -> None:
-    """Carry errors back; part_W, sum_W (k, N), part_a, sum_a (N,): zeros; the parts as precise as H, sums in float64."""
+    """Carry errors back; part_W, sum_W (k, N), part_a, sum_a (N,): zeros; the parts precise as H, sums in float64."""
     N = H.shape[1]
     unflushed = 0
     for s in range(active[0]):
