@@ -8,6 +8,7 @@ import numpy as np
 
 from echolearn._typing import Array
 
+SMALL = 2**17  # states of a mini-batch (frames times units) below which one thread alone is faster than two
 LANES = 16  # sequences that the compiled loops of `states` run in parallel, one per element of a vector
 
 
@@ -28,13 +29,23 @@ def group_sequences(lengths: Array, frames: int, order: Array | None = None) -> 
 
 
 def draw_minibatches(lengths: Array, size: int, rng: np.random.Generator) -> list[Array]:
-    """Draw mini-batches of `size` sequences, in random order.
+    """Draw mini-batches of at most `size` sequences and of about equal numbers of them, in random order.
 
     The sequences of a mini-batch have similar lengths: those that run in parallel then end at about the same step.
+    Equal numbers spare the last update the noise of one or two sequences that remain.
     """
     order = np.argsort(lengths * rng.uniform(0.9, 1.1, len(lengths)))
-    batches = [order[start : start + size] for start in range(0, len(order), size)]
+    batches = np.array_split(order, -(-len(order) // size))
     return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def split_minibatch(which: Array, lengths: Array, parts: int, units: int) -> list[Array]:
+    """Return the sequences `which` of a mini-batch in `parts` shares for as many threads, or in one if it is small.
+
+    The shares depend on the data alone, so that the bits of a fit do not depend on the number of threads.
+    """
+    small = lengths[which].sum() * units < SMALL
+    return split_evenly(which, lengths, 1 if small else parts)
 
 
 def split_evenly(which: Array, lengths: Array, parts: int) -> list[Array]:
