@@ -9,6 +9,7 @@ import numpy as np
 from echolearn._typing import Array
 
 SMALL = 2**17  # states of a mini-batch (frames times units) below which one thread alone is faster than two
+REST = 3  # sequences; fewer would be a noisy update, and would need loops of their own (`states._kernels.MANY`)
 LANES = 16  # sequences that the compiled loops of `states` run in parallel, one per element of a vector
 
 
@@ -29,13 +30,14 @@ def group_sequences(lengths: Array, frames: int, order: Array | None = None) -> 
 
 
 def draw_minibatches(lengths: Array, size: int, rng: np.random.Generator) -> list[Array]:
-    """Draw mini-batches of at most `size` sequences and of about equal numbers of them, in random order.
+    """Draw mini-batches of `size` sequences, in random order; fewer than REST that remain join the batch before.
 
     The sequences of a mini-batch have similar lengths: those that run in parallel then end at about the same step.
-    Equal numbers spare the last update the noise of one or two sequences that remain.
     """
     order = np.argsort(lengths * rng.uniform(0.9, 1.1, len(lengths)))
-    batches = np.array_split(order, -(-len(order) // size))
+    batches = [order[start : start + size] for start in range(0, len(order), size)]
+    if len(batches) > 1 and len(batches[-1]) < min(size, REST):
+        batches[-2:] = [np.concatenate(batches[-2:])]
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
