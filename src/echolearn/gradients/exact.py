@@ -67,9 +67,9 @@ def through_time(
         dE_dW_rec = padded_sums[padded_positions(W_rec)]
     else:
         ahead = np.zeros((2, *states.h0.shape), dtype)
-        rows = {"active": batch.active, "offsets": batch.offsets, "stride": 1, "cut": cut}
+        rows = {"active": batch.active, "offsets": batch.offsets, "cut": cut}
         dE_dW_rec, dE_da = _backward_many(reservoir, dtype)(
-            **rows, h0=states.h0, F=states.F, H=states.H, D=Z, ahead=ahead
+            **rows, stride=1, h0=states.h0, F=states.F, H=states.H, D=Z, ahead=ahead
         )
     return Gradients(
         W=(batch.X.T @ Z).astype(np.float64),

@@ -42,7 +42,7 @@ class SoftmaxProblem:
         self.blocks = [block for some in rows for block in _blocks(some)]
         self.n = float(sum(len(labels) if w is None else w.sum() for _, labels, w in self.blocks))
         self.strength = strength
-        self.P: list[Array] = []  # the probabilities at the V of the last `value_and_gradient`
+        self.P: Sequence[Array] = ()  # the probabilities at the V of the last `value_and_gradient`
 
     def value(self, V: Array) -> float:
         """Return E."""

@@ -25,7 +25,7 @@ def _tanh_of(x: float) -> float:
 
 
 @overload(_tanh_of, inline="always", strict=False, jit_options=OPTIONS)
-def _choose_tanh(x: object) -> Callable[[float], float]:
+def _choose_tanh(x: object) -> Callable[..., object]:
     return _tanh_32 if x == types.float32 else _tanh_64
 
 

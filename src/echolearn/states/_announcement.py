@@ -10,7 +10,7 @@ from numba.core import event
 TEXT = "echolearn: compiling its loops for this machine (once; a few seconds) ..."
 
 
-class Announcement(event.Listener):  # type: ignore[misc]  # numba has no types
+class Announcement(event.Listener):
     """A listener to numba that prints `TEXT` when the first of echolearn's functions is not found in the cache.
 
     numba reports a compilation only if its cache has no result for it.

@@ -99,6 +99,6 @@ def _run_in_place(reservoir: Reservoir, X: list[Array], dtype: DTypeLike) -> lis
         drive(reservoir, x.astype(dtype, copy=False), None, rows)
     active = np.searchsorted(-np.array([len(x) for x in X]), -np.arange(L), side="left")
     units = (reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation])
-    rows = {"active": active, "offsets": np.arange(L), "h0": reservoir.initial_states(len(X), dtype), "F": F, "H": F}
-    kernels.forward_many(compressed(reservoir.W_rec, dtype), *units, **rows, stride=L, keep_F=False)
+    W_rec, h0 = compressed(reservoir.W_rec, dtype), reservoir.initial_states(len(X), dtype)
+    kernels.forward_many(W_rec, *units, active=active, offsets=np.arange(L), stride=L, h0=h0, F=F, H=F, keep_F=False)
     return out

@@ -87,15 +87,16 @@ def run(
     if h0 is None:
         h0 = reservoir.initial_states(len(batch.lengths), dtype)
     units = (reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation])
-    rows = {"active": batch.active, "offsets": batch.offsets, "h0": h0, "F": F, "H": H}
+    active, offsets = batch.active, batch.offsets
     chunk = 0
     if len(batch.lengths) >= kernels.MANY[dtype.itemsize]:
-        kernels.forward_many(compressed(reservoir.W_rec, dtype), *units, **rows, stride=1, keep_F=keep_F)
+        W_rec = compressed(reservoir.W_rec, dtype)
+        kernels.forward_many(W_rec, *units, active=active, offsets=offsets, stride=1, h0=h0, F=F, H=H, keep_F=keep_F)
     else:
         if len(batch.lengths) == 1:
             chunk = run_in_chunks(reservoir, batch.X, X_fb, h0, F=F, H=H)
         if not chunk:
-            kernels.forward_few(padded(reservoir.W_rec, dtype), *units, **rows)
+            kernels.forward_few(padded(reservoir.W_rec, dtype), *units, active=active, offsets=offsets, h0=h0, F=F, H=H)
     return States(H, F, h0, X_fb, chunk)
 
 
