@@ -10,6 +10,7 @@ from echolearn._typing import Array
 
 SMALL = 2**17  # states of a mini-batch (frames times units) below which one thread alone is faster than two
 REST = 3  # sequences; fewer would be a noisy update, and would need loops of their own (`states._kernels.MANY`)
+BATCHES = 8  # mini-batches; with fewer of them, one update less in each epoch would be missed
 LANES = 16  # sequences that the compiled loops of `states` run in parallel, one per element of a vector
 
 
@@ -36,7 +37,7 @@ def draw_minibatches(lengths: Array, size: int, rng: np.random.Generator) -> lis
     """
     order = np.argsort(lengths * rng.uniform(0.9, 1.1, len(lengths)))
     batches = [order[start : start + size] for start in range(0, len(order), size)]
-    if len(batches) > 1 and len(batches[-1]) < min(size, REST):
+    if len(batches) > BATCHES and len(batches[-1]) < min(size, REST):
         batches[-2:] = [np.concatenate(batches[-2:])]
     return [batches[i] for i in rng.permutation(len(batches))]
 
