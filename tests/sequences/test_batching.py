@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echolearn.sequences.batching import (
+    BATCHES,
     LANES,
     REST,
     SMALL,
