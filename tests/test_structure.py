@@ -16,7 +16,7 @@ from numpydoc.docscrape import NumpyDocString, Parameter
 import sourcetree
 from sourcetree import PACKAGE, ROOT, Function, nodes, place
 
-COMPILED = {PACKAGE / "states" / "_kernels.py", PACKAGE / "states" / "_simd.py"}
+COMPILED = {PACKAGE / "states" / "_loops.py", PACKAGE / "states" / "_simd.py"}
 EQUATION = re.compile(
     r"\beqs?(?:uations?)?(?:\.\s*|\s+|_)\(?(\d+(?:\)?\s*(?:,|/|-|–|and|to|,\s*and)\s*\(?\d+)*)", re.IGNORECASE
 )

@@ -6,10 +6,13 @@ import time
 
 import numpy as np
 import pytest
+from joblib import Parallel, delayed, parallel_config
+from threadpoolctl import threadpool_limits
 
 import toys
 from echolearn import ESNClassifier
 from echolearn.execution import threads
+from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import as_worker, map_and_sum, map_in_order, on_worker_thread, thread_count
 from threadpools import thread_pool
 
@@ -102,3 +105,39 @@ def test_a_forked_child_makes_its_own_threads():
     os.kill(child, 9)
     os.waitpid(child, 0)
     pytest.fail("the child hangs")
+
+
+def test_a_single_item_stays_on_the_calling_thread():
+    assert list(map_in_order(lambda _: threading.current_thread(), [0])) == [threading.current_thread()]
+
+
+@pytest.mark.parametrize("name", threads.VARIABLES)
+def test_the_environment_limits_the_threads(name, monkeypatch):
+    for other in threads.VARIABLES:
+        monkeypatch.delenv(other, raising=False)
+    free = thread_count()
+    monkeypatch.setenv(name, "1")
+    assert thread_count() == 1
+    assert len(set(map_in_order(lambda _: threading.current_thread().name, range(8)))) == 1
+    monkeypatch.setenv(name, "1000")
+    assert thread_count() == free
+    monkeypatch.setenv(name, "what?")
+    assert thread_count() == free
+
+
+def test_threadpoolctl_limits_the_threads_also_while_blas_has_one():
+    free = thread_count()
+    with one_blas_thread():
+        assert thread_count() == free  # our own limit is none
+    with threadpool_limits(1):
+        assert thread_count() == 1
+        with one_blas_thread():
+            assert thread_count() == 1
+    assert thread_count() == free
+
+
+def test_worker_processes_of_joblib_share_the_cores(monkeypatch):
+    for name in threads.VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        assert Parallel(n_jobs=2)(delayed(thread_count)() for _ in range(2)) == [1, 1]

@@ -12,7 +12,7 @@ from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.sequences.batching import LANES
-from echolearn.states import _kernels as kernels
+from echolearn.states import _loops as loops
 from echolearn.states.chunked import SHORTEST
 from echolearn.states.run import States, run
 from networks import forgetful
@@ -40,7 +40,7 @@ def test_the_error_at_the_states_is_that_of_eq_30():
 
 
 @pytest.mark.parametrize("activation", list(ACTIVATIONS))
-@pytest.mark.parametrize("lengths", [[1], [5, 3, 3, 1], [2 * kernels.FLUSH + 3], [300, 299, 20], [12] * 20])
+@pytest.mark.parametrize("lengths", [[1], [5, 3, 3, 1], [2 * loops.FLUSH + 3], [300, 299, 20], [12] * 20])
 def test_the_way_back_is_the_transpose_of_the_way_forward(activation, lengths):
     """<dE/dH, dH> = <gradients, dweights> along random directions, dH by central differences."""
     rng, r, batch = problem(len(lengths), lengths, activation, np.float64)

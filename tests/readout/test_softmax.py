@@ -158,11 +158,11 @@ def test_preconditioned_momentum_keeps_its_precision_and_its_start():
 def test_weaker_strengths_are_tried_until_the_held_out_cross_entropy_rises(scores, chosen, monkeypatch):
     starts, left = [], iter(scores)
 
-    def descend(reservoir, data, view, fit, V, *, strength, rng):
+    def solve_softmax(reservoir, data, view, fit, V, *, strength, rng, kept):
         starts.append(V)
         return np.full_like(V, len(starts))
 
-    monkeypatch.setattr(softmax, "descend", descend)
+    monkeypatch.setattr(softmax, "solve_softmax", solve_softmax)
     monkeypatch.setattr(softmax, "cross_entropy", lambda *_: next(left))
     fit, strengths = ridge_fit(), (30.0, 10.0, 3.0)
     rng = np.random.default_rng(0)

@@ -4,7 +4,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echolearn.sequences.batching import LANES, draw_minibatches, group_sequences, split_evenly
+from echolearn.sequences.batching import (
+    BATCHES,
+    LANES,
+    REST,
+    SMALL,
+    draw_minibatches,
+    group_sequences,
+    split_evenly,
+    split_minibatch,
+)
 from numbered import few_examples, lengths_of_sequences
 
 
@@ -35,8 +44,12 @@ def test_minibatches_have_every_sequence_once(lengths, size, seed):
     batches = draw_minibatches(lengths, size, np.random.default_rng(seed))
     assert sorted(np.concatenate(batches)) == list(range(len(lengths)))
     sizes = sorted(map(len, batches), reverse=True)
-    assert all(n == size for n in sizes[:-1])
-    assert len(batches) == -(-len(lengths) // size)
+    rest = len(lengths) % size
+    if len(lengths) <= BATCHES * size or rest == 0 or rest >= REST:
+        assert all(n == size for n in sizes[:-1])
+        assert len(batches) == -(-len(lengths) // size)
+    else:  # one or two sequences are no mini-batch of their own
+        assert sizes == [size + rest] + [size] * (len(lengths) // size - 1)
     again = draw_minibatches(lengths, size, np.random.default_rng(seed))
     assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
 
@@ -64,3 +77,9 @@ def test_shares_have_every_sequence_of_a_batch_once(lengths, parts):
     assert all((np.diff(lengths[share]) <= 0).all() for share in shares)
     frames = [lengths[share].sum() for share in shares]
     assert max(frames) - min(frames) <= lengths.max()
+
+
+def test_only_a_large_mini_batch_is_split_between_threads():
+    which, lengths = np.arange(4), np.full(4, 10)
+    assert len(split_minibatch(which, lengths, 2, SMALL // 40 - 1)) == 1
+    assert len(split_minibatch(which, lengths, 2, SMALL // 40 + 1)) == 2

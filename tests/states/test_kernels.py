@@ -33,8 +33,12 @@ def draw(seed, N, activation, lengths):
 
 def forward(W_rec, a, code, batch, h0):
     F, H = batch.X.copy(), np.empty_like(batch.X)
-    kernels.forward_few(*padded(W_rec, np.float64), a, code, batch.active, batch.offsets, h0, F, H)
+    kernels.forward_few(padded(W_rec, np.float64), a, code, **rows_of(batch), h0=h0, F=F, H=H)
     return F, H
+
+
+def rows_of(batch):
+    return {"active": batch.active, "offsets": batch.offsets}
 
 
 @settings(max_examples=30, deadline=None)
@@ -44,12 +48,12 @@ def test_the_loops_for_few_and_many_sequences_give_the_same_states(seed, N, acti
     F, H = forward(W_rec, a, code, batch, h0)
     for keep_F in (True, False):
         F_many, H_many = batch.X.copy(), np.empty_like(batch.X)
-        weights = (*compressed(W_rec, np.float64), a, code)
-        kernels.forward_many(*weights, batch.active, batch.offsets, 1, h0, F_many, H_many, keep_F)
+        weights, rows = (compressed(W_rec, np.float64), a, code), rows_of(batch)
+        kernels.forward_many(*weights, **rows, stride=1, h0=h0, F=F_many, H=H_many, keep_F=keep_F)
         np.testing.assert_allclose(H_many, H, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(F_many, F if keep_F else batch.X, rtol=1e-10, atol=1e-12)
     in_place = batch.X.copy()
-    kernels.forward_few(*padded(W_rec, np.float64), a, code, batch.active, batch.offsets, h0, in_place, in_place)
+    kernels.forward_few(padded(W_rec, np.float64), a, code, **rows_of(batch), h0=h0, F=in_place, H=in_place)
     np.testing.assert_array_equal(in_place, H)
 
 
@@ -62,12 +66,11 @@ def test_the_loops_for_few_and_many_sequences_give_the_same_gradients(seed, N, a
     cut = block_starts(len(batch.active), 1, 4)
     Z_few, Z_many = D.copy(), D.copy()
     matrices = (padded(W_rec, np.float64)[0], *padded(W_rec_T, np.float64))
-    on_pattern, leak_few = kernels.backward_few(*matrices, a, code, batch.active, batch.offsets, cut, h0, F, H, Z_few)
+    rows = {**rows_of(batch), "cut": cut, "h0": h0, "F": F, "H": H}
+    on_pattern, leak_few = kernels.backward_few(matrices, a, code, **rows, D=Z_few)
     matrices = (*compressed(W_rec, np.float64)[:2], *compressed(W_rec_T, np.float64))
     ahead = np.zeros((2, *h0.shape))
-    W_rec_many, leak_many = kernels.backward_many(
-        *matrices, a, code, batch.active, batch.offsets, 1, cut, h0, F, H, Z_many, ahead
-    )
+    W_rec_many, leak_many = kernels.backward_many(matrices, a, code, **rows, stride=1, D=Z_many, ahead=ahead)
     np.testing.assert_allclose(Z_many, Z_few, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(W_rec_many, on_pattern[padded_positions(W_rec)], rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(leak_many, leak_few, rtol=1e-9, atol=1e-10)
@@ -83,8 +86,10 @@ def test_errors_from_ahead_enter_at_the_last_step_and_leave_at_the_first(steps):
 
     def back(begin, end, start, ahead, Z):
         rows = slice(begin * LANES, end * LANES)
-        order = (np.full(end - begin, LANES), np.arange(end - begin) * LANES, 1, np.zeros(end - begin, bool))
-        return kernels.backward_many(*matrices, a, code, *order, start, F[rows], H[rows], Z[rows], ahead)
+        order = {"active": np.full(end - begin, LANES), "offsets": np.arange(end - begin) * LANES, "stride": 1}
+        order["cut"] = np.zeros(end - begin, bool)
+        seen = {"h0": start, "F": F[rows], "H": H[rows], "D": Z[rows], "ahead": ahead}
+        return kernels.backward_many(matrices, a, code, **order, **seen)
 
     Z, ahead = D.copy(), np.zeros((2, LANES, 6))
     whole = back(0, 2 * steps, h0, ahead, Z)

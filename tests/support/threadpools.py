@@ -18,4 +18,4 @@ def thread_pool(count: int) -> Iterator[None]:
         try:
             yield
         finally:
-            threads._pool().shutdown()
+            threads._pool(count).shutdown()

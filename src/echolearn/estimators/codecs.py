@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -250,26 +249,15 @@ def _as_numbers(entries: Sequence[Target], per_step: bool) -> Array:
     return values
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # NaN in, NaN out
 def nearest_distribution(Y: Array) -> Array:
-    """Return each row moved to the nearest point of the simplex, which keeps the order of the classes.
+    """Return each row moved to the nearest point of the simplex, which keeps the order of the classes; NaN stay NaN.
 
-    All classes are lowered by one amount and cut off at 0. Those kept must add up to 1, which sets the amount, which
-    sets those kept, until none of them falls away any more.
+    All classes are lowered by one amount and cut off at 0. If the k largest are kept, they add up to 1 for the amount
+    (their sum - 1) / k; the right k is the largest one for which all of them stay above 0.
     """
-    P = np.empty_like(Y)
-    for row in range(Y.shape[0]):
-        before, amount = 0, -np.inf
-        for _ in range(Y.shape[1]):
-            kept, total = 0, 0.0
-            for y in Y[row]:
-                if y > amount:
-                    kept += 1
-                    total += y
-            if kept == before:
-                break
-            before, amount = kept, (total - 1) / kept
-        for k in range(Y.shape[1]):
-            P[row, k] = max(Y[row, k] - amount, 0.0)
-        P[row] /= P[row].sum()
-    return P
+    with np.errstate(invalid="ignore"):
+        ordered = -np.sort(-Y, axis=1)
+        amounts = (np.cumsum(ordered, axis=1) - 1) / np.arange(1, Y.shape[1] + 1)
+        kept = np.maximum((ordered > amounts).sum(axis=1), 1)
+        P = np.maximum(Y - np.take_along_axis(amounts, kept[:, None] - 1, axis=1), 0.0)
+        return np.asarray(P / P.sum(axis=1, keepdims=True))

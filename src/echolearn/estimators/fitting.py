@@ -306,7 +306,7 @@ def finish_readout(fit: Fit, context: FitContext) -> Fit:
     assert fit.ridge_fit is not None
     assert fit.readout is not None
     assert fit.readout.strength is not None
-    V = softmax.descend(
+    V = softmax.solve_softmax(
         fit.reservoir,
         split.everything,
         context.task.view(),

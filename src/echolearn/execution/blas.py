@@ -9,6 +9,8 @@ from threading import Lock
 
 from threadpoolctl import ThreadpoolController
 
+MOST = 64  # threads with which the BLAS of NumPy's and SciPy's wheels is built: no one has limited it to them
+
 
 @cache
 def _controller() -> ThreadpoolController:
@@ -20,11 +22,14 @@ class _BlasLimit:
 
     def __init__(self) -> None:
         self.lock, self.users = Lock(), 0
+        self.before: int | None = None  # the threads of BLAS before the limit was set
+        self.for_good = False
 
     def enter(self) -> None:
         """Set the limit unless another thread has."""
         with self.lock:
             if self.users == 0:
+                self.before = _blas_threads()
                 _take_control()
                 self.limiter = _controller().limit(limits=1, user_api="blas")
             self.users += 1
@@ -62,9 +67,23 @@ def one_blas_thread() -> Iterator[None]:
         _limit.leave()
 
 
+def _blas_threads() -> int | None:
+    """Return the number of threads of BLAS; None if there is no BLAS to ask, or if it has as many as it can have."""
+    counts = [library.num_threads for library in _controller().lib_controllers if library.user_api == "blas"]
+    return min((count for count in counts if count is not None and count < MOST), default=None)
+
+
+def thread_limit() -> int | None:
+    """Return the number of threads that the user leaves to BLAS (for example by `threadpool_limits`), None: any."""
+    if _limit.for_good:
+        return None  # it is our own limit
+    return _limit.before if _limit.users else _blas_threads()
+
+
 @cache
 def limit_blas_for_good() -> None:
     """Limit BLAS to one thread until the process ends."""
+    _limit.for_good = True
     _controller().limit(limits=1, user_api="blas")
 
 

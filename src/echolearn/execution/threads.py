@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
+from itertools import chain, islice
 from threading import local
 from typing import TypeVar
 
@@ -26,18 +27,27 @@ Result = TypeVar("Result")
 
 NAME = "echolearn-part"
 
+# Limits on the threads of a process. OpenMP's may be a list, of which the first number counts here.
+VARIABLES = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
+
 _thread = local()
 
 
-@cache
 def thread_count() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return the number of threads that this process may use.
+
+    That is one per core, unless the environment (`VARIABLES`, which joblib also sets in its worker processes) or
+    threadpoolctl's `threadpool_limits` allows for fewer. It has no influence on the bits of a result.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    given = [os.environ.get(name, "").split(",")[0].strip() for name in VARIABLES]
+    limits = [int(text) for text in given if text.isdigit()]
+    return max(1, min([cores, *limits, blas.thread_limit() or cores]))
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(thread_count(), thread_name_prefix=NAME, initializer=_become_worker)
+def _pool(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count, thread_name_prefix=NAME, initializer=_become_worker)
 
 
 def _become_worker() -> None:
@@ -83,16 +93,24 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> I
     """Yield function(item) for every item, in order, computed on all cores.
 
     At most thread_count() + 1 results exist at a time. On a worker thread the items are computed one after another: two
-    levels of threads would wait for each other.
+    levels of threads would wait for each other. A single item is computed on the calling thread, which would only wait.
     """
     if on_worker_thread():
         yield from map(function, items)
         return
-    waiting: deque[Future[Result]] = deque()
+    rest = iter(items)
+    first = list(islice(rest, 2))
+    if len(first) < 2:
+        for item in first:
+            with np.errstate(over="ignore", invalid="ignore"):
+                result = function(item)
+            yield result
+        return
+    count, waiting = thread_count(), deque[Future[Result]]()
     try:
-        for item in items:
-            waiting.append(_pool().submit(copy_context().run, function, item))
-            if len(waiting) > thread_count():
+        for item in chain(first, rest):
+            waiting.append(_pool(count).submit(copy_context().run, function, item))
+            if len(waiting) > count:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

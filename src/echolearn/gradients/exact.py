@@ -62,13 +62,15 @@ def through_time(
         W_rec, W_rec_T = reservoir.W_rec, reservoir.W_rec.T.tocsr()
         matrices = (padded(W_rec, dtype)[0], *padded(W_rec_T, dtype))
         a, code = reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation]
-        rest = (a, code, batch.active, batch.offsets, cut, states.h0, states.F, states.H, Z)
-        padded_sums, dE_da = kernels.backward_few(*matrices, *rest)
+        rows = {"active": batch.active, "offsets": batch.offsets, "cut": cut}
+        padded_sums, dE_da = kernels.backward_few(matrices, a, code, **rows, h0=states.h0, F=states.F, H=states.H, D=Z)
         dE_dW_rec = padded_sums[padded_positions(W_rec)]
     else:
         ahead = np.zeros((2, *states.h0.shape), dtype)
-        kept = (states.h0, states.F, states.H, Z, ahead)
-        dE_dW_rec, dE_da = _backward_many(reservoir, dtype)(batch.active, batch.offsets, 1, cut, *kept)
+        rows = {"active": batch.active, "offsets": batch.offsets, "cut": cut}
+        dE_dW_rec, dE_da = _backward_many(reservoir, dtype)(
+            **rows, stride=1, h0=states.h0, F=states.F, H=states.H, D=Z, ahead=ahead
+        )
     return Gradients(
         W=(batch.X.T @ Z).astype(np.float64),
         W_rec=dE_dW_rec,
@@ -106,7 +108,7 @@ def _backward_many(reservoir: Reservoir, dtype: DTypeLike) -> Callable[..., tupl
     """Return `kernels.backward_many` for these weights."""
     pattern, transpose = compressed(reservoir.W_rec, dtype)[:2], compressed(reservoir.W_rec.T.tocsr(), dtype)
     a, code = reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation]
-    return partial(kernels.backward_many, *pattern, *transpose, a, code)
+    return partial(kernels.backward_many, (*pattern, *transpose), a, code)
 
 
 def _back_in_chunks(reservoir: Reservoir, states: States, Z: Array) -> tuple[Array, Array]:
@@ -125,9 +127,9 @@ def _back_in_chunks(reservoir: Reservoir, states: States, Z: Array) -> tuple[Arr
     def back(begin: int, end: int, D: Array, ahead: Array) -> tuple[Array, Array]:
         """Carry the error D (LANES, steps, N) back over the steps from begin to before end of every chunk."""
         steps, before = end - begin, start if begin == 0 else np.ascontiguousarray(H[:, begin - 1])
-        seen = (np.ascontiguousarray(M[:, begin:end]).reshape(-1, N) for M in (F, H))
-        order = np.full(steps, LANES), np.arange(steps), steps, np.zeros(steps, bool)
-        return backward(*order, before, *seen, D.reshape(-1, N), ahead)
+        f, h = (np.ascontiguousarray(M[:, begin:end]).reshape(-1, N) for M in (F, H))
+        rows = {"active": np.full(steps, LANES), "offsets": np.arange(steps), "cut": np.zeros(steps, bool)}
+        return backward(**rows, stride=steps, h0=before, F=f, H=h, D=D.reshape(-1, N), ahead=ahead)
 
     ahead = np.zeros((2, LANES, N), Z.dtype)
     dE_dW_rec, dE_da = back(0, L, Z_cut, ahead)
@@ -149,8 +151,8 @@ def _back_in_chunks(reservoir: Reservoir, states: States, Z: Array) -> tuple[Arr
         dE_da += more_a
         end = begin
     if left:
-        order = np.ones(left, np.int64), np.arange(left), 1, np.zeros(left, bool)
-        more_W_rec, more_a = backward(*order, states.h0, states.F, states.H, Z, first)
+        rows = {"active": np.ones(left, np.int64), "offsets": np.arange(left), "cut": np.zeros(left, bool)}
+        more_W_rec, more_a = backward(**rows, stride=1, h0=states.h0, F=states.F, H=states.H, D=Z, ahead=first)
         dE_dW_rec += more_W_rec
         dE_da += more_a
     return dE_dW_rec, dE_da

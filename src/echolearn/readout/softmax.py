@@ -1,9 +1,10 @@
 """The softmax readout: multinomial logistic regression on the states, started from a ridge readout.
 
-It minimises  -1/n Σ log softmax(H_c V)[label] + strength/2 ||V||²  (the intercept is not penalised) by mini-batches
-over streamed states. Where targets have weights w, the terms of the sum are multiplied by them, and n = Σ w.
+It minimises  -1/n Σ log softmax(H_c V)[label] + strength/2 ||V||²  (the intercept is not penalised). Where targets have
+weights w, the terms of the sum are multiplied by them, and n = Σ w. The states of small data are kept, and V is found
+by a second-order method (`readout.newton`). Otherwise it descends by mini-batches over streamed states.
 
-The steps are preconditioned by the Gram matrix, which the ridge readout has collected anyway: for each class the
+These steps are preconditioned by the Gram matrix, which the ridge readout has collected anyway: for each class the
 Hessian in V is at most H_c'H_c / 2n (Böhning, 1992), so that differences in scale between directions are evened out,
 and two or three passes over the data achieve what takes dozens without preconditioning.
 """
@@ -19,7 +20,8 @@ from echolearn._typing import Array
 from echolearn.execution.threads import map_and_sum
 from echolearn.readout import observation
 from echolearn.readout.network import probabilities, sum_of_errors
-from echolearn.readout.observation import ReadoutView, observe
+from echolearn.readout.newton import minimise
+from echolearn.readout.observation import ReadoutView, observe, stream_rows
 from echolearn.readout.sketch import Operator, Rows
 from echolearn.readout.solver import RidgeFit
 from echolearn.readout.statistics import residual, weighted
@@ -35,6 +37,8 @@ MOMENTUM = 0.9
 RATE = 4.0
 PASSES = 1  # passes over the data for each strength,
 LEAST_STEPS = 100  # or more of them, until so many steps have been taken
+KEPT = 2**24  # numbers of H_c up to which the states are kept,
+KEPT_PRODUCTS = 2**27  # and numbers of H_c times classes: beyond, mini-batches take less time
 SPREAD = 8.0  # factor from a ridge readout, which predicts 0 and 1, to logits, which must spread more
 
 
@@ -73,14 +77,15 @@ def fit_softmax(
     Strengths are tried from strong to weak, each from where the one before ended, until the cross entropy on the
     held-out data rises.
     """
-    scale = fit.square / fit.n**2
+    scale, kept = fit.square / fit.n**2, keep_rows(reservoir, data, view)
     if held_out is None:
         strength = scale  # without data to choose by: a penalty that weighs as much as one frame
-        return descend(reservoir, data, view, fit, _start(fit, strength), strength=strength, rng=rng), strength
+        V = _start(fit, strength)
+        return solve_softmax(reservoir, data, view, fit, V, strength=strength, rng=rng, kept=kept), strength
     V = _start(fit, strengths[0] * scale)
     best, best_score, best_strength = V, np.inf, strengths[0] * scale
     for strength in strengths:
-        V = descend(reservoir, data, view, fit, V, strength=strength * scale, rng=rng)
+        V = solve_softmax(reservoir, data, view, fit, V, strength=strength * scale, rng=rng, kept=kept)
         score = cross_entropy(reservoir, held_out, view, V)
         if not score < best_score:
             break
@@ -91,6 +96,38 @@ def fit_softmax(
 def _start(fit: RidgeFit, strength: float) -> Array:
     """Return the ridge readout of the same penalty, scaled up to logits."""
     return SPREAD * fit.solve_again(strength * fit.n)
+
+
+def keep_rows(reservoir: Reservoir, data: Dataset, view: ReadoutView) -> list[Rows]:
+    """Return the rows of all the data if they are few enough to be kept, otherwise none."""
+    numbers = float(view.targets_per_sequence(data).sum()) * view.rows(reservoir)
+    if numbers > KEPT or numbers * data.n_out > KEPT_PRODUCTS:
+        return []
+
+    def part(data: Dataset, which: Array) -> list[Rows]:
+        return [rows for rows in stream_rows(reservoir, data, view, which) if len(rows[1])]
+
+    groups = group_sequences(data.lengths, observation.frames_at_once(reservoir.N))
+    return [rows for some in data.map(part, groups) for rows in some]
+
+
+def solve_softmax(
+    reservoir: Reservoir,
+    data: Dataset,
+    view: ReadoutView,
+    fit: RidgeFit,
+    V: Array,
+    *,
+    strength: float,
+    rng: np.random.Generator,
+    rate: float = RATE,
+    kept: list[Rows] | None = None,
+) -> Array:
+    """Return the V of one strength, started from V; kept: the result of `keep_rows`, if it is known."""
+    rows = keep_rows(reservoir, data, view) if kept is None else kept
+    if rows:
+        return minimise(rows, V, strength, fit.preconditioner(strength, np.float64))
+    return descend(reservoir, data, view, fit, V, strength=strength, rng=rng, rate=rate)
 
 
 def descend(

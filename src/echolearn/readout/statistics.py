@@ -14,6 +14,7 @@ from echolearn.readout import _cholesky
 
 TILE = 1280  # at most so many columns of H_c are multiplied with as many others in one task
 DROWNED = 3e-6  # in units of G's mean diagonal: a larger ridge hides the rounding errors of float32 products
+FEW = 16  # classes up to which a dense product with their indicators is faster than a sparse one
 WIDE = 2048  # with more columns all cores work on one G, with fewer each works on its own
 
 
@@ -102,6 +103,8 @@ def _with_targets(H_c: Array, T: Array, n_out: int, scale: Array | None) -> Arra
     """Return H_c'diag(scale)T (M, n_out)."""
     if T.ndim == 2:
         return np.asarray(H_c.T @ weighted(T.astype(H_c.dtype, copy=False), scale))
+    if n_out <= FEW:
+        return np.asarray(H_c.T @ weighted((T[:, None] == np.arange(n_out)).astype(H_c.dtype), scale))
     ones = np.ones(len(T), H_c.dtype) if scale is None else scale.astype(H_c.dtype)
     one_hot = sparse.csr_array((ones, (T, np.arange(len(T)))), shape=(n_out, len(T)))
     return np.asarray((one_hot @ H_c).T)

@@ -8,6 +8,9 @@ import numpy as np
 
 from echolearn._typing import Array
 
+SMALL = 2**17  # states of a mini-batch (frames times units) below which one thread alone is faster than two
+REST = 3  # sequences; fewer would be a noisy update, and would need loops of their own (`states._kernels.MANY`)
+BATCHES = 8  # mini-batches; with fewer of them, one update less in each epoch would be missed
 LANES = 16  # sequences that the compiled loops of `states` run in parallel, one per element of a vector
 
 
@@ -36,13 +39,24 @@ def frames_for_two(lengths: Array, most: int) -> int:
 
 
 def draw_minibatches(lengths: Array, size: int, rng: np.random.Generator) -> list[Array]:
-    """Draw mini-batches of `size` sequences, in random order.
+    """Draw mini-batches of `size` sequences, in random order; fewer than REST that remain join the batch before.
 
     The sequences of a mini-batch have similar lengths: those that run in parallel then end at about the same step.
     """
     order = np.argsort(lengths * rng.uniform(0.9, 1.1, len(lengths)))
     batches = [order[start : start + size] for start in range(0, len(order), size)]
+    if len(batches) > BATCHES and len(batches[-1]) < min(size, REST):
+        batches[-2:] = [np.concatenate(batches[-2:])]
     return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def split_minibatch(which: Array, lengths: Array, parts: int, units: int) -> list[Array]:
+    """Return the sequences `which` of a mini-batch in `parts` shares for as many threads, or in one if it is small.
+
+    The shares depend on the data alone, so that the bits of a fit do not depend on the number of threads.
+    """
+    small = lengths[which].sum() * units < SMALL
+    return split_evenly(which, lengths, 1 if small else parts)
 
 
 def split_evenly(which: Array, lengths: Array, parts: int) -> list[Array]:

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 
 from echolearn._typing import Array
 
 # The compiler may reorder and fuse sums, but must not assume that there are no NaN and infinity. A division must not
 # raise, or loops would not be vectorised.
-OPTIONS: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
+OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
+
+# What only other compiled code calls needs no way in from Python, which takes about as long to compile as a loop.
+INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-@njit(inline="always", **OPTIONS)
-def _tanh(x: np.float32) -> np.float32:
+def _tanh_of(x: float) -> float:
+    """Return tanh x, by the formula for its precision; only compiled code may call this function."""
+    raise NotImplementedError
+
+
+@overload(_tanh_of, inline="always", strict=False, jit_options=OPTIONS)
+def _choose_tanh(x: object) -> Callable[..., object]:
+    return _tanh_32 if x == types.float32 else _tanh_64
+
+
+def _tanh_32(x: np.float32) -> np.float32:
     """Return x P(x²) / Q(x²) for x in [-8, 8]: at most 4e-7 from tanh in float32, and free of calls.
 
     P and Q are polynomials of degrees 3 and 4 with the least maximum error, found by linear programs.
@@ -32,7 +46,6 @@ def _tanh(x: np.float32) -> np.float32:
     return x * p / q
 
 
-@njit(inline="always", **OPTIONS)
 def _tanh_64(x: float) -> float:
     """Return tanh x = e / (e + 2), e = exp(2x) - 1.
 
@@ -57,36 +70,26 @@ def _tanh_64(x: float) -> float:
     return t if x > 0 else -t
 
 
-@njit(nogil=True, cache=True, **OPTIONS)
+@njit(**INNER, **OPTIONS)
 def activate(code: int, z: Array) -> None:
-    """Replace z by f(z)."""
-    if code == 0:
+    """Replace z by f(z); the sigmoid is (1 + tanh(z / 2)) / 2, so that one loop serves it and tanh."""
+    if code <= 1:
+        factor = z.dtype.type(1 if code == 1 else 0.5)
+        shift = z.dtype.type(0 if code == 1 else 0.5)
         for i in range(z.shape[0]):
-            if z.itemsize == 4:
-                z[i] = np.float32(0.5) + np.float32(0.5) * _tanh(np.float32(0.5) * z[i])
-            else:
-                z[i] = 0.5 + 0.5 * _tanh_64(0.5 * z[i])
-    elif code == 1:
-        for i in range(z.shape[0]):
-            if z.itemsize == 4:
-                z[i] = _tanh(z[i])
-            else:
-                z[i] = _tanh_64(z[i])
+            z[i] = shift + factor * _tanh_of(factor * z[i])
     elif code == 2:
         for i in range(z.shape[0]):
             z[i] = 0 if z[i] < 0 else z[i]  # in this order NaN stays NaN
 
 
-@njit(nogil=True, cache=True, **OPTIONS)
+@njit(**INNER, **OPTIONS)
 def times_slope(code: int, f: Array, z: Array) -> None:
-    """Multiply z by f', which is computed from the value f."""
-    one = z.dtype.type(1)  # an integer would turn the product into float64
-    if code == 0:
+    """Multiply z by f', which is computed from the value f: f - f² for the sigmoid, 1 - f² for tanh."""
+    if code <= 1:
+        constant, linear = z.dtype.type(code), z.dtype.type(1 - code)
         for i in range(z.shape[0]):
-            z[i] *= f[i] * (one - f[i])
-    elif code == 1:
-        for i in range(z.shape[0]):
-            z[i] *= one - f[i] * f[i]
+            z[i] *= constant + f[i] * (linear - f[i])
     elif code == 2:
         for i in range(z.shape[0]):
             z[i] = z[i] if f[i] != 0 else 0

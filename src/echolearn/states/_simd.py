@@ -1,8 +1,9 @@
 """Operations on tiles: LANES sequences in parallel, in the four operations that numba does not make fast by itself.
 
-A tile (N, LANES) has a row for each unit and a column (a lane) for each sequence. If these operations were loops, the
-rows would be checked for overlap at every term, and single numbers would be moved between a tile and the frames (K, N).
-So they are written in LLVM's vectors of LANES numbers, which LLVM maps to the vectors of the processor.
+A tile has LANES numbers (lanes, one for each sequence) for each unit, and is kept as one row of N LANES numbers. If
+these operations were loops, the lanes of two units would be checked for overlap at every term, and single numbers would
+be moved between a tile and the frames (K, N). So they are written in LLVM's vectors of LANES numbers, which LLVM maps
+to the vectors of the processor.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numba.extending import intrinsic
 
 from echolearn._typing import Array
 from echolearn.sequences.batching import LANES
+from echolearn.states._activations import INNER
 
 Value = Any  # a value, a type or a builder of LLVM or numba, which have no types
 
@@ -27,40 +29,43 @@ _INT32 = ir.IntType(32)
 _FUSE = ("contract",)  # a product and a sum may be one instruction
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy", **INNER)
 def add_product(indptr: Array, indices: Array, data: Array, h: Array, z: Array) -> None:
     """Add A h to z for a CSR matrix A and tiles h, z."""
-    for i in range(z.shape[0]):
+    for i in range(z.shape[0] // LANES):
         _add_row(indices, data, indptr[i], indptr[i + 1], h, z, i)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy", **INNER)
 def add_outer(indptr: Array, indices: Array, Z: Array, H: Array, out: Array) -> None:
-    """Add Σ_s Z_s H_s' to out at the places of a CSR pattern; Z, H (STEPS, N, LANES): the tiles of some steps."""
-    for i in range(Z.shape[1]):
-        _add_dots(indices, indptr[i], indptr[i + 1], Z, H, i, Z.shape[1], out)
+    """Add Σ_s Z_s H_s' to out at the places of a CSR pattern; Z, H (STEPS, N LANES): the tiles of some steps."""
+    N = Z.shape[1] // LANES
+    for i in range(N):
+        _add_dots(indices, indptr[i], indptr[i + 1], Z, H, i, N, out)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy", **INNER)
 def load(M: Array, r: int, stride: int, live: int, tile: Array) -> None:
-    """Set tile[:, b] to M[r + b stride] for the live lanes, and to zero for those that have ended."""
-    whole = tile.shape[0] // LANES * LANES
+    """Set lane b of a tile to M[r + b stride] for the live lanes, and to zero for those that have ended."""
+    N = M.shape[1]
+    whole = N // LANES * LANES
     for i in range(0, whole, LANES):
         _load_block(M, r, stride, live, tile, i)
-    for i in range(whole, tile.shape[0]):
+    for i in range(whole, N):
         for b in range(LANES):
-            tile[i, b] = M[r + b * stride, i] if b < live else 0
+            tile[i * LANES + b] = M[r + b * stride, i] if b < live else 0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy", **INNER)
 def store(tile: Array, M: Array, r: int, stride: int, live: int) -> None:
-    """Set M[r + b stride] to tile[:, b] for the live lanes."""
-    whole = tile.shape[0] // LANES * LANES
+    """Set M[r + b stride] to lane b of a tile for the live lanes."""
+    N = M.shape[1]
+    whole = N // LANES * LANES
     for i in range(0, whole, LANES):
         _store_block(tile, i, M, r, stride, live)
-    for i in range(whole, tile.shape[0]):
+    for i in range(whole, N):
         for b in range(live):
-            M[r + b * stride, i] = tile[i, b]
+            M[r + b * stride, i] = tile[i * LANES + b]
 
 
 @intrinsic
@@ -129,7 +134,7 @@ def _add_dots(
 
 @intrinsic
 def _load_block(context: Value, M: Value, r: Value, stride: Value, live: Value, tile: Value, i: Value) -> Value:
-    """Set tile[i + k, b] to M[r + b stride, i + k] for k < LANES."""
+    """Set lane b of unit i + k to M[r + b stride, i + k] for k < LANES."""
 
     def generate(context: Value, builder: Value, signature: Value, arguments: Value) -> Value:
         width = _width(context, builder, signature.args[0], arguments[0])
@@ -150,7 +155,7 @@ def _load_block(context: Value, M: Value, r: Value, stride: Value, live: Value, 
 
 @intrinsic
 def _store_block(context: Value, tile: Value, i: Value, M: Value, r: Value, stride: Value, live: Value) -> Value:
-    """Set M[r + b stride, i + k] to tile[i + k, b] for k < LANES."""
+    """Set M[r + b stride, i + k] to lane b of unit i + k for k < LANES."""
 
     def generate(context: Value, builder: Value, signature: Value, arguments: Value) -> Value:
         width = _width(context, builder, signature.args[2], arguments[2])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
+
 from numba import njit
 
 from echolearn._typing import Array
-from echolearn.states._activations import OPTIONS, activate
+from echolearn.states._activations import INNER, OPTIONS, activate
 
 
-@njit(nogil=True, cache=True, **OPTIONS)
+@njit(cache=True, **OPTIONS)
 def advance(
     X: Array,
     W: Array,
@@ -35,10 +36,11 @@ def advance(
     N = h.shape[0]
     for t in range(X.shape[0]):
         for j in range(X.shape[1]):
-            if not np.isfinite(X[t, j]):
+            if not math.isfinite(X[t, j]):
                 return t
     for t in range(X.shape[0]):
-        z[:] = bias
+        for i in range(N):
+            z[i] = bias[i]
         for j in range(X.shape[1]):
             x = X[t, j]
             for i in range(N):
@@ -59,20 +61,22 @@ def advance(
             for j in range(N, U.shape[1] - 1):
                 s += U[o, j] * X[t, j - N]
             Y[t, o] = s
+        for o in range(y.shape[0]):
+            y[o] = Y[t, o]
         if softmax:
-            _softmax(Y[t], y)
-        else:
-            y[:] = Y[t]
+            _softmax(y)
     return -1
 
 
-@njit(nogil=True, cache=True, **OPTIONS)
-def _softmax(logits: Array, out: Array) -> None:
-    """Fill `out` with the softmax of the logits."""
-    top = logits.max()
-    total = out.dtype.type(0)
-    for o in range(out.shape[0]):
-        out[o] = np.exp(logits[o] - top)
-        total += out[o]
-    for o in range(out.shape[0]):
-        out[o] /= total
+@njit(**INNER, **OPTIONS)
+def _softmax(y: Array) -> None:
+    """Replace logits by their softmax."""
+    top = y[0]
+    for o in range(y.shape[0]):
+        top = max(top, y[o])
+    total = y[0] - y[0]
+    for o in range(y.shape[0]):
+        y[o] = math.exp(y[o] - top)
+        total += y[o]
+    for o in range(y.shape[0]):
+        y[o] /= total

@@ -9,6 +9,8 @@ wide, which leaves no gain (measured 1.0 to 1.9).
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -39,19 +41,19 @@ def run_in_chunks(reservoir: Reservoir, X: Array, X_fb: Array | None, h0: Array,
     forgotten = np.log(agreement(dtype)) / np.log1p(-min(0.9, reservoir.leak.min()))
     if dtype.itemsize > 4 or max(SHORTEST, 2 * forgotten) > L:
         return 0
-    rest = (*compressed(reservoir.W_rec, dtype), reservoir.leak.astype(dtype))
-    code = ACTIVATIONS[reservoir.activation]
+    units = (reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation])
+    forward_many = partial(kernels.forward_many, compressed(reservoir.W_rec, dtype), *units, keep_F=F is not H)
     left = K - LANES * L
     start = np.zeros((LANES, N), dtype)
     start[:1] = h0
     if left:
-        kernels.forward_many(*rest, code, np.ones(left, np.int64), np.arange(left), 1, h0, F, H, F is not H)
+        forward_many(active=np.ones(left, np.int64), offsets=np.arange(left), stride=1, h0=h0, F=F, H=H)
         start[0] = H[left - 1]
     X_cut, F_cut, H_cut = (M[left:].reshape(LANES, L, -1) for M in (X, F, H))
 
     def forward(begin: int, end: int, start: Array) -> Array:
         active = np.full(end - begin, LANES)
-        kernels.forward_many(*rest, code, active, np.arange(begin, end), L, start, F[left:], H[left:], F is not H)
+        forward_many(active=active, offsets=np.arange(begin, end), stride=L, h0=start, F=F[left:], H=H[left:])
         return H_cut[:, end - 1].copy()
 
     start[1:] = forward(0, L, start)[:-1]

@@ -98,7 +98,7 @@ def _run_in_place(reservoir: Reservoir, X: list[Array], dtype: DTypeLike) -> lis
     for x, rows in zip(X, out, strict=True):
         drive(reservoir, x.astype(dtype, copy=False), None, rows)
     active = np.searchsorted(-np.array([len(x) for x in X]), -np.arange(L), side="left")
-    a, code = reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation]
-    h0 = reservoir.initial_states(len(X), dtype)
-    kernels.forward_many(*compressed(reservoir.W_rec, dtype), a, code, active, np.arange(L), L, h0, F, F, False)
+    units = (reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation])
+    W_rec, h0 = compressed(reservoir.W_rec, dtype), reservoir.initial_states(len(X), dtype)
+    kernels.forward_many(W_rec, *units, active=active, offsets=np.arange(L), stride=L, h0=h0, F=F, H=F, keep_F=False)
     return out

@@ -86,15 +86,17 @@ def run(
     H = np.empty_like(F) if keep_F else F
     if h0 is None:
         h0 = reservoir.initial_states(len(batch.lengths), dtype)
-    rest = (reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation], batch.active, batch.offsets)
+    units = (reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation])
+    active, offsets = batch.active, batch.offsets
     chunk = 0
     if len(batch.lengths) >= kernels.MANY[dtype.itemsize]:
-        kernels.forward_many(*compressed(reservoir.W_rec, dtype), *rest, 1, h0, F, H, keep_F)
+        W_rec = compressed(reservoir.W_rec, dtype)
+        kernels.forward_many(W_rec, *units, active=active, offsets=offsets, stride=1, h0=h0, F=F, H=H, keep_F=keep_F)
     else:
         if len(batch.lengths) == 1:
             chunk = run_in_chunks(reservoir, batch.X, X_fb, h0, F=F, H=H)
         if not chunk:
-            kernels.forward_few(*padded(reservoir.W_rec, dtype), *rest, h0, F, H)
+            kernels.forward_few(padded(reservoir.W_rec, dtype), *units, active=active, offsets=offsets, h0=h0, F=F, H=H)
     return States(H, F, h0, X_fb, chunk)
 
 

@@ -27,7 +27,7 @@ from echolearn.readout.solver import RidgeFit
 from echolearn.readout.statistics import residual, weighted
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
-from echolearn.sequences.batching import split_evenly
+from echolearn.sequences.batching import split_minibatch
 from echolearn.sequences.dataset import Dataset
 from echolearn.training.objectives.objective import Pause
 from echolearn.training.objectives.ridge import FALL, LearningPlan, gives_finite_states, weight_shapes
@@ -113,7 +113,7 @@ class CrossEntropyObjective:
         def part(data: Dataset, which: Array) -> EntropyGradient:
             return entropy_gradient(reservoir, task, V, data.batch(which))
 
-        found = self.data.sum(part, split_evenly(which, self.data.lengths, self.plan.threads))
+        found = self.data.sum(part, split_minibatch(which, self.data.lengths, self.plan.threads, reservoir.N))
         gradients = self.learned.by_weight(found.gradients)
         finite_norms(gradients, found.loss)
         fall = 1 - FALL * done / self.plan.epochs

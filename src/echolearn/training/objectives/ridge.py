@@ -21,7 +21,7 @@ from echolearn.readout.statistics import Statistics
 from echolearn.readout.tracking import FullBatchTracker, MiniBatchTracker
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import spectral_radius_of
-from echolearn.sequences.batching import frames_for_two, group_sequences, split_evenly
+from echolearn.sequences.batching import frames_for_two, group_sequences, split_minibatch
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.run import run
 from echolearn.training.objectives.objective import Pause
@@ -155,7 +155,7 @@ class RidgeObjective:
     def _minibatch_gradient(self, tracker: MiniBatchTracker, which: Array) -> tuple[BatchGradient, float]:
         """Return the gradient over a mini-batch: first its states, then U from them, then the gradient at that U."""
         reservoir, task, gradient, lengths = self.learned.reservoir, self.task, self.plan.gradient, self.data.lengths
-        kept = tracker.observe(reservoir, split_evenly(which, lengths, self.plan.threads))
+        kept = tracker.observe(reservoir, split_minibatch(which, lengths, self.plan.threads, reservoir.N))
         U, n = tracker.update(kept, lengths[which].sum() / lengths.sum())
 
         def part(seen: tuple[Observation, object]) -> BatchGradient:
