@@ -136,14 +136,17 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     momentum : {"fista", "printed"}, default="fista"
         The momentum factor of optimizer="fista": as Beck and Teboulle give it, or as the paper prints it.
     step_size : float, default=None
-        The step size alpha at the start. None: 0.01 for Adam, less above 300 units; 0.07 for FISTA.
+        The step size alpha at the start. None: 0.01 for Adam, less above 300 units, and six
+        times that if `batch_size` is "auto" and each epoch one update; 0.07 for FISTA.
     epochs : int, default=None
-        Passes over the training data while the weights are learned. None: enough for 400 updates, at least 8.
+        Passes over the training data while the weights are learned. None: 40 if each is one update (see `batch_size`),
+        otherwise enough for 400 updates, at least 8.
     refine_epochs : int, default=3
         Last epochs in which all weights, those of the softmax readout too, are learned on the cross entropy. Only with
         one label per step.
-    batch_size : int, default=8
-        Sequences per mini-batch. None: all of them, one update per epoch.
+    batch_size : int, "auto" or None, default="auto"
+        Sequences per mini-batch. None: all of them, one update per epoch. "auto": all of them up to 20,000 steps in
+        all, where that is faster and better; 8 for more. A few long series are cut into windows then.
     clip : float, default=None
         The norm to which each gradient is shortened if it is longer. None: no clipping.
     renormalize : bool, default=False
@@ -267,7 +270,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         step_size: float | None = None,
         epochs: int | None = None,
         refine_epochs: int = 3,
-        batch_size: int | None = 8,
+        batch_size: int | str | None = "auto",
         clip: float | None = None,
         renormalize: bool = False,
         validation_fraction: float = 0.1,

@@ -17,7 +17,7 @@ import numpy as np
 
 from echolearn import __version__
 from echolearn._typing import Array
-from echolearn.estimators.long_series import Learning, is_few_long_series, learning_of, learning_paid, ridge_by_folds
+from echolearn.estimators.little_data import Learning, is_few_long_series, learning_of, learning_paid, ridge_by_folds
 from echolearn.estimators.own_reservoir import fitting_reservoir, reservoir_fingerprint
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.settings import LEAST_EPOCHS, NetworkSettings

@@ -67,7 +67,11 @@ RULES: dict[str, Rule] = {
     "joint_epochs": whole_number(0),
     "sees": one_of("output", "output+input", "output+hidden"),
     "epochs": or_none(whole_number(0), "as many as the data need"),
-    "batch_size": or_none(whole_number(1), "all sequences at once"),
+    "batch_size": any_of(
+        one_of("auto"),
+        or_none(whole_number(1), "all sequences at once"),
+        expected="a whole number >= 1, None (all sequences at once), or 'auto' (by the amount of data)",
+    ),
     "clip": or_none(POSITIVE, "no clipping"),
     "renormalize": BOOLEAN,
     "validation_fraction": number(lambda v: 0 <= v < 1, "a number in [0, 1); 0 holds nothing back"),

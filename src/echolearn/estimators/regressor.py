@@ -115,11 +115,14 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
     momentum : {"fista", "printed"}, default="fista"
         The momentum factor of optimizer="fista": as Beck and Teboulle give it, or as the paper prints it.
     step_size : float, default=None
-        The step size alpha at the start. None: 0.01 for Adam, less above 300 units; 0.07 for FISTA.
+        The step size alpha at the start. None: 0.01 for Adam, less above 300 units, and six
+        times that if `batch_size` is "auto" and each epoch one update; 0.07 for FISTA.
     epochs : int, default=None
-        Passes over the training data while the weights are learned. None: enough for 400 updates, at least 8.
-    batch_size : int, default=8
-        Sequences per mini-batch. None: all of them, one update per epoch.
+        Passes over the training data while the weights are learned. None: 40 if each is one update (see `batch_size`),
+        otherwise enough for 400 updates, at least 8.
+    batch_size : int, "auto" or None, default="auto"
+        Sequences per mini-batch. None: all of them, one update per epoch. "auto": all of them up to 20,000 steps in
+        all, where that is faster and better; 8 for more. A few long series are cut into windows then.
     clip : float, default=None
         The norm to which each gradient is shortened if it is longer. None: no clipping.
     renormalize : bool, default=False
@@ -225,7 +228,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         momentum: str = "fista",
         step_size: float | None = None,
         epochs: int | None = None,
-        batch_size: int | None = 8,
+        batch_size: int | str | None = "auto",
         clip: float | None = None,
         renormalize: bool = False,
         validation_fraction: float = 0.1,

@@ -28,6 +28,7 @@ from echolearn.training.optimizers import default_step_size
 
 UPDATES = 400  # where `epochs` is None there are so many epochs that the weights are updated this often,
 LEAST_EPOCHS = 8  # and never fewer than these
+MINIBATCH = 8  # sequences per mini-batch, where batch_size is "auto" and there is much data
 LONG = 100  # steps from which on a sequence is a long series;
 LONGEST_WASHOUT, WASHOUT_SHARE = 100, 10  # washout="auto" of few such series: a tenth of the steps, at most so many
 
@@ -57,7 +58,7 @@ class NetworkSettings:
     optimizer: str
     step_size: float | None
     epochs: int | None
-    batch_size: int | None
+    batch_size: int | str | None
     clip: float | None
     renormalize: bool
     validation_fraction: float
@@ -137,11 +138,16 @@ class NetworkSettings:
         if not per_step and self.targets == "last":
             raise ValueError("targets='last' needs one target per step; y has one per sequence. Use targets='all'.")
 
+    @property
+    def minibatch(self) -> int | None:
+        """The sequences per mini-batch, or None for all at once; "auto" is MINIBATCH where there is much data."""
+        return MINIBATCH if isinstance(self.batch_size, str) else self.batch_size
+
     def epochs_for(self, sequences: int) -> int:
         """Return the epochs given, or enough for `UPDATES` updates."""
         if self.epochs is not None:
             return int(self.epochs)
-        batches = np.ceil(sequences / (self.batch_size or sequences))
+        batches = np.ceil(sequences / (self.minibatch or sequences))
         return max(LEAST_EPOCHS, int(np.ceil(UPDATES / batches)))
 
     def patience_for(self, epochs: int) -> int | None:
@@ -184,7 +190,7 @@ class NetworkSettings:
             momentum=self.momentum,
             step_size=self.step_size or default_step_size(self.optimizer, self.hidden_units),
             epochs=epochs,
-            batch_size=self.batch_size,
+            batch_size=self.minibatch,
             clip=self.clip,
             renormalize=self.renormalize,
             spectral_radius=cast(float, self.spectral_radius),
@@ -195,7 +201,7 @@ class NetworkSettings:
     def job(self, train: Dataset, held_out: Dataset | None, networks: int) -> Job:
         """Return the fit as the estimate of its cost sees it; networks: how many of its kind are fitted."""
         lengths, n_in = train.lengths, train.X[0].shape[1]
-        batch = None if self.batch_size is None else int(min(self.batch_size, len(lengths)) * lengths.mean())
+        batch = None if self.minibatch is None else int(min(self.minibatch, len(lengths)) * lengths.mean())
         return Job(
             N=int(self.hidden_units),
             n_in=n_in,

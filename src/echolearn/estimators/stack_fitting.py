@@ -22,7 +22,7 @@ from echolearn.estimators.fitting import (
     fit_ridge_readout,
     fit_softmax_readout,
 )
-from echolearn.estimators.long_series import Learning
+from echolearn.estimators.little_data import Learning
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.stack_layers import Passing, StackLayer
@@ -203,7 +203,7 @@ def _learn_jointly(request: StackRequest, layers: Sequence[FittedLayer]) -> Trai
         [layer.settings.learn_leak for layer in layers],
         params["step_size"] or STEP * default_step_size("adam", largest),
         params["joint_epochs"],
-        layers[-1].settings.batch_size,
+        layers[-1].settings.minibatch,
     )
     strengths = [layer.network.readout.strength or 0.0 for layer in layers]
     objective = StackedObjective(

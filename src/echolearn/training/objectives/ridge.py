@@ -129,10 +129,10 @@ class RidgeObjective:
     def step(self, which: Array, done: float) -> tuple[float, float]:
         if self.minibatches is None:
             found, n = self._full_gradient()
-            step_size = self.step_size
         else:
             found, n = self._minibatch_gradient(self.minibatches, which)
-            step_size = self.step_size * (1 - FALL * (done / self.plan.epochs))
+        falls = self.plan.optimizer == "adam"
+        step_size = self.step_size * (1 - FALL * (done / self.plan.epochs) if falls else 1)
         gradients = self.learned.by_weight(found.gradients)
         self.norms = finite_norms(gradients)
         self.learned.step(clip_gradients(gradients, self.norms, self.plan.clip), step_size)

@@ -12,7 +12,7 @@ import pytest
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.datasets import mackey_glass, narma
 from echolearn.estimators.codecs import squared_error
-from echolearn.estimators.long_series import (
+from echolearn.estimators.little_data import (
     EPOCHS,
     FULL_BATCH,
     WINDOW,

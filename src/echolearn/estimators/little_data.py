@@ -1,9 +1,10 @@
-"""How a few long series are learned: in windows, and with a ridge that is chosen by folds of time.
+"""How little data and a few long series are learned: in full batches, in windows, with a ridge by folds of time.
 
-Many sequences are learned in mini-batches of sequences, and some of them are held out. One series is one sequence: it
-is cut into windows, which run in parallel, each after some steps that settle its state. Up to `FULL_BATCH` steps, every
-update follows the gradient of all windows at a readout that is solved for the present weights: on a series without
-noise the ridge is so small that a readout for yesterday's weights is worth nothing.
+Up to `FULL_BATCH` steps, every update follows the gradient of all the data at a readout that is solved for the present
+weights. It takes fewer and longer steps than mini-batches do, and ends lower: with little data the ridge is small, and
+a readout for the weights of some updates ago is worth little. Beyond, mini-batches are faster.
+
+One series is one sequence: it is cut into windows, which run in parallel, each after some steps that settle its state.
 
 The last tenth of a series is too little to choose a ridge by. Five folds of time are held out in turn; their states are
 those of the whole run, because a state does not depend on the readout.
@@ -29,7 +30,7 @@ from echolearn.training.optimizers import default_step_size
 
 WINDOW, SETTLING = 125, 60  # steps with targets of a window, and steps before them that settle its state
 FULL_BATCH = 20_000  # steps up to which every update is over all windows
-EPOCHS, STEP = 80, 3.0  # of such updates, and their step size in units of that of mini-batches
+EPOCHS, STEP = 40, 6.0  # of such updates, and their step size in units of that of mini-batches
 FOLDS = 5
 BLOCKS = 10  # of the held-out tail, in whose errors learning must show a gain
 CLEAR = 2.0  # standard errors that the gain must have
@@ -52,15 +53,19 @@ def is_few_long_series(data: Dataset, view: ReadoutView) -> bool:
 
 def learning_of(settings: NetworkSettings, train: Dataset, task: Task) -> Learning:
     """Return the data as weights learn from them: as they are, or in windows of a few long series."""
-    cut = settings.batch_size is not None and task.lookback is None and task.targets == "all"
-    if not cut or not is_few_long_series(train, task):
+    as_given = settings.batch_size != "auto"
+    if as_given or task.pooling is not None or task.lookback is not None or task.targets != "all":
         return Learning(train, task, settings)
-    windows = cut_into_windows(train, WINDOW, SETTLING, task.washout)
-    if train.frames <= FULL_BATCH and settings.optimizer == "adam":
-        step_size = settings.step_size or STEP * default_step_size("adam", settings.hidden_units)
-        epochs = EPOCHS if settings.epochs is None else settings.epochs
-        settings = replace(settings, batch_size=None, epochs=epochs, step_size=step_size)
-    return Learning(windows, replace(task, washout=0), settings)
+    if is_few_long_series(train, task):
+        frames, train = train.frames, cut_into_windows(train, WINDOW, SETTLING, task.washout)
+        task = replace(task, washout=0)
+    else:
+        frames = train.frames
+    if frames > FULL_BATCH or settings.optimizer != "adam":
+        return Learning(train, task, settings)
+    step_size = settings.step_size or STEP * default_step_size("adam", settings.hidden_units)
+    epochs = EPOCHS if settings.epochs is None else settings.epochs
+    return Learning(train, task, replace(settings, batch_size=None, epochs=epochs, step_size=step_size))
 
 
 def time_folds(data: Dataset, washout: int) -> list[Dataset]:
