@@ -13,8 +13,8 @@ from echolearn import ESNClassifier, ESNRegressor
 from echolearn.datasets import mackey_glass, narma
 from echolearn.estimators.codecs import squared_error
 from echolearn.estimators.little_data import (
-    EPOCHS,
     FULL_BATCH,
+    SERIES_EPOCHS,
     WINDOW,
     learning_of,
     learning_paid,
@@ -50,16 +50,18 @@ def test_a_series_is_learned_in_windows_with_every_target_once():
     assert sum(w.sum() for w in learning.data.weights) == 950
     assert len(learning.data.X) == round(950 / WINDOW)
     assert learning.settings.batch_size is None
-    assert learning.settings.epochs_for(len(learning.data.X)) == EPOCHS
+    assert learning.settings.epochs_for(len(learning.data.X)) == SERIES_EPOCHS
 
 
 def test_a_very_long_series_is_learned_in_mini_batches_of_windows():
     learning = learning_of(settings(), one_series(FULL_BATCH + 1), Task())
-    assert learning.settings.batch_size == 8
+    assert learning.settings.minibatch == 8
     assert len(learning.data.X) > 100
 
 
-@pytest.mark.parametrize("changes", [{"batch_size": None}, {"lookback": 3}, {"targets": "last", "lookback": 3}])
+@pytest.mark.parametrize(
+    "changes", [{"batch_size": None}, {"batch_size": 8}, {"lookback": 3}, {"targets": "last", "lookback": 3}]
+)
 def test_what_the_user_asks_for_is_not_cut(changes):
     data, chosen = one_series(1000), settings(**changes)
     learning = learning_of(chosen, data, chosen.task(True))

@@ -26,9 +26,12 @@ def solution(reservoir, scale=1.0, task=Task()):  # noqa: B008
 
 @pytest.fixture
 def passes(monkeypatch):
-    """Count the passes that a tracker makes over the data."""
+    """Count the passes that a tracker makes over the data, those that keep what they see included."""
     made = []
     monkeypatch.setattr(tracking, "collect", lambda *args: (made.append(args[0]), collect(*args))[1])
+    real = tracking.observe_sequences
+    monkeypatch.setattr(tracking, "observe_sequences", lambda *args: (made.append(args[0]), real(*args))[1])
+    monkeypatch.setattr(tracking, "whole_groups", lambda data: data.frames)  # one group, so one call per pass
     return made
 
 
@@ -80,6 +83,19 @@ def test_the_readout_for_validation_serves_the_next_epoch_too(passes):
     np.testing.assert_allclose(tracker.readout(RESERVOIR), solution(RESERVOIR), rtol=1e-9)
     tracker.begin_epoch(RESERVOIR, pause)
     assert passes == [RESERVOIR]
+
+
+def test_what_the_readout_sees_is_kept_for_the_gradient_of_little_data(passes, monkeypatch):
+    tracker = ExactFullBatch(DATA, Task(), MU, 2)
+    tracker.begin_epoch(RESERVOIR, pause)
+    [seen] = tracker.kept
+    np.testing.assert_array_equal(seen.H_c, tracking.observe(RESERVOIR, Task(), DATA.batch(range(len(DATA.X)))).H_c)
+    tracker.finish(None)
+    assert tracker.kept is None  # the weights move
+    monkeypatch.setattr(tracking, "KEPT", 1)
+    tracker.begin_epoch(RESERVOIR, pause)
+    assert tracker.kept is None
+    np.testing.assert_allclose(tracker.gradient_readout(), solution(RESERVOIR), rtol=1e-9)
 
 
 def test_the_readout_for_validation_sees_all_frames_even_if_only_some_carry_targets(passes):

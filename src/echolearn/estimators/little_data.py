@@ -31,6 +31,7 @@ from echolearn.training.optimizers import default_step_size
 WINDOW, SETTLING = 125, 60  # steps with targets of a window, and steps before them that settle its state
 FULL_BATCH = 20_000  # steps up to which every update is over all windows
 EPOCHS, STEP = 40, 6.0  # of such updates, and their step size in units of that of mini-batches
+SERIES_EPOCHS = 60  # of a few long series
 FOLDS = 5
 BLOCKS = 10  # of the held-out tail, in whose errors learning must show a gain
 CLEAR = 2.0  # standard errors that the gain must have
@@ -58,13 +59,13 @@ def learning_of(settings: NetworkSettings, train: Dataset, task: Task) -> Learni
         return Learning(train, task, settings)
     if is_few_long_series(train, task):
         frames, train = train.frames, cut_into_windows(train, WINDOW, SETTLING, task.washout)
-        task = replace(task, washout=0)
+        task, usual = replace(task, washout=0), SERIES_EPOCHS
     else:
-        frames = train.frames
+        frames, usual = train.frames, EPOCHS
     if frames > FULL_BATCH or settings.optimizer != "adam":
         return Learning(train, task, settings)
     step_size = settings.step_size or STEP * default_step_size("adam", settings.hidden_units)
-    epochs = EPOCHS if settings.epochs is None else settings.epochs
+    epochs = usual if settings.epochs is None else settings.epochs
     return Learning(train, task, replace(settings, batch_size=None, epochs=epochs, step_size=step_size))
 
 

@@ -49,6 +49,7 @@ class IterativeFullBatch:
     """
 
     with_statistics = False
+    kept: None = None
 
     def __init__(self, data: Dataset, task: Task, mu: float, rng: np.random.Generator, case: int):
         self.data, self.task, self.mu, self.rng, self.case = data, task, float(mu), rng, case

@@ -6,17 +6,21 @@ In the paper's Case 2 the gradient is taken at a U that is solved for the same w
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from echolearn._typing import Array
+from echolearn.execution.executor import LOCAL
 from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout.collect import collect
-from echolearn.readout.observation import Observation, Task, observe
+from echolearn.readout.observation import FRAMES, Observation, ReadoutView, Task, observe
 from echolearn.readout.ridge import solve
-from echolearn.readout.statistics import Statistics, product_precision, statistics_of
+from echolearn.readout.statistics import Statistics, product_precision, sample_precision, statistics_of
 from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.batching import frames_for_two, group_sequences
 from echolearn.sequences.dataset import Dataset
 
+KEPT = 2**23  # numbers in the states of all the data, up to which they are kept from the pass for U to the gradient
 TURNOVER = 1.8  # how often one epoch replaces the running statistics (see `fade_in`)
 
 Kept = list[object]  # what an executor has kept of each part of a mini-batch, for its `map_kept` and `sum_kept`
@@ -25,10 +29,13 @@ Kept = list[object]  # what an executor has kept of each part of a mini-batch, f
 class FullBatchTracker(Protocol):
     """The readout U in epochs with one gradient over all the data.
 
-    with_statistics: whether the pass for the gradient must collect the statistics that `finish` is given.
+    with_statistics: whether the pass for the gradient must collect the statistics that `finish` is given. kept: what
+    the readout sees of the data at the present weights, if the pass for U has kept it for the gradient.
     """
 
     with_statistics: bool
+    @property
+    def kept(self) -> Kept | None: ... 
 
     def begin_epoch(self, reservoir: Reservoir, pause: Callable[[], object]) -> None:
         """Solve for the U at which the gradient is taken, unless it is known; `pause` is called after a solution."""
@@ -77,6 +84,16 @@ class MiniBatchTracker(Protocol):
         """Resume from what `state_dict` returned."""
 
 
+def observe_sequences(reservoir: Reservoir, task: Task, data: Dataset, which: Array) -> Observation:
+    """Return what the readout sees of some sequences."""
+    return observe(reservoir, task, data.batch(which))
+
+
+def whole_groups(data: Dataset) -> int:
+    """Return how many frames a group of sequences may have in a pass for the gradient."""
+    return frames_for_two(data.lengths, FRAMES)
+
+
 class ExactFullBatch:
     """A `FullBatchTracker` whose U is solved from statistics of all the data.
 
@@ -92,10 +109,28 @@ class ExactFullBatch:
     def reset(self) -> None:
         self.U: Array | None = None  # the U at which the next gradient is taken
         self.n = 0.0  # the number of targets that it was solved from
+        self.kept: Kept | None = None
+
+    def _collect(self, reservoir: Reservoir, view: ReadoutView) -> Statistics:
+        """Return the statistics of all the data; what the readout sees of little data is kept for the gradient."""
+        data, mu = self.data, self.mu
+        all_frames = self.task.targets == "all" and not self.with_statistics
+        if not all_frames or data.executor is not LOCAL or data.frames * reservoir.N > KEPT:
+            return collect(reservoir, data, view, mu)
+        frames = data.frames
+
+        def statistics(seen: Observation) -> Statistics:
+            precision = sample_precision(seen.H_c, frames, mu, seen.w)
+            return statistics_of(seen.H_c, seen.T, data.n_out, precision, w=seen.w)
+
+        self.kept = data.executor.keep(
+            data, partial(observe_sequences, reservoir, self.task), group_sequences(data.lengths, whole_groups(data))
+        )
+        return data.executor.sum_kept(statistics, self.kept)
 
     def begin_epoch(self, reservoir: Reservoir, pause: Callable[[], object]) -> None:
         if self.U is None:
-            s = collect(reservoir, self.data, self.task, self.mu)
+            s = self._collect(reservoir, self.task)
             self.U, self.n = solve(s, self.mu, intercept=True), s.n
             pause()
 
@@ -104,6 +139,7 @@ class ExactFullBatch:
         return self.U
 
     def finish(self, statistics: Statistics | None) -> float:
+        self.kept = None
         if statistics is None:
             self.U = None
             return self.n
@@ -111,7 +147,7 @@ class ExactFullBatch:
         return self.n
 
     def readout(self, reservoir: Reservoir) -> Array:
-        s = collect(reservoir, self.data, self.task.view(), self.mu)
+        s = self._collect(reservoir, self.task.view())
         U = solve(s, self.mu, intercept=True)
         if self.task.targets == "all" and not self.with_statistics:
             self.U, self.n = U, s.n  # the next epoch begins with the same U: it needs no pass for it

@@ -15,13 +15,13 @@ from echolearn._typing import Array
 from echolearn.gradients.batch import BatchGradient, batch_gradient
 from echolearn.modelfile.checkpoint import Shape
 from echolearn.modelfile.layout import Facts, Tensors
-from echolearn.readout.observation import FRAMES, Observation, Task, observe
+from echolearn.readout.observation import FRAMES, Observation, Task
 from echolearn.readout.solver import solver_for
 from echolearn.readout.statistics import Statistics
-from echolearn.readout.tracking import FullBatchTracker, MiniBatchTracker
+from echolearn.readout.tracking import FullBatchTracker, MiniBatchTracker, observe_sequences, whole_groups
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import spectral_radius_of
-from echolearn.sequences.batching import frames_for_two, group_sequences, split_minibatch
+from echolearn.sequences.batching import group_sequences, split_minibatch
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.run import run
 from echolearn.training.objectives.objective import Pause
@@ -145,11 +145,16 @@ class RidgeObjective:
         reservoir, task, gradient = self.learned.reservoir, self.task, self.plan.gradient
         U, with_statistics = tracker.gradient_readout(), tracker.with_statistics
 
-        def part(data: Dataset, which: Array) -> BatchGradient:
-            seen = observe(reservoir, task, data.batch(which))
+        def of_seen(seen: Observation) -> BatchGradient:
             return batch_gradient(reservoir, task, gradient, U, seen, with_statistics=with_statistics)
 
-        found = self.data.sum(part, group_sequences(self.data.lengths, frames_for_two(self.data.lengths, FRAMES)))
+        def part(data: Dataset, which: Array) -> BatchGradient:
+            return of_seen(observe_sequences(reservoir, task, data, which))
+
+        if tracker.kept is not None:
+            found = self.data.executor.sum_kept(of_seen, tracker.kept)
+        else:
+            found = self.data.sum(part, group_sequences(self.data.lengths, whole_groups(self.data)))
         return found, tracker.finish(found.statistics)
 
     def _minibatch_gradient(self, tracker: MiniBatchTracker, which: Array) -> tuple[BatchGradient, float]:
@@ -176,8 +181,8 @@ class RidgeObjective:
 
     def row(self, number: int, measurements: dict[str, float], seconds: float) -> dict[str, float]:
         radius = {}
-        # About twenty of them are enough for a curve, and each takes time.
-        if number % max(1, self.plan.epochs // 20) == 0:
+        # About ten of them are enough for a curve, and each takes time.
+        if number % max(1, self.plan.epochs // 10) == 0:
             radius["spectral_radius"] = spectral_radius_of(self.learned.reservoir.W_rec, tol=1e-4)
         return {**radius, **measurements, "step_size": self.step_size, "seconds": seconds}
 
