@@ -7,10 +7,11 @@ smallest error on sequences that it was not fitted to. Only the training data de
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
+from typing import cast
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -44,18 +45,8 @@ CHOOSING = 1500  # so many sequences choose the units and the ridge; the readout
 RIDGES = np.logspace(-8, 0, 17)  # to choose from, in units of the number of sequences times the number of columns
 # The parameters that a summary uses, and values of others that agree with it.
 USED = frozenset(
-    {
-        "hidden_units",
-        "pooling",
-        "ridge",
-        "readout",
-        "washout",
-        "dtype",
-        "random_state",
-        "verbose",
-        "standardize",
-        "missing",
-    }
+    ("hidden_units", "pooling", "ridge", "readout", "washout", "dtype", "random_state", "verbose", "standardize")
+    + ("missing", "class_weight", "ignore_label")
 )
 AGREES: Mapping[str, object] = {"learn": "none", "validation_fraction": 0.0}
 
@@ -79,7 +70,7 @@ def settle_pooling(
         return replace(settings, pooling="mean" if other or asks_for_more else "summary")
     if other:
         raise ValueError(
-            f"pooling='summary' draws units of its own and learns only the readout: {other[0]}={params[other[0]]!r:.60} "
+            f"pooling='summary' draws its own units and learns only the readout: {other[0]}={params[other[0]]!r:.60} "
             f"has no effect. Leave {other[0]} at its default, or set pooling='mean'."
         )
     if asks_for_more:
@@ -135,7 +126,7 @@ def fit_summary(request: FitRequest) -> FittedNetwork:
         T = _targets(data)
         few, few_w, few_T = data.subset(choosing), w[choosing], T[choosing]
         sample = _sample(few, rng_sample)
-        parts = _draw(few, few_w, sample, settings, rng_units)
+        parts = draw_units(few, few_w, sample, settings, rng_units)
         candidates = [_candidate(name, some, few_T, few_w, settings) for name, some in parts.items()]
         best = min(candidates, key=lambda candidate: candidate.fit.error)
         told = ", ".join(f"{one.name} {one.fit.error:.4f}" for one in candidates)
@@ -168,7 +159,7 @@ def _sample(data: Dataset, rng: np.random.Generator) -> list[Array]:
     return [data.X[i] for i in order[:enough]]
 
 
-def _draw(
+def draw_units(
     data: Dataset, w: Array, sample: list[Array], settings: NetworkSettings, rng: np.random.Generator
 ) -> dict[str, list[Detectors]]:
     """Return the sets of units that a network may consist of, by name."""
@@ -207,7 +198,7 @@ def _groups(reservoir: Reservoir, data: Dataset) -> list[Array]:
     return list(group_sequences(data.lengths, frames_at_once(max(reservoir.N, reservoir.n_in))))
 
 
-def _rows_of(reservoir: Reservoir, summary: Summary, settings: NetworkSettings):  # type: ignore[no-untyped-def]
+def _rows_of(reservoir: Reservoir, summary: Summary, settings: NetworkSettings) -> Callable[[Dataset, Array], Array]:
     """Return the function from a dataset and some of its sequences to their rows."""
 
     def part(data: Dataset, which: Array) -> Array:
@@ -227,7 +218,7 @@ def _ridges(settings: NetworkSettings, count: int, w: Array) -> list[float]:
     """Return the ridges to choose from, divided by the number of columns."""
     if isinstance(settings.ridge, str):
         return list(w.sum() * RIDGES)
-    given = [settings.ridge] if isinstance(settings.ridge, Real) else settings.ridge
+    given = [float(settings.ridge)] if isinstance(settings.ridge, Real) else cast("Sequence[float]", settings.ridge)
     least = 1e-12 * w.sum()  # a ridge of 0 would divide by zero where there are more columns than sequences
     return [max(float(ridge) / count, least) for ridge in given]
 

@@ -2,7 +2,7 @@
 
 For n rows and M columns with n < M, the n x n matrix of inner products is cheaper than G. Let Z be the standardised
 rows, each times the root of its weight, K = Z Z' / M, and T the centred targets, times the same roots. With
-C = (K + m I)^-1 T the readout is Z' C / M. Had row i not been fitted to, its residual would be C_i / D_i, where D is the
+C = (K + m I)^-1 T the readout is Z' C / M. Had row i not been fitted to, its residual would be C_i / D_i: D is the
 diagonal of that inverse without the direction of the intercept: the roots of the weights, an eigenvector of K of value
 0, since the columns are centred. One eigendecomposition serves all penalties. (The means and deviations of the columns
 are those of all rows.)

@@ -18,9 +18,9 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch, pack
 from echolearn.states.run import run
 
-MOMENTS = (
-    5  # the statistics of a unit beside the shares above thresholds: mean, deviation, maximum, minimum, last state
-)
+# The statistics of a unit beside shares above thresholds: mean, deviation, maximum, minimum, last state.
+MOMENTS = 5
+DISTINCT = 1e-5  # states that differ by less may be one state, computed in another order
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,5 +89,16 @@ def delayed(x: Array, delays: Array) -> Array:
 
 
 def thresholds_of(H: Array, count: int) -> Array:
-    """Return the `count` quantiles (count, N) that cut the states H (K, N) of each unit into equal shares."""
-    return np.quantile(H.astype(np.float64), np.arange(1, count + 1) / (count + 1), axis=0)
+    """Return the values (count, N) that cut the states H (K, N) of each unit into equal shares.
+
+    Each is halfway between a state and the next larger one: a threshold that equals a state, such as that of a unit at
+    rest, would be exceeded or not by rounding.
+    """
+    H = np.sort(H.astype(np.float64), axis=0)
+    places = np.arange(1, count + 1) * (len(H) - 1) // (count + 1)
+    below = H[places]
+    above = np.empty_like(below)
+    for unit, states in enumerate(H.T):
+        after = np.searchsorted(states, below[:, unit] + DISTINCT)
+        above[:, unit] = np.where(after < len(H), states[np.minimum(after, len(H) - 1)], below[:, unit] + DISTINCT)
+    return np.asarray((below + above) / 2)
