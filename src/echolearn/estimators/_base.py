@@ -43,8 +43,8 @@ from echolearn.estimators.starting import (
     end_of_training,
     unsettled_steps,
 )
-from echolearn.estimators.target_rules import TargetRule
 from echolearn.estimators.summarizing import fit_summary, needs_more, settle_pooling
+from echolearn.estimators.target_rules import TargetRule
 from echolearn.execution.blas import one_blas_thread
 from echolearn.readout.collect import collect
 from echolearn.readout.hidden_states import hidden_states

@@ -57,7 +57,8 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         typed = replace(typed, washout=as_whole(facts["washout"]))
     summary = _summary(tensors)
     if summary is not None:
-        typed = replace(typed, pooling="summary", bidirectional="backward" in tensors)
+        both, units = "backward" in tensors, 2 * typed.hidden_units
+        typed = replace(typed, pooling="summary", bidirectional=both, hidden_units=units, activation="tanh")
     inputs = _inputs(tensors, facts["features"], typed.missing)
     for name, value in tensors.items():
         if value.dtype.kind == "f" and name not in MAY_HAVE_GAPS and not np.isfinite(value).all():
@@ -68,6 +69,8 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
     per_step = as_truth(facts["per_step"])
     view, codec = typed.task(per_step).view(), _codec(tensors, facts, typed.dtype)
     if summary is not None:
+        if per_step:
+            raise ValueError("a summary is of whole sequences, not of steps")
         view = ReadoutView(view.washout, False, "summary", summary=summary)
     return FittedModel(
         estimator=facts["estimator"],

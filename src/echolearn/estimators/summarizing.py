@@ -1,8 +1,8 @@
 """One target per sequence: units, statistics of their states, and a readout, chosen by exact leave-one-out errors.
 
-Two kinds of units are drawn, detectors of levels and detectors of changes (`reservoir.detectors`), of each as many as
-the network is to have. The network consists of one kind, or of half of each: the one whose ridge regression has the
-smallest error on sequences that it was not fitted to. Only the training data decide.
+Two kinds of units are drawn, detectors of levels and detectors of changes (`reservoir.detectors`): two sets of each, of
+`hidden_units` units. The network consists of two of these four sets, of one kind or of both: those whose ridge
+regression has the smallest error on sequences that it was not fitted to. Only the training data decide.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ CHOOSING = 1500  # so many sequences choose the units and the ridge; the readout
 RIDGES = np.logspace(-8, 0, 17)  # to choose from, in units of the number of sequences times the number of columns
 # The parameters that a summary uses, and values of others that agree with it.
 USED = frozenset(
-    ("hidden_units", "pooling", "ridge", "readout", "washout", "dtype", "random_state", "verbose", "standardize")
-    + ("missing", "class_weight", "ignore_label")
+    "hidden_units pooling ridge readout washout dtype random_state verbose standardize missing class_weight "
+    "ignore_label".split()
 )
 AGREES: Mapping[str, object] = {"learn": "none", "validation_fraction": 0.0}
 
@@ -102,7 +102,7 @@ class Detectors:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A network that may be chosen: one or two sets of units, and their leave-one-out fit."""
+    """A network that may be chosen: two sets of units, and their leave-one-out fit."""
 
     name: str
     parts: Sequence[Detectors]
@@ -164,16 +164,14 @@ def draw_units(
 ) -> dict[str, list[Detectors]]:
     """Return the sets of units that a network may consist of, by name."""
     N = settings.hidden_units
-    sizes = [N - N // 2, N // 2] if N > 1 else [N]
     steps = int(np.median(data.lengths))
     delays = tap_delays(steps)
     frames = np.concatenate(sample)[:SAMPLED_FRAMES]
     with_delays = np.concatenate([delayed(x, delays) for x in sample])[:SAMPLED_FRAMES]
     observe = partial(_observed, data=data, w=w, sample=sample, settings=settings)
-    levels = [observe(draw_level_detectors(frames, size, rng), NOW) for size in sizes]
-    changes = [observe(draw_change_detectors(with_delays, delays, steps, size, rng), delays) for size in sizes]
-    both = {"both": [levels[0], changes[-1]]} if N > 1 else {}
-    return {"levels": levels, "changes": changes, **both}
+    levels = [observe(draw_level_detectors(frames, N, rng), NOW) for _ in range(2)]
+    changes = [observe(draw_change_detectors(with_delays, delays, steps, N, rng), delays) for _ in range(2)]
+    return {"levels": levels, "changes": changes, "both": [levels[0], changes[0]]}
 
 
 def _observed(

@@ -33,7 +33,7 @@ def draw_level_detectors(X: Array, N: int, rng: np.random.Generator) -> Reservoi
 
 
 def _level_detectors(mean: Array, scale: Array, N: int, rng: np.random.Generator) -> Reservoir:
-    W = scale[:, None] * rng.uniform(-1, 1, (len(mean), N)) * _spread(rng, 0.1, 3.0, N)
+    W = scale[:, None] * rng.uniform(-1, 1, (len(mean), N)) * _spread(rng, 0.1, 1.0, N)
     bias = rng.uniform(-0.3, 0.3, N) - mean @ W
     W_rec = recurrent_weights("random", rng, N, CONNECTIONS, 0.9)
     return Reservoir(W=W, W_rec=W_rec, activation="tanh", leak=draw_leaks(rng, (0.03, 1.0), N, "random"), bias=bias)
