@@ -45,8 +45,10 @@ CHOOSING = 1500  # so many sequences choose the units and the ridge; the readout
 RIDGES = np.logspace(-8, 0, 17)  # to choose from, in units of the number of sequences times the number of columns
 # The parameters that a summary uses, and values of others that agree with it.
 USED = frozenset(
-    "hidden_units pooling ridge readout washout dtype random_state verbose standardize missing class_weight "
-    "ignore_label".split()
+    {
+        *("hidden_units", "pooling", "ridge", "readout", "washout", "dtype", "random_state", "verbose"),
+        *("standardize", "missing", "class_weight", "ignore_label"),
+    }
 )
 AGREES: Mapping[str, object] = {"learn": "none", "validation_fraction": 0.0}
 
