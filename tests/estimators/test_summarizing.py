@@ -204,3 +204,22 @@ def test_a_cluster_averages():
     assert settle(settings, known, known, per_step=False, asks_for_more=True).pooling == "mean"
     assert settle(settings, known, known, per_step=False, asks_for_more=False).pooling == "summary"
     assert settle(settings, known, known, per_step=True, asks_for_more=False).pooling == "auto"
+
+
+def test_states_are_those_that_are_summarized():
+    esn = ESNClassifier(**SMALL, dtype="float64").fit(SINES, RHYTHMS)
+    summary, states = esn.network_.view.summary, esn.states(SINES)
+    assert len(summary.delays) > 1
+    assert states[0].shape == (60, 80)
+    row = ref.summarize(states[0], summary.thresholds)  # of detectors of changes, which all run forward
+    outputs = row @ esn.readout_weights_ + esn.intercept_
+    np.testing.assert_allclose(outputs, esn.decision_function(SINES[:1])[0], atol=1e-6)
+
+
+def test_weights_of_sequences_count():
+    """Labels that are wrong in half of the sequences do no harm where these weigh nothing."""
+    wrong = np.r_[LEVELS[:20], 1 - LEVELS[20:]]
+    esn = ESNClassifier(**SMALL).fit(NOISE, wrong, sample_weight=np.r_[np.ones(20), np.zeros(20)])
+    assert esn.score(*levels(200, 1)) > 0.85
+    light = ESNClassifier(**SMALL).fit(NOISE, wrong, sample_weight=np.r_[np.ones(20), np.full(20, 1e-3)])
+    assert light.score(*levels(200, 1)) > 0.85

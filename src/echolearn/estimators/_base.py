@@ -99,8 +99,7 @@ class SequenceEstimator(NamedSettings):
             settings = replace(settings, readout="ridge")
         placed = Dataset.place(given.X, (), None, per_step=per_step, dtype=settings.dtype)
         more = grows or needs_more(placed, validation, callback, checkpoint)
-        defaults = {name: known.default for name, known in signature(type(self)).parameters.items()}
-        settings = settle_pooling(settings, params, defaults, per_step=per_step, asks_for_more=more)
+        settings = settle_pooling(settings, params, _defaults(self), per_step=per_step, asks_for_more=more)
         summarizes = settings.pooling == "summary" and not per_step
         inputs = InputCodec.of(placed, standardize=settings.standardize, missing=settings.missing)
         data = opened.targets.dataset(inputs.encode_all(placed), codec, settings.dtype, weighing[1])
@@ -127,11 +126,7 @@ class SequenceEstimator(NamedSettings):
             callback=callback,
             checkpoint=checkpoint,
         )
-        count = settings.networks()
-        if summarizes:
-            fitted = fit_summary(request)
-        else:
-            fitted = fit_network(request) if count == 1 else fit_ensemble(request, count)
+        fitted = _fitted(request, summarizes)
         with one_blas_thread():
             end = end_of_training(fitted.network, data, given, inputs)
         return FittedEstimator(fitted, codec, inputs, end, opened.feature_names, opened.layout)
@@ -403,6 +398,19 @@ class SequenceEstimator(NamedSettings):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
+
+
+def _defaults(esn: SequenceEstimator) -> dict[str, object]:
+    """Return the parameters of an estimator as it comes."""
+    return {name: parameter.default for name, parameter in signature(type(esn)).parameters.items()}
+
+
+def _fitted(request: FitRequest, summarizes: bool) -> FittedNetwork:
+    """Fit summaries of whole sequences, one network, or an ensemble."""
+    if summarizes:
+        return fit_summary(request)
+    count = request.settings.networks()
+    return fit_network(request) if count == 1 else fit_ensemble(request, count)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ RIDGES = np.logspace(-8, 0, 17)  # to choose from, in units of the number of seq
 USED = frozenset(
     {
         *("hidden_units", "pooling", "ridge", "readout", "washout", "dtype", "random_state", "verbose"),
-        *("standardize", "missing", "class_weight", "ignore_label"),
+        *("standardize", "missing", "class_weight", "ignore_label", "layout"),
     }
 )
 AGREES: Mapping[str, object] = {"learn": "none", "validation_fraction": 0.0}
