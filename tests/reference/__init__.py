@@ -23,3 +23,7 @@ from reference.series import mackey_glass as mackey_glass
 from reference.stacks import stack as stack
 from reference.stacks import stack_entropy as stack_entropy
 from reference.stacks import stack_loss as stack_loss
+from reference.summary import delay as delay
+from reference.summary import left_out as left_out
+from reference.summary import ridge_fit as ridge_fit
+from reference.summary import summarize as summarize

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from inspect import signature
 from os import PathLike
 from typing import Self
 
@@ -42,6 +43,7 @@ from echolearn.estimators.starting import (
     end_of_training,
     unsettled_steps,
 )
+from echolearn.estimators.summarizing import fit_summary, needs_more, settle_pooling
 from echolearn.estimators.target_rules import TargetRule
 from echolearn.execution.blas import one_blas_thread
 from echolearn.readout.collect import collect
@@ -88,19 +90,24 @@ class SequenceEstimator(NamedSettings):
         callback: Callback | None,
         *,
         checkpoint: str | PathLike[str] | None,
+        grows: bool = False,
     ) -> FittedEstimator:
-        """Fit a network, or an ensemble, to opened data."""
+        """Fit a network, or an ensemble, to opened data; grows: whether `partial_fit` will add to it."""
         params, given, per_step = self.get_params(deep=False), opened.given, opened.per_step
         settings = NetworkSettings.of(params).resolved(given.lengths, per_step)
         if isinstance(codec, LabelSetCodec):
             settings = replace(settings, readout="ridge")
         placed = Dataset.place(given.X, (), None, per_step=per_step, dtype=settings.dtype)
+        more = grows or needs_more(placed, validation, callback, checkpoint)
+        settings = settle_pooling(settings, params, _defaults(self), per_step=per_step, asks_for_more=more)
+        summarizes = settings.pooling == "summary" and not per_step
         inputs = InputCodec.of(placed, standardize=settings.standardize, missing=settings.missing)
         data = opened.targets.dataset(inputs.encode_all(placed), codec, settings.dtype, weighing[1])
         if not data.target_weights(settings.washout_steps).any():
             raise ValueError("no target counts after the washout; use a smaller washout, or other weights.")
         settings = settings.for_inputs(inputs.n_features, inputs.n_in)
-        warn_of_input_scale(data.X, settings)
+        if not summarizes:
+            warn_of_input_scale(data.X, settings)
         request = FitRequest(
             owner=type(self).__name__,
             params=params,
@@ -119,8 +126,7 @@ class SequenceEstimator(NamedSettings):
             callback=callback,
             checkpoint=checkpoint,
         )
-        count = settings.networks()
-        fitted = fit_network(request) if count == 1 else fit_ensemble(request, count)
+        fitted = _fitted(request, summarizes)
         with one_blas_thread():
             end = end_of_training(fitted.network, data, given, inputs)
         return FittedEstimator(fitted, codec, inputs, end, opened.feature_names, opened.layout)
@@ -186,8 +192,9 @@ class SequenceEstimator(NamedSettings):
         if statistics is None:
             raise ValueError(
                 "this model has no statistics of its fit to add to: it was saved without them, its readout is a "
-                f"softmax, it is an ensemble, or it has {LARGE} units or more. Fit a smaller one with a ridge "
-                "readout and ensemble=1, and save it with save(path, sums=True) to continue later."
+                f"softmax, it is an ensemble, it sees sequences as summaries, or it has {LARGE} units or more. Fit a "
+                "smaller one with a ridge readout, pooling='mean' and ensemble=1, and save it with "
+                "save(path, sums=True) to continue later."
             )
         return statistics
 
@@ -391,6 +398,19 @@ class SequenceEstimator(NamedSettings):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
+
+
+def _defaults(esn: SequenceEstimator) -> dict[str, object]:
+    """Return the parameters of an estimator as it comes."""
+    return {name: parameter.default for name, parameter in signature(type(esn)).parameters.items()}
+
+
+def _fitted(request: FitRequest, summarizes: bool) -> FittedNetwork:
+    """Fit summaries of whole sequences, one network, or an ensemble."""
+    if summarizes:
+        return fit_summary(request)
+    count = request.settings.networks()
+    return fit_network(request) if count == 1 else fit_ensemble(request, count)
 
 
 @dataclass(frozen=True)

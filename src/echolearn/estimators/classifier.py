@@ -109,9 +109,14 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     fit_intercept : bool, default=True
         Whether the readout has an intercept. False: its weights alone make the outputs, as in the paper, and
         `intercept_` is zero.
-    pooling : {"mean", "last"} or int, default="mean"
-        With one target per sequence: what the readout sees of its states. Their mean, the last one, or the means over
-        this many equal parts of time side by side.
+    pooling : {"auto", "summary", "mean", "last"} or int, default="auto"
+        With one target per sequence: what the readout sees of its states. "summary": of every unit the mean,
+        deviation, extremes, last state, and shares of time above thresholds. Its units are drawn for the data and not
+        learned, two sets of `hidden_units`; which kinds of units, and the ridge, are chosen by leave-one-out errors
+        (docs/classification.md). "mean": the mean of the states, "last": the last one, a number: the means over so many
+        equal parts of time side by side; W and W_rec are learned through these three. "auto": "summary", unless another
+        parameter, or an argument of `fit`, asks for what a summary does not have (for example `epochs`, `leak`,
+        `bidirectional` or `checkpoint`), or the data are on a cluster; then "mean".
     ridge : float, list of float, or "auto", default="auto"
         The penalty mu of the ridge readout (eq. 9): a number, numbers to choose from, or "auto" for a path in units of
         the mean squared state. The choice is made on held-out data, or by generalised cross-validation without any.
@@ -257,7 +262,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         washout: int | str = 0,
         direct: bool = True,
         fit_intercept: bool = True,
-        pooling: Pooling = "mean",
+        pooling: Pooling = "auto",
         ridge: str | ArrayLike = "auto",
         readout: str = "softmax",
         learn: str = "both",
@@ -381,8 +386,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         callback: Callback | None = None,
         *,
         checkpoint: str | PathLike[str] | None = None,
+        grows: bool = False,
     ) -> Self:
-        """Fit; labels: all classes, if y may lack some."""
+        """Fit; labels: all classes, if y may lack some. grows: whether `partial_fit` will add to it."""
         rule, targets = self._rule(), opened.targets
         known = targets.known()
         codec: ClassCodec | LabelSetCodec
@@ -391,7 +397,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         else:
             codec = ClassCodec.of(known, opened.per_step, labels, weighted=rule.class_weight is not None)
         weighing = rule, rule.class_weights(codec, codec.labels, targets)
-        fitted = self._fit_network(opened, codec, weighing, validation, callback, checkpoint=checkpoint)
+        fitted = self._fit_network(opened, codec, weighing, validation, callback, checkpoint=checkpoint, grows=grows)
         if isinstance(codec, LabelSetCodec):
             fitted = calibrate(codec, fitted, opened, self.dtype)
         self.refinement_ = fitted.network.refinement
@@ -448,7 +454,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             )
         labels, rule = None if classes is None else _distinct(classes), self._rule()
         if not self.__sklearn_is_fitted__():
-            return self._fit_labels(self._open_fit(X, y, lengths, rule, sample_weight), labels)
+            return self._fit_labels(self._open_fit(X, y, lengths, rule, sample_weight), labels, grows=True)
         if labels is not None and not np.array_equal(labels, self.classes_):
             raise ValueError(f"classes={classes!r:.80}; expected those of the first call, {self.classes_.tolist()}.")
         class_weights = rule.class_weights(self.codec_, self.classes_, OpenedTargets([], self.per_step_))

@@ -8,6 +8,7 @@ from echolearn.estimators.parameters import check_each
 from echolearn.modelfile.history import HISTORY_TENSORS
 from echolearn.modelfile.json_values import from_json
 from echolearn.modelfile.layout import DTYPES, Entry, Facts
+from echolearn.readout.summary import MOMENTS
 from echolearn.sequences.selection import pooled_parts
 from echolearn.validation.values import is_number
 
@@ -24,6 +25,8 @@ TENSORS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "W_fb": (("F64",), ("N", "n_out")),
     "initial_state": (("F64",), ("N",)),
     "backward": (("BOOL",), ("N",)),
+    "delays": (("I64",), ("delays",)),
+    "thresholds": (("F64",), ("thresholds", "N")),
     "U": (("F64",), ("M", "n_out")),
     "G": (("F64",), ("M", "M")),
     "Q": (("F64",), ("M", "n_out")),
@@ -60,6 +63,7 @@ CORE = {"W", "W_rec.data", "W_rec.indices", "W_rec.indptr", "leak", "U"}
 GIVEN = {"reservoir.W", "reservoir.W_rec", "reservoir.leak"}  # a reservoir that the user gave has these,
 GIVEN_TOO = {"reservoir.bias", "reservoir.W_fb"}  # and may have these
 SPARSE = {"topology.data", "topology.indices", "topology.indptr"}
+SUMMARY = {"delays", "thresholds"}  # of a network that sees whole sequences as summaries
 INPUTS = {"input_mean", "input_scale", "input_fill", "input_flagged"}
 TRAINING_END = {"end_state", "end_known", "opening"}
 FORECASTING = ("exogenous_mean", "exogenous_scale", "last_state", "last_value", "residuals")  # only a forecaster has
@@ -80,6 +84,9 @@ def check_layout(entries: Mapping[str, Entry], facts: Facts) -> None:
         raise ValueError("the settings are not values by name")
     _check_names(set(entries), settings, facts)
     lengths = _lengths(entries["W"], settings, facts)
+    if set(entries) & SUMMARY:
+        lengths["n_in"] *= entries["delays"].shape[0]
+        lengths["M"] = (MOMENTS + entries["thresholds"].shape[0]) * lengths["N"] + 1
     for name, (dtypes, symbols) in TENSORS.items():
         if name not in entries:
             continue
@@ -126,6 +133,8 @@ def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
     if settings.get("reservoir") is not None:
         must |= GIVEN | ({"W_fb"} if "reservoir.W_fb" in names else set())
         may |= GIVEN_TOO | {"backward"}
+    if SUMMARY & names:
+        must, may = must | SUMMARY, may | {"backward"}
     if settings.get("topology", "") is None:
         must |= SPARSE if SPARSE & names else {"topology"}
     if "tt" in facts:

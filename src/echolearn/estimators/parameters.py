@@ -50,6 +50,12 @@ RULES: dict[str, Rule] = {
     "learn_leak": BOOLEAN,
     "plasticity": or_none(number(lambda v: 1e-3 <= v <= 1, "a number from 0.001 to 1"), "no intrinsic plasticity"),
     "feedback": BOOLEAN,
+    "pooling": any_of(
+        one_of("auto", "summary"),
+        GRADIENT_RULES["pooling"],
+        expected="'auto', 'summary', 'mean', 'last', or a whole number >= 1 (into how many parts time is cut, each "
+        "with its own mean)",
+    ),
     "direct": BOOLEAN,
     "fit_intercept": BOOLEAN,
     "noise": NON_NEGATIVE,

@@ -16,7 +16,7 @@ from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators.codecs import ValueCodec
-from echolearn.estimators.fit_data import Validation
+from echolearn.estimators.fit_data import OpenedData, Validation
 from echolearn.estimators.fitting import Callback
 from echolearn.estimators.streams import EstimatorStream
 from echolearn.estimators.target_rules import TargetRule
@@ -91,9 +91,14 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
     fit_intercept : bool, default=True
         Whether the readout has an intercept. False: its weights alone make the outputs, as in the paper, and
         `intercept_` is zero.
-    pooling : {"mean", "last"} or int, default="mean"
-        With one target per sequence: what the readout sees of its states. Their mean, the last one, or the means over
-        this many equal parts of time side by side.
+    pooling : {"auto", "summary", "mean", "last"} or int, default="auto"
+        With one target per sequence: what the readout sees of its states. "summary": of every unit the mean,
+        deviation, extremes, last state, and shares of time above thresholds. Its units are drawn for the data and not
+        learned, two sets of `hidden_units`; which kinds of units, and the ridge, are chosen by leave-one-out errors
+        (docs/classification.md). "mean": the mean of the states, "last": the last one, a number: the means over so many
+        equal parts of time side by side; W and W_rec are learned through these three. "auto": "summary", unless another
+        parameter, or an argument of `fit`, asks for what a summary does not have (for example `epochs`, `leak`,
+        `bidirectional` or `checkpoint`), or the data are on a cluster; then "mean".
     ridge : float, list of float, or "auto", default="auto"
         The penalty mu of the ridge readout (eq. 9): a number, numbers to choose from, or "auto" for a path in units of
         the mean squared state. The choice is made on held-out data, or by generalised cross-validation without any.
@@ -217,7 +222,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         washout: int | str = "auto",
         direct: bool = True,
         fit_intercept: bool = True,
-        pooling: Pooling = "mean",
+        pooling: Pooling = "auto",
         ridge: str | ArrayLike = "auto",
         learn: str = "both",
         lookback: int | None = None,
@@ -285,8 +290,22 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         """
         with use_engine(engine):
             opened = self._open_fit(X, y, lengths, RULE, sample_weight)
-            codec = ValueCodec.of(opened.targets.known(), opened.per_step, self.dtype)
-            fitted = self._fit_network(opened, codec, (RULE, None), validation, callback, checkpoint=checkpoint)
+            return self._fit_values(opened, validation, callback, checkpoint=checkpoint)
+
+    def _fit_values(
+        self,
+        opened: OpenedData,
+        validation: Validation | None = None,
+        callback: Callback | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        grows: bool = False,
+    ) -> Self:
+        """Fit; grows: whether `partial_fit` will add to it."""
+        codec = ValueCodec.of(opened.targets.known(), opened.per_step, self.dtype)
+        fitted = self._fit_network(
+            opened, codec, (RULE, None), validation, callback, checkpoint=checkpoint, grows=grows
+        )
         return self._adopt(fitted)
 
     def partial_fit(
@@ -320,7 +339,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             The estimator itself.
         """
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, lengths=lengths, sample_weight=sample_weight)
+            return self._fit_values(self._open_fit(X, y, lengths, RULE, sample_weight), grows=True)
         return self._add_sequences(X, y, lengths, (RULE, None), sample_weight)
 
     def stream(self, *, online: OnlineRule | None = None, warm_up: SequencesLike = None) -> EstimatorStream:

@@ -19,7 +19,9 @@ from echolearn.estimators.settings import NetworkSettings
 from echolearn.modelfile.history import history_rows
 from echolearn.modelfile.layout import Facts
 from echolearn.readout.network import Network, Readout
+from echolearn.readout.observation import ReadoutView
 from echolearn.readout.statistics import Statistics
+from echolearn.readout.summary import Summary
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.layouts import LAYOUTS
 from echolearn.training.history import History
@@ -53,6 +55,10 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
     typed = NetworkSettings.of(settings)
     if "washout" in facts:
         typed = replace(typed, washout=as_whole(facts["washout"]))
+    summary = _summary(tensors)
+    if summary is not None:
+        both, units = "backward" in tensors, 2 * typed.hidden_units
+        typed = replace(typed, pooling="summary", bidirectional=both, hidden_units=units, activation="tanh")
     inputs = _inputs(tensors, facts["features"], typed.missing)
     for name, value in tensors.items():
         if value.dtype.kind == "f" and name not in MAY_HAVE_GAPS and not np.isfinite(value).all():
@@ -62,6 +68,10 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         raise ValueError(f"{len(names)} names of {inputs.n_features} features")
     per_step = as_truth(facts["per_step"])
     view, codec = typed.task(per_step).view(), _codec(tensors, facts, typed.dtype)
+    if summary is not None:
+        if per_step:
+            raise ValueError("a summary is of whole sequences, not of steps")
+        view = ReadoutView(view.washout, False, "summary", summary=summary)
     return FittedModel(
         estimator=facts["estimator"],
         settings=settings,
@@ -82,6 +92,16 @@ def _layout(facts: Facts) -> str:
     if layout not in LAYOUTS[1:]:
         raise ValueError(f"{layout!r:.40} is not a layout")
     return str(layout)
+
+
+def _summary(tensors: dict[str, Array]) -> Summary | None:
+    """Return the statistics that a readout of whole sequences sees, if there are any."""
+    if "thresholds" not in tensors:
+        return None
+    delays, thresholds = tensors["delays"], tensors["thresholds"]
+    if not len(delays) or delays[0] < 0 or (np.diff(delays) <= 0).any():
+        raise ValueError("the delays are not in ascending order from 0 on")
+    return Summary(delays, thresholds)
 
 
 def _inputs(tensors: dict[str, Array], n_in: int, missing: str) -> InputCodec:

@@ -26,6 +26,7 @@ from echolearn.modelfile.history import history_tensors
 from echolearn.modelfile.json_values import from_json, to_json
 from echolearn.modelfile.layout import Check, Facts, entries_of
 from echolearn.modelfile.writer import storable, write_tensors
+from echolearn.readout.summary import Summary
 from echolearn.validation.values import check_path
 
 
@@ -93,6 +94,7 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
         "W_fb": r.W_fb,
         "initial_state": r.initial_state,
         "backward": r.backward,
+        **_summary_tensors(model.network.view.summary),
         "U": model.network.readout.U,
         **_input_tensors(model.inputs),
         **_training_end_tensors(model.training_end),
@@ -102,6 +104,11 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
         **forecast,
         **history_tensors(model.history)[0],
     }
+
+
+def _summary_tensors(summary: Summary | None) -> dict[str, Array]:
+    """Return what a summary of whole sequences consists of."""
+    return {} if summary is None else {"delays": summary.delays, "thresholds": summary.thresholds}
 
 
 def _input_tensors(inputs: InputCodec) -> dict[str, Array]:
@@ -145,6 +152,7 @@ def _topology_tensors(topology: str | Array | sparse.csr_array) -> dict[str, Arr
 def _facts(model: FittedModel) -> Facts:
     settings, readout, codec = _plain_settings(model.settings), model.network.readout, model.codec
     settings["initial_state"] = None  # it is a tensor
+    summary = model.network.view.summary
     if not isinstance(settings.get("topology", "random"), str):
         settings["topology"] = None  # and so is this
     if settings.get("reservoir") is not None:
@@ -153,7 +161,7 @@ def _facts(model: FittedModel) -> Facts:
         "echolearn": __version__,
         "estimator": model.estimator,
         "settings": settings,
-        "features": int(model.network.reservoir.n_in),
+        "features": int(model.network.reservoir.n_in) // (1 if summary is None else len(summary.delays)),
         "washout": int(model.network.view.washout),
         "feature_names": model.feature_names,
         "per_step": model.network.view.pooling is None,

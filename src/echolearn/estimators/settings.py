@@ -127,8 +127,8 @@ class NetworkSettings:
 
     def task(self, per_step: bool) -> Task:
         """Return what the weights learn from, for one target per step or one per sequence."""
-        pooling = None if per_step else self.pooling
-        seen = (self.washout_steps, self.direct, pooling)
+        pooling = "mean" if self.pooling == "auto" else self.pooling
+        seen = (self.washout_steps, self.direct, None if per_step else pooling)
         return Task(*seen, self.lookback, self.targets, intercept=self.fit_intercept)
 
     def check_targets(self, per_step: bool) -> None:
@@ -164,7 +164,7 @@ class NetworkSettings:
 
     def networks(self) -> int:
         """Return how many networks the hidden units are split into, each learning on its own."""
-        if not self.learns:
+        if not self.learns or self.pooling == "summary":
             return 1  # nothing is learned but one readout of all units
         most = self.hidden_units // 2 if self.bidirectional else self.hidden_units
         return int(min(most, self.ensemble))

@@ -95,13 +95,16 @@ class Stream:
         online: OnlineRule | None = None,
         A: Array | None = None,
     ):
+        if pooling is not None and not (isinstance(pooling, str) and pooling in ("mean", "last")):
+            raise ValueError(
+                f"pooling={pooling!r:.80} needs the end of a sequence, which a stream has not seen; it knows 'mean' "
+                "and 'last'. Fit a network with one of these to stream, or predict whole sequences."
+            )
         if reservoir.backward is not None:
             raise ValueError(
                 "bidirectional=True: half of the units begin at the end of a sequence, which a stream has not seen. "
                 "Fit a network with bidirectional=False to stream, or predict whole sequences."
             )
-        if pooling is not None and not (isinstance(pooling, str) and pooling in ("mean", "last")):
-            raise ValueError(f"pooling={pooling!r:.80} needs the end of a sequence; a stream knows 'mean' and 'last'.")
         check_boolean("direct", direct)
         check_boolean("intercept", intercept)
         check_boolean("softmax", softmax)

@@ -7,6 +7,7 @@ import numpy as np
 from echolearn._typing import Array
 from echolearn.readout.network import Network
 from echolearn.readout.observation import ReadoutView, frames_at_once, time_chunks
+from echolearn.readout.summary import delayed
 from echolearn.sequences.batch import pack, unpack
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
@@ -20,7 +21,7 @@ def hidden_states(network: Network, data: Dataset, start: Start | None = None) -
     A network with feedback is fed its own outputs, as in a prediction. start: where each sequence starts; by default,
     in the reservoir's initial state with nothing fed back.
     """
-    reservoir, whole = network.reservoir, ReadoutView()
+    reservoir, whole, summary = network.reservoir, ReadoutView(), network.view.summary
     fed_back: list[Array] = []
     if reservoir.W_fb is not None:
         fed_back = [network.readout.feed_back(Y) for Y in network.outputs(data, start)]
@@ -29,7 +30,8 @@ def hidden_states(network: Network, data: Dataset, start: Start | None = None) -
         found: list[Array] = []
         h0 = y0 = None
         for steps in time_chunks(reservoir, whole, data.lengths[which]):
-            batch = pack([data.X[i][steps] for i in which], data.dtype, fed_back or None)
+            X = [data.X[i] if summary is None else delayed(data.X[i], summary.delays) for i in which]
+            batch = pack([x[steps] for x in X], data.dtype, fed_back or None)
             if start is not None and not found:
                 begin = start.of(batch.order)
                 h0, y0 = begin.h.astype(data.dtype), begin.y

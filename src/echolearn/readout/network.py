@@ -83,6 +83,9 @@ class Network:
 
         def part(data: Dataset, which: Array, start: Start | None) -> list[Array]:
             Y: list[Array] = []
+            if view.summary is not None:
+                rows = view.summary.rows(reservoir, [data.X[i] for i in which], view.washout, data.dtype)
+                return list((rows @ self.readout.U[:-1] + self.readout.U[-1]).astype(data.dtype)[:, None])
             h0 = None if start is None else start.h
             for steps in time_chunks(reservoir, view, data.lengths[which]):
                 batch = pack([data.X[i][steps] for i in which], data.dtype)
@@ -103,7 +106,7 @@ class Network:
             return unpack(batch, Y[0]) if len(which) > 1 else [np.concatenate(Y)]
 
         result: list[Array] = [U[:0]] * len(data.X)
-        groups = list(group_sequences(data.lengths, frames_at_once(reservoir.N)))
+        groups = list(group_sequences(data.lengths, frames_at_once(max(reservoir.N, reservoir.n_in))))
         items = [(which, None if start is None else start.of(which)) for which in groups]
         for which, outputs in zip(groups, data.map(part, items), strict=True):
             for i, Y in zip(which, outputs, strict=True):

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from echolearn._typing import Array
+from echolearn.readout.summary import Summary
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
 from echolearn.sequences.batching import group_sequences
@@ -39,18 +40,21 @@ class ReadoutView:
         The number of steps at the beginning of every sequence that are not fitted to.
     direct : bool
         Whether the readout sees the inputs beside the states.
-    pooling : "mean", "last", int or None
+    pooling : "mean", "last", int, "summary" or None
         How the frames of a sequence become one row, if there is one target per sequence; an integer means so many
         parts of time, of which each has its own mean. None: one target per step.
     intercept : bool
         Whether the last column of H_c is ones. Without an intercept it is zeros, so that U, G and the model file keep
         their shapes; the last row of U is then 0.
+    summary : Summary or None
+        With the pooling "summary": the statistics of whole sequences that the readout sees, instead of states.
     """
 
     washout: int = 0
     direct: bool = True
     pooling: Pooling | None = None
     intercept: bool = field(default=True, kw_only=True)
+    summary: Summary | None = field(default=None, kw_only=True)
 
     def select(self, batch: Batch) -> Selection:
         """Return the selection of the frames of a batch that carry targets."""
@@ -58,6 +62,8 @@ class ReadoutView:
 
     def rows(self, reservoir: Reservoir) -> int:
         """Return M, the number of rows of U: for the states, the inputs and the intercept."""
+        if self.summary is not None:
+            return self.summary.statistics * reservoir.N + 1
         return pooled_parts(self.pooling) * (reservoir.N + self.direct * reservoir.n_in) + 1
 
     def targets_per_sequence(self, data: Dataset) -> Array:

@@ -1,0 +1,104 @@
+"""Whole sequences as one row each: statistics of their states over time.
+
+A mean of the states tells apart sequences that differ in level. Sequences of one level that differ in rhythm, in the
+order of events, or in a short pattern somewhere, differ in the distribution of the states: how far they spread, how
+often a unit exceeds a threshold, which extremes it reaches, and where it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from echolearn._typing import Array
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.batch import Batch, pack
+from echolearn.states.run import run
+
+# The statistics of a unit beside shares above thresholds: mean, deviation, maximum, minimum, last state.
+MOMENTS = 5
+DISTINCT = 1e-5  # states that differ by less may be one state, computed in another order
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What the readout sees of a whole sequence.
+
+    Of every unit the mean, the standard deviation, the maximum, the minimum and the last state (of units that run
+    backward, the state at the first step), then the share of the steps at which it exceeds each of its thresholds: one
+    row (M,) per sequence, statistic after statistic, with M = (5 + Q) N.
+
+    Attributes
+    ----------
+    delays : array of int of shape (D,)
+        The units see x_{t-d} for each of these d: W has the rows of the first delay, then those of the second, ...
+        Before the first step there is the first frame.
+    thresholds : array of shape (Q, N)
+        Ascending values of each unit, in float64.
+    """
+
+    delays: Array
+    thresholds: Array
+
+    @property
+    def statistics(self) -> int:
+        """The number of statistics per unit."""
+        return MOMENTS + len(self.thresholds)
+
+    def rows(self, reservoir: Reservoir, X: Sequence[Array], washout: int, dtype: DTypeLike) -> Array:
+        """Return one row (M,) per sequence (steps, n_in), in float64; the first `washout` steps do not count."""
+        batch = pack([delayed(x, self.delays) for x in X], dtype)
+        H = run(reservoir, batch, keep_F=False).H
+        return self.pool(batch, H, washout, reservoir.backward)[np.argsort(batch.order)]
+
+    def pool(self, batch: Batch, H: Array, washout: int, backward: Array | None) -> Array:
+        """Return the rows (B, M) of states H (K, N) of a packed batch, in packed order.
+
+        Every sequence is summed on its own, step after step: its row does not depend on the others in the batch.
+        """
+        B, N = len(batch.lengths), H.shape[1]
+        total, squares = np.zeros((B, N)), np.zeros((B, N))
+        above = np.zeros((len(self.thresholds), B, N), np.int32)
+        highest, lowest = np.full((B, N), -np.inf, H.dtype), np.full((B, N), np.inf, H.dtype)
+        limits = self.thresholds.astype(H.dtype)[:, None]
+        for active, first in zip(batch.active[washout:], batch.offsets[washout:], strict=True):
+            h = H[first : first + active]
+            total[:active] += h
+            squares[:active] += np.square(h, dtype=np.float64)
+            np.maximum(highest[:active], h, out=highest[:active])
+            np.minimum(lowest[:active], h, out=lowest[:active])
+            above[:, :active] += h > limits
+        count = (batch.lengths - washout)[:, None]
+        mean = total / count
+        deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
+        last = H[batch.offsets[batch.lengths - 1] + np.arange(B)]
+        if backward is not None:
+            last[:, backward] = H[:B, backward]
+        return np.hstack([mean, deviation, highest, lowest, last, *(above / count)])
+
+
+def delayed(x: Array, delays: Array) -> Array:
+    """Return [x_{t-d} for d in delays] (steps, D n_in); before the first step there is the first frame."""
+    if len(delays) == 1 and delays[0] == 0:
+        return x
+    steps = np.maximum(np.arange(len(x))[:, None] - delays, 0)
+    return np.asarray(x[steps].reshape(len(x), -1))
+
+
+def thresholds_of(H: Array, count: int) -> Array:
+    """Return the values (count, N) that cut the states H (K, N) of each unit into equal shares.
+
+    Each is halfway between a state and the next larger one: a threshold that equals a state, such as that of a unit at
+    rest, would be exceeded or not by rounding.
+    """
+    H = np.sort(H.astype(np.float64), axis=0)
+    places = np.arange(1, count + 1) * (len(H) - 1) // (count + 1)
+    below = H[places]
+    above = np.empty_like(below)
+    for unit, states in enumerate(H.T):
+        after = np.searchsorted(states, below[:, unit] + DISTINCT)
+        above[:, unit] = np.where(after < len(H), states[np.minimum(after, len(H) - 1)], below[:, unit] + DISTINCT)
+    return np.asarray((below + above) / 2)

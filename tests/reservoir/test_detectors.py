@@ -1,0 +1,42 @@
+"""Units for whole sequences: what they read, and that no scale of the inputs changes them."""
+
+import numpy as np
+
+from echolearn.readout.summary import delayed
+from echolearn.reservoir.detectors import TAPS, draw_change_detectors, draw_level_detectors, spacings, tap_delays
+from echolearn.states.harvesting import harvest
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((300, 3))
+
+
+def test_delays_grow_to_the_length_of_a_sequence():
+    assert spacings(100).tolist() == [1, 2, 4, 8]
+    assert spacings(2).tolist() == [1]
+    assert tap_delays(100).max() == 64
+    assert set(np.arange(TAPS)) <= set(tap_delays(9).tolist())
+
+
+def test_detectors_of_changes_do_not_see_a_level():
+    delays = tap_delays(60)
+    units = draw_change_detectors(delayed(X, delays), delays, 60, 20, np.random.default_rng(1))
+    of_feature = units.W.reshape(len(delays), 3, 20).sum(axis=0)
+    np.testing.assert_allclose(of_feature, 0, atol=1e-9)
+    assert ((np.abs(units.W.reshape(len(delays), 3, 20)) > 0).sum(axis=0) <= TAPS).all()
+
+
+def test_the_scale_and_offset_of_features_do_not_matter():
+    other = X * [1e-3, 1.0, 1e4] + [5.0, -1e3, 1e5]
+    for seed in range(3):
+        a, b = (draw_level_detectors(Z, 10, np.random.default_rng(seed)) for Z in (X, other))
+        np.testing.assert_allclose(harvest(a, X), harvest(b, other), atol=1e-6)
+    delays = tap_delays(60)
+    a, b = (draw_change_detectors(delayed(Z, delays), delays, 60, 10, np.random.default_rng(0)) for Z in (X, 7 * X + 3))
+    np.testing.assert_allclose(harvest(a, delayed(X, delays)), harvest(b, delayed(7 * X + 3, delays)), atol=1e-6)
+
+
+def test_a_feature_that_never_changes_is_not_read():
+    still = np.column_stack([X[:, 0], np.full(300, 4.0)])
+    units = draw_level_detectors(still, 6, np.random.default_rng(0))
+    assert (units.W[1] == 0).all()
+    assert draw_level_detectors(still, 1, np.random.default_rng(0)).backward is None
