@@ -34,8 +34,9 @@ class FullBatchTracker(Protocol):
     """
 
     with_statistics: bool
+
     @property
-    def kept(self) -> Kept | None: ... 
+    def kept(self) -> Kept | None: ...
 
     def begin_epoch(self, reservoir: Reservoir, pause: Callable[[], object]) -> None:
         """Solve for the U at which the gradient is taken, unless it is known; `pause` is called after a solution."""
