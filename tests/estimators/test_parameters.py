@@ -19,6 +19,7 @@ BAD = {
     "topology": ["star", None, 3, np.ones((2, 3)), [[1.0]], np.array([["a"]])],
     "bidirectional": [1, "both", None],
     "standardize": [1, "yes", None],
+    "state_noise": [-1e-3, "some", np.nan],
     "missing": ["fill", None, 0],
     "input_scaling": [0, -1, 1.7e308, [1e200], [], [0.0, 0.0], [1.0, -1.0], [[1.0, 1.0]], None],
     "bias_scaling": [-0.1],
@@ -70,6 +71,7 @@ BAD = {
     "verbose": ["loud", -1, None],
 }
 
+OF_REGRESSORS = {"state_noise"}
 OF_CLASSIFIERS = {"readout", "ensemble", "refine_epochs", "class_weight", "ignore_label"}
 OF_FORECASTERS = {"noise"}
 OF_STACKS = {"sees", "joint_epochs"}  # see test_stacked
@@ -80,10 +82,10 @@ def settings_of(kind):
 
 
 def test_every_setting_is_tried():
-    known = settings_of(ESNClassifier) | OF_FORECASTERS
+    known = settings_of(ESNClassifier) | OF_FORECASTERS | OF_REGRESSORS
     assert set(BAD) == known - {"initial_state"}
     assert set(RULES) <= known | OF_STACKS
-    assert settings_of(ESNRegressor) == settings_of(ESNClassifier) - OF_CLASSIFIERS
+    assert settings_of(ESNRegressor) == settings_of(ESNClassifier) - OF_CLASSIFIERS | OF_REGRESSORS
     assert settings_of(ESNForecaster) <= settings_of(ESNRegressor) | OF_FORECASTERS
 
 

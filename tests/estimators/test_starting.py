@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.model_selection import TimeSeriesSplit, cross_val_score
 
 from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.datasets import mackey_glass
+from echolearn.estimators.starting import ClosedLoopWarning
 
 
 def series(n=600, ahead=3):
@@ -105,6 +108,29 @@ def test_feedback_networks_continue_from_the_last_known_outputs():
     known = esn.predict(X[200:], warm_up=(X[:200], y[:200]))
     np.testing.assert_allclose(known, esn.predict(X[200:]), atol=1e-10)
     assert near < np.abs(esn.predict(X[200:], warm_up="cold") - y[200:])[:3].max()
+
+
+def test_a_closed_loop_that_leaves_the_range_of_the_targets_is_reported():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 1)), rng.normal(size=300)
+    esn = ESNRegressor(20, feedback=True, learn="none").fit(X, y)
+    esn.network_.readout.U[:] *= 1000  # a readout that answers far too much
+    with pytest.warns(ClosedLoopWarning, match=r"leave the range of the training targets.*state_noise=1e-3"):
+        esn.predict(X[:50])
+
+
+def test_noise_in_the_states_keeps_a_closed_loop_near_its_series():
+    y = mackey_glass(1300)[:, 0]
+    X = np.random.default_rng(0).normal(size=(1300, 1)) * 1e-3  # nothing but its own outputs drives the network
+    how = {"hidden_units": 100, "feedback": True, "feedback_scaling": 1.0, "learn": "none", "ridge": 1e-10}
+    errors = []
+    for noise in (0.0, 1e-3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the loop without noise may run away
+            how |= {"state_noise": noise, "input_scaling": 1e-3, "direct": False}
+            esn = ESNRegressor(**how, dtype="float64").fit(X[:1000], y[:1000])
+            errors.append(np.abs(esn.predict(X[1000:]) - y[1000:])[:100].mean())
+    assert errors[1] < errors[0]
 
 
 def test_a_warm_up_that_cannot_be_used_is_refused_with_what_can(fitted):

@@ -78,3 +78,16 @@ def test_one_target_per_sequence_follows_the_packed_order():
     batch = pack(numbered([2, 5, 3]), np.float64, [np.array([i]) for i in range(3)], per_step=False)
     np.testing.assert_array_equal(batch.T[:, 0], batch.order)
     np.testing.assert_array_equal(batch.order, [1, 2, 0])
+
+
+def test_noise_of_a_sequence_is_the_same_in_any_batch():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(n, 2)) for n in (5, 9, 7)]
+    T = [x[:, :1] for x in X]
+    together = pack(X, np.dtype("float64"), T, noise=0.5)
+    rows = unpack(together, together.noise.rows(together, 4))
+    for x, t, expected in zip(X, T, rows, strict=True):
+        alone = pack([x], np.dtype("float64"), [t], noise=0.5)
+        np.testing.assert_array_equal(alone.noise.rows(alone, 4), expected)
+    assert 0.35 < np.std(np.concatenate(rows)) < 0.65
+    assert pack(X, np.dtype("float64"), T).noise is None

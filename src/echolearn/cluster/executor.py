@@ -203,7 +203,7 @@ class ClusterExecutor:
         """
         import cloudpickle
 
-        kind = None if data is None else (data.classes, data.per_step, data.dtype)
+        kind = None if data is None else (data.classes, data.per_step, data.dtype, data.noise)
         job: bytes = cloudpickle.dumps((function, kind), protocol=5)
         return self.submit("job", bytes, job) if many else job
 

@@ -65,11 +65,11 @@ def transformed(version: str, job: bytes, part: list[Entry]) -> list[Entry]:
 def work(version: str, job: bytes, picks: list[Pick], *parts: list[Entry]) -> Parcel:
     """Return the sum over the picks of function(data, which, *rest), where the data are the picked sequences."""
     _check_version(version)
-    function, (classes, per_step, dtype) = pickle.loads(job)
+    function, (classes, per_step, dtype, noise) = pickle.loads(job)
 
     def one(X: list[Place], y: list[Place], rest: list[object], w: list[Place] | None = None) -> object:
         weights = None if w is None else _take(parts, w)
-        data = Dataset(_take(parts, X), _take(parts, y), classes, per_step, dtype, weights=weights)
+        data = Dataset(_take(parts, X), _take(parts, y), classes, per_step, dtype, weights=weights, noise=noise)
         return function(data, np.arange(len(X)), *rest)
 
     with as_worker():

@@ -42,6 +42,7 @@ from echolearn.estimators.starting import (
     begin_prediction,
     end_of_training,
     unsettled_steps,
+    warn_of_runaway,
 )
 from echolearn.estimators.summarizing import fit_summary, needs_more, settle_pooling
 from echolearn.estimators.target_rules import TargetRule
@@ -221,6 +222,8 @@ class SequenceEstimator(NamedSettings):
             outputs = self.network_.outputs(prediction.data, prediction.start)
         for Y in outputs:
             check_finite(Y, "outputs")
+        if self.network_.reservoir.W_fb is not None:
+            warn_of_runaway(outputs, self.codec_)
         return outputs, prediction
 
     def _answer(

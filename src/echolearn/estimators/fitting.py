@@ -331,6 +331,7 @@ def fit_network(request: FitRequest) -> FittedNetwork:
         split = hold_out(request.data, settings.validation_fraction, settings.washout_steps, rng["split"])
     else:
         split = Split(request.data, request.validation, refit=False)
+    split = split.with_noise(settings.state_noise)
     task = settings.task(request.data.per_step)
     learning = learning_of(settings, split.train, task)
     if request.data.executor is LOCAL:

@@ -46,6 +46,7 @@ RULES: dict[str, Rule] = {
     "reservoir": Rule(lambda v: v is None or isinstance(v, Reservoir), "None (one is drawn), or a Reservoir"),
     "bidirectional": BOOLEAN,
     "standardize": BOOLEAN,
+    "state_noise": NON_NEGATIVE,
     "missing": one_of("error", "carry", "mean"),
     "learn_leak": BOOLEAN,
     "plasticity": or_none(number(lambda v: 1e-3 <= v <= 1, "a number from 0.001 to 1"), "no intrinsic plasticity"),

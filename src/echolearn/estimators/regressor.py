@@ -70,6 +70,9 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         network's own outputs in a prediction.
     feedback_scaling : float, default=0.1
         W_fb is drawn uniformly from [-feedback_scaling, feedback_scaling].
+    state_noise : float, default=0.0
+        The standard deviation of noise that every unit receives while fitting, the same in every epoch. A little, for
+        example 1e-3, makes a network with feedback stable when it receives its own outputs.
     activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
         The activation function f of the units.
     leak : float, (float, float) or array of shape (hidden_units,), default=(0.3, 1.0)
@@ -214,6 +217,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         bias_scaling: float = 0.1,
         feedback: bool = False,
         feedback_scaling: float = 0.1,
+        state_noise: float = 0.0,
         activation: str = "tanh",
         leak: float | tuple[float, float] | Array = (0.3, 1.0),
         learn_leak: bool = True,

@@ -67,6 +67,7 @@ class NetworkSettings:
     random_state: int | np.random.Generator | None
     verbose: int
     standardize: bool = False
+    state_noise: float = 0.0
     missing: str = "error"
     ensemble: int = 1
     reservoir: Reservoir | None = None

@@ -7,12 +7,14 @@ continues from the state that the series has left.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from echolearn._typing import Array, SequencesLike
-from echolearn.estimators.codecs import TargetCodec
+from echolearn.estimators.codecs import TargetCodec, ValueCodec
 from echolearn.estimators.fit_data import encoded_inputs
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import TrainingEnd
@@ -21,10 +23,17 @@ from echolearn.readout.network import Network
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.validation import InputSequences, open_sequences, open_targets
 from echolearn.states.closed_loop import Start
+from echolearn.validation.caller import user_stacklevel
 
 OPENING = 32  # first frames by which a training series is recognised
 
 COLD = "cold"
+
+FAR = 10.0  # standard deviations from the mean of the targets at which a closed loop has left their range
+
+
+class ClosedLoopWarning(UserWarning):
+    """A network that receives its own outputs has left the range of the values that it was fitted to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +67,24 @@ def end_of_training(network: Network, data: Dataset, given: InputSequences, inpu
     known = inputs.last_known(given.X[0], inputs.unknown)
     fed_back = None if end.y is None else end.y[0].astype(np.float64)
     return TrainingEnd(end.h[0].astype(np.float64), fed_back, known, given.X[0][:OPENING].astype(np.float64))
+
+
+def warn_of_runaway(outputs: Sequence[Array], codec: TargetCodec) -> None:
+    """Warn if a network that receives its own outputs has left the range of the values that it was fitted to."""
+    if not isinstance(codec, ValueCodec):
+        return
+    for i, Y in enumerate(outputs):
+        far = np.abs(Y).max(axis=1) > FAR
+        if far.any():
+            warnings.warn(
+                f"the network receives its own outputs, and in sequence {i} they leave the range of the training "
+                f"targets: from step {int(far.argmax())} on, some are more than {FAR:g} standard deviations from the "
+                "mean. Fit with state_noise=1e-3 or a larger ridge, or give warm_up=(frames, targets) to start from "
+                "known outputs.",
+                ClosedLoopWarning,
+                stacklevel=user_stacklevel(),
+            )
+            return
 
 
 def begin_prediction(fitted: FittedParts, given: InputSequences, warm_up: SequencesLike) -> Prediction:

@@ -8,11 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from echolearn._typing import Array
+
+
+@dataclass(frozen=True)
+class StateNoise:
+    """Noise of a standard deviation, from one seed per sequence in packed order and the step at which they begin."""
+
+    deviation: float
+    seeds: tuple[int, ...]
+    begin: int = 0
+
+    def later(self, steps: int) -> StateNoise:
+        """Return the noise of sequences that begin so many steps later; some may have ended before."""
+        return StateNoise(self.deviation, self.seeds, self.begin + steps)
+
+    def rows(self, batch: Batch, units: int) -> Array:
+        """Return the noise (K, units) of a batch: the same numbers for the same sequence, in any batch."""
+        out = np.empty((batch.frames, units), batch.X.dtype)
+        for s, n in enumerate(batch.lengths):
+            rng = np.random.default_rng((self.seeds[s], self.begin))
+            out[batch.rows(s)] = self.deviation * rng.standard_normal((n, units), dtype=np.float32)
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +44,8 @@ class Batch:
     X (K, n_in): the inputs in packed order. T: the targets in packed order, (K, n_out), or (B, n_out) for one target
     per sequence; class numbers are (K,) or (B,). w: the weight of each target, (K,) or (B,); None: all are 1, and 0
     means that there is no target. order (B,): the caller's index of each sequence. lengths (B,): in descending order.
-    active (steps,): how many sequences have a step t. offsets (steps,): the first row of step t.
+    active (steps,): how many sequences have a step t. offsets (steps,): the first row of step t. noise: what is added
+    to the input of every unit while fitting, if anything.
     """
 
     X: Array
@@ -32,6 +55,7 @@ class Batch:
     offsets: Array
     T: Array | None = None
     w: Array | None = None
+    noise: StateNoise | None = None
 
     @property
     def frames(self) -> int:
@@ -57,7 +81,8 @@ class Batch:
         first, rows = offsets[0], slice(offsets[0], offsets[-1] + active[-1])
         lengths = np.minimum(self.lengths[: active[0]] - begin, len(active))
         T, w = (None if M is None else M[rows] for M in (self.T, self.w))
-        return Batch(self.X[rows], self.order[: active[0]], lengths, active, offsets - first, T, w)
+        noise = None if self.noise is None else self.noise.later(begin)
+        return Batch(self.X[rows], self.order[: active[0]], lengths, active, offsets - first, T, w, noise)
 
     def before(self, M: Array) -> Array:
         """Return M one step earlier: each row of the result is the previous step of its sequence, or zero at step 0."""
@@ -76,11 +101,13 @@ def pack(
     per_step: bool = True,
     *,
     w: Sequence[Array] | None = None,
+    noise: float = 0.0,
 ) -> Batch:
     """Pack sequences (steps, n_in) into one batch.
 
     T: the targets of each sequence, one row per step, or a single row unless `per_step`; integers are class numbers.
-    w: the weights of the targets, likewise.
+    w: the weights of the targets, likewise. noise: the deviation of the noise of the units, from seeds that only depend
+    on the sequence.
     """
     lengths = np.array([len(x) for x in X])
     order = np.argsort(-lengths, kind="stable")
@@ -95,7 +122,8 @@ def pack(
     kind = np.int64 if np.asarray(T[0]).dtype.kind in "iu" else dtype
     packed = _packed(batch, T, per_step, kind)
     weights = None if w is None else _packed(batch, w, per_step, np.float64)
-    return Batch(batch.X, order, lengths, active, offsets, packed, weights)
+    seeds = tuple(crc32(np.ascontiguousarray(X[which]).tobytes()) for which in order) if noise else ()
+    return Batch(batch.X, order, lengths, active, offsets, packed, weights, StateNoise(noise, seeds) if noise else None)
 
 
 def _packed(batch: Batch, values: Sequence[Array], per_step: bool, kind: DTypeLike) -> Array:

@@ -30,7 +30,7 @@ class Dataset:
     dtype: the precision of batches. weights: how much each target counts, (steps,) or one number per sequence, like y;
     None: 1 everywhere. A target of weight 0 does not exist: it may be NaN or the class number -1, while its frame still
     runs through the network. X, y and weights may be remote (`execution.executor.Remote`): the executor then makes
-    passes over them where they are.
+    passes over them where they are. noise: the deviation of the noise that units receive in passes that learn.
     """
 
     X: Sequence[Array]
@@ -40,6 +40,7 @@ class Dataset:
     dtype: np.dtype[np.generic]
     executor: Executor[Dataset] = LOCAL
     weights: Sequence[Array] | None = None
+    noise: float = 0.0
 
     @classmethod
     def place(
@@ -87,7 +88,7 @@ class Dataset:
         w = None
         if self.weights is not None:
             w = [self.weights[i][steps] if self.per_step else self.weights[i] for i in which]
-        return pack([self.X[i][steps] for i in which], self.dtype, y, self.per_step, w=w)
+        return pack([self.X[i][steps] for i in which], self.dtype, y, self.per_step, w=w, noise=self.noise)
 
     def target_weights(self, washout: int) -> Array:
         """Return the sum of the weights of each sequence after the washout: without weights, the number of targets."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,6 +30,13 @@ class Split:
     def whole(self) -> Dataset:
         """The data that the final readouts are fitted to, in sequences that are not cut."""
         return self.everything if self.cut is None else self.cut
+
+    def with_noise(self, deviation: float) -> Split:
+        """Return the split with noise in the units where it is learned from, and none where it is held out."""
+        if not deviation:
+            return self
+        cut = None if self.cut is None else replace(self.cut, noise=deviation)
+        return replace(self, train=replace(self.train, noise=deviation), cut=cut)
 
     @property
     def everything(self) -> Dataset:

@@ -83,6 +83,8 @@ def run(
         if y0 is not None:
             X_fb[: len(y0)] = y0
     F = drive(reservoir, batch.X, X_fb)
+    if batch.noise is not None:
+        F += batch.noise.rows(batch, reservoir.N)
     H = np.empty_like(F) if keep_F else F
     if h0 is None:
         h0 = reservoir.initial_states(len(batch.lengths), dtype)
@@ -93,7 +95,7 @@ def run(
         W_rec = compressed(reservoir.W_rec, dtype)
         kernels.forward_many(W_rec, *units, active=active, offsets=offsets, stride=1, h0=h0, F=F, H=H, keep_F=keep_F)
     else:
-        if len(batch.lengths) == 1:
+        if len(batch.lengths) == 1 and batch.noise is None:
             chunk = run_in_chunks(reservoir, batch.X, X_fb, h0, F=F, H=H)
         if not chunk:
             kernels.forward_few(padded(reservoir.W_rec, dtype), *units, active=active, offsets=offsets, h0=h0, F=F, H=H)
