@@ -180,12 +180,12 @@ def gain(esn: Any, X: list[Any], y: list[Any]) -> float:
     if isinstance(esn, ESNRegressor):
         _finite(*predicted)
         scale = max(np.abs(y).max(), 1e-300)  # squares of 1e300 are infinite
-        truth, answer = (np.concatenate([v[esn.washout :] for v in part]) / scale for part in (y, predicted))
+        truth, answer = (np.concatenate([v[esn.network_.view.washout :] for v in part]) / scale for part in (y, predicted))
         return float(1 - ((truth - answer) ** 2).mean() / truth.var())
     P = esn.predict_proba(X)
     _finite(*P, *esn.decision_function(X))
     assert all(np.allclose(p.sum(axis=1), 1) for p in P)
-    truth, answer = (np.concatenate([v[esn.washout :] for v in part]) for part in (y, predicted))
+    truth, answer = (np.concatenate([v[esn.network_.view.washout :] for v in part]) for part in (y, predicted))
     wrong = (answer != truth).mean()
     always = 1 - max(Counter(truth.tolist()).values()) / len(truth)
     return float(1 - wrong / always) if always else 1.0

@@ -31,7 +31,7 @@ def passes(monkeypatch):
     monkeypatch.setattr(tracking, "collect", lambda *args: (made.append(args[0]), collect(*args))[1])
     real = tracking.observe_sequences
     monkeypatch.setattr(tracking, "observe_sequences", lambda *args: (made.append(args[0]), real(*args))[1])
-    monkeypatch.setattr(tracking, "whole_groups", lambda data: data.frames)  # one group, so one call per pass
+    monkeypatch.setattr(tracking, "whole_groups", lambda data, N: data.frames)  # one group, so one call per pass
     return made
 
 

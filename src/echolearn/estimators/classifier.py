@@ -146,7 +146,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     epochs : int, default=None
         Passes over the training data while the weights are learned. None: 40 if each is one update (see `batch_size`),
         otherwise enough for 400 updates, at least 8.
-    refine_epochs : int, default=3
+    refine_epochs : int, default=5
         Last epochs in which all weights, those of the softmax readout too, are learned on the cross entropy. Only with
         one label per step.
     batch_size : int, "auto" or None, default="auto"
@@ -274,7 +274,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         momentum: str = "fista",
         step_size: float | None = None,
         epochs: int | None = None,
-        refine_epochs: int = 3,
+        refine_epochs: int = 5,
         batch_size: int | str | None = "auto",
         clip: float | None = None,
         renormalize: bool = False,

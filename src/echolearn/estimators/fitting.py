@@ -168,7 +168,9 @@ def learn_weights(fit: Fit, context: FitContext) -> Fit:
     if settings.learn == "none" or epochs == 0:
         return fit
     rng, view = context.rng["order"], context.task.view()
-    choice = ridge_by_folds(fit.reservoir, context.split.train, view, settings.ridge_choice())
+    choice = settings.ridge_choice()
+    if settings.time_folds:
+        choice = ridge_by_folds(fit.reservoir, context.split.train, view, choice)
     ridge, statistics = solver_for(fit.reservoir.N).choose(fit.reservoir, train, task, choice, rng)
 
     def validate(reservoir: Reservoir, U: Array) -> float:
@@ -199,9 +201,13 @@ def _has_paid(start: Reservoir, learned: Reservoir, context: FitContext) -> bool
     split, view, held_out = context.split, context.task.view(), context.split.held_out
     if held_out is None:
         return True
-    if np.array_equal(start.W, learned.W) and np.array_equal(start.W_rec.data, learned.W_rec.data):
+    if (
+        context.settings.time_folds
+        and np.array_equal(start.W, learned.W)
+        and np.array_equal(start.W_rec.data, learned.W_rec.data)
+    ):
         return False
-    if not is_few_long_series(split.train, view) or solver_for(start.N).iterative:
+    if not context.settings.time_folds or not is_few_long_series(split.train, view) or solver_for(start.N).iterative:
         return True
 
     def network(reservoir: Reservoir) -> Network:
@@ -231,7 +237,7 @@ def fit_ridge_readout(fit: Fit, context: FitContext) -> Fit:
     if settings.softmax and not solver.solves_again:
         split = replace(split, refit=False)  # this U starts the softmax readout, whose penalty is chosen on unseen data
     ridge = settings.ridge_choice()
-    if split.refit:
+    if split.refit and settings.time_folds:
         ridge = ridge_by_folds(fit.reservoir, split.whole, context.task.view(), ridge)
     ridge_fit = solver.fit(
         fit.reservoir,

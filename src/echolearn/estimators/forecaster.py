@@ -224,7 +224,7 @@ class ESNForecaster(SequenceEstimator):
             The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
         """
         params = self.get_params(deep=False)
-        settings = NetworkSettings.of(params, ridge_path=RIDGES)
+        settings = NetworkSettings.of(params, ridge_path=RIDGES, time_folds=False)
         given, one_value = open_series(series, "series", None)
         settings = settings.resolved(given.lengths, True)
         if given.lengths.min() < settings.washout_steps + 3:

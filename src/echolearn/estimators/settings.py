@@ -37,7 +37,8 @@ LONGEST_WASHOUT, WASHOUT_SHARE = 100, 10  # washout="auto" of few such series: a
 class NetworkSettings:
     """The parameters of an estimator; those that it does not have are at their defaults.
 
-    ridge_path: the ridges that "auto" chooses from, in units of the mean diagonal of the Gram matrix.
+    ridge_path: the ridges that "auto" chooses from, in units of the mean diagonal of the Gram matrix. time_folds:
+    whether a ridge for a few long series is chosen by folds of time, and their learned weights must pay.
     """
 
     hidden_units: int
@@ -85,14 +86,21 @@ class NetworkSettings:
     refine_epochs: int = 0
     layout: str = "auto"
     ridge_path: Sequence[float]
+    time_folds: bool
 
     @classmethod
-    def of(cls, params: Parameters, *, ridge_path: Sequence[float] = tuple(RIDGES)) -> NetworkSettings:
+    def of(
+        cls, params: Parameters, *, ridge_path: Sequence[float] = tuple(RIDGES), time_folds: bool = True
+    ) -> NetworkSettings:
         """Return the settings of an estimator with these parameters, checked; a given reservoir decides on some."""
         params = with_reservoir(params)
         check(params)
         names = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in params.items() if name in names}, ridge_path=ridge_path)
+        return cls(
+            **{name: value for name, value in params.items() if name in names},
+            ridge_path=ridge_path,
+            time_folds=time_folds,
+        )
 
     @property
     def softmax(self) -> bool:

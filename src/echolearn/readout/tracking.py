@@ -13,7 +13,7 @@ from echolearn._typing import Array
 from echolearn.execution.executor import LOCAL
 from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout.collect import collect
-from echolearn.readout.observation import FRAMES, Observation, ReadoutView, Task, observe
+from echolearn.readout.observation import Observation, ReadoutView, Task, frames_at_once, observe
 from echolearn.readout.ridge import solve
 from echolearn.readout.statistics import Statistics, product_precision, sample_precision, statistics_of
 from echolearn.reservoir.reservoir import Reservoir
@@ -90,9 +90,9 @@ def observe_sequences(reservoir: Reservoir, task: Task, data: Dataset, which: Ar
     return observe(reservoir, task, data.batch(which))
 
 
-def whole_groups(data: Dataset) -> int:
-    """Return how many frames a group of sequences may have in a pass for the gradient."""
-    return frames_for_two(data.lengths, FRAMES)
+def whole_groups(data: Dataset, N: int) -> int:
+    """Return how many frames a group of sequences may have in a pass for the gradient of N units."""
+    return frames_for_two(data.lengths, frames_at_once(N))
 
 
 class ExactFullBatch:
@@ -125,7 +125,9 @@ class ExactFullBatch:
             return statistics_of(seen.H_c, seen.T, data.n_out, precision, w=seen.w)
 
         self.kept = data.executor.keep(
-            data, partial(observe_sequences, reservoir, self.task), group_sequences(data.lengths, whole_groups(data))
+            data,
+            partial(observe_sequences, reservoir, self.task),
+            group_sequences(data.lengths, whole_groups(data, reservoir.N)),
         )
         return data.executor.sum_kept(statistics, self.kept)
 

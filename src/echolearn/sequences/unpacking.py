@@ -41,6 +41,7 @@ def unpack(X: object) -> Unpacked:
     """Return the content of X: of a table, a panel, a dictionary, a tensor, a list of them, or X itself."""
     if isinstance(X, Unpacked):
         return X
+    X = _without_column(X)
     if sparse.issparse(X) or (isinstance(X, (list, tuple)) and any(sparse.issparse(x) for x in X)):
         raise TypeError("X is sparse; sequences must be dense arrays: pass X.toarray().")
     if hasattr(X, "data_vars"):
@@ -171,3 +172,9 @@ def _of_objects(X: Array) -> Unpacked:
         if len({cell.shape for cell in row}) > 1:
             raise ValueError(f"row {i} of X holds series of different lengths; expected one length in a row.")
     return Unpacked([np.stack(row, axis=1) for row in rows], timed=True)
+
+
+def _without_column(X: object) -> object:
+    """Return the sequences of an object array of one column, the only form that scikit-learn's ensembles can sample."""
+    column = isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2 and X.shape[1] == 1 and len(X) > 0
+    return X[:, 0] if column and np.ndim(X[0, 0]) == 2 else X  # type: ignore[index]

@@ -87,7 +87,7 @@ def open_sequences(
     They may be in other containers (`unpack`), and in another layout (`layouts.choose_layout`). n_features: the number
     of features that the `owner` expects, if it is known. gaps: whether NaN is allowed.
     """
-    arranged = arrange(unpack(_without_column(X)), layout, lengths, n_features)
+    arranged = arrange(unpack(X), layout, lengths, n_features)
     data, lengths = arranged.data, arranged.lengths
     given = _remote_sequences(data) or _several_sequences(data, lengths, gaps) or _one_array(data, lengths, gaps)
     given = given if arranged.form is None else replace(given, form=arranged.form)
@@ -99,12 +99,6 @@ def open_sequences(
     if n_features is not None and widths != {n_features}:
         _refuse_width(given, n_features, owner, layout)
     return given
-
-
-def _without_column(X: object) -> object:
-    """Return the sequences of an object array of one column, the only form that scikit-learn's ensembles can sample."""
-    column = isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2 and X.shape[1] == 1 and len(X) > 0
-    return X[:, 0] if column and np.ndim(X[0, 0]) == 2 else X  # type: ignore[index]
 
 
 def _refuse_width(given: InputSequences, n_features: int, owner: str, layout: str) -> NoReturn:

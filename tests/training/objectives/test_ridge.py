@@ -139,7 +139,7 @@ def test_case_1_holds_the_readout_of_the_epoch_before_and_makes_one_pass(monkeyp
     passes, used = [], []
     real_collect, real_observe, real_gradient = tracking.collect, module.observe_sequences, module.batch_gradient
     monkeypatch.setattr(tracking, "collect", lambda *a: (passes.append("statistics"), real_collect(*a))[1])
-    monkeypatch.setattr(module, "whole_groups", lambda data: data.frames)
+    monkeypatch.setattr(module, "whole_groups", lambda data, N: data.frames)
     monkeypatch.setattr(module, "observe_sequences", lambda *a: (passes.append("gradient"), real_observe(*a))[1])
     monkeypatch.setattr(
         module, "batch_gradient", lambda r, t, g, U, *a, **k: (used.append(U), real_gradient(r, t, g, U, *a, **k))[1]

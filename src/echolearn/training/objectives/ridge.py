@@ -154,7 +154,7 @@ class RidgeObjective:
         if tracker.kept is not None:
             found = self.data.executor.sum_kept(of_seen, tracker.kept)
         else:
-            found = self.data.sum(part, group_sequences(self.data.lengths, whole_groups(self.data)))
+            found = self.data.sum(part, group_sequences(self.data.lengths, whole_groups(self.data, reservoir.N)))
         return found, tracker.finish(found.statistics)
 
     def _minibatch_gradient(self, tracker: MiniBatchTracker, which: Array) -> tuple[BatchGradient, float]:
