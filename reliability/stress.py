@@ -176,16 +176,16 @@ def gain(esn: Any, X: list[Any], y: list[Any]) -> float:
         score = esn.score(X)
         _finite(score)
         return 1 - score**2
-    predicted = esn.predict(X)
+    predicted, washout = esn.predict(X), esn.network_.view.washout
     if isinstance(esn, ESNRegressor):
         _finite(*predicted)
         scale = max(np.abs(y).max(), 1e-300)  # squares of 1e300 are infinite
-        truth, answer = (np.concatenate([v[esn.network_.view.washout :] for v in part]) / scale for part in (y, predicted))
+        truth, answer = (np.concatenate([v[washout:] for v in part]) / scale for part in (y, predicted))
         return float(1 - ((truth - answer) ** 2).mean() / truth.var())
     P = esn.predict_proba(X)
     _finite(*P, *esn.decision_function(X))
     assert all(np.allclose(p.sum(axis=1), 1) for p in P)
-    truth, answer = (np.concatenate([v[esn.network_.view.washout :] for v in part]) for part in (y, predicted))
+    truth, answer = (np.concatenate([v[washout:] for v in part]) for part in (y, predicted))
     wrong = (answer != truth).mean()
     always = 1 - max(Counter(truth.tolist()).values()) / len(truth)
     return float(1 - wrong / always) if always else 1.0

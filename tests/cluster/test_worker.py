@@ -30,7 +30,7 @@ def first(data, which):
 
 def job(function, per_step=True):
     """Return what all tasks of a pass share, as it is sent."""
-    return pickle.dumps((function, (None, per_step, np.dtype("float64"))))
+    return pickle.dumps((function, (None, per_step, np.dtype("float64"), 0.0)))
 
 
 def test_arrays_of_a_parcel_arrive_in_memory_of_their_own():
