@@ -190,8 +190,9 @@ def _remark_on_ridge(unseen: _Unseen, network: Network, choice: RidgeChoice, spl
     s, mu, part = network.readout.statistics, network.readout.ridge, unseen.statistics
     if s is None or part is None or unseen.count < ENOUGH:
         return {}
-    edge = _edge(s, mu, choice, split)
-    variance = _variance(part)
+    held_out = 0 if split.held_out is None else split.held_out.frames
+    edge = edge_of(s, mu, choice, split.train.frames / (split.train.frames + held_out))
+    variance = target_variance(part)
     if edge is None or not variance > 0:
         return {}
     larger = solve_without(s, part if split.refit else Statistics.zeros(*s.Q.shape), 10 * mu)
@@ -212,13 +213,12 @@ def _remark_on_ridge(unseen: _Unseen, network: Network, choice: RidgeChoice, spl
     return {"ridge": text}
 
 
-def _edge(s: Statistics, mu: float, choice: RidgeChoice, split: Split) -> str | None:
+def edge_of(s: Statistics, mu: float, choice: RidgeChoice, train_share: float) -> str | None:
     """Return "lower" or "upper" if mu is an end of the path that it was chosen from.
 
-    The path may follow from the statistics of all data, or from those of the training part.
+    The path may follow from the statistics of all data, or from those of the training part, a share of them.
     """
-    held_out = 0 if split.held_out is None else split.held_out.frames
-    for share in (1.0, split.train.frames / (split.train.frames + held_out)):
+    for share in (1.0, train_share):
         path = np.sort(np.asarray(choice(share * s.mean_diagonal), np.float64))
         if len(path) < 2:
             return None
@@ -228,7 +228,7 @@ def _edge(s: Statistics, mu: float, choice: RidgeChoice, split: Split) -> str | 
     return None
 
 
-def _variance(s: Statistics) -> float:
+def target_variance(s: Statistics) -> float:
     """Return the sum of squares of the targets about their mean; without an intercept, about 0."""
     return s.tt - (float(np.vdot(s.Q[-1], s.Q[-1])) / s.n if s.has_intercept else 0.0)
 
@@ -241,13 +241,13 @@ def _remark_on_columns(network: Network, unseen: _Unseen | None, *, given: bool)
     s, readout = network.readout.statistics, network.readout
     if s is None or not (len(s.G) - 1 > s.n and readout.ridge < TINY_RIDGE * s.mean_diagonal):
         return {}
-    if squared_error(s, readout.U) > INTERPOLATED * _variance(s):
+    if squared_error(s, readout.U) > INTERPOLATED * target_variance(s):
         return {}
     part = None if unseen is None else unseen.statistics
-    if unseen is None or part is None or not _variance(part) > 0:
+    if unseen is None or part is None or not target_variance(part) > 0:
         if not given:
             return {}
-    elif squared_error(part, unseen.U) < POOR * _variance(part):
+    elif squared_error(part, unseen.U) < POOR * target_variance(part):
         return {}
     text = (
         f"the readout has {len(s.G) - 1} columns of states and inputs for {s.n:g} targets, and with ridge="

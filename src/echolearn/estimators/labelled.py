@@ -12,6 +12,7 @@ from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.outcome import Outcome
 from echolearn.estimators.starting import Prediction
 from echolearn.estimators.target_rules import OpenedTargets
+from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.validation import InputSequences
 
 
@@ -19,10 +20,12 @@ from echolearn.sequences.validation import InputSequences
 class Labelled:
     """The outcome on given sequences.
 
-    raw: the sequences as they came; cold: whether they start in the initial state; missing: how many targets are.
+    data: the inputs of the network; raw: the sequences as they came; cold: whether they start in the initial state;
+    missing: how many targets are.
     """
 
     outcome: Outcome
+    data: Dataset
     raw: Sequence[Array]
     cold: bool
     missing: int
@@ -51,4 +54,4 @@ def labelled(
         inputs = [np.empty((1, 0))] * len(T)
     missing = 0 if present is None else int(sum((~p).sum() for p in present))
     outcome = Outcome(inputs, T, list(outputs), weights, per_step)
-    return Labelled(outcome, given.X, prediction.start is None, missing)
+    return Labelled(outcome, prediction.data, given.X, prediction.start is None, missing)
