@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn._typing import SequencesLike
+from echolearn._typing import Array, SequencesLike
 from echolearn.diagnostics.findings import Diagnosis, Finding, ordered
 from echolearn.diagnostics.stability import echo
 from echolearn.estimators.classifier import ESNClassifier
@@ -21,6 +21,7 @@ from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.target_rules import TargetRule
 from echolearn.readout.hidden_states import hidden_states
 from echolearn.readout.ridge import squared_error
+from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import spectral_radius_of
 
 FRAMES = 5000  # of which states are looked at
@@ -228,17 +229,19 @@ def _edges(case: _Case) -> Iterator[Finding]:
 def _units(case: _Case) -> Iterator[Finding]:
     """Look for saturated and constant units, and at the spectral radius after learning."""
     network, data, settings = case.esn.network_, case.labelled.data, case.settings
-    some = data.subset(np.flatnonzero(np.cumsum(data.lengths) - data.lengths < FRAMES))
-    some = replace(some, X=[x[:FRAMES] for x in some.X])
-    H = np.concatenate(hidden_states(network, some))
+    first = np.flatnonzero(np.cumsum(data.lengths) - data.lengths < FRAMES)
+    some = replace(data, X=[data.X[i][:FRAMES] for i in first])
+    states = hidden_states(network, some)
+    H = np.concatenate(states)
     if network.reservoir.activation in ("tanh", "sigmoid"):
-        centred = np.abs(H if network.reservoir.activation == "tanh" else 2 * H - 1)
+        F = np.concatenate([_activities(network.reservoir, h) for h in states])
+        centred = np.abs(F if network.reservoir.activation == "tanh" else 2 * F - 1)
         share = float((centred > SATURATED).mean())
         if share > MANY_SATURATED:
             yield Finding(
                 "saturation",
                 "warning",
-                f"{share:.0%} of the states are beyond {SATURATED} of the units' range, where they hardly bend.",
+                f"{share:.0%} of the activities of units are beyond {SATURATED} of their range, where they hardly bend.",
                 f"Try input_scaling={np.max(settings.input_scaling) / 4:g}, or standardize=True if it is off.",
             )
     still = float((H.std(axis=0) < CONSTANT).mean())
@@ -258,6 +261,13 @@ def _units(case: _Case) -> Iterator[Finding]:
             f"The spectral radius of W_rec is {radius:.2f}: disturbances may grow.",
             "Try renormalize=True, a smaller step_size, or spectral_radius=0.9.",
         )
+
+
+def _activities(reservoir: Reservoir, H: Array) -> Array:
+    """Return f(z) of each step but the first, from states H: h_t = (1 - a) h_{t-1} + a f(z_t)."""
+    if reservoir.backward is not None:
+        H = np.where(reservoir.backward, H[::-1], H)
+    return np.asarray((H[1:] - (1 - reservoir.leak) * H[:-1]) / reservoir.leak)
 
 
 def _memory(case: _Case) -> Iterator[Finding]:
@@ -294,7 +304,7 @@ def _inputs(case: _Case) -> Iterator[Finding]:
         yield Finding(
             "scale",
             "warning",
-            f"Here {name} has mean {known[:, j].mean():.3g} and standard deviation {known[:, j].std():.3g}; in training "
+            f"Here {name} has mean {known[:, j].mean():.3g}, standard deviation {known[:, j].std():.3g}; in training "
             f"{inputs.mean[j]:.3g} and {inputs.scale[j]:.3g}.",
             "Check its unit, or fit with data like these.",
         )

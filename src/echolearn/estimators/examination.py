@@ -40,6 +40,7 @@ FRAMES = 500, 8192  # and so many frames with one target each, at least and at m
 POOLED_FRAMES = 2**16  # with one target per sequence
 ENOUGH = 50  # held-out targets, below which nothing is said of the result
 NO_BETTER = 0.98  # an error of this share of the trivial one is no better
+GOOD = 0.02  # share of the variance that is error, below which the smallest ridge is right
 HELPS = 0.95  # a penalty beyond the edge must bring the error down to this share
 SAME = 0.2  # relative difference up to which two penalties are the same one
 LESS_CERTAIN = 0.8  # factor on logits that a stronger penalty would have
@@ -66,6 +67,11 @@ class Examination:
 
     outcome: Outcome | None = None
     remarks: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to say."""
+        return self.outcome is None and not self.remarks
 
 
 def joined_examinations(found: Sequence[Examination]) -> Examination:
@@ -201,7 +207,7 @@ def _remark_on_ridge(unseen: _Unseen, network: Network, choice: RidgeChoice, spl
     here, beside = squared_error(part, unseen.U) / variance, squared_error(part, larger) / variance
     if edge == "upper" and not (beside < HELPS * here and here < NO_BETTER):
         return {}
-    if edge == "lower" and not (here < HELPS * beside and NEARLY_PERFECT < here < NO_BETTER):
+    if edge == "lower" and not (here < HELPS * beside and GOOD < here < NO_BETTER):
         return {}
     factor, units = (10.0, "fewer") if edge == "upper" else (0.1, "more")
     further = [float(f"{factor**k * mu:.1g}") for k in range(3)]

@@ -321,7 +321,7 @@ def examine_result(fit: Fit, context: FitContext) -> Fit:
         settings.ridge_choice(),
         strengths=REFINED_STRENGTHS if refined else softmax.STRENGTHS,
     )
-    return replace(fit, examination=found)
+    return fit if found.is_empty else replace(fit, examination=found)
 
 
 def finish_readout(fit: Fit, context: FitContext) -> Fit:

@@ -14,6 +14,8 @@ MOST_STEPS = 20  # by which a prediction may lag, or a target be ahead of an inp
 RESEMBLES = 0.99  # correlation from which on a target is a later value of an input
 MOST_PAIRS = 400  # of a target and an input that are compared
 NEARLY_PERFECT = 1e-3  # error, in units of that of the trivial answer, below which a result needs no comment
+LEAST_ROWS = 50  # by which a lag is judged
+ALIKE = 0.3  # error, in units of the trivial one, of predictions that resemble earlier targets
 LAGGING = 0.5  # a prediction lags if this share of its error goes away when it is moved to earlier steps
 
 
@@ -157,7 +159,7 @@ def lag(outcome: Outcome) -> tuple[int, float, float]:
         T, Y = _shifted(outcome.targets, outcome.outputs, steps)
         before, after = _shifted(outcome.weights, outcome.weights, steps)
         there = (before > 0) & (after > 0)
-        if not there.any():
+        if there.sum() < max(LEAST_ROWS, len(np.concatenate(outcome.weights)) // 2) and errors:
             break
         errors.append(float(((Y[there].astype(np.float64) - T[there]) ** 2).mean()))
     best = int(np.argmin(errors))
@@ -167,7 +169,8 @@ def lag(outcome: Outcome) -> tuple[int, float, float]:
 def lags(found: tuple[int, float, float], trivial: float) -> bool:
     """Return whether a `lag` is a clear one, of predictions that are not nearly perfect anyway."""
     steps, error, without = found
-    return steps > 0 and error < LAGGING * without and without > NEARLY_PERFECT * trivial
+    moved = 0 < steps < MOST_STEPS and error < min(LAGGING * without, ALIKE * trivial)
+    return moved and without > NEARLY_PERFECT * trivial
 
 
 def errors_by_step(outcome: Outcome) -> Iterator[Array]:
