@@ -230,7 +230,7 @@ def _units(case: _Case) -> Iterator[Finding]:
     """Look for saturated and constant units, and at the spectral radius after learning."""
     network, data, settings = case.esn.network_, case.labelled.data, case.settings
     first = np.flatnonzero(np.cumsum(data.lengths) - data.lengths < FRAMES)
-    some = replace(data, X=[data.X[i][:FRAMES] for i in first])
+    some = replace(data, X=[data.X[int(i)][:FRAMES] for i in first])
     states = hidden_states(network, some)
     H = np.concatenate(states)
     if network.reservoir.activation in ("tanh", "sigmoid"):
@@ -241,7 +241,7 @@ def _units(case: _Case) -> Iterator[Finding]:
             yield Finding(
                 "saturation",
                 "warning",
-                f"{share:.0%} of the activities of units are beyond {SATURATED} of their range, where they hardly bend.",
+                f"{share:.0%} of the units' activities are beyond {SATURATED} of their range, where they hardly bend.",
                 f"Try input_scaling={np.max(settings.input_scaling) / 4:g}, or standardize=True if it is off.",
             )
     still = float((H.std(axis=0) < CONSTANT).mean())

@@ -154,12 +154,13 @@ def lag(outcome: Outcome) -> tuple[int, float, float]:
 
     The targets are rows of values, one per step. Errors are mean squared ones over the same steps.
     """
-    errors = []
+    errors: list[float] = []
+    enough = max(LEAST_ROWS, int((np.concatenate(outcome.weights) > 0).sum()) // 2)
     for steps in range(MOST_STEPS + 1):
         T, Y = _shifted(outcome.targets, outcome.outputs, steps)
         before, after = _shifted(outcome.weights, outcome.weights, steps)
         there = (before > 0) & (after > 0)
-        if there.sum() < max(LEAST_ROWS, len(np.concatenate(outcome.weights)) // 2) and errors:
+        if errors and there.sum() < enough:
             break
         errors.append(float(((Y[there].astype(np.float64) - T[there]) ** 2).mean()))
     best = int(np.argmin(errors))
