@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -137,3 +140,11 @@ def test_others_are_refused():
         diagnose(ESNForecaster(10), X, X)
     with pytest.raises(ValueError, match="there is nothing to diagnose"):
         diagnose(regressor(washout=50), [NEW[:40]], [echoed(NEW)[:40]])
+
+
+def test_the_example_of_the_page_prints_what_the_page_says(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    (example,), (text,) = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "text"))
+    exec(compile(example, "troubleshooting.md", "exec"), {})
+    said, printed = (re.sub(r"-?[\d.]+", "0", words) for words in (text, capsys.readouterr().out))
+    assert said == printed

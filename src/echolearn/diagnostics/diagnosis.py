@@ -185,12 +185,13 @@ def _fitting(case: _Case) -> Iterator[Finding]:
     spread = float(np.average(((rows - usual_target(T, w, Y.shape[1])) ** 2).sum(axis=1), weights=w))
     train, variance = squared_error(s, readout.U) / s.n, target_variance(s) / s.n
     units, columns = network.reservoir.N, len(s.G) - 1
+    larger = f"ridge={10 * readout.ridge:.1g}" if callable(settings.ridge_choice()) else "ridge='auto'"
     if here > OVERFITTED * max(train, 0.0) and here > NOTABLE * spread:
         yield Finding(
             "overfitting",
             "warning",
             f"The squared error is {here / spread:.2g} of the variance here, and {train / variance:.2g} in training.",
-            f"Try hidden_units={max(10, units // 2)}, ridge={10 * readout.ridge:.1g}, or more data.",
+            f"Try hidden_units={max(10, units // 2)}, {larger}, or more data.",
         )
     elif train > UNDERFITTED * variance:
         yield Finding(
