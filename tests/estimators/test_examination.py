@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.datasets import mackey_glass
-from echolearn.estimators.examination import PoorFitWarning
+from echolearn.estimators.examination import PoorFitWarning, _remark_on_strength
 from echolearn.estimators.outcome import Outcome, lag, last_value_error
 from echolearn.readout.ridge import ReadoutWarning, solve, solve_without
+from echolearn.readout.softmax import STRENGTHS
 from echolearn.readout.statistics import statistics_of
 
 RNG = np.random.default_rng(0)
@@ -109,6 +111,19 @@ def test_more_columns_than_targets():
         ESNRegressor(300, ridge=1e-9, **FIXED).fit(X, y)
     assert warned(lambda: ESNRegressor(300, **FIXED).fit(X, y)) == []
     assert warned(lambda: ESNRegressor(50, ridge=1e-9, **FIXED).fit(X, X[:, 0])) == []
+
+
+@pytest.mark.parametrize(("strength", "edge"), [(30.0, "upper"), (0.1, "lower"), (3.0, None)])
+@pytest.mark.parametrize("factor", [3.0, 1.0, 0.3])
+def test_a_strength_at_an_edge_where_other_logits_are_better(strength, edge, factor):
+    logit = 2 * OTHER
+    labels = (RNG.random(2000) < 1 / (1 + np.exp(-logit))).astype(int)  # right with the logits as they are
+    Y = factor * np.stack([np.zeros(2000), logit], axis=1)
+    outcome = Outcome([np.empty((2000, 0))], [labels], [Y], [np.ones(2000)], True)
+    unseen, fit = SimpleNamespace(outcome=lambda: outcome), SimpleNamespace(square=4.0, n=2.0)
+    found = _remark_on_strength(unseen, strength, fit, STRENGTHS)
+    expected = (edge, factor) in [("upper", 3.0), ("lower", 0.3)]
+    assert [f"at the {edge} edge" in text for text in found.values()] == [True] * expected
 
 
 def test_a_cold_start_that_dominates_a_score():

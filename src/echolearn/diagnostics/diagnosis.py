@@ -34,6 +34,7 @@ UNSCALED = 10.0  # the same of features that are not standardised
 UNEVEN = 0.9  # share of the most frequent class
 GAPS = 0.2  # share of missing values or targets
 RADIUS = 1.5  # spectral radius, in units of that at which a network without leak no longer forgets
+GOOD = 0.1  # error, in units of the trivial one, below which memory is long enough and not too long
 MEMORY = 0.5  # share of the steps of a sequence after which its start should be forgotten
 
 
@@ -274,7 +275,7 @@ def _activities(reservoir: Reservoir, H: Array) -> Array:
 def _memory(case: _Case) -> Iterator[Finding]:
     """Compare how long the network remembers its start with the length of the sequences."""
     reservoir, data = case.esn.network_.reservoir, case.labelled.data
-    if reservoir.W_fb is not None or reservoir.backward is not None:
+    if reservoir.W_fb is not None or reservoir.backward is not None or case.error < GOOD * case.trivial:
         return
     longest = np.asarray(data.X[int(np.argmax(data.lengths))][:1000], np.float64)
     after = echo(reservoir, longest).forgotten_after(1e-2)
@@ -348,7 +349,7 @@ def _classes(case: _Case) -> Iterator[Finding]:
 
 def _learning(case: _Case) -> Iterator[Finding]:
     """Look whether learning has improved the error on held-out data."""
-    rows = [row["valid_error"] for row in case.esn.history_ if "valid_error" in row]
+    rows = [row["valid_error"] for row in case.esn.history_ if "valid_error" in row and row.get("network", 1) == 1]
     if not case.settings.learns or len(rows) < 2 or int(np.argmin(rows)) > 0:
         return
     yield Finding(
