@@ -116,7 +116,7 @@ def test_more_columns_than_targets():
 @pytest.mark.parametrize(("strength", "edge"), [(30.0, "upper"), (0.1, "lower"), (3.0, None)])
 @pytest.mark.parametrize("factor", [3.0, 1.0, 0.3])
 def test_a_strength_at_an_edge_where_other_logits_are_better(strength, edge, factor):
-    logit = 2 * OTHER
+    logit = 5 * OTHER
     labels = (RNG.random(2000) < 1 / (1 + np.exp(-logit))).astype(int)  # right with the logits as they are
     Y = factor * np.stack([np.zeros(2000), logit], axis=1)
     outcome = Outcome([np.empty((2000, 0))], [labels], [Y], [np.ones(2000)], True)
