@@ -114,7 +114,7 @@ def test_more_columns_than_targets():
 
 
 @pytest.mark.parametrize(("strength", "edge"), [(30.0, "upper"), (0.1, "lower"), (3.0, None)])
-@pytest.mark.parametrize("factor", [3.0, 1.0, 0.3])
+@pytest.mark.parametrize("factor", [3.0, 1.0, 0.15])
 def test_a_strength_at_an_edge_where_other_logits_are_better(strength, edge, factor):
     logit = 5 * OTHER
     labels = (RNG.random(2000) < 1 / (1 + np.exp(-logit))).astype(int)  # right with the logits as they are
@@ -122,7 +122,7 @@ def test_a_strength_at_an_edge_where_other_logits_are_better(strength, edge, fac
     outcome = Outcome([np.empty((2000, 0))], [labels], [Y], [np.ones(2000)], True)
     unseen, fit = SimpleNamespace(outcome=lambda: outcome), SimpleNamespace(square=4.0, n=2.0)
     found = _remark_on_strength(unseen, strength, fit, STRENGTHS)
-    expected = (edge, factor) in [("upper", 3.0), ("lower", 0.3)]
+    expected = (edge, factor) in [("upper", 3.0), ("lower", 0.15)]
     assert [f"at the {edge} edge" in text for text in found.values()] == [True] * expected
 
 
