@@ -26,13 +26,14 @@ from scipy.special import ndtr
 
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.estimators.data_warnings import InputWarning
+from echolearn.estimators.examination import PoorFitWarning
 from echolearn.estimators.forecaster import ForecastWarning
 from echolearn.readout.ridge import ReadoutWarning
 from echolearn.reservoir.spectrum import EchoStateWarning
 from echolearn.training.loop import TrainingWarning
 from reliability import results
 
-OWN = (InputWarning, ForecastWarning, ReadoutWarning, EchoStateWarning, TrainingWarning)
+OWN = (InputWarning, ForecastWarning, PoorFitWarning, ReadoutWarning, EchoStateWarning, TrainingWarning)
 REFUSALS = (ValueError, TypeError, FloatingPointError, MemoryError)
 POOR = 0.01  # of what a perfect prediction gains over a constant one
 HARDER = {"classes", "rare", "still"}  # changes of the task after which less can be learned

@@ -44,13 +44,14 @@ def test_a_fit_is_a_list_of_stages(stages):
         "fit_ridge_readout",
         "fit_softmax_readout",
         "refine_weights",
+        "examine_result",
         "finish_readout",
     ]
     results = [after for _, after in stages.values()]
     for before, (given, _) in zip(results, list(stages.values())[1:], strict=False):
         assert given is before
     drawn = stages["learn_weights"][0]
-    learned, ridge, softmax, refined, finished = results
+    learned, ridge, softmax, refined, _, finished = results
     assert (drawn.readout, len(drawn.history)) == (None, 0)
     assert (learned.readout, len(learned.history)) == (None, 3)
     assert ridge.reservoir is learned.reservoir
@@ -77,7 +78,7 @@ def test_a_fit_is_a_list_of_stages(stages):
         ({"refine_epochs": 0}, {"learn_weights", "fit_ridge_readout", "fit_softmax_readout"}),
         (
             {"refine_epochs": 0, "validation_fraction": 0.25},
-            {"learn_weights", "fit_ridge_readout", "fit_softmax_readout", "finish_readout"},
+            {"learn_weights", "fit_ridge_readout", "fit_softmax_readout", "examine_result", "finish_readout"},
         ),
     ],
 )
@@ -119,6 +120,7 @@ def test_large_validation_fractions_still_fit(fraction):
     assert np.isfinite(clone(esn).set_params(washout=3).fit(long, long).predict(long)).all()
 
 
+@pytest.mark.filterwarnings("ignore::echolearn.estimators.examination.PoorFitWarning")
 def test_early_stopping_keeps_the_weights_as_drawn_where_learning_only_hurts():
     """Held-out targets that cannot be learned: every epoch makes them worse."""
     rng = np.random.default_rng(0)

@@ -12,6 +12,7 @@ import pytest
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.datasets import mackey_glass, narma
 from echolearn.estimators.codecs import squared_error
+from echolearn.estimators.examination import PoorFitWarning
 from echolearn.estimators.little_data import (
     FULL_BATCH,
     SERIES_EPOCHS,
@@ -154,6 +155,7 @@ def test_one_long_labelled_series_is_learned():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 1))
     y = (X[:, 0] * np.roll(X[:, 0], 1) > 0).astype(int)
-    drawn = ESNClassifier(30, learn="none").fit(X[:700], y[:700])
+    with pytest.warns(PoorFitWarning, match="no better than always answering"):
+        drawn = ESNClassifier(30, learn="none").fit(X[:700], y[:700])
     learned = ESNClassifier(30).fit(X[:700], y[:700])
     assert learned.score(X[700:], y[700:]) > drawn.score(X[700:], y[700:]) + 0.1

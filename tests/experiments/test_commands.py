@@ -51,6 +51,7 @@ def test_the_json_of_an_evaluation_has_the_names_of_earlier_versions(corpus: Cor
     assert list(content["confused"][0]) == ["said", "heard", "frames"]
 
 
+@pytest.mark.filterwarnings("ignore::echolearn.estimators.examination.PoorFitWarning")
 def test_a_network_that_knows_no_state_of_the_corpus_is_refused(corpus: Corpus) -> None:
     X, y = corpus.part("train")
     other = ESNClassifier(5, learn="none", readout="ridge", random_state=0)

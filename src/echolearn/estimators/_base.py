@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.sources import open_inputs, open_source
-from echolearn.estimators.codecs import LabelSetCodec, TargetCodec
+from echolearn.estimators.codecs import LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.estimators.ensemble import fit_ensemble
+from echolearn.estimators.examination import look_for_cold_start, warn_of_outcome
 from echolearn.estimators.fit_data import (
     OpenedData,
     Validation,
@@ -31,6 +32,7 @@ from echolearn.estimators.fit_data import (
 )
 from echolearn.estimators.fitting import Callback, FitRequest, FittedNetwork, fit_network
 from echolearn.estimators.input_codec import InputCodec
+from echolearn.estimators.labelled import Labelled, labelled
 from echolearn.estimators.models import FittedModel, TrainingEnd
 from echolearn.estimators.naming import NamedSettings
 from echolearn.estimators.own_reservoir import check_beside_reservoir
@@ -130,6 +132,7 @@ class SequenceEstimator(NamedSettings):
         fitted = _fitted(request, summarizes)
         with one_blas_thread():
             end = end_of_training(fitted.network, data, given, inputs)
+        warn_of_outcome(fitted.examination, codec)
         return FittedEstimator(fitted, codec, inputs, end, opened.feature_names, opened.layout)
 
     def _open_fit(
@@ -268,6 +271,9 @@ class SequenceEstimator(NamedSettings):
                 )
             targets = targets.after(skip)
             predicted = [answers[n:] for answers, n in zip(predicted, skip, strict=True)]
+            if prediction.start is None and isinstance(self.codec_, ValueCodec):
+                rest = [Y[n:] for Y, n in zip(outputs, skip, strict=True)]
+                look_for_cold_start(self.codec_, targets, rest, self.network_.view.washout)
         answers = np.concatenate(predicted)
         w = None if targets.weights is None else np.concatenate([np.ravel(v) for v in targets.weights])
         if w is not None and not w.any():
@@ -277,6 +283,31 @@ class SequenceEstimator(NamedSettings):
             assert w is not None
             answers, w = answers[there], w[there]
         return concatenate_targets(targets.known(), per_step), answers, w
+
+    def outcome_of(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, rule: TargetRule) -> Labelled:
+        """Return inputs, targets and outputs as the network has them, for `echolearn.diagnostics.diagnose`.
+
+        Parameters
+        ----------
+        X, y : arrays or lists of arrays
+            As in `fit`.
+        lengths : array of int or None
+            As in `fit`.
+        rule : TargetRule
+            Which targets are missing.
+
+        Returns
+        -------
+        Labelled
+            The sequences, where they start, and the outcome.
+        """
+        check_is_fitted(self)
+        given = self._open(X, lengths)
+        targets = rule.open(y, given, None)
+        check_kind(targets, per_step=self.per_step_, name="diagnose")
+        outputs, prediction = self._outputs(given, None)
+        skip = np.minimum(prediction.unsettled, given.lengths)
+        return labelled(given, targets, prediction, outputs, codec=self.codec_, skip=skip)
 
     def states(self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None) -> Answers:
         """Return the hidden states of the fitted network, from which its readout makes the answers of `predict`.

@@ -14,6 +14,7 @@ from threading import Event, Lock
 
 import numpy as np
 
+from echolearn.estimators.examination import joined_examinations
 from echolearn.estimators.fitting import FitRequest, FittedNetwork, fit_network
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import map_in_order
@@ -71,6 +72,7 @@ def fit_ensemble(request: FitRequest, count: int) -> FittedNetwork:
         history=_numbered([one.history for one in done]),
         refinement=_numbered([one.refinement for one in done]),
         interrupted=stop.is_set(),
+        examination=joined_examinations([one.examination for one in done]),
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from echolearn import __version__
 from echolearn._typing import Array
+from echolearn.estimators.examination import Examination, examine
 from echolearn.estimators.little_data import Learning, is_few_long_series, learning_of, learning_paid, ridge_by_folds
 from echolearn.estimators.own_reservoir import fitting_reservoir, reservoir_fingerprint
 from echolearn.estimators.parameters import Parameters
@@ -101,6 +102,7 @@ class Fit:
     history: History = field(default_factory=History)
     refinement: History = field(default_factory=History)
     interrupted: bool = False
+    examination: Examination = field(default_factory=Examination)
 
     def network(self, context: FitContext) -> Network:
         """Return the reservoir with its readout."""
@@ -117,6 +119,7 @@ class FittedNetwork:
     refinement: History
     interrupted: bool
     ridge_fit: RidgeFit | None = None
+    examination: Examination = field(default_factory=Examination)
 
 
 def draw_reservoir(context: FitContext) -> Fit:
@@ -304,6 +307,23 @@ def refine_weights(fit: Fit, context: FitContext) -> Fit:
     return replace(fit, reservoir=reservoir, readout=readout, refinement=result.history, interrupted=result.interrupted)
 
 
+def examine_result(fit: Fit, context: FitContext) -> Fit:
+    """Look at the answers to held-out data, while a softmax readout has not seen them yet."""
+    settings, split = context.settings, context.split
+    if fit.interrupted:
+        return fit
+    assert fit.ridge_fit is not None
+    refined = settings.refines(split.train.per_step)
+    found = examine(
+        fit.network(context),
+        split,
+        fit.ridge_fit,
+        settings.ridge_choice(),
+        strengths=REFINED_STRENGTHS if refined else softmax.STRENGTHS,
+    )
+    return fit if found.is_empty else replace(fit, examination=found)
+
+
 def finish_readout(fit: Fit, context: FitContext) -> Fit:
     """Take the last steps of a softmax readout on all the data, the held-out ones too."""
     split = context.split
@@ -325,7 +345,7 @@ def finish_readout(fit: Fit, context: FitContext) -> Fit:
     return replace(fit, readout=replace(fit.readout, U=V))
 
 
-STAGES = (learn_weights, fit_ridge_readout, fit_softmax_readout, refine_weights, finish_readout)
+STAGES = (learn_weights, fit_ridge_readout, fit_softmax_readout, refine_weights, examine_result, finish_readout)
 
 
 def fit_network(request: FitRequest) -> FittedNetwork:
@@ -367,6 +387,7 @@ def fit_network(request: FitRequest) -> FittedNetwork:
         refinement=fit.refinement,
         interrupted=fit.interrupted,
         ridge_fit=fit.ridge_fit,
+        examination=fit.examination,
     )
 
 

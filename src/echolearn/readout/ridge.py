@@ -14,6 +14,7 @@ from echolearn.readout.statistics import WIDE, Statistics, column_squares
 from echolearn.validation.caller import user_stacklevel
 
 RIDGES = 10.0 ** np.arange(-8, 2)  # the default path, in units of the mean diagonal of the Gram matrix
+LEAST = 1e-12  # a ridge that hides the rounding errors of a difference of Gram matrices, in the same units
 
 
 class ReadoutWarning(UserWarning):
@@ -66,6 +67,21 @@ def solve(s: Statistics, mu: float, *, intercept: bool) -> Array:
     except linalg.LinAlgError:
         U = _solve_ill_conditioned(_centred(s)[0] if intercept else s.G, Q, mu)
     return _with_intercept(U, s) if intercept else U
+
+
+def solve_without(s: Statistics, part: Statistics, mu: float) -> Array | None:
+    """Return the U (M, n_out) of all data but a part, with an intercept; None where rounding errors do not allow it."""
+    rest = Statistics(s.G - part.G, s.Q - part.Q, s.tt - part.tt, s.n - part.n)
+    if not (rest.n > 0 and mu > LEAST * s.mean_diagonal):
+        return None
+    G, Q = _centred(rest)
+    G.flat[:: len(G) + 1] += mu
+    try:
+        factor = linalg.cho_factor(G, lower=True, overwrite_a=True, check_finite=False)
+        U = linalg.cho_solve(factor, Q, check_finite=False)
+    except linalg.LinAlgError:
+        return None
+    return _with_intercept(U, rest) if np.isfinite(U).all() else None
 
 
 def _solve_ill_conditioned(G: Array, Q: Array, mu: float) -> Array:
