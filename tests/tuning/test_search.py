@@ -86,6 +86,23 @@ def test_with_one_label_per_sequence_every_fold_has_every_class():
     assert found.best_score > 0.8
 
 
+def test_one_long_series_is_searched_on_folds_that_follow_each_other(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 1))
+    y = np.roll(x[:, 0], 3)
+    starts = []
+    real = ESNRegressor.score
+
+    def score(self, X, y):
+        starts.append((len(X), self.training_end_ is not None))
+        return real(self, X, y)
+
+    monkeypatch.setattr(ESNRegressor, "score", score)
+    found = tune(ESNRegressor(20, learn="none"), x, y, trials=2, folds=3, space={"leak": [0.9, 0.8]}, refit=False)
+    assert starts == [(100, True)] * 6  # each fold continues the steps that it was fitted to
+    assert found.best_score > 0.9
+
+
 def test_too_few_sequences_are_reported():
     with pytest.raises(ValueError, match=r"3 folds of 1 sequence.*validation=\(X, y\)"):
         tune(ESNClassifier(**FIXED), X[0], LABELS[0])

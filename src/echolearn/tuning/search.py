@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.validation import open_sequences, open_targets
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # optional
     import optuna
 
 Sequences = ArrayLike | Sequence[ArrayLike]
+LONG = 100  # steps from which on one series is cut into folds of time
 Part = tuple[Sequences, Sequences]  # X and y
 Scoring = Callable[[BaseEstimator, Sequences, Sequences], float]
 
@@ -71,7 +72,8 @@ def tune(
         when its own learning stops. Give them where the data have a fixed validation part.
     folds : int, default 3
         Without `validation`, a trial's score is the mean over this many folds of the sequences. With one label per
-        sequence every fold has every class. More folds take proportionally longer and give a less noisy score.
+        sequence every fold has every class. One long series is cut in time: every fold follows the steps that it is
+        fitted to, and continues their state. More folds take proportionally longer and give a less noisy score.
     scoring : callable, default None
         A function `scoring(estimator, X, y)` that returns a number, greater is better, such as
         `echolearn.framewise.scorer("f1_macro")`. None takes `estimator.score`.
@@ -164,7 +166,7 @@ def _check_arguments(
 
 def _fingerprint(part: Part) -> str:
     """Return a hash of sequences and targets, the targets as text: they may be of any type."""
-    given = open_sequences(part[0])
+    given = open_sequences(part[0], gaps=True)
     entries, per_step = open_targets(part[1], given, missing=True)
     return Dataset(given.X, [np.asarray(e).astype("U") for e in entries], None, per_step, np.dtype("U")).fingerprint()
 
@@ -179,12 +181,17 @@ def _splits(
     """Return pairs of a part to fit on and a part to score on."""
     if validation is not None:
         return [(data, validation)]
-    given = open_sequences(data[0])
+    given = open_sequences(data[0], gaps=True)
     entries, per_step = open_targets(data[1], given, missing=True)
+    if given.kind == "one" and per_step and folds >= 2 and len(given.X[0]) >= LONG:
+        return [
+            ((given.X[0][train], entries[0][train]), (given.X[0][test], entries[0][test]))
+            for train, test in TimeSeriesSplit(folds).split(given.X[0])
+        ]
     if given.kind == "one" or folds < 2 or len(given.X) < folds:
         raise ValueError(
             f"{folds} folds of {len(given.X)} sequence(s): expected a list of sequences, at least as many as folds, "
-            "and folds >= 2. Cut X into sequences, or give validation=(X, y)."
+            f"one series of {LONG} steps or more, and folds >= 2. Cut X into sequences, or give validation=(X, y)."
         )
     kind = StratifiedKFold if is_classifier(estimator) and not per_step else KFold
     folding = kind(folds, shuffle=True, random_state=random_state)
