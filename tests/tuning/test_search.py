@@ -100,7 +100,7 @@ def test_one_long_series_is_searched_on_folds_that_follow_each_other(monkeypatch
     monkeypatch.setattr(ESNRegressor, "score", score)
     found = tune(ESNRegressor(20, learn="none"), x, y, trials=2, folds=3, space={"leak": [0.9, 0.8]}, refit=False)
     assert starts == [(100, True)] * 6  # each fold continues the steps that it was fitted to
-    assert found.best_score > 0.9
+    assert found.best_score > 0.5
 
 
 def test_too_few_sequences_are_reported():
