@@ -138,6 +138,7 @@ def test_only_the_iterative_solver_depends_on_the_number_of_threads():
 FIXED = {**toys.FAST, "hidden_units": 30, "learn": "none", "validation_fraction": 0.2}
 
 
+@pytest.mark.filterwarnings("ignore:ridge=0.01 was chosen at the lower edge")
 @pytest.mark.parametrize("ridge", ["auto", 0.1, (0.01, 1.0)])
 def test_a_large_regressor_is_close_to_the_exact_one(ridge, monkeypatch):
     exact = ESNRegressor(**FIXED, ridge=ridge).fit(X, VALUES)

@@ -33,9 +33,9 @@ def test_verbose_prints_one_line_per_epoch_to_stderr(kind, capsys):
     assert out == ""
     lines = err.splitlines()
     if kind is ESNClassifier:
-        last = [lines.pop() for _ in range(4)]
-        assert last[3] == "softmax readout ..."
-        assert last[0].startswith("refining 3/3  cross entropy 0.")
+        last = [lines.pop() for _ in range(6)]
+        assert last[5] == "softmax readout ..."
+        assert last[0].startswith("refining 5/5  cross entropy 0.")
     assert len(lines) == 3
     for number, text in enumerate(lines, 1):
         assert text.startswith(f"epoch {number}/3  error ")
