@@ -155,7 +155,7 @@ def test_one_long_labelled_series_is_learned():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 1))
     y = (X[:, 0] * np.roll(X[:, 0], 1) > 0).astype(int)
-    with pytest.warns(PoorFitWarning, match="hardly better than always answering"):
+    with pytest.warns(PoorFitWarning, match="(no|hardly) better than always answering"):
         drawn = ESNClassifier(30, learn="none").fit(X[:700], y[:700])
     learned = ESNClassifier(30).fit(X[:700], y[:700])
     assert learned.score(X[700:], y[700:]) > drawn.score(X[700:], y[700:]) + 0.1
