@@ -35,9 +35,7 @@ def warned(fit):
 @pytest.mark.parametrize("readout", ["ridge", "softmax"])
 def test_labels_that_x_does_not_tell_apart(readout):
     esn = ESNClassifier(30, readout=readout, **FIXED)
-    with pytest.warns(
-        PoorFitWarning, match=r"labels are right: (no|hardly) better than always answering 'b'"
-    ):
+    with pytest.warns(PoorFitWarning, match=r"labels are right: (no|hardly) better than always answering 'b'"):
         esn.fit(NOISE, np.where(OTHER > 0.1, "a", "b"))
     assert warned(lambda: esn.fit(NOISE, np.where(ECHO > 0.1, "a", "b"))) == []
 

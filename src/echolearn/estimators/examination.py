@@ -327,8 +327,8 @@ def _label_complaint(outcome: Outcome, codec: ClassCodec | LabelSetCodec) -> str
         usual = repr(codec.labels.tolist()[int(np.argmax(usual_target(T, w, Y.shape[1])))])
     return (
         f"{1 - error:.1%} of the held-out labels are right: {'no' if error >= trivial else 'hardly'} better than "
-        f"always answering {usual} ({1 - trivial:.1%}). Look whether X tells these labels apart at all and belongs to y step by step; then try "
-        f"more data, more hidden_units, or another input_scaling. {DIAGNOSE}"
+        f"always answering {usual} ({1 - trivial:.1%}). Look whether X tells these labels apart at all and belongs to "
+        f"y step by step; then try more data, more hidden_units, or another input_scaling. {DIAGNOSE}"
     )
 
 
