@@ -16,6 +16,7 @@ from echolearn import ESNClassifier
 Sequences = list[np.ndarray]
 Data = tuple[Sequences, np.ndarray, Sequences, np.ndarray]  # to train on and to test on; classes as numbers
 SINES = "sines"
+FOR_SEVERAL = "reservoir-computing"  # the method that is tried on data sets with several features only
 # The reservoir model space, with the settings that its authors give for classification
 MODEL_SPACE = {
     "n_internal_units": 450,
@@ -115,5 +116,5 @@ def compile_first() -> None:
 METHODS: dict[str, Callable[[Data, int], int]] = {
     "ESNClassifier()": ours,
     "MiniRocket": minirocket,
-    "reservoir-computing": model_space,
+    FOR_SEVERAL: model_space,
 }
