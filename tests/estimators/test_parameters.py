@@ -63,7 +63,7 @@ BAD = {
     "renormalize": [None],
     "validation_fraction": [1, -0.1, 1.5, None],
     "patience": [0, 2.5, "some"],
-    "class_weight": ["even", 2.0, {"a": -1.0}, {"a": "b"}, {}, {"a": 0.0}],
+    "class_weight": [np.empty((0, 3)), "even", 2.0, {"a": -1.0}, {"a": "b"}, {}, {"a": 0.0}],
     "ignore_label": [[0], ("a",), {"a": 1}],
     "layout": ["channels", None, 1],
     "dtype": ["float16", np.float32, None],

@@ -55,3 +55,8 @@ def test_a_matrix_is_shown_by_its_shape(matrix):
 def test_lists_are_lists_tuples_and_1d_arrays():
     assert all(is_list(value) for value in ([], (1,), np.ones(2)))
     assert not any(is_list(value) for value in ("ab", np.ones((1, 1)), 3, {1}))
+
+
+def test_numbers_of_low_precision_are_compared_with_limits_that_they_cannot_hold():
+    assert POSITIVE.allows(np.float32(0.5))  # warnings are errors in tests
+    assert not POSITIVE.allows(np.float16(0))

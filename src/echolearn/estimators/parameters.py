@@ -38,6 +38,8 @@ def _is_table_of_weights(value: Mapping[object, object]) -> bool:
     return all(is_number(v) and v >= 0 for v in value.values()) and any(v != 0 for v in value.values())
 
 
+_BALANCED = one_of("balanced")
+
 RULES: dict[str, Rule] = {
     **RESERVOIR_RULES,
     **GRADIENT_RULES,
@@ -88,7 +90,7 @@ RULES: dict[str, Rule] = {
         expected="a whole number >= 1, 'auto' (a quarter of the epochs), or None (no early stopping)",
     ),
     "class_weight": Rule(
-        lambda v: v is None or v == "balanced" if not isinstance(v, Mapping) else _is_table_of_weights(v),
+        lambda v: _is_table_of_weights(v) if isinstance(v, Mapping) else v is None or _BALANCED.allows(v),
         "None, 'balanced', or a dict from labels to numbers >= 0, not all 0",
     ),
     "ignore_label": Rule(

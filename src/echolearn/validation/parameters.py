@@ -44,7 +44,8 @@ def whole_number(minimum: int) -> Rule:
 
 def number(allows: Callable[[float], bool], expected: str) -> Rule:
     """Return the rule for a finite number for which `allows` holds."""
-    return Rule(lambda value: is_number(value) and bool(allows(value)), expected)
+    # as a float of Python: a float32 would be compared in its own precision, in which a limit may be infinite
+    return Rule(lambda value: is_number(value) and bool(allows(float(value))), expected)
 
 
 def or_none(rule: Rule, meaning: str) -> Rule:
