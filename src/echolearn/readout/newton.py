@@ -26,9 +26,10 @@ from echolearn.execution.tree_sum import tree_sum
 from echolearn.readout.sketch import Operator, Rows
 from echolearn.readout.statistics import residual
 
-STEPS = 30  # of Newton's method, at most; about five are usual
-PRODUCTS = 40  # with the Hessian in one step, at most
-TOLERANCE = 1e-7  # a step that promises to lower E by less than this share of it is the last one
+STEPS = 12  # of Newton's method, at most; about five are usual
+PRODUCTS = 20  # with the Hessian in one step, at most
+TOLERANCE = 1e-7  # a step that promises to lower E by less than this share of it is the last one,
+NEGLIGIBLE = 1e-6  # and so is one that promises less than this: labels that are told apart well lower E for ever
 FORCING = 0.1  # conjugate gradients end when their residual has fallen to this share
 BLOCK = 4096  # rows that one thread works on at once
 ENOUGH = 1e-4  # share of the promised fall that E must reach along a step
@@ -87,7 +88,7 @@ def minimise(rows: Sequence[Rows], V: Array, strength: float, inverse: Operator)
     for _ in range(STEPS):
         D = _newton_direction(problem, gradient, inverse)
         promised = -float(np.vdot(gradient, D))
-        if not promised > TOLERANCE * E:
+        if not promised > max(TOLERANCE * E, NEGLIGIBLE):
             break
         size = _step_size(problem, V, D, E, promised)
         if size < SHORTEST:
