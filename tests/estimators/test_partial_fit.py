@@ -101,6 +101,11 @@ def test_classes_are_those_of_the_first_call():
     assert esn.classes_.tolist() == ["high", "low"]  # a fit starts anew
 
 
+def test_no_classes_at_all_are_refused():
+    with pytest.raises(ValueError, match="no class at all"):
+        ESNClassifier(**FIXED, readout="ridge").partial_fit(X, LABELS, classes=[])
+
+
 def test_a_failed_call_changes_nothing():
     esn = ESNRegressor(**FIXED).fit(X, VALUES)
     U, n = esn.network_.readout.U, esn.network_.readout.statistics.n

@@ -91,3 +91,8 @@ def test_with_weights_keeps_the_pattern():
 def test_bad_weights_are_named(changes, message):
     with pytest.raises(ValueError, match=message):
         Reservoir(**{"W": np.ones((2, 3)), "W_rec": np.eye(3), **changes})
+
+
+def test_a_count_of_outputs_that_no_array_can_have_is_refused():
+    with pytest.raises(ValueError, match=r"n_feedback=.*; expected a whole number below"):
+        Reservoir.random(2, 4, n_feedback=10**30)

@@ -62,6 +62,8 @@ class ClassCodec:
         except TypeError:
             kinds = sorted({type(label).__name__ for label in found})
             raise ValueError(f"y mixes labels of types {kinds}; use one type, for example strings.") from None
+        if len(known) == 0:
+            raise ValueError("there is no class at all; a classifier needs at least 2 classes.")
         if len(known) < 2:
             raise ValueError(f"y holds only one class, {known.tolist()[0]!r}; a classifier needs at least 2 classes.")
         if labels is None:

@@ -16,7 +16,7 @@ from echolearn.reservoir.construction import draw_input_weights, draw_leaks
 from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.reservoir.spectrum import spectral_radius_of, warn_without_echo
 from echolearn.reservoir.topologies import Topology, recurrent_weights
-from echolearn.validation.parameters import check_each
+from echolearn.validation.parameters import MAX_COUNT, check_each
 from echolearn.validation.values import as_generator, check_integer
 
 
@@ -206,7 +206,8 @@ class Reservoir:
                [0. , 0. , 0.9, 0. ]])
         """
         check_integer("n_in", n_in, 1)
-        check_integer("n_feedback", n_feedback, 0)
+        if check_integer("n_feedback", n_feedback, 0) >= MAX_COUNT:
+            raise ValueError(f"n_feedback={n_feedback!r:.80}; expected a whole number below {MAX_COUNT}.")
         settings = {name: value for name, value in locals().items() if name in RESERVOIR_RULES}
         if not isinstance(leak, (float, int, tuple)):
             del settings["leak"]  # an array, which the constructor checks
