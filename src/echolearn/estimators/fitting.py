@@ -202,15 +202,11 @@ def learn_weights(fit: Fit, context: FitContext) -> Fit:
 def _has_paid(start: Reservoir, learned: Reservoir, context: FitContext) -> bool:
     """Return whether the learned weights are better on held-out data; that of many sequences need not be tested."""
     split, view, held_out = context.split, context.task.view(), context.split.held_out
-    if held_out is None:
+    if held_out is None or not context.settings.time_folds:
         return True
-    if (
-        context.settings.time_folds
-        and np.array_equal(start.W, learned.W)
-        and np.array_equal(start.W_rec.data, learned.W_rec.data)
-    ):
+    if np.array_equal(start.W, learned.W) and np.array_equal(start.W_rec.data, learned.W_rec.data):
         return False
-    if not context.settings.time_folds or not is_few_long_series(split.train, view) or solver_for(start.N).iterative:
+    if not is_few_long_series(split.train, view) or solver_for(start.N).iterative:
         return True
 
     def network(reservoir: Reservoir) -> Network:
