@@ -1,4 +1,4 @@
-"""What limits a fit, and what to set: `diagnose`."""
+"""`diagnose`: a report of what limits a fit, and of what to set."""
 
 from __future__ import annotations
 

@@ -367,12 +367,12 @@ class SequenceEstimator(NamedSettings):
 
     @property
     def input_mean_(self) -> Array:
-        """What is subtracted from each feature before the network sees it."""
+        """The mean that is subtracted from each feature before the network sees it."""
         return self.inputs_.mean
 
     @property
     def input_scale_(self) -> Array:
-        """What each feature is divided by before the network sees it."""
+        """The scale that each feature is divided by before the network sees it."""
         return self.inputs_.scale
 
     @property

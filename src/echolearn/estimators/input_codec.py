@@ -1,4 +1,4 @@
-"""What a network sees of the inputs: features on one scale, gaps filled, and flags where there were gaps.
+"""The inputs as a network sees them: features on one scale, gaps filled, and flags where there were gaps.
 
 The counterpart of the target codecs. An `InputCodec` is fitted to the training inputs and is part of the model: of its
 file, of its streams and of every prediction.

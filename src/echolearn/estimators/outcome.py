@@ -1,4 +1,4 @@
-"""What a network answers to data that its readout has not seen, and how that compares with trivial answers."""
+"""The answers of a network to data that its readout has not seen, compared with trivial answers."""
 
 from __future__ import annotations
 
