@@ -38,7 +38,7 @@ from echolearn.validation.caller import user_stacklevel
 NUMBERS = 2**22  # at most so many numbers are in the rows that are examined,
 FRAMES = 500, 8192  # and so many frames with one target each, at least and at most;
 POOLED_FRAMES = 2**16  # with one target per sequence
-ENOUGH = 50  # held-out targets, below which nothing is said of the result
+ENOUGH = 50  # held-out targets, below which the result is not judged
 NO_BETTER = 0.98  # an error of this share of the trivial one is no better
 GOOD = 0.02  # share of the variance that is error, below which the smallest ridge is right
 HELPS = 0.95  # a penalty beyond the edge must bring the error down to this share
@@ -63,7 +63,7 @@ class PoorFitWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Examination:
-    """What was seen of a fit: the outcome on unseen data, None where there are none, and remarks on the readout."""
+    """The examination of a fit: the outcome on unseen data, None where there are none, and remarks on the readout."""
 
     outcome: Outcome | None = None
     remarks: dict[str, str] = field(default_factory=dict)

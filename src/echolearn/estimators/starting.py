@@ -47,7 +47,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class FittedParts:
-    """What a prediction needs of a fitted estimator."""
+    """The parts of a fitted estimator that a prediction needs."""
 
     network: Network
     codec: TargetCodec

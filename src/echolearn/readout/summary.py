@@ -25,7 +25,7 @@ DISTINCT = 1e-5  # states that differ by less may be one state, computed in anot
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What the readout sees of a whole sequence.
+    """The row of a whole sequence that the readout sees.
 
     Of every unit the mean, the standard deviation, the maximum, the minimum and the last state (of units that run
     backward, the state at the first step), then the share of the steps at which it exceeds each of its thresholds: one

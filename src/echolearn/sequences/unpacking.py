@@ -1,10 +1,10 @@
-"""What a user passes as X, out of its container: arrays or lists of arrays, and the form in which answers go back."""
+"""X taken out of its container: arrays or lists of arrays, and the form in which answers go back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 from scipy import sparse
@@ -76,20 +76,17 @@ def as_array(x: object) -> object:
     return x
 
 
-class Tensor:
+class Tensor(Protocol):
     """The part of PyTorch's tensors that is used here."""
 
     def detach(self) -> Tensor:
         """Return the tensor without gradient."""
-        raise NotImplementedError
 
     def cpu(self) -> Tensor:
         """Return the tensor in main memory."""
-        raise NotImplementedError
 
     def numpy(self) -> Array:
         """Return the tensor as an array."""
-        raise NotImplementedError
 
 
 def _of_table(read: ReadTable) -> Unpacked:
