@@ -111,6 +111,42 @@ def write_timit(root: Path, upper: bool, sphere: bool = False) -> Path:
     return root
 
 
+# The speakers of NLTK's sample: a woman and a man of each of the eight dialect regions, all of TIMIT's training part.
+_SAMPLE_SPEAKERS = """
+    dr1-fvmh0 dr1-mcpm0 dr2-faem0 dr2-marc0 dr3-falk0 dr3-madc0 dr4-falr0 dr4-maeb0
+    dr5-ftlg0 dr5-mbgt0 dr6-fapb0 dr6-mbma1 dr7-fblv0 dr7-madd0 dr8-fbcg1 dr8-mbcg0
+"""
+SAMPLE_SPEAKERS = _SAMPLE_SPEAKERS.split()
+SAMPLE_TABLES = ("README", "allsenlist.txt", "phoncode.doc", "spkrinfo.txt", "spkrsent.txt", "timitdic.txt")
+
+
+def write_sample(root: Path, *, sentences: int = 10, seconds: float = 0.5, upper: bool = False) -> Path:
+    """Write a folder laid out like NLTK's sample of TIMIT.
+
+    Flat folders of 16 speakers with two SA, three SI and five SX sentences each (or the first `sentences` of them), a
+    SPHERE copy `.sph` beside each RIFF file, words and text beside the phones, and tables at the top. In upper case
+    the audio is SPHERE under the name `.WAV`, as on the CD.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    for name in SAMPLE_TABLES:
+        (root / name).write_text("; a table\n", encoding="utf-8")
+    phones = TIMIT_PHONES.split()
+    for k, folder in enumerate(SAMPLE_SPEAKERS):
+        numbers = ["sa1", "sa2", *(f"si{700 + 3 * k + i}" for i in range(3)), *(f"sx{k + 90 * i}" for i in range(5))]
+        for i, sentence in enumerate(numbers[:sentences]):
+            names = " ".join(["h#", *np.roll(phones[1:-1], i), "h#"])
+            stem = root / (f"{folder}/{sentence}".upper() if upper else f"{folder}/{sentence}")
+            audio = write_utterance(stem, names, seconds, seed=10 * k + i, sphere=upper)
+            stem.with_suffix(".txt").write_text(f"0 {round(seconds * RATE)} She had.\n", encoding="utf-8")
+            stem.with_suffix(".wrd").write_text(f"0 {round(seconds * RATE)} she\n", encoding="utf-8")
+            if upper:
+                for ending in (".wav", ".phn", ".txt", ".wrd"):
+                    stem.with_suffix(ending).rename(stem.with_suffix(ending.upper()))
+            else:
+                write_sphere(audio.with_suffix(".sph"), tones(seconds, seed=10 * k + i))
+    return root
+
+
 def open_wav(root: Path, **options: object) -> Corpus:
     """Open a folder of audio, with a cache beside it."""
     return open_corpus(f"wav:{root}", cache=root.parent / "cache", **options)  # type: ignore[arg-type]

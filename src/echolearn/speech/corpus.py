@@ -19,7 +19,7 @@ from echolearn.speech.labels import Segment, read_mlf, write_mlf
 from echolearn.speech.phones import state_names
 from echolearn.speech.preparation import prepare
 from echolearn.speech.synthetic import DEFAULT_FRAMES, find_synthetic, synthetic_tree
-from echolearn.speech.timit import find_timit, frame_notes
+from echolearn.speech.timit import CORE_TEST, find_timit, frame_notes
 from echolearn.speech.utterances import PARTS, CorpusFiles, match_labels
 
 WORDS = "synthetic, timit:PATH, features:FILE.npz or wav:DIR"
@@ -150,12 +150,13 @@ def open_corpus(
     Parameters
     ----------
     word : str
-        The corpus: ``synthetic`` (speech by espeak-ng), ``timit:PATH`` (a licensed copy of TIMIT),
-        ``features:FILE.npz`` (features of one's own) or ``wav:DIR`` (a folder of audio with phone labels).
+        The corpus: ``synthetic`` (speech by espeak-ng), ``timit:PATH`` (TIMIT, or a part of it such as
+        NLTK's sample), ``features:FILE.npz`` (features of one's own) or ``wav:DIR`` (a folder of audio with phone
+        labels).
     frames : int, optional
         Training frames of the synthetic corpus, by default 100,000. The only corpus whose size can be chosen.
     seed : int, default 0
-        Seed of the synthetic corpus, and of the split by speakers of a folder without parts.
+        Seed of the synthetic corpus, and of the split by speakers of a folder without parts or of a part of TIMIT.
     cache : str or Path, optional
         Folder in which synthetic speech, features and labels are kept. By default the variable ECHOLEARN_CACHE, or
         `echolearn` in the user's cache folder.
@@ -220,11 +221,11 @@ def open_corpus(
         tree = synthetic_tree(DEFAULT_FRAMES if frames is None else frames, seed, folder, progress)
         files = find_synthetic(tree, seed)
     elif kind == "timit":
-        files = find_timit(place, labels_required=labels is None)
+        files = find_timit(place, seed, labels_required=labels is None)
     else:
         files = find_folder(place, seed, labels_required=labels is None)
     corpus = _from_audio(word, files, folder, labels=labels, normalise=normalise, progress=progress)
-    if kind == "timit":
+    if kind == "timit" and not CORE_TEST.isdisjoint(corpus.speakers):  # a part of TIMIT has no usual counts
         counts = {part: len(corpus.which(part)) for part in PARTS}
         corpus = replace(corpus, notes=corpus.notes + tuple(frame_notes(corpus.frames, counts)))
     return replace(corpus, synthetic=kind == "synthetic")

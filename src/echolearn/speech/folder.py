@@ -93,6 +93,48 @@ def phone_list(root: str | Path, used: Iterable[str]) -> tuple[str, ...]:
     return max((TIMIT_61, ENGLISH), key=lambda known: sum(counts[phone] for phone in known))
 
 
+def hold_out(
+    utterances: Sequence[Utterance], parts: Sequence[str], seed: int, root: str | Path
+) -> tuple[list[Utterance], str, list[Problem]]:
+    """Assign one speaker in ten to each part but train; single utterances if there are too few speakers.
+
+    Parameters
+    ----------
+    utterances : sequence of Utterance
+        The utterances to divide.
+    parts : sequence of str
+        The parts to divide them into, train among them.
+    seed : int
+        Seed of the choice of speakers.
+    root : str or Path
+        The folder that a problem names.
+
+    Returns
+    -------
+    split : list of Utterance
+        The utterances with their parts, in the same order.
+    how : str
+        How they were divided, for a note; "" if they were not.
+    problems : list of Problem
+        One problem if there are fewer utterances than parts.
+    """
+    speakers = sorted({u.speaker for u in utterances})
+    by_speaker = len(speakers) >= len(parts)
+    groups = speakers if by_speaker else [u.key for u in utterances]
+    if len(groups) < len(parts):
+        what = f"holds {len(groups)} utterances to split into {', '.join(parts)}; expected at least {len(parts)}"
+        return list(utterances), "", [Problem(str(root), what)]
+    order = np.random.default_rng([seed, 3]).permutation(len(groups))
+    held = max(1, round(_HELD_OUT * len(groups)))
+    part_of = dict.fromkeys(groups, "train")
+    for i, part in enumerate(part for part in parts if part != "train"):
+        part_of |= {groups[k]: part for k in order[i * held : (i + 1) * held]}
+    split = [replace(u, part=part_of[u.speaker if by_speaker else u.key]) for u in utterances]
+    how = "speakers" if by_speaker else "utterances (too few speakers, so the parts share voices)"
+    counts = ", ".join(f"{list(part_of.values()).count(part)} {part}" for part in parts)
+    return split, f"split by {how} with seed {seed}: {counts}", []
+
+
 def _list_utterances(root: Path, labels_required: bool) -> tuple[list[Utterance], list[Problem]]:
     """Return the utterances by their folders, and files that lack their audio or labels."""
     utterances: list[Utterance] = []
@@ -113,11 +155,12 @@ def _split(utterances: list[Utterance], seed: int, root: Path) -> tuple[list[Utt
     """Return the utterances with their parts, notes and problems."""
     present = {u.part for u in utterances}
     if present == {""}:
-        return _hold_out(utterances, PARTS, seed, root)
+        split, how, problems = hold_out(utterances, PARTS, seed, root)
+        return split, [f"no folders for valid, test: {how}"], problems
     if present == {"train", "test"}:
         train = [u for u in utterances if u.part == "train"]
-        split, notes, problems = _hold_out(train, ("train", "valid"), seed, root)
-        return split + [u for u in utterances if u.part == "test"], notes, problems
+        split, how, problems = hold_out(train, ("train", "valid"), seed, root)
+        return split + [u for u in utterances if u.part == "test"], [f"no folder for valid: {how}"], problems
     return utterances, [], _part_problems(utterances, root)
 
 
@@ -137,23 +180,3 @@ def _part_problems(utterances: Sequence[Utterance], root: Path) -> list[Problem]
         for part in PARTS
         if part not in present
     ]
-
-
-def _hold_out(
-    utterances: Sequence[Utterance], parts: Sequence[str], seed: int, root: Path
-) -> tuple[list[Utterance], list[str], list[Problem]]:
-    """Assign one speaker in ten to each part but train; single utterances if there are too few speakers."""
-    speakers = sorted({u.speaker for u in utterances})
-    by_speaker = len(speakers) >= len(parts)
-    groups = speakers if by_speaker else [u.key for u in utterances]
-    if len(groups) < len(parts):
-        what = f"holds {len(groups)} utterances to split into {', '.join(parts)}; expected at least {len(parts)}"
-        return list(utterances), [], [Problem(str(root), what)]
-    order = np.random.default_rng([seed, 3]).permutation(len(groups))
-    held = max(1, round(_HELD_OUT * len(groups)))
-    part_of = dict.fromkeys(groups, "train")
-    for i, part in enumerate(part for part in parts if part != "train"):
-        part_of |= {groups[k]: part for k in order[i * held : (i + 1) * held]}
-    split = [replace(u, part=part_of[u.speaker if by_speaker else u.key]) for u in utterances]
-    how = "speakers" if by_speaker else "utterances (too few speakers, so the parts share voices)"
-    return split, [f"no folders for {', '.join(parts[1:])}: split by {how} with seed {seed}"], []

@@ -1,17 +1,21 @@
-"""TIMIT as a licence holder has it: any case, SPHERE or RIFF, the CD's tree or flat folders.
+"""TIMIT as a licence holder has it, or a part of it such as NLTK's sample.
 
-The standard task: 462 training speakers, 50 validation speakers and the 24 of the core test, all without the SA
-sentences, which every speaker reads. The speaker lists are public facts. Validation: Kaldi,
-egs/timit/s5/conf/dev_spk.list. Core test: the speakers of data/lists/test_core.ids in KarenMars/pae_probe_experiments.
+Any case, SPHERE or RIFF, the CD's tree or flat folders. The standard task: 462 training speakers, 50 validation
+speakers and the 24 of the core test, all without the SA sentences, which every speaker reads. The speaker lists are
+public facts. Validation: Kaldi, egs/timit/s5/conf/dev_spk.list. Core test: table 3 of the corpus's own readme.doc.
+A part without a speaker of either list, in flat folders, has no standard split and is divided by speaker.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from echolearn.speech.errors import Problem
+from echolearn.speech.folder import hold_out
 from echolearn.speech.phones import TIMIT_61
 from echolearn.speech.utterances import PARTS, CorpusFiles, Utterance, pair_files
 
@@ -31,17 +35,34 @@ VALIDATION: frozenset[str] = frozenset(_VALIDATION.split())
 UTTERANCES = {"train": 3_696, "valid": 400, "test": 192}
 SPEAKERS = {"train": 462, "valid": 50, "test": 24}
 FRAMES = {"train": 1_124_823, "valid": 122_487, "test": 57_919}
+# Training speakers of each dialect region: those of the corpus less those of the complete test set (readme.doc,
+# tables 1 and 4).
+TRAINING_REGIONS = {"1": 38, "2": 76, "3": 76, "4": 68, "5": 70, "6": 35, "7": 77, "8": 22}
+SENTENCES = 8  # of a speaker: five SX and three SI
 _SPEAKER = re.compile(r"^(?:dr\d[-_])?([fm][a-z]{3}\d)$")
 _SENTENCE = re.compile(r"^(sa|si|sx)(\d+)$")
+_REGION = re.compile(r"(?:^|/)dr(\d)")
 
 
-def find_timit(root: str | Path, *, labels_required: bool = True) -> CorpusFiles:
-    """Find the utterances of the standard task.
+class _Recording(NamedTuple):
+    """A sentence that a speaker reads, with those of its two files that are there."""
+
+    key: str
+    audio: Path | None
+    phn: Path | None
+    speaker: str
+    sentence: str
+
+
+def find_timit(root: str | Path, seed: int = 0, *, labels_required: bool = True) -> CorpusFiles:
+    """Find the utterances of the standard task, or of a part of the corpus that has none of its held-out speakers.
 
     Parameters
     ----------
     root : str or Path
         The folder of the corpus.
+    seed : int, default 0
+        Seed of the split by speakers of such a part. The standard task has a split of its own.
     labels_required : bool, default True
         Whether a missing .PHN file is a problem. False if a master label file has the labels.
 
@@ -56,31 +77,37 @@ def find_timit(root: str | Path, *, labels_required: bool = True) -> CorpusFiles
         If there is no such folder.
     """
     root = Path(root)
-    utterances, problems = [], []
-    found = [(key, *files) for key, files in pair_files(root, (".phn",)).items()]
-    spoken = [(key, audio, phn, *named) for key, audio, phn in found if (named := _speaker_and_sentence(key))]
-    test_side = _test_speakers([(key, speaker, sentence) for key, _, _, speaker, sentence in spoken])
-    left_out = {"sa": 0, "other": 0}
-    for key, audio, phn, speaker, sentence in spoken:
+    recordings = _list_recordings(root)
+    test_side = _test_speakers(recordings)
+    utterances: list[Utterance] = []
+    problems: list[Problem] = []
+    left_out: Counter[str] = Counter()
+    for key, audio, phn, speaker, sentence in recordings:
         part = _part(speaker, test_side)
-        if sentence.startswith("sa") or part is None:
-            left_out["sa" if sentence.startswith("sa") else "other"] += 1
+        if sentence.startswith("sa"):
+            left_out["sa"] += 1
+        elif part is None:
+            left_out["other"] += 1
         elif audio is None:
             problems.append(Problem(str(phn), "has labels but no audio beside it; the copy is incomplete"))
         elif phn is None and labels_required:
             problems.append(Problem(str(audio), "has no .PHN labels beside it; the copy is incomplete"))
         else:
             utterances.append(Utterance(key, speaker, part, audio, phn))
-    if not spoken:
+    if not recordings:
         what = "holds no TIMIT speech; expected folders such as TRAIN/DR1/FCJF0 or dr1-fcjf0 with SX37.WAV"
         problems.append(Problem(str(root), what))
-    elif not problems:
-        problems += _missing_parts(utterances, root)
-    notes = [
-        f"TIMIT: left out {left_out['sa']} SA sentences and {left_out['other']} sentences of test "
-        "speakers outside the core test and the validation list"
-    ]
-    return CorpusFiles(utterances, lambda used: TIMIT_61, notes + _incomplete(utterances), problems)
+    if _is_sample(recordings):
+        utterances, how, more = hold_out(utterances, PARTS, seed, root)
+        notes = _sample_notes(recordings, left_out["sa"], how)
+    else:
+        more = [] if problems else _damage(utterances, root)
+        notes = [
+            f"TIMIT: left out {left_out['sa']} SA sentences and {left_out['other']} sentences of test "
+            "speakers outside the core test and the validation list",
+            *_incomplete(utterances),
+        ]
+    return CorpusFiles(utterances, lambda used: TIMIT_61, notes, problems + more)
 
 
 def frame_notes(frames: Mapping[str, int], utterances: Mapping[str, int]) -> list[str]:
@@ -113,26 +140,51 @@ def frame_notes(frames: Mapping[str, int], utterances: Mapping[str, int]) -> lis
     return notes
 
 
-def _speaker_and_sentence(key: str) -> tuple[str, str] | None:
-    """Return the speaker and the sentence that a path names; None if it is not a path of TIMIT."""
-    folders = key.split("/")
-    sentence = _SENTENCE.match(folders[-1])
-    speaker = _SPEAKER.match(folders[-2]) if len(folders) > 1 else None
-    return (speaker[1], sentence[0]) if speaker and sentence else None
+def _list_recordings(root: Path) -> list[_Recording]:
+    """Return every sentence below a folder whose path is one of TIMIT: a speaker's folder and a sentence."""
+    recordings = []
+    for key, (audio, phn) in pair_files(root, (".phn",)).items():
+        folders = key.split("/")
+        sentence = _SENTENCE.match(folders[-1])
+        speaker = _SPEAKER.match(folders[-2]) if len(folders) > 1 else None
+        if speaker and sentence:
+            recordings.append(_Recording(key, audio, phn, speaker[1], sentence[0]))
+    return recordings
 
 
-def _test_speakers(spoken: list[tuple[str, str, str]]) -> set[str]:
+def _usage(key: str) -> str:
+    """Return the folder of a path that says what its speaker is for, train or test; "" in flat folders."""
+    return next((folder for folder in key.split("/")[:-2] if folder in ("train", "test")), "")
+
+
+def _is_sample(recordings: Sequence[_Recording]) -> bool:
+    """Return whether the standard split cannot apply: flat folders without a core test or validation speaker."""
+    speakers = {r.speaker for r in recordings}
+    flat = not any(_usage(r.key) for r in recordings)
+    return bool(recordings) and flat and speakers.isdisjoint(CORE_TEST | VALIDATION)
+
+
+def _sample_notes(recordings: Sequence[_Recording], sa_sentences: int, how: str) -> list[str]:
+    speakers = len({r.speaker for r in recordings})
+    return [
+        f"a part of TIMIT, such as NLTK's sample: {speakers} speakers, {len(recordings)} utterances, none of a core "
+        "test or validation speaker, so errors on it cannot be compared with those on TIMIT",
+        f"left out {sa_sentences} SA sentences, which every speaker reads",
+        *([how] if how else []),
+    ]
+
+
+def _test_speakers(recordings: Sequence[_Recording]) -> set[str]:
     """Return the speakers of the complete test side: by folder, or in a flat copy by what they read.
 
-    Nobody outside the complete test side reads an SX sentence that a core test speaker reads, and everybody inside it
-    does, so a flat copy needs no list of its 168 speakers. This has not been checked against a whole copy of the
-    corpus; `corpus.notes` reports a number of training speakers other than 462.
+    The complete test set was made of all speakers who read an SX sentence of the core test (readme.doc, section 3), so
+    a flat copy needs no list of its 168 speakers.
     """
-    inside = {speaker for key, speaker, _ in spoken if "test" in key.split("/")[:-2]}
+    inside = {r.speaker for r in recordings if _usage(r.key) == "test"}
     if inside:
         return inside
-    core = {sentence for _, speaker, sentence in spoken if speaker in CORE_TEST and sentence.startswith("sx")}
-    return {speaker for _, speaker, sentence in spoken if sentence in core} | CORE_TEST | VALIDATION
+    core = {r.sentence for r in recordings if r.speaker in CORE_TEST and r.sentence.startswith("sx")}
+    return {r.speaker for r in recordings if r.sentence in core} | CORE_TEST | VALIDATION
 
 
 def _part(speaker: str, test_side: set[str]) -> str | None:
@@ -144,13 +196,42 @@ def _part(speaker: str, test_side: set[str]) -> str | None:
     return None if speaker in test_side else "train"
 
 
-def _missing_parts(utterances: Sequence[Utterance], root: Path) -> list[Problem]:
-    present = {utterance.part for utterance in utterances}
-    return [
-        Problem(str(root), f"holds no utterance of the {part} part; is the corpus complete?")
-        for part in PARTS
-        if part not in present
-    ]
+def _damage(utterances: Sequence[Utterance], root: Path) -> list[Problem]:
+    """Return what a copy lacks that must be there: whole parts, or of the whole corpus single speakers and sentences.
+
+    More than half of the speakers are taken for the whole corpus, of which every part must be complete. With fewer,
+    somebody has chosen them, and `_incomplete` notes how many there are.
+    """
+    sentences = Counter(u.speaker for u in utterances)
+    speakers = {part: {u.speaker for u in utterances if u.part == part} for part in PARTS}
+    found = []
+    for part in PARTS:
+        if not speakers[part]:
+            others = " and ".join(other for other in PARTS if speakers[other]) or "SA sentences"
+            found.append(f"holds no utterance of the {part} part ({SPEAKERS[part]} speakers), only {others}")
+        elif len(sentences) > sum(SPEAKERS.values()) / 2 and len(speakers[part]) != SPEAKERS[part]:
+            which = _absent(part, utterances)
+            found.append(f"holds {len(speakers[part])} of the {SPEAKERS[part]} speakers of the {part} part{which}")
+    if len(sentences) > sum(SPEAKERS.values()) / 2:
+        found += [
+            f"holds {count} of the {SENTENCES} SX and SI sentences of the speaker {speaker}"
+            for speaker, count in sorted(sentences.items())
+            if count != SENTENCES
+        ]
+    return [Problem(str(root), f"{what}; the copy is damaged or incomplete, copy it again") for what in found]
+
+
+def _absent(part: str, utterances: Sequence[Utterance]) -> str:
+    """Return in brackets who is missing from a part: names from the lists, of the training part the regions."""
+    speakers = {u.speaker for u in utterances if u.part == part}
+    lists = {"test": CORE_TEST, "valid": VALIDATION}
+    if part in lists:
+        absent = sorted(lists[part] - speakers)
+        return f" (missing: {', '.join(absent)})" if absent else ""
+    region_of = {u.speaker: match[1] for u in utterances if u.part == part and (match := _REGION.search(u.key))}
+    there = Counter(region_of.values())
+    odd = [f"dr{r}: {there[r]} of {usual}" for r, usual in TRAINING_REGIONS.items() if there[r] != usual]
+    return f" ({', '.join(odd)})" if odd else ""
 
 
 def _incomplete(utterances: Sequence[Utterance]) -> list[str]:
@@ -159,8 +240,6 @@ def _incomplete(utterances: Sequence[Utterance]) -> list[str]:
     for part, usual in SPEAKERS.items():
         speakers = {u.speaker for u in utterances if u.part == part}
         if len(speakers) != usual:
-            lists = {"test": CORE_TEST, "valid": VALIDATION}
-            absent = sorted(lists[part] - speakers) if part in lists else []
-            named = f" (missing: {', '.join(absent)})" if absent else ""
+            named = _absent(part, utterances) if part != "train" else ""
             notes.append(f"TIMIT {part}: {len(speakers)} speakers, the standard split has {usual}{named}")
     return notes

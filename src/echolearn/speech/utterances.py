@@ -96,7 +96,8 @@ def pair_files(root: Path, label_endings: Sequence[str] = LABEL_ENDINGS) -> dict
         raise CorpusError.one(root, "no such folder; expected the folder of a speech corpus")
     audio: dict[str, Path] = {}
     labels: dict[str, Path] = {}
-    for path in sorted(path for path in root.rglob("*") if path.is_file()):
+    # Of an utterance that is there as .wav and as .sph the former is read, in the order of AUDIO_ENDINGS.
+    for path in sorted((path for path in root.rglob("*") if path.is_file()), key=_by_ending):
         key, ending = path.relative_to(root).with_suffix("").as_posix().lower(), path.suffix.lower()
         # Some copies of TIMIT hold SA1.WAV (SPHERE) and a converted SA1.WAV.wav side by side.
         key = key.removesuffix(".wav")
@@ -156,6 +157,11 @@ def match_labels(
         if u.key not in found
     ]
     return found, problems
+
+
+def _by_ending(path: Path) -> tuple[int, Path]:
+    ending = path.suffix.lower()
+    return AUDIO_ENDINGS.index(ending) if ending in AUDIO_ENDINGS else len(AUDIO_ENDINGS), path
 
 
 def _path_names(key: str) -> list[str]:
