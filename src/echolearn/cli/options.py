@@ -81,7 +81,7 @@ _CORPUS_OPTIONS = (
         type=click.IntRange(min=0),
         default=0,
         show_default=True,
-        help="The seed of the synthetic corpus.",
+        help="The seed of the synthetic corpus, and of a split by speakers.",
     ),
     click.option(
         "--cache",
