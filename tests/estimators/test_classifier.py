@@ -107,6 +107,19 @@ def test_feedback_helps_where_the_answer_depends_on_answers():
     assert esn.score(X, y) > 0.75
 
 
+def test_paper_settings_one_by_one():
+    """What the paper says, what it leaves open and we chose (clip), and our defaults in everything else."""
+    said = {"activation": "sigmoid", "spectral_radius": 3.9, "ridge": 1e-8, "step_size": 0.07, "optimizer": "fista"}
+    said |= {"renormalize": True, "readout": "ridge", "lookback": 3, "epochs": 40, "batch_size": None}
+    absent = {"leak": 1.0, "learn_leak": False, "bias_scaling": 0.0, "standardize": False}
+    absent |= {"validation_fraction": 0.0, "patience": None}  # it trains for all its epochs, on all its data
+    chosen = {"clip": 8.0}
+    expected = {**ESNClassifier(12).get_params(), **said, **absent, **chosen}
+    assert ESNClassifier.paper(12).get_params() == expected
+    changed = ESNClassifier.paper(12, clip=1.0, epochs=3, ridge=0.1)
+    assert changed.get_params() == {**expected, "clip": 1.0, "epochs": 3, "ridge": 0.1}
+
+
 def test_paper_settings():
     esn = ESNClassifier.paper(12, epochs=4)
     assert (esn.spectral_radius, esn.ridge, esn.step_size, esn.activation) == (3.9, 1e-8, 0.07, "sigmoid")

@@ -10,9 +10,9 @@ import pytest
 
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.experiments import commands
-from echolearn.speech.corpus import Corpus
+from echolearn.speech.corpus import Corpus, open_corpus
 from echolearn.speech.labels import read_mlf
-from smallcorpus import STATES
+from smallcorpus import STATES, arrays, write
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +34,43 @@ def test_an_evaluation_counts_frames(corpus: Corpus, network: ESNClassifier) -> 
     counts = [c.frames for c in result.confusions]
     assert counts == sorted(counts, reverse=True)
     assert sum(counts) == round(result.phone_error * result.frames)  # three phones have only six confusions
+
+
+def test_the_phone_error_counts_frames_of_another_phone(corpus: Corpus, network: ESNClassifier) -> None:
+    result = commands.evaluate(network, corpus, "test")
+    X, y = corpus.part("test")
+    spoken = [corpus.state_names[label] for labels in y for label in labels]
+    recognised = np.concatenate(network.predict(list(X))).tolist()
+    phones = [(a.split("_")[0], b.split("_")[0]) for a, b in zip(spoken, recognised, strict=True)]
+    wrong = sum(a != b for a, b in phones)
+    states = sum(a != b for a, b in zip(spoken, recognised, strict=True))
+    assert 0 < wrong < states  # some frames have the right phone and the wrong state
+    assert result.phone_error == pytest.approx(wrong / len(spoken))
+    assert result.state_error == pytest.approx(states / len(spoken))
+    assert result.as_json()["phone_error"] == result.phone_error
+    assert result.as_json()["test_error"] == result.state_error
+    assert f"phone error by frame: {100 * wrong / len(spoken):.1f} %, {len(spoken)} frames" in result.as_text()
+    assert f"state error: test {100 * states / len(spoken):.1f} %" in result.as_text()
+
+
+def test_an_evaluation_counts_frames_of_states_that_the_model_does_not_know(
+    network: ESNClassifier, tmp_path: Path
+) -> None:
+    given = arrays()
+    rows = np.flatnonzero(np.repeat(given["split"], given["lengths"]) == "test")
+    labels, names = given["labels"].copy(), np.array([*given["state_names"], "zh_s2"])
+    labels[rows[::4]] = 9
+    other = open_corpus(f"features:{write(tmp_path / 'x.npz', labels=labels, state_names=names)}")
+    result = commands.evaluate(network, other, "test")
+    recognised = np.concatenate(network.predict([other.features[k] for k in other.which("test")]))
+    spoken = names[labels[rows]]
+    known = spoken != "zh_s2"
+    wrong = int((spoken != recognised)[known].sum())
+    assert result.unknown_states == ["zh_s2"]
+    assert result.frames == len(rows)
+    assert result.state_error == pytest.approx((wrong + (~known).sum()) / len(rows))
+    assert result.phone_error >= (~known).mean()
+    assert "states unknown to the model: zh_s2" in result.as_text()
 
 
 def test_the_json_of_an_evaluation_has_the_names_of_earlier_versions(corpus: Corpus, network: ESNClassifier) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from echolearn import ESNClassifier
+from echolearn.experiments import corpus_tuning
 from echolearn.experiments.corpus_tuning import as_toml, tune_on_corpus
 from echolearn.speech.corpus import open_corpus
 from smallcorpus import arrays, write
@@ -20,6 +22,27 @@ def test_settings_are_written_as_a_configuration_file() -> None:
         "units": 50,
         "estimator": {"leak": [0.1, 1.0], "lookback": "none", "activation": "tanh", "direct": False, "ridge": 1e-8},
     }
+
+
+def test_trials_are_fitted_on_train_and_scored_on_the_validation_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {}
+
+    def record(estimator: ESNClassifier, X: Any, y: Any, **options: Any) -> None:
+        given.update(options, X=X, y=y)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(corpus_tuning, "tune", record)
+    corpus = open_corpus(f"features:{write(tmp_path / 'x.npz')}")
+    with pytest.raises(KeyboardInterrupt):
+        tune_on_corpus(corpus, ESNClassifier(5), tmp_path / "out", 3, {})
+    names = np.array(corpus.state_names)
+    for part, (X, y) in (("train", (given["X"], given["y"])), ("valid", given["validation"])):
+        wanted_X, wanted_y = corpus.part(part)
+        assert [x.tolist() for x in X] == [x.tolist() for x in wanted_X]
+        assert [list(labels) for labels in y] == [list(names[labels]) for labels in wanted_y]
+    assert given["trials"] == 3
 
 
 def test_validation_utterances_without_known_states_are_reported(tmp_path: Path) -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from echolearn import ESNClassifier
 from echolearn.experiments.corpus_parts import CorpusParts
 from echolearn.experiments.measured_fit import (
+    FitResult,
     confusion_counts,
     fit_and_test,
     peak_memory,
     planned_epochs,
     warnings_as_notes,
 )
-from echolearn.speech.corpus import Corpus
+from echolearn.speech.corpus import Corpus, open_corpus
+from smallcorpus import arrays, write
 
 
 def test_the_result_describes_the_fitted_network(corpus: Corpus, tmp_path: Path) -> None:
@@ -35,6 +39,76 @@ def test_the_result_describes_the_fitted_network(corpus: Corpus, tmp_path: Path)
     assert result["settings"]["hidden_units"] == 6
     assert abs(1 - network.score(*parts.test) - result["test_error"]) < 1e-12
     assert sum(map(sum, result["confusion"])) == sum(map(len, parts.test[1]))
+
+
+def parts_of(folder: Path, name: str, labels: np.ndarray, *new_states: str) -> CorpusParts:
+    """Return the parts of the small corpus with other labels."""
+    names = np.array([*arrays()["state_names"], *new_states])
+    return CorpusParts.load(open_corpus(f"features:{write(folder / f'{name}.npz', labels=labels, state_names=names)}"))
+
+
+def frames_of(part: str) -> np.ndarray:
+    """Return the rows of the small corpus that belong to a part."""
+    given = arrays()
+    return np.flatnonzero(np.repeat(given["split"], given["lengths"]) == part)
+
+
+def fitted(network: ESNClassifier, parts: CorpusParts, folder: Path) -> FitResult:
+    return fit_and_test(network, parts, folder, on_epoch=lambda row: None, note=lambda text: None)
+
+
+@pytest.mark.filterwarnings("ignore::echolearn.estimators.examination.PoorFitWarning")
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: ESNClassifier.paper(6, epochs=4, random_state=0),
+        lambda: ESNClassifier(6, epochs=4, random_state=0),
+        lambda: ESNClassifier(6, learn="none", random_state=0),
+    ],
+    ids=["paper", "ours", "esn_ours"],
+)
+def test_a_fit_is_stopped_and_chosen_on_the_validation_part_and_never_on_the_test_part(
+    tmp_path: Path, draw: Callable[[], ESNClassifier]
+) -> None:
+    """Other labels of the test part change nothing but its error; other labels of the validation part are noticed."""
+    found = {}
+    for name in ("none", "test", "valid"):
+        labels = arrays()["labels"].copy()
+        if name != "none":
+            rows = frames_of(name)
+            labels[rows] = np.random.default_rng(0).permutation(labels[rows])
+        network = draw()
+        found[name] = network, fitted(network, parts_of(tmp_path, name, labels), tmp_path / name)
+    (_, base), (same, on_test), (_, on_valid) = found.values()
+    for row, again in zip(base["history"], on_test["history"], strict=True):
+        assert {**row, "seconds": 0} == {**again, "seconds": 0}
+    for weights in ("input_weights_", "recurrent_weights_", "readout_weights_"):
+        before, after = (getattr(network, weights) for network in (found["none"][0], same))
+        dense = (w.toarray() if hasattr(w, "toarray") else w for w in (before, after))
+        np.testing.assert_array_equal(*dense)
+    assert on_test["valid_error"] == base["valid_error"]
+    assert on_test["test_error"] > base["test_error"]
+    assert on_valid["valid_error"] > base["valid_error"]
+    if base["history"]:
+        assert [row["valid_error"] for row in base["history"]] != [row["valid_error"] for row in on_valid["history"]]
+
+
+def test_frames_of_states_without_training_frames_are_counted_and_wrong(tmp_path: Path) -> None:
+    labels = arrays()["labels"].copy()
+    for part in ("valid", "test"):
+        labels[frames_of(part)[::3]] = 9  # zh_s2, which no training frame has
+    parts = parts_of(tmp_path, "unseen", labels, "zh_s2")
+    network = ESNClassifier(6, learn="none", readout="ridge", random_state=0)
+    result = fitted(network, parts, tmp_path / "checkpoint")
+    for part, error in (("valid", result["valid_error"]), ("test", result["test_error"])):
+        X, y = getattr(parts, part)
+        spoken, recognised = np.concatenate(y), np.concatenate(network.predict(X))
+        unseen = spoken == "zh_s2"
+        assert 0.3 < unseen.mean() < 0.4
+        wrong = int((spoken[~unseen] != recognised[~unseen]).sum())
+        assert error == pytest.approx((wrong + unseen.sum()) / len(spoken))
+        assert error > wrong / (~unseen).sum()  # what it would be without those frames
+    assert sum(map(sum, result["confusion"])) == len(frames_of("test"))
 
 
 def test_networks_that_do_not_learn_have_no_epochs() -> None:

@@ -9,6 +9,33 @@ import pytest
 
 from echolearn.experiments.summary import PAPER_TIMIT, averaged, relative_gain
 
+# Table 1 of the paper, copied from its page: hidden units; state error in per cent of the fixed network, of W learned
+# with m = 1, of W and W_rec learned with m = 1 and with m = 3; relative gain of the last over the first in per cent.
+TABLE_1 = """
+    100     75.5  66.7  64.0  63.2  16.3
+    500     70.1  59.8  57.5  56.8  19.0
+    2,000   63.8  54.2  52.7  52.1  18.3
+    10,000  57.1  49.5  48.0  46.8  18.0
+    30,000  53.3  45.9  44.5  43.0  19.3
+"""
+PAPER_COLUMNS = ("esn", "W_m1", "W_Wrec_m1", "W_Wrec_m3")
+
+
+def test_the_figures_of_the_paper_are_those_of_its_table() -> None:
+    printed = [[float(field.replace(",", "")) for field in line.split()] for line in TABLE_1.strip().splitlines()]
+    assert [row["units"] for row in PAPER_TIMIT] == [line[0] for line in printed]
+    for row, (_, *errors, gain) in zip(PAPER_TIMIT, printed, strict=True):
+        assert tuple(row["test_error"]) == PAPER_COLUMNS
+        assert [100 * error for error in row["test_error"].values()] == pytest.approx(errors, rel=1e-12)
+        assert 100 * row["relative_gain"] == pytest.approx(gain, rel=1e-12)
+
+
+def test_the_table_that_we_compare_with_adds_up() -> None:
+    """The gain of every row follows from its errors, to the last digit but for one unit of rounding."""
+    for row in TABLE_1.strip().splitlines():
+        _, fixed, _, _, learned, gain = (float(field.replace(",", "")) for field in row.split())
+        assert 100 * (fixed - learned) / fixed == pytest.approx(gain, abs=0.1)
+
 
 def test_gains_by_hand() -> None:
     errors = {"esn": 0.8, "W_Wrec_m3": 0.6, "esn_ours": 0.5, "ours": 0.4, "W_m1": 0.0}

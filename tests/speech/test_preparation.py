@@ -42,6 +42,23 @@ def test_phones_without_times_are_aligned(folder: Path) -> None:
     assert all(len(set((y // 3).tolist())) >= 4 for y in corpus.labels)
 
 
+def test_the_aligner_learns_from_the_training_part_alone(tmp_path: Path) -> None:
+    """Other speech in the validation and the test part leaves every label of the training part as it was."""
+    labels = []
+    for other in (False, True):
+        root = tmp_path / f"c{other}"
+        for part, count in (("train", 4), ("valid", 6), ("test", 6)):
+            for k in range(count):
+                audio = write_utterance(root / part / f"s{k}" / "u", seed=k)
+                if other and part != "train":
+                    write_riff(audio, np.random.default_rng(k).normal(0, 3_000, 16_000).astype(np.int16))
+        corpus = open_wav(root)
+        labels.append([corpus.labels[k].tolist() for k in corpus.which("train")])
+        held_out = [corpus.labels[k].tolist() for k in corpus.which("test")]
+    assert labels[0] == labels[1]
+    assert held_out != labels[1]
+
+
 def test_phn_counts_samples_of_the_file_before_resampling(tmp_path: Path) -> None:
     root = tmp_path / "c"
     for k in range(3):
