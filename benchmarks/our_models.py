@@ -1,11 +1,10 @@
 """One learned network for speech, trained within a budget of processor seconds: our side of the contest on AN4.
 
-`train` learns all weights of one echo state network, or of layers of them, on the cross entropy: the gradients are those
-of `echolearn.gradients.exact`, the utterances of every epoch are warped anew (`echolearn.speech.augmentation`), and the
-step size falls along a cosine to zero at the end of the budget. Time is cut into windows: after each there is a step,
-and the next one starts in the states in which it ended, so that 16 utterances, which fill the lanes of the compiled
-loops, give many steps and not one. Nothing is kept back for a second attempt: the weights
-at the end are the result, and the validation part is only scored.
+`train` learns all weights of one echo state network, or of layers of them, on the cross entropy. The gradients are
+those of `echolearn.gradients.exact`, the utterances of every epoch are warped anew (`echolearn.speech.augmentation`),
+and the step size falls along a cosine to zero at the end of the budget. Time is cut into windows: after each there is a
+step, and the next one starts in the states in which it ended, so that 16 utterances, which fill the lanes of the
+compiled loops, give many steps and not one. The weights at the end are the result; the validation part is only scored.
 """
 
 import time
