@@ -187,14 +187,14 @@ def test_an_ensemble_reuses_single_runs_and_averages_them(repository):
 def test_a_run_over_its_budget_cannot_be_chosen(repository):
     repository.freeze(
         [
-            candidate("ours", "greedy", 0.2, valid=0.1, test=0.1, spends=0.65),  # 0.2 s of two cores: 0.4 s
-            candidate("ours", "modest", 0.2, valid=0.2, test=0.2, spends=0.35),
-            candidate("torch", "b", 0.2, valid=0.4, test=0.4),
+            candidate("ours", "greedy", 0.05, valid=0.1, test=0.1, spends=0.4),  # 0.05 s of two cores: 0.1 s, and 0.2
+            candidate("ours", "modest", 0.05, valid=0.2, test=0.2, spends=0.1),
+            candidate("torch", "b", 0.05, valid=0.4, test=0.4),
         ],
-        rows={"single": {"budgets": [0.2], "asked": 0.08}},
+        rows={"single": {"budgets": [0.05], "asked": 0.08}},
     )
     repository.run()
-    row = row_of(repository.results(), "single", 0.2)
+    row = row_of(repository.results(), "single", 0.05)
     assert row["ours"]["name"] == "modest"
     assert [entry["over_budget"] for entry in row["ours"]["considered"]] == [True, False]
 
