@@ -173,7 +173,8 @@ def charge(cpu_seconds, facts, core_seconds):
     """Return what a run is charged, and whether that is more than it was given.
 
     A side may report the processor seconds that count, without those of computing valid errors, as
-    facts["core_seconds"] (or "process_seconds"); otherwise all are charged. What is not charged is bounded, so that no work hides there.
+    facts["core_seconds"] (or "process_seconds"); otherwise all are charged. What is not charged is bounded, so that no
+    work hides there.
     """
     reported = facts.get("core_seconds", facts.get("process_seconds", cpu_seconds))
     charged = min(float(reported), cpu_seconds)

@@ -146,12 +146,14 @@ def an4(options: argparse.Namespace) -> Part:
     if options.data is None:
         print("\nan4: left out; give --data path/to/an4_states.npz")
         return [], [goal("AN4", "27.6 and 25.4 %", "not measured: no --data", None)]
+    import protocol
     from an4 import load_an4
 
     data = load_an4(options.data)
+    test, _ = protocol.open_test("defaults", options.data, seeds=range(options.seeds), prepared=True)
 
     def error(units: int, seed: int) -> float:
-        return 100 * (1 - ESNClassifier(units, random_state=seed).fit(*data["train"]).score(*data["test"]))
+        return 100 * (1 - ESNClassifier(units, random_state=seed).fit(*data["train"]).score(*test))
 
     rows, goals = [], []
     heading("AN4 phone states", "test error in %")
