@@ -61,7 +61,7 @@ bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4
 	.venv-bench/bin/python benchmarks/large.py --data $(DATA)
 
 tables: $(VENV)/ready  ## the tables of README.md and docs/ from benchmarks/results/
-	$(BIN)/python tools/render_tables.py
+	$(BIN)/python benchmarks/tables.py
 
 series: .venv-series/ready  ## whole sequences to classes, side by side with other libraries
 	.venv-series/bin/python benchmarks/series.py

@@ -219,7 +219,10 @@ def keep(name: str, found: Part, options: argparse.Namespace) -> None:
     for row in rows:
         row |= {"median": median(row), "least": min(row["values"]), "greatest": max(row["values"])}
     about = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit(), "seeds": options.seeds}
-    about |= {"machine": results.machine(), "versions": results.versions()}
+    about |= {"machine": results.machine(), "versions": results.versions(), "defaults": results.defaults()}
+    former = kept["parts"].get(name)
+    if former is not None and former["rows"] != rows:  # what was measured before stays in the file
+        kept.setdefault("superseded", []).append({"part": name, **former})
     kept["parts"][name] = {**about, "goals": goals, "rows": rows}
     results.replace_file(path, kept)
 

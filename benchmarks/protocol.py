@@ -114,10 +114,11 @@ def open_test(experiment, path, *, seeds, prepared=False):
 
 def describe(experiment, path, *, seeds):
     """Return commit, blob id of the settings, digest of the data, seeds, versions, machine and date, or refuse."""
+    path = an4.data_file(path)
     return {
         "experiment": experiment,
         **require_frozen(experiment),
-        "data_sha256": file_digest(an4.data_file(path)) if path is not None else None,
+        "data_sha256": file_digest(path),
         "seeds": list(seeds),
         "versions": results.versions(),
         "machine": results.machine(),

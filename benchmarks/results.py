@@ -5,6 +5,7 @@ numbers in `unit`; `ratio` is how many times better ours is; `asked` is the requ
 (None: there is none, or it could not be measured). Further keys are written to the file as they are.
 """
 
+import inspect
 import json
 import os
 import platform
@@ -22,6 +23,7 @@ PACKAGES = (
     *("echolearn", "numpy", "scipy", "numba", "scikit-learn", "torch", "reservoirpy", "PyRCN", "echoes"),
     *("aeon", "reservoir-computing", "statsmodels", "pandas"),
 )
+ESTIMATORS = ("ESNClassifier", "ESNRegressor", "ESNForecaster", "StackedClassifier", "StackedRegressor")
 # keys of a row that the table shows, and their headings
 HEADINGS = {
     "figure": "figure",
@@ -53,6 +55,7 @@ def write(name, rows, **facts):
         "process": PROCESS,
         "machine": machine(),
         "versions": versions(),
+        "defaults": defaults(),
         **facts,
         "rows": rows,
         "superseded": superseded(former, rows),
@@ -68,6 +71,20 @@ def superseded(former, rows):
     if not lost or former.get("process") == PROCESS:
         return kept
     return [*kept, {key: value for key, value in former.items() if key not in ("superseded", "rows")} | {"rows": lost}]
+
+
+def defaults():
+    """Return the defaults of the estimators, as text; the tests compare them with those that result files have."""
+    import echolearn  # here, so that the processes of other libraries do without it
+
+    return {
+        name: {
+            parameter.name: repr(parameter.default)
+            for parameter in inspect.signature(getattr(echolearn, name)).parameters.values()
+            if parameter.default is not parameter.empty
+        }
+        for name in ESTIMATORS
+    }
 
 
 def now():
