@@ -88,12 +88,16 @@ class Plan:
 def read_plan(frozen):
     """Return the plan that a frozen file describes, and refuse one that is unfair or incomplete."""
     rows = {name: _row(name, entry, frozen) for name, entry in frozen["rows"].items()}
-    settings = {(c["side"], c["name"]): c["settings"] for c in frozen["candidate"] if "settings" in c}
-    candidates = []
+    settings, candidates = {}, []
+    for entry in frozen["candidate"]:
+        if "settings" in entry:
+            settings.setdefault((entry["side"], entry["name"]), []).append(entry["settings"])
     for entry in frozen["candidate"]:
         values = {key: value for key, value in entry.items() if key != "of"}
         if "of" in entry:
-            values["settings"] = settings[entry["side"], entry["of"]]
+            values["settings"], *others = settings[entry["side"], entry["of"]]
+            if any(other != values["settings"] for other in others):
+                raise ValueError(f"candidate {entry['name']!r}: several candidates are called {entry['of']!r}")
         candidates.append(Candidate(**values))
     plan = Plan(rows, frozen["sides"], tuple(candidates))
     _check(plan)

@@ -37,11 +37,14 @@ def frozen_path(experiment):
 
 
 def read_frozen(experiment):
-    """Return the settings of an experiment."""
+    """Return the settings of an experiment, with the candidates of the files that it names under `include`."""
     path = frozen_path(experiment)
     if not path.exists():
         raise NotFrozen(f"The experiment {experiment!r} has no settings: write {path.relative_to(ROOT)} and commit it.")
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    for other in settings.pop("include", []):
+        settings.setdefault("candidate", []).extend(read_frozen(other)["candidate"])
+    return settings
 
 
 def git(*arguments):
@@ -58,9 +61,23 @@ def changed_files():
 
 def require_frozen(experiment):
     """Return the commit and the blob id of the experiment's settings, or refuse."""
+    commit = git("rev-parse", "HEAD")
+    name, committed = _committed_blob(experiment, commit)
+    if changed := changed_files():
+        raise NotFrozen(
+            f"{len(changed)} files differ from the commit {commit[:10]}: {', '.join(changed[:5])}. The test part is "
+            "only read by committed code: commit them, or take the changes back."
+        )
+    require_own_package()
+    included = tomllib.loads(frozen_path(experiment).read_text(encoding="utf-8")).get("include", [])
+    blobs = dict(_committed_blob(other, commit) for other in included)
+    return {"commit": commit, "frozen": name, "blob": committed} | ({"included": blobs} if blobs else {})
+
+
+def _committed_blob(experiment, commit):
+    """Return the name of a frozen file and its blob id, or refuse if it is not what the commit has."""
     path = frozen_path(experiment)
     name = path.relative_to(ROOT).as_posix()
-    commit = git("rev-parse", "HEAD")
     if commit is None:
         raise NotFrozen(f"{ROOT} is not a git repository with a commit, so nothing shows when {name} was settled.")
     committed = git("rev-parse", "--verify", "--quiet", f"HEAD:{name}")
@@ -68,13 +85,7 @@ def require_frozen(experiment):
         raise NotFrozen(f"{name} is not in the commit {commit[:10]}. Commit the settings before the test part is read.")
     if not path.exists() or git("hash-object", "--no-filters", "--", name) != committed:
         raise NotFrozen(f"{name} differs from the commit {commit[:10]}. Commit the change, or take it back.")
-    if changed := changed_files():
-        raise NotFrozen(
-            f"{len(changed)} files differ from the commit {commit[:10]}: {', '.join(changed[:5])}. The test part is "
-            "only read by committed code: commit them, or take the changes back."
-        )
-    require_own_package()
-    return {"commit": commit, "frozen": name, "blob": committed}
+    return name, committed
 
 
 def require_own_package():

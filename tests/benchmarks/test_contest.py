@@ -290,6 +290,16 @@ def test_members_of_an_ensemble_share_its_seconds_and_no_network():
         ({"candidate": [candidate("ours", "a", 20, valid=0.1, members=2)]}, "single networks"),
         ({"candidate": [candidate("ours", "a", 20, row="other", valid=0.1)]}, "no row"),
         ({"candidate": [candidate("ours", "a", 20, valid=0.1)] * 2}, "same side"),
+        (
+            {
+                "candidate": [
+                    candidate("ours", "a", 20, valid=0.1),
+                    candidate("ours", "a", 60, valid=0.2),
+                    candidate("ours", "b", 60, row="ensembles", of="a"),
+                ]
+            },
+            "several candidates",
+        ),
     ],
 )
 def test_an_unfair_plan_is_refused(changes, words):

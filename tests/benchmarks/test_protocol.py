@@ -47,6 +47,19 @@ def test_committed_settings_open_the_door_and_are_recorded(repository):
     assert (reading["experiment"], reading["times"]) == ("some", 2)
 
 
+def test_candidates_may_stand_in_files_of_their_own_and_those_are_frozen_too(repository):
+    repository.write("benchmarks/frozen/some.toml", 'include = ["ours"]\ncandidate = [{ name = "a" }]\n')
+    repository.write("benchmarks/frozen/ours.toml", '[[candidate]]\nname = "b"\n')
+    commit(repository)
+    assert protocol.read_frozen("some") == {"candidate": [{"name": "a"}, {"name": "b"}]}
+    blob = repository.git("rev-parse", "HEAD:benchmarks/frozen/ours.toml")
+    assert protocol.require_frozen("some")["included"] == {"benchmarks/frozen/ours.toml": blob}
+    repository.git("update-index", "--assume-unchanged", "benchmarks/frozen/ours.toml")
+    repository.write("benchmarks/frozen/ours.toml", '[[candidate]]\nname = "c"\n')
+    with pytest.raises(protocol.NotFrozen, match=re.escape("ours.toml differs")):
+        protocol.require_frozen("some")
+
+
 def test_results_may_differ_from_the_commit(repository):
     commit(repository)
     (repository.folder / "benchmarks/results").mkdir()
