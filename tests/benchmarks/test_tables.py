@@ -5,13 +5,17 @@ import re
 
 import pytest
 
+import contest_tables
+import measured_tables
+import reliability_tables
 import results
+import table_text
 import tables
 
 
 def recorded():
     """Yield every result file, or part of one, that names the defaults it was measured with."""
-    for path in sorted(tables.RESULTS.glob("*.json")):
+    for path in sorted(table_text.RESULTS.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
         parts = {path.stem: content, f"{path.stem}, about": content.get("about") or {}}
         parts |= {f"{path.stem}, {name}": part for name, part in content.get("parts", {}).items()}
@@ -49,13 +53,13 @@ def test_recorded_defaults_are_the_defaults():
 
 
 def test_a_changed_figure_and_a_changed_default_are_noticed(tmp_path, monkeypatch):
-    source = tables.RESULTS / "stacks.json"
+    source = table_text.RESULTS / "stacks.json"
     content = json.loads(source.read_text())
     content["rows"][0]["records"][0]["test_error"] += 1
     (tmp_path / "stacks.json").write_text(json.dumps(content))
-    before = tables.stacks()
-    monkeypatch.setattr(tables, "RESULTS", tmp_path)
-    assert tables.stacks() != before
+    before = measured_tables.stacks()
+    monkeypatch.setattr(table_text, "RESULTS", tmp_path)
+    assert measured_tables.stacks() != before
     now = results.defaults()
     changed = {**now, "ESNClassifier": {**now["ESNClassifier"], "hidden_units": "1"}}
     assert differences(now, now) == []
@@ -77,13 +81,13 @@ def test_what_the_contest_will_look_like(tmp_path, monkeypatch):
     ]
     rows = [{**row, "asked": 0.08, "reached": row["relative"] >= 0.08} for row in rows]
     (tmp_path / "contest.json").write_text(json.dumps({"rows": rows, "superseded": [{**rows[0], "commit": "0" * 40}]}))
-    monkeypatch.setattr(tables, "RESULTS", tmp_path)
-    lines = tables.contest_summary().splitlines()
+    monkeypatch.setattr(table_text, "RESULTS", tmp_path)
+    lines = contest_tables.contest_summary().splitlines()
     errors = "24.0 (23.9 to 24.1) | 25.0 (24.9 to 25.1)"
     assert lines[2] == f"| single networks | 20 | {errors} | −4.0 % | ≥ 8 % below | **NO** |"
     assert lines[3].endswith("| −8.0 % | ≥ 8 % below | yes |")
-    assert len(tables.contest().splitlines()) == 6
-    assert "0000000000" in tables.contest_superseded()
+    assert len(contest_tables.contest().splitlines()) == 6
+    assert "0000000000" in contest_tables.contest_superseded()
 
 
 def test_unknown_tables_are_refused():
@@ -107,3 +111,9 @@ def test_results_keep_what_they_replace(tmp_path, monkeypatch):
     assert former["rows"] == [second, first]
     assert former["process"] == "another"
     assert "commit" in former
+
+
+def test_no_outcome_is_left_out_of_a_table_of_counts():
+    assert "| a | 1,000 | 0 |" in reliability_tables.counts({"a": {"good": 1000}}, "", {"good": "good", "bad": "bad"})
+    with pytest.raises(ValueError, match="no column for"):
+        reliability_tables.counts({"a": {"good": 1, "crashed": 1}}, "", {"good": "good"})
