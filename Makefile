@@ -9,7 +9,7 @@ LOCKED = $(shell $(PYTHON) -c 'import sys; print("yes" * ((3, 11) <= sys.version
 DATA ?= ../shared/data/an4_states.npz
 BASE ?= HEAD~1
 
-.PHONY: demo test test-oldest test-newest test-pythons lint same-bits bench series defaults examples reliability lock clean
+.PHONY: demo test test-oldest test-newest test-pythons lint same-bits bench tables series defaults examples reliability lock clean
 
 demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
@@ -52,13 +52,16 @@ same-bits: $(VENV)/ready  ## the results of the commit BASE and of the working t
 bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4_states.npz
 	.venv-bench/bin/python benchmarks/peers.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/ratios.py --plot docs/images/peers.svg
-	.venv-bench/bin/python benchmarks/error_over_time.py --data $(DATA) --plot docs/images/error_over_time.svg
+	.venv-bench/bin/python benchmarks/contest.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/gram.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/growth.py
 	.venv-bench/bin/python benchmarks/printed_vs_exact.py
 	.venv-bench/bin/python benchmarks/an4_errors.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/forecasting.py
 	.venv-bench/bin/python benchmarks/large.py --data $(DATA)
+
+tables: $(VENV)/ready  ## the tables of README.md and docs/ from benchmarks/results/
+	$(BIN)/python benchmarks/tables.py
 
 series: .venv-series/ready  ## whole sequences to classes, side by side with other libraries
 	.venv-series/bin/python benchmarks/series.py

@@ -1,22 +1,21 @@
 """State errors on AN4, ours and PyTorch's, in one run.
 
 Groups: the columns of the paper's table, our defaults, little data, both directions of time, and what each step beyond
-the paper gains. Everything is tuned on train and valid; test is only printed.
+the paper gains. Everything was tuned on train and valid; the test part is read through `protocol.open_test`.
 
     python benchmarks/an4_errors.py --data an4_states.npz [--only paper ours little directions ablation]
 """
 
 import argparse
 import itertools
-import json
-import platform
 import time
-from datetime import UTC, datetime
-from pathlib import Path
 
+import protocol
+import results
 from an4 import load_an4
 from measure import count_weights, in_own_process, measured
 
+EXPERIMENT = "an4_errors"
 PAPER = {
     "fixed": {"learn": "none"},
     "W, m=1": {"learn": "input", "lookback": 1},
@@ -39,9 +38,9 @@ def ours(path, every=1, paper=False, units=100, **settings):
     esn = ESNClassifier.paper(units, **settings) if paper else ESNClassifier(units, **settings)
     with measured() as record:
         esn.fit(X, y)
-    errors = {name: 100 * (1 - esn.score(*data[name])) for name in ("valid", "test")}
-    weights = count_weights(esn.network_)
-    return record | {"valid_error": errors["valid"], "test_error": errors["test"], "weights": weights}
+    test, opened = protocol.open_test(EXPERIMENT, path, seeds=[settings.get("random_state", 0)], prepared=True)
+    errors = {"valid_error": 100 * (1 - esn.score(*data["valid"])), "test_error": 100 * (1 - esn.score(*test))}
+    return record | errors | {"weights": count_weights(esn.network_), "opened": opened}
 
 
 def lstm(path, units, every=1):
@@ -49,8 +48,10 @@ def lstm(path, units, every=1):
     import torch_peers
 
     data = torch_peers.every(load_an4(path), every)
-    _, record = torch_peers.train(data, "lstm", units, step_size=LSTM_STEP[units], epochs=12)
-    return record | {"seconds": record["train_seconds"]}
+    network, record = torch_peers.train(data, "lstm", units, step_size=LSTM_STEP[units], epochs=12)
+    test, opened = protocol.open_test(EXPERIMENT, path, seeds=[0], prepared=True)
+    error = torch_peers.frame_error(network, torch_peers.batches(*test, 64))
+    return record | {"test_error": error, "seconds": record["train_seconds"], "opened": opened}
 
 
 def jobs():
@@ -87,26 +88,21 @@ def main():
         choices=["paper", "ours", "little", "directions", "ablation"],
         help="groups to run (default: all but directions)",
     )
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results", help="folder of the result file")
     options = parser.parse_args()
+    opened = protocol.describe(EXPERIMENT, options.data, seeds=[])  # refuses now rather than after hours
     rows = []
     print(f"{'':52}  valid %   test %  seconds  peak MB  weights")
     for group, label, function, settings in jobs():
         if group in options.only:
             record = in_own_process(function, options.data, **settings)
-            rows.append({"group": group, "label": label, **{k: v for k, v in record.items() if k != "curve"}})
+            record = {k: v for k, v in record.items() if k not in ("curve", "opened")}
+            rows.append({"group": group, "label": label, **record})
             print(
                 f"{label:52}  {record['valid_error']:7.2f}  {record['test_error']:7.2f}  {record['seconds']:7.1f}  "
                 f"{record.get('peak_mb', 0):7.0f}  {record['weights']:7}",
                 flush=True,
             )
-    options.out.mkdir(exist_ok=True)
-    about = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": platform.processor() or platform.machine(),
-    }
-    name = f"an4_errors_{'_'.join(options.only)}.json"
-    (options.out / name).write_text(json.dumps({**about, "rows": rows}, indent=1))
+            results.write(f"an4_errors_{'_'.join(options.only)}", rows, opened=opened)
 
 
 if __name__ == "__main__":

@@ -146,12 +146,14 @@ def an4(options: argparse.Namespace) -> Part:
     if options.data is None:
         print("\nan4: left out; give --data path/to/an4_states.npz")
         return [], [goal("AN4", "27.6 and 25.4 %", "not measured: no --data", None)]
+    import protocol
     from an4 import load_an4
 
     data = load_an4(options.data)
+    test, _ = protocol.open_test("defaults", options.data, seeds=range(options.seeds), prepared=True)
 
     def error(units: int, seed: int) -> float:
-        return 100 * (1 - ESNClassifier(units, random_state=seed).fit(*data["train"]).score(*data["test"]))
+        return 100 * (1 - ESNClassifier(units, random_state=seed).fit(*data["train"]).score(*test))
 
     rows, goals = [], []
     heading("AN4 phone states", "test error in %")
@@ -217,7 +219,10 @@ def keep(name: str, found: Part, options: argparse.Namespace) -> None:
     for row in rows:
         row |= {"median": median(row), "least": min(row["values"]), "greatest": max(row["values"])}
     about = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit(), "seeds": options.seeds}
-    about |= {"machine": results.machine(), "versions": results.versions()}
+    about |= {"machine": results.machine(), "versions": results.versions(), "defaults": results.defaults()}
+    former = kept["parts"].get(name)
+    if former is not None and former["rows"] != rows:  # what was measured before stays in the file
+        kept.setdefault("superseded", []).append({"part": name, **former})
     kept["parts"][name] = {**about, "goals": goals, "rows": rows}
     results.replace_file(path, kept)
 

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+import results
 from echolearn import ESNForecaster, ESNRegressor, Reservoir
 from echolearn.datasets import lorenz, mackey_glass, narma
 from echolearn.reservoir.spectrum import EchoStateWarning
@@ -244,8 +245,13 @@ def main():
     limits = {"mp_context": get_context("spawn"), "initializer": threadpool_limits, "initargs": (1,)}
     with ProcessPoolExecutor(2, **limits) as pool:
         for task in args.tasks:
-            values |= run(pool, task, range(args.seeds))
-            RESULTS.write_text(json.dumps(values, indent=1) + "\n")
+            found = run(pool, task, range(args.seeds))
+            former = {name: values[name] for name in found if values.get(name, found[name]) != found[name]}
+            if former:  # what was measured before stays in the file
+                values.setdefault("superseded", []).append({"about": values.get("about"), **former})
+            about = {"date": results.now(), "commit": results.commit(), "versions": results.versions()}
+            values |= found | {"about": about | {"defaults": results.defaults()}}
+            results.replace_file(RESULTS, values)
             print(f"{task} done after {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
     values = {name: values[name] for name in MEASURES if name in values}
     print(table(values))

@@ -12,6 +12,7 @@ import time
 
 import numpy as np
 
+import protocol
 from an4 import load_an4
 from echolearn import ESNClassifier
 from echolearn.execution.blas import one_blas_thread
@@ -51,6 +52,7 @@ def accuracy(path, units, frames):
     Each has the seconds, the squared error per frame on train, and the errors on valid and test.
     """
     corpus = load_an4(path)
+    corpus["test"], _ = protocol.open_test("large", path, seeds=[0], prepared=True)
     data = {name: dataset(*part) for name, part in corpus.items()}
     train = dataset(*repeated(*corpus["train"], frames)) if frames else data["train"]
     reservoir = Reservoir.random(
@@ -123,6 +125,7 @@ def run(path, units, *, frames, learn, readout, epochs, minutes):
 
     with measured() as record:
         esn.fit(X, y, callback=stop_in_time)
+    data["test"], _ = protocol.open_test("large", path, seeds=[0], prepared=True)
     errors = {name: 100 * (1 - esn.score(*data[name])) for name in ("valid", "test")}
     return record | errors | {"epoch_seconds": epoch_seconds, "frames": sum(map(len, X))}
 
@@ -155,6 +158,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=1, help="epochs of learning at most")
     parser.add_argument("--minutes", type=float, default=120, help="no epoch begins after these")
     options = parser.parse_args()
+    protocol.describe("large", options.data, seeds=[0])  # refuses now rather than after hours
     rows = []
     if "accuracy" in options.only:
         rows += in_own_process(accuracy, options.data, options.accuracy_units, options.accuracy_frames)

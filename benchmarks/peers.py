@@ -18,7 +18,7 @@ import numpy as np
 import reservoir_peers as peers
 import results
 import torch_peers
-from an4 import load_or_synthetic
+from an4 import load_an4
 from measure import in_own_process, measured
 
 SIZES = ((100, 0.1), (500, 0.1), (1000, 0.1), (1000, 0.01), (2000, 0.1), (5000, 0.01))  # units, density of figure 1
@@ -188,7 +188,7 @@ def figure_2(data, turns, slow):
 
 def figure_3(data, turns, slow):
     """Compare fit and predict of a network with fixed weights."""
-    rows, (X, y), (X_test, y_test) = [], data["train"], data["test"]
+    rows, (X, y), (X_test, y_test) = [], data["train"], data["valid"]
     for units in (500, 2000):
         network = peers.random_network(X[0].shape[1], units, 10)
         given, settings = (network, X, y, X_test, y_test), {"ridge": RIDGE, "n_out": CLASSES}
@@ -248,8 +248,7 @@ def main():
     parser.add_argument("--turns", type=int, default=2, help="measurements of each library, of which the best counts")
     parser.add_argument("--slow", action="store_true", help="run the libraries that need more than ten minutes too")
     options = parser.parse_args()
-    data, source = load_or_synthetic(options.data)
-    print(f"data: {source}", flush=True)
+    data, source = load_an4(options.data), "AN4"
     rows = []
     for number in options.only:
         rows += FIGURES[number](data, options.turns, options.slow)

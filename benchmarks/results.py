@@ -5,9 +5,12 @@ numbers in `unit`; `ratio` is how many times better ours is; `asked` is the requ
 (None: there is none, or it could not be measured). Further keys are written to the file as they are.
 """
 
+import inspect
 import json
 import os
 import platform
+import subprocess
+import uuid
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -15,10 +18,12 @@ from pathlib import Path
 import psutil
 
 FOLDER = Path(__file__).parent / "results"
+PROCESS = uuid.uuid4().hex[:12]  # what this process has written, it may replace
 PACKAGES = (
     *("echolearn", "numpy", "scipy", "numba", "scikit-learn", "torch", "reservoirpy", "PyRCN", "echoes"),
     *("aeon", "reservoir-computing", "statsmodels", "pandas"),
 )
+ESTIMATORS = ("ESNClassifier", "ESNRegressor", "ESNForecaster", "StackedClassifier", "StackedRegressor")
 # keys of a row that the table shows, and their headings
 HEADINGS = {
     "figure": "figure",
@@ -33,18 +38,67 @@ HEADINGS = {
 }
 
 
-def write(name, rows):
-    """Write rows to results/NAME.json, completely or not at all, and return the path."""
+def write(name, rows, **facts):
+    """Write rows to results/NAME.json, completely or not at all, and return the path.
+
+    Figures that the file already has and that are not among the new rows stay in it, under "superseded", with the
+    commit and the date that they came with. A program may write as often as it likes: what it has written itself is
+    replaced.
+    """
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{name}.json"
+    former = json.loads(path.read_text()) if path.exists() else {}
+    rows = json.loads(json.dumps(rows, default=float))  # as they will be read
     found = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "date": now(),
+        "commit": commit(),
+        "process": PROCESS,
         "machine": machine(),
         "versions": versions(),
+        "defaults": defaults(),
+        **facts,
         "rows": rows,
+        "superseded": superseded(former, rows),
     }
     replace_file(path, found)
     return path
+
+
+def superseded(former, rows):
+    """Return the earlier results that a file keeps when new rows are written."""
+    kept = former.get("superseded", [])
+    lost = [row for row in former.get("rows", []) if row not in rows]
+    if not lost or former.get("process") == PROCESS:
+        return kept
+    return [*kept, {key: value for key, value in former.items() if key not in ("superseded", "rows")} | {"rows": lost}]
+
+
+def defaults():
+    """Return the defaults of the estimators, as text; the tests compare them with those that result files have."""
+    import echolearn  # here, so that the processes of other libraries do without it
+
+    return {
+        name: {
+            parameter.name: repr(parameter.default)
+            for parameter in inspect.signature(getattr(echolearn, name)).parameters.values()
+            if parameter.default is not parameter.empty
+        }
+        for name in ESTIMATORS
+    }
+
+
+def now():
+    """Return the date and time."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def commit():
+    """Return the commit of the code, with a plus sign if files under src/ or benchmarks/ differ from it."""
+    git = ["git", "-C", str(FOLDER.parent)]
+    found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    paths = ("../src", ".", ":(exclude)results")
+    status = subprocess.run([*git, "status", "--porcelain", "--", *paths], capture_output=True, text=True).stdout
+    return (found or None) if not status.strip() else f"{found}+"
 
 
 def replace_file(path, content):

@@ -11,8 +11,9 @@ import argparse
 import json
 import time
 
+import protocol
 import results
-from an4 import load_or_synthetic
+from an4 import load_an4
 from measure import count_weights, in_own_process
 
 # name -> (the single layer to compare with, units of the layers, their settings, settings of the stack)
@@ -37,7 +38,7 @@ def measure(path, name, seed):
     """Fit one of the models and return its errors, seconds and size."""
     from echolearn import ESNClassifier, StackedClassifier
 
-    data, _ = load_or_synthetic(path)
+    data = load_an4(path)
     _, units, of_layers, of_stack = MODELS[name]
     layers = [ESNClassifier(n, random_state=seed, **of_layers) for n in units]
     model = layers[0] if len(layers) == 1 else StackedClassifier(layers, random_state=seed, **of_stack)
@@ -45,13 +46,15 @@ def measure(path, name, seed):
     model.fit(*data["train"], validation=data["valid"])
     seconds = time.perf_counter() - start
     layers = getattr(model, "layers_", [model])
+    test, opened = protocol.open_test("stacks", path, seeds=[seed], prepared=True)
     return {
         "model": name,
         "units": units,
         "seed": seed,
         "weights": sum(count_weights(layer.network_) for layer in layers),
         "valid_error": 100 * (1 - model.score(*data["valid"])),
-        "test_error": 100 * (1 - model.score(*data["test"])),
+        "test_error": 100 * (1 - model.score(*test)),
+        "opened": opened,
         "seconds": seconds,
         "together": list(getattr(model, "history_", [])) if len(units) > 1 else [],
     }
@@ -97,6 +100,7 @@ def main():
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="random states to run")
     parser.add_argument("--only", nargs="+", default=list(MODELS), choices=list(MODELS), help="models to run")
     options = parser.parse_args()
+    protocol.describe("stacks", options.data, seeds=options.seeds)  # refuses now rather than after hours
     stored = results.FOLDER / "stacks.json"
     records = [r for row in json.loads(stored.read_text())["rows"] for r in row["records"]] if stored.exists() else []
     for seed in options.seeds:

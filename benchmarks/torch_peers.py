@@ -87,9 +87,9 @@ def train(data, model, units, *, step_size, epochs=12, budget=None, batch_size=1
     network = FrameClassifier(model, X[0].shape[1], units, n_out)
     optimizer = torch.optim.Adam(network.parameters(), lr=step_size)
     criterion = nn.CrossEntropyLoss(ignore_index=PADDING)
-    held_out = {name: batches(*data[name], 64) for name in ("valid", "test")}
+    held_out = batches(*data["valid"], 64)
 
-    curve, best, best_weights = [], {"valid": np.inf}, None
+    curve, best, best_weights = [], np.inf, None
     seconds, epoch, done = 0.0, 0, 0.0
     start = time.perf_counter()
     while done < 1:
@@ -112,10 +112,10 @@ def train(data, model, units, *, step_size, epochs=12, budget=None, batch_size=1
         if budget is None:
             done = epoch / epochs
         seconds += time.perf_counter() - start
-        errors = {name: frame_error(network, padded) for name, padded in held_out.items()}
-        curve.append((round(seconds, 2), errors["valid"], errors["test"]))
-        if errors["valid"] < best["valid"]:
-            best, best_weights = errors, copy.deepcopy(network.state_dict())
+        error = frame_error(network, held_out)
+        curve.append((round(seconds, 2), error))
+        if error < best:
+            best, best_weights = error, copy.deepcopy(network.state_dict())
         start = time.perf_counter()
     network.load_state_dict(best_weights)
     return network, {
@@ -127,8 +127,7 @@ def train(data, model, units, *, step_size, epochs=12, budget=None, batch_size=1
         "budget": budget,
         "seed": seed,
         "utterances": len(X),
-        "valid_error": best["valid"],
-        "test_error": best["test"],
+        "valid_error": best,
         "train_seconds": seconds,
         "curve": curve,
     }

@@ -40,6 +40,31 @@ def test_the_printed_gradient_is_what_the_paper_prints(targets, lookback, washou
         np.testing.assert_allclose(found.dE_dW_rec.toarray(), on_pattern, rtol=1e-9, atol=1e-11)
 
 
+def test_eq_33_has_two_terms_and_is_a_look_back_of_two():
+    """The paper's "one time step dependency" (eq. 33), written out, in its own layout: columns are blocks."""
+    w, (x, *_), (t, *_) = problem(0, lengths=(12, 9, 6))
+    how = {"ridge": 0.05, "direct": False, "targets": "last", "gradient": "printed"}
+    H = np.zeros((len(x) + 1, 5))
+    for k in range(len(x)):
+        H[k + 1] = 1 / (1 + np.exp(-(x[k] @ w["W"] + w["W_rec"] @ H[k])))
+
+    def eq_33(m):
+        """Return the terms with X_1 and X_2; H_2 are the ends of blocks of m steps, H_1 the steps before them."""
+        ends = np.arange(m, len(x) + 1, m)
+        H_1, H_2, X_1, X_2, T_2 = H[ends - 1].T, H[ends].T, x[ends - 2].T, x[ends - 1].T, t[ends - 1].T
+        U = np.linalg.solve(H_2 @ H_2.T + 0.05 * np.eye(5), H_2 @ T_2.T)
+        A = -2 * (U.T @ H_2 - T_2).T @ U.T
+        slope_1, slope_2 = H_1.T * (1 - H_1.T), H_2.T * (1 - H_2.T)
+        return -X_1 @ (slope_1 @ w["W_rec"].T * slope_2 * A), -X_2 @ (slope_2 * A)
+
+    first, second = eq_33(2)
+    two = loss_and_gradients(Reservoir(**w), x, t, lookback=2, **how)
+    np.testing.assert_allclose(two.dE_dW, first + second, rtol=1e-9)
+    _, second = eq_33(1)
+    one = loss_and_gradients(Reservoir(**w), x, t, lookback=1, **how)
+    np.testing.assert_allclose(one.dE_dW, second, rtol=1e-9)
+
+
 def cosine(a, b):
     return float(np.vdot(a, b) / np.linalg.norm(a) / np.linalg.norm(b))
 

@@ -1,0 +1,231 @@
+"""The tables of all benchmarks but the contest."""
+
+import re
+import statistics
+
+from table_text import load, markdown, mean_and_spread, reached, relative, table
+
+
+@table
+def error_over_time():
+    """Return the earlier comparison with LSTMs by the clock."""
+    cells = []
+    for row in load("error_over_time")["rows"]:
+        if "tried" not in row:
+            continue
+        tried = {f"{r['model'].upper()}-{r['units']}": r["test_error"] for r in row["tried"]}
+        others = ", ".join(f"{name}: {error:.1f}" for name, error in tried.items() if name != row["peer_name"])
+        own, gain = row["record"], 1 - row["ours"] / row["peer"]
+        seconds = re.search(r"within (\d+) s", row["work"])[1]
+        mine = f"{own['model']} units, {own['weights']:,} weights"
+        peer = f"{row['peer_name']} ({others})"
+        cells.append(
+            [
+                seconds,
+                mine,
+                f"{row['ours']:.1f}",
+                f"{own['train_seconds']:.1f}",
+                peer,
+                f"{row['peer']:.1f}",
+                relative(gain),
+            ]
+        )
+    heads = [">seconds", "echolearn", ">test %", ">seconds used", "PyTorch, best on valid", ">test %", ">relative"]
+    return markdown(heads, cells)
+
+
+@table
+def directions():
+    """Return one direction of time beside both."""
+    groups = {}
+    for row in load("an4_errors_directions")["rows"]:
+        units, which = re.match(r"defaults, (\d+) units, (\w+ \w+), seed", row["label"]).groups()
+        groups.setdefault((units, which), []).append(row)
+    cells = []
+    for (units, which), rows in groups.items():
+        errors = [mean_and_spread([row[key] for row in rows]) for key in ("valid_error", "test_error")]
+        seconds = statistics.mean(row["cpu_seconds"] for row in rows)
+        cells.append([units, which, f"{rows[0]['weights']:,}", *errors, f"{seconds:.0f}"])
+    return markdown([">units", "", ">weights", ">valid %", ">test %", ">cpu seconds"], cells)
+
+
+@table
+def paper_columns():
+    """Return the columns of the paper's table at 100 units, by `ESNClassifier.paper`."""
+    rows = load("an4_errors_paper")["rows"]
+    cells = [[r["label"], f"{r['valid_error']:.1f}", f"{r['test_error']:.1f}", f"{r['seconds']:.0f}"] for r in rows]
+    return markdown(["", ">valid %", ">test %", ">seconds"], cells)
+
+
+def _peers(number):
+    """Return one figure of peers.py: times by the clock and by processor time; memory above the start and in all."""
+    rows, cells = load(f"peers_{number}")["rows"], []
+    for row in rows:
+        if row.get("peer") is None:
+            name = row.get("peer_name") or ""
+            cells.append([row["work"], name, "", "", _times(row.get("ratio")), "", _asked(row), _met(row)])
+            continue
+        memory = row["unit"] == "MB"
+        numbers = [_number(row["ours"]), _number(row["peer"])]
+        if memory:
+            second = row["peak_mb_peer"] / row["peak_mb_ours"]
+        else:
+            has = row.get("cpu_seconds_peer") and "workers" not in row["peer_name"]
+            second = row["cpu_seconds_peer"] / row["cpu_seconds_ours"] if has else None
+        numbers = [f"{number} {row['unit']}" for number in numbers]
+        cells.append(
+            [row["work"], row["peer_name"], *numbers, _times(row["ratio"]), _times(second), _asked(row), _met(row)]
+        )
+    second = f">times, processor{' (memory: whole process)' if number in (3, 4) else ''}"
+    first = f">times, clock{' (memory: above the start)' if number in (3, 4) else ''}"
+    return markdown(["work", "beside", ">ours", ">theirs", first, second, "asked", "reached"], cells)
+
+
+def _asked(row):
+    return "" if row.get("asked") in (None, "-") else str(row["asked"]).replace(">=", "≥")
+
+
+def _met(row):
+    return reached(row.get("reached"))
+
+
+def _times(value):
+    return "" if value is None else f"{value:.1f}"
+
+
+def _number(value):
+    return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+
+
+@table
+def peers_1():
+    """Return states of one sequence."""
+    return _peers(1)
+
+
+@table
+def peers_2():
+    """Return states of a corpus."""
+    return _peers(2)
+
+
+@table
+def peers_3():
+    """Return fit and prediction."""
+    return _peers(3)
+
+
+@table
+def peers_4():
+    """Return one epoch of gradients."""
+    return _peers(4)
+
+
+@table
+def forecasting():
+    """Return the errors of forecasts, median and range of ten seeds."""
+    found = load("forecasting")
+    works = {
+        "mg1": "Mackey-Glass, 1 step, NRMSE",
+        "mg84": "Mackey-Glass, 84 steps, NRMSE",
+        "lorenz": "Lorenz, valid time in Lyapunov times",
+        "narma": "NARMA-10, NRMSE",
+    }
+    methods = ("reservoirpy", "echolearn fixed", "echolearn learned")
+    cells = []
+    for key, work in works.items():
+        best = (max if key == "lorenz" else min)(methods, key=lambda m, k=key: statistics.median(found[k][m]))
+        texts = [_median_and_range(found[key][method], method == best) for method in methods]
+        cells.append([work, *texts])
+    return markdown(["", ">reservoirpy, tuned", ">echolearn fixed, tuned", ">echolearn learned"], cells)
+
+
+def _median_and_range(values, best):
+    middle = f"{statistics.median(values):.3g}"
+    return f"{f'**{middle}**' if best else middle} ({min(values):.2g} … {max(values):.2g})"
+
+
+@table
+def stacks():
+    """Return one layer beside two of as many weights."""
+    cells = []
+    for row in load("stacks")["rows"]:
+        records = row["records"]
+        first, test = records[0], [r["test_error"] for r in records]
+        units = " + ".join(map(str, first["units"]))
+        valid = statistics.mean(r["valid_error"] for r in records)
+        error = mean_and_spread(test) if len(test) > 1 else f"{test[0]:.1f}"
+        cells.append([first["model"], units, f"{first['weights']:,}", len(records), f"{valid:.1f}", error])
+    return markdown(["", "units", ">weights", ">seeds", ">valid %", ">test %"], cells)
+
+
+@table
+def large_accuracy():
+    """Return the exact readout of 5,000 units beside the iterative one."""
+    cells = [
+        [
+            r["work"],
+            f"{r['ridge']:.0e}",
+            f"{r['error_per_frame']:.5f}",
+            f"{r['valid']:.2f}",
+            f"{r['test']:.2f}",
+            f"{r['ours']:.0f}",
+        ]
+        for r in load("large")["rows"]
+        if "error_per_frame" in r
+    ]
+    heads = ["", ">ridge, of the mean diagonal", ">E per frame", ">valid wrong %", ">test wrong %", ">seconds"]
+    return markdown(heads, cells)
+
+
+def _near_one(value, digits):
+    """Return a number with so many digits, or with seven if it is an R² close to 1."""
+    return f"{value:.{7 if 0.9985 < value < 1.5 and digits == 4 else digits}f}".replace("-", "−")
+
+
+def _defaults(part, digits, unit=None):
+    """Return a part of defaults.json: the median of each method, with the least and the greatest over the seeds."""
+    cells, last = [], None
+    for row in load("defaults")["parts"][part]["rows"]:
+        if unit is not None and row["unit"] != unit:
+            continue
+        middle, low, high = (_near_one(row[key], digits) for key in ("median", "least", "greatest"))
+        values = middle + ("" if low == high else f" ({low} to {high})")
+        seconds = f"{statistics.median(row['seconds']):.1f}" if row.get("seconds") else ""
+        cells.append(["" if row["work"] == last else row["work"], row["method"], row["unit"], values, seconds])
+        last = row["work"]
+    return markdown(["", "method", "measure", ">median (least to greatest)", ">seconds, median"], cells)
+
+
+@table
+def defaults_series():
+    """Return the defaults on one series."""
+    return _defaults("series", 4)
+
+
+@table
+def defaults_sequences():
+    """Return the defaults with one label per sequence."""
+    return _defaults("sequences", 1)
+
+
+@table
+def defaults_an4():
+    """Return the defaults on AN4."""
+    return _defaults("an4", 2)
+
+
+@table
+def defaults_awkward():
+    """Return the defaults on awkward data."""
+    return _defaults("awkward", 4)
+
+
+@table
+def defaults_goals():
+    """Return what was asked of the defaults and what was seen."""
+    goals = [goal for part in load("defaults")["parts"].values() for goal in part["goals"]]
+    cells = [
+        [g["work"], g["asked"], g["seen"], reached(None if g["reached"] is None else bool(g["reached"]))] for g in goals
+    ]
+    return markdown(["", "asked", "seen", "reached"], cells)

@@ -1,0 +1,110 @@
+"""The tables of docs/reliability.md and docs/scaling.md, from reliability/results/."""
+
+from table_text import ROOT, markdown, table
+from table_text import load as load_file
+
+FOLDER = ROOT / "reliability" / "results"
+
+
+def load(name):
+    """Return a result file of reliability/."""
+    return load_file(name, FOLDER)
+
+
+LABELS = {
+    "untroubled": "none",
+    "spectral radius": "spectral radius 0.1 to 100",
+    "spectral radius, no leak": "the same, no leak",
+    "ridge": "ridge 0 to 1e6",
+    "ridge, copied features": "the same, features copied",
+    "ridge, constant feature": "the same, a constant feature",
+    "scale of inputs": "inputs times 1e-300 to 1e300",
+    "scale of targets": "targets times 1e-300 to 1e300",
+    "offset of inputs": "inputs plus 1e-300 to 1e300",
+    "copied features": "2 and 50 copies of every feature",
+    "steps": "sequences of 1 to 1,000 steps",
+    "sequences": "1 to 300 sequences",
+    "classes": "1 to 1,000 classes",
+    "unbalanced classes": "a class of 10, 1 and 0.1 %",
+    "activation": "other activations, spectral radius to 100",
+    "several at once": "several of these, drawn by chance",
+    "10^6 steps": "10⁶ steps",
+    "10^5 sequences": "10⁵ sequences, also with a class of 1 in 10⁵ frames",
+    "model, mended": "model, checksum mended",
+    "audio": "WAV, FLAC, SPHERE",
+    "large, following": "the way of large networks (U follows, sketches)",
+}
+
+
+def counts(rows, head, columns, besides=()):
+    """Return a table of counts: one line per row, the columns {key: heading}; what a row does not have is 0.
+
+    A row may have other keys only if they are named in `besides`, so that no outcome is left out unseen.
+    """
+    for name, row in rows.items():
+        if unknown := set(row) - set(columns) - set(besides):
+            raise ValueError(f"{name}: the table has no column for {sorted(unknown)}")
+    cells = [[LABELS.get(name, name), *(f"{row.get(key, 0):,}" for key in columns)] for name, row in rows.items()]
+    return markdown([head, *(f">{heading}" for heading in columns.values())], cells)
+
+
+def starting(rows, prefix):
+    """Return the rows whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): row for name, row in rows.items() if name.startswith(prefix)}
+
+
+@table
+def model_files():
+    """Return what became of damaged and forged model files."""
+    columns = ("files", "refused", "equal", "sound", "wrong")
+    return counts(load("model_files")["files"], "", {name: name for name in columns})
+
+
+@table
+def fuzz():
+    """Return the files that coverage-guided fuzzing tried."""
+    heads = {"tries": "files tried", "edges at first": "edges at first", "edges": "edges", "findings": "findings"}
+    return counts(load("fuzz")["readers"], "reader", heads)
+
+
+@table
+def stress():
+    """Return the outcomes of fits under numerical stress."""
+    heads = {"good": "good", "warned": "warned", "refused": "refused", "FAILED": "failed"}
+    return counts(load("stress")["outcomes"], "trouble", heads)
+
+
+@table
+def killed_fits():
+    """Return fits that were killed and started again."""
+    columns = ("kills", "fits", "same bits", "states lost")
+    return counts(starting(load("kills")["rows"], "fit: "), "fit", {name: name for name in columns})
+
+
+@table
+def killed_saves():
+    """Return processes that were killed while they saved."""
+    heads = {
+        "kills": "kills",
+        "old or new file loads": "old or new",
+        "in the middle of writing": "in the middle of writing",
+    }
+    return counts(starting(load("kills")["rows"], "save: "), "", heads, ["saves"])
+
+
+@table
+def full_disks():
+    """Return what happened on a full disk."""
+    cells = []
+    for name, row in starting(load("kills")["rows"], "full disk: ").items():
+        failures = row.get("failed", row.get("calls"))
+        same = "yes" if row["same bits"] else "**NO**"
+        cells.append([name, failures, row["file named"], row["nothing lost"], same])
+    return markdown(["", ">failures", ">file named", ">nothing lost", "then the same bits"], cells)
+
+
+@table
+def dask_kills():
+    """Return fits on a cluster whose workers were killed."""
+    heads = {"runs": "runs", "same bits": "same bits", "killed": "killed", "killed at work": "at work"}
+    return counts(load("dask_kills")["rows"], "fit", heads, ["as in process", "seconds"])
