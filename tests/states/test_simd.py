@@ -17,7 +17,7 @@ seeds = st.integers(0, 10**6)
 widths = st.sampled_from(WIDTHS)
 
 
-# These operations have no way in from Python; a tile is one row, so that it is a view of (N, L) here; `lanes` is L zeros.
+# These operations have no way in from Python; a tile is one row, a view of (N, L) here; `lanes` is L zeros.
 @njit
 def load(lanes, M, r, stride, live, tile):
     simd.load(lanes, M, r, stride, live, tile)
