@@ -24,8 +24,8 @@ from echolearn.sequences.dataset import Dataset
 
 KEPT = 2**23  # numbers in the states of all the data, up to which they are kept from the pass for U to the gradient
 TURNOVER = 1.8  # how often one epoch replaces the running statistics (see `fade_in`)
-PLENTY = 100  # frames per column of H_c from which on every second one is enough for running statistics,
-EVERY = 2  # and every second mini-batch for a new U: neighbouring frames, and neighbouring U, are much alike
+PLENTY = 50  # frames per column of H_c that are enough for running statistics: of more, only every k-th is taken,
+MOST = 4  # k at most; and U is solved for every k-th mini-batch. Neighbouring frames, and U, are much alike
 
 Kept = list[object]  # what an executor has kept of each part of a mini-batch, for its `map_kept` and `sum_kept`
 
@@ -172,8 +172,8 @@ class ExactMiniBatches:
     """A `MiniBatchTracker` whose U is solved from running statistics, in which the states of older weights fade.
 
     Case 2 solves for U after every mini-batch; Case 1 holds one U for the whole epoch. Where frames are plenty, the
-    running statistics take every second frame, which counts twice, and Case 2 solves after every second mini-batch:
-    in between, U is only as much older as most states in the running statistics are.
+    running statistics take every k-th frame, which counts k times, and Case 2 solves after every k-th mini-batch: U is
+    then older by a few mini-batches, where the states in the running statistics are older by half an epoch.
     """
 
     def __init__(self, data: Dataset, task: Task, mu: float, case: int, statistics: Statistics | None = None):
@@ -196,19 +196,19 @@ class ExactMiniBatches:
         if self.case == 1:
             self.U = solve(self.statistics, self.mu, intercept=True)
 
-    @property
-    def plenty(self) -> bool:
-        """Whether there are so many frames with targets that half of them are enough for U."""
+    def every(self) -> int:
+        """Return k: the statistics take every k-th frame, and U is solved for every k-th mini-batch."""
         assert self.statistics is not None
-        every_frame = self.task.pooling is None and self.task.targets == "all"
-        return every_frame and self.statistics.n >= PLENTY * len(self.statistics.G)
+        if self.task.pooling is not None or self.task.targets != "all":
+            return 1  # the frames with targets are no neighbours
+        return int(np.clip(self.statistics.n // (PLENTY * len(self.statistics.G)), 1, MOST))
 
     def observe(self, reservoir: Reservoir, parts: list[Array]) -> Kept:
         assert self.statistics is not None
         task, product = self.task, product_precision(self.statistics, self.mu, self.data.dtype)
-        # Which half depends on the mini-batch alone, so that all frames have their turn and a fit can be resumed.
-        first = int(np.concatenate(parts).sum()) % EVERY
-        every = EVERY if self.plenty else 1
+        every = self.every()
+        # Which frames they are depends on the mini-batch alone: all have their turn, and a fit can be resumed.
+        first = int(np.concatenate(parts).sum()) % every
 
         def see(data: Dataset, which: Array) -> tuple[Observation, Statistics]:
             seen = observe(reservoir, task, data.batch(which))
@@ -226,7 +226,7 @@ class ExactMiniBatches:
         n = fresh.n
         self.statistics = fade_in(self.statistics, fresh, share)
         if self.case == 2:
-            if self.U is None or self.age + 1 >= EVERY or not self.plenty:
+            if self.U is None or self.age + 1 >= self.every():
                 self.U, self.age = solve(self.statistics, self.mu, intercept=True), 0
             else:
                 self.age += 1
