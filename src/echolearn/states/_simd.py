@@ -52,7 +52,8 @@ def add_outer(lanes: Lanes, indptr: Array, indices: Array, Z: Array, H: Array, o
 @njit(nogil=True, error_model="numpy", **INNER)
 def load(lanes: Lanes, M: Array, r: int, stride: int, live: int, tile: Array) -> None:
     """Set lane b of a tile to M[r + b stride] for the live lanes, and to zero for those that have ended."""
-    N, L, block = M.shape[1], len(lanes), _block(lanes, M)
+    N, L = M.shape[1], len(lanes)
+    block = min(L, BLOCK // M.itemsize)
     whole = N // block * block
     for i in range(0, whole, block):
         for b in range(0, L, block):
@@ -65,7 +66,8 @@ def load(lanes: Lanes, M: Array, r: int, stride: int, live: int, tile: Array) ->
 @njit(nogil=True, error_model="numpy", **INNER)
 def store(lanes: Lanes, tile: Array, M: Array, r: int, stride: int, live: int) -> None:
     """Set M[r + b stride] to lane b of a tile for the live lanes."""
-    N, L, block = M.shape[1], len(lanes), _block(lanes, M)
+    N, L = M.shape[1], len(lanes)
+    block = min(L, BLOCK // M.itemsize)
     whole = N // block * block
     for i in range(0, whole, block):
         for b in range(0, L, block):
@@ -86,16 +88,6 @@ def _block_of(lanes: int, itemsize: int) -> int:
 
 
 @intrinsic
-def _block(context: Value, lanes: Value, M: Value) -> Value:
-    """Return `_block_of` these lanes and the numbers of M, as a constant."""
-
-    def generate(context: Value, builder: Value, signature: Value, arguments: Value) -> Value:
-        return _INT(_block_of(len(signature.args[0]), signature.args[1].dtype.bitwidth // 8))
-
-    return types.int64(lanes, M), generate
-
-
-@intrinsic
 def _add_row(
     context: Value,
     lanes: Value,
@@ -109,7 +101,8 @@ def _add_row(
 ) -> Value:
     """Add Σ_p data[p] h[indices[p]] over start <= p < stop to z[i]; the sums stay in registers."""
 
-    def generate(context: Value, builder: Value, signature: Value, arguments: Value) -> Value:
+    def generate(*given: Value) -> Value:
+        context, builder, signature, arguments = given
         L, indices, data, start, stop, h, z, i = _opened(context, builder, signature, arguments)
         vector = ir.VectorType(data.type.pointee, L)
         sums = [cgutils.alloca_once(builder, vector) for _ in range(CHAINS)]
@@ -154,7 +147,8 @@ def _add_dots(
 ) -> Value:
     """Add Σ_s <Z[s, i], H[s, indices[p]]> to out[p] for start <= p < stop."""
 
-    def generate(context: Value, builder: Value, signature: Value, arguments: Value) -> Value:
+    def generate(*given: Value) -> Value:
+        context, builder, signature, arguments = given
         L, indices, start, stop, Z, H, i, N, out = _opened(context, builder, signature, arguments)
         steps = steps_at_once(L)
 
@@ -183,7 +177,8 @@ def _load_block(
 ) -> Value:
     """Set lane b + c of unit i + k to M[r + (b + c) stride, i + k] for c and k below the size of a block."""
 
-    def generate(context: Value, builder: Value, signature: Value, arguments: Value) -> Value:
+    def generate(*given: Value) -> Value:
+        context, builder, signature, arguments = given
         width = _width(context, builder, signature.args[1], arguments[1])
         L, M, r, stride, live, tile, i, b = _opened(context, builder, signature, arguments)
         block = _block_of(L, signature.args[1].dtype.bitwidth // 8)
@@ -208,7 +203,8 @@ def _store_block(
 ) -> Value:
     """Set M[r + (b + c) stride, i + k] to lane b + c of unit i + k for c and k below the size of a block."""
 
-    def generate(context: Value, builder: Value, signature: Value, arguments: Value) -> Value:
+    def generate(*given: Value) -> Value:
+        context, builder, signature, arguments = given
         width = _width(context, builder, signature.args[4], arguments[4])
         L, tile, i, b, M, r, stride, live = _opened(context, builder, signature, arguments)
         block = _block_of(L, signature.args[4].dtype.bitwidth // 8)
