@@ -144,9 +144,10 @@ def test_case_1_holds_one_readout_for_the_whole_epoch():
 
 @pytest.fixture
 def plenty(monkeypatch):
-    """Let two frames per column of H_c be enough, so that the statistics of these data take every third one."""
+    """Let few frames per column of H_c be enough, so that the statistics of these data take every third one."""
     columns = RESERVOIR.N + 2 + 1
     monkeypatch.setattr(tracking, "PLENTY", DATA.frames / (3.5 * columns))
+    monkeypatch.setattr(tracking, "MOST", 4)
 
 
 def test_of_plenty_frames_the_running_statistics_take_every_third_three_times(plenty):

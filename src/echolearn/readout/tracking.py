@@ -25,7 +25,7 @@ from echolearn.sequences.dataset import Dataset
 KEPT = 2**23  # numbers in the states of all the data, up to which they are kept from the pass for U to the gradient
 TURNOVER = 1.8  # how often one epoch replaces the running statistics (see `fade_in`)
 PLENTY = 50  # frames per column of H_c that are enough for running statistics: of more, only every k-th is taken,
-MOST = 4  # k at most; and U is solved for every k-th mini-batch. Neighbouring frames, and U, are much alike
+MOST = 2  # k at most; and U is solved for every k-th mini-batch. Neighbouring frames, and U, are much alike
 
 Kept = list[object]  # what an executor has kept of each part of a mini-batch, for its `map_kept` and `sum_kept`
 
