@@ -13,7 +13,7 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.sequences.batching import LANES
 from echolearn.states import _loops as loops
-from echolearn.states.chunked import SHORTEST
+from echolearn.states.chunked import SHORTEST, agreement, chunk_count
 from echolearn.states.run import States, run
 from networks import forgetful
 
@@ -135,7 +135,6 @@ def test_the_gradient_of_few_sequences_is_their_sum_to_rounding():
 
 # One long sequence in chunks
 
-FLOAT32 = np.dtype("float32")  # the only precision that runs in chunks
 LONG = LANES * SHORTEST * 3
 
 
@@ -146,12 +145,13 @@ LONG = LANES * SHORTEST * 3
     steps=st.integers(LONG, LONG + 2 * LANES),
     feedback=st.booleans(),
     N=st.integers(1, 40),
+    dtype=st.sampled_from(["float32", "float64"]),
 )
-def test_the_way_back_in_chunks_agrees_with_step_by_step(seed, activation, steps, feedback, N):
+def test_the_way_back_in_chunks_agrees_with_step_by_step(seed, activation, steps, feedback, N, dtype):
     rng, w, h0, x, t = forgetful(seed, steps, feedback=feedback, N=N)
     r = Reservoir(**w, activation=activation, initial_state=h0)
-    batch = pack([x], FLOAT32, None if t is None else [t])
-    D = rng.normal(size=(steps, N)).astype(FLOAT32)
+    batch = pack([x], np.dtype(dtype), None if t is None else [t])
+    D = rng.normal(size=(steps, N)).astype(dtype)
     found = run(r, batch)
     assert found.chunk
     chunks, again = (through_time(r, batch, found, D.copy(), lookback=None, washout=0) for _ in range(2))
@@ -161,13 +161,13 @@ def test_the_way_back_in_chunks_agrees_with_step_by_step(seed, activation, steps
         assert (a is None) == (b is None)
         if a is not None:
             scale = max(np.abs(b).max(initial=0), np.sqrt(steps))
-            np.testing.assert_allclose(a, b, rtol=0, atol=300 * np.finfo(FLOAT32).eps * scale)
+            np.testing.assert_allclose(a, b, rtol=0, atol=10 * agreement(dtype) * scale)
             np.testing.assert_array_equal(a, getattr(again, name))
 
 
 def test_errors_pass_through_several_chunks():
     """The way back is exact however slowly an error fades: here it crosses many chunks."""
-    _, w, _, x, _ = forgetful(1, LANES * 20 + 3, N=5)
+    _, w, _, x, _ = forgetful(1, chunk_count("float64") * 20 + 3, N=5)
     w["W_rec"] = np.diag([0.999, -0.99, 0.9, 0.5, 0.0])
     w["leak"] = np.ones(5)
     r = Reservoir(**w, activation="identity")

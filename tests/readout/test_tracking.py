@@ -142,6 +142,54 @@ def test_case_1_holds_one_readout_for_the_whole_epoch():
     assert (step(tracker, LATER, [5, 6, 7])[0] != readouts[0]).any()
 
 
+@pytest.fixture
+def plenty(monkeypatch):
+    """Let few frames per column of H_c be enough, so that the statistics of these data take every third one."""
+    columns = RESERVOIR.N + 2 + 1
+    monkeypatch.setattr(tracking, "PLENTY", DATA.frames / (3.5 * columns))
+    monkeypatch.setattr(tracking, "MOST", 4)
+
+
+def test_of_plenty_frames_the_running_statistics_take_every_third_three_times(plenty):
+    which = np.array([0, 1, 2, 4])  # their sum is 1 modulo 3, so steps 1, 4, 7, ... are taken
+    tracker = ExactMiniBatches(DATA, Task(washout=2), MU, 2, Statistics.zeros(15, VALUES[0].shape[1]))
+    tracker.statistics.n = DATA.frames
+    [(seen, found)] = tracker.observe(RESERVOIR, [which])
+    steps = np.concatenate([np.arange(2, len(X[i])) for i in which])
+    H_c = [tracking.observe(RESERVOIR, Task(washout=2), DATA.batch([i])).H_c for i in which]
+    rows, n = np.concatenate(H_c)[steps % 3 == 1], len(steps)
+    np.testing.assert_allclose(found.G, rows.T @ rows * (n / len(rows)), rtol=1e-10)
+    T = np.concatenate([VALUES[i][2:] for i in which])[steps % 3 == 1]
+    np.testing.assert_allclose(found.Q, rows.T @ T * (n / len(rows)), rtol=1e-10)
+    assert found.n == n == len(seen.H_c)  # the gradient is that of all frames
+
+
+def test_of_plenty_frames_the_readout_is_solved_for_every_third_mini_batch(plenty):
+    tracker = ExactMiniBatches(DATA, Task(), MU, 2)
+    tracker.begin_epoch(RESERVOIR)
+    found = [step(tracker, RESERVOIR, [i % 8, (i + 3) % 8])[0] for i in range(7)]
+    assert [found[i] is found[i - 1] for i in range(1, 7)] == [True, True, False, True, True, False]
+    assert tracker.readout(RESERVOIR) is not found[-1]
+
+
+def test_a_batch_without_any_of_the_frames_taken_adds_nothing(plenty):
+    tracker = ExactMiniBatches(
+        Dataset([X[0], X[1][:1]], [VALUES[0], VALUES[1][:1]], None, True, DATA.dtype), Task(), MU, 2
+    )
+    tracker.begin_epoch(RESERVOIR)
+    tracker.statistics.n = DATA.frames
+    [(_, found)] = tracker.observe(RESERVOIR, [np.array([1])])  # its only step is 0, and 1 modulo 3 is not
+    assert found.n == 1
+    assert not found.G.any()
+
+
+@pytest.mark.parametrize("task", [Task(targets="last", lookback=3), Task(pooling="mean")])
+def test_targets_that_are_no_neighbours_are_all_taken(task, plenty):
+    tracker = ExactMiniBatches(DATA, task, MU, 2, Statistics.zeros(15, 1))
+    tracker.statistics.n = DATA.frames
+    assert tracker.every() == 1
+
+
 def test_known_statistics_save_the_first_pass(passes):
     ExactMiniBatches(DATA, Task(), MU, 2, collect(RESERVOIR, DATA, Task())).begin_epoch(RESERVOIR)
     assert passes == []
@@ -159,6 +207,17 @@ def test_a_reset_tracker_begins_anew():
         full.reset()
         full.begin_epoch(LATER, pause)
         np.testing.assert_allclose(full.gradient_readout(), solution(LATER), rtol=1e-9)
+
+
+def test_a_tracker_resumes_with_the_readout_that_it_held(plenty):
+    first, second = (ExactMiniBatches(DATA, Task(), MU, 2) for _ in range(2))
+    first.begin_epoch(RESERVOIR)
+    for i in range(2):
+        step(first, RESERVOIR, [i, i + 2])
+    tensors, facts = first.state_dict(inside_epoch=True)
+    second.load_state_dict({name: value.copy() for name, value in tensors.items()}, facts)
+    for i in range(2, 6):
+        np.testing.assert_array_equal(step(second, LATER, [i, i + 2])[0], step(first, LATER, [i, i + 2])[0])
 
 
 @pytest.mark.parametrize("case", [1, 2])

@@ -100,3 +100,9 @@ def test_errors_from_ahead_enter_at_the_last_step_and_leave_at_the_first(steps):
     np.testing.assert_allclose(ahead_halves, ahead, rtol=1e-10, atol=1e-12)
     for all_at_once, one, other in zip(whole, first, second, strict=True):
         np.testing.assert_allclose(one + other, all_at_once, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(("sequences", "lanes"), [(1, 4), (4, 4), (5, 8), (8, 8), (9, 16), (16, 16), (40, 16)])
+def test_tiles_are_as_narrow_as_the_sequences_allow_for(sequences, lanes):
+    """A mini-batch of eight sequences, in two shares, fills the lanes of its tiles."""
+    assert kernels.lanes_for(sequences, 4) == lanes

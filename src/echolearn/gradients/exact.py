@@ -30,11 +30,10 @@ from echolearn.gradients.gradients import Gradients
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
-from echolearn.sequences.batching import LANES
 from echolearn.sequences.selection import block_starts
 from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, padded, padded_positions
-from echolearn.states.chunked import CHECK, agreement
+from echolearn.states.chunked import CHECK, agreement, chunk_count
 from echolearn.states.run import States
 
 
@@ -75,7 +74,7 @@ def through_time(
         W=(batch.X.T @ Z).astype(np.float64),
         W_rec=dE_dW_rec,
         W_fb=None if states.X_fb is None else (Z.T @ states.X_fb).astype(np.float64),
-        bias=None if reservoir.bias is None else Z.sum(axis=0, dtype=np.float64),
+        bias=None if reservoir.bias is None else (np.ones(len(Z), dtype) @ Z).astype(np.float64),
         leak=dE_da,
     )
 
@@ -112,26 +111,26 @@ def _backward_many(reservoir: Reservoir, dtype: DTypeLike) -> Callable[..., tupl
 
 
 def _back_in_chunks(reservoir: Reservoir, states: States, Z: Array) -> tuple[Array, Array]:
-    """Return dE/dW_rec and dE/da of one sequence that ran in LANES chunks (see `states.chunked`).
+    """Return dE/dW_rec and dE/da of one sequence that ran in chunks (see `states.chunked`).
 
     Z (K, N) has dE/dH on entry. All chunks are first processed in parallel as if no error came from the next chunk. The
     error that does come (`ahead`) is then carried back by itself and added, until it has faded: the way back is linear,
     so nothing is computed twice.
     """
-    L, (K, N) = states.chunk, Z.shape
-    left = K - LANES * L
+    L, (K, N), chunks = states.chunk, Z.shape, chunk_count(Z.dtype)
+    left = K - chunks * L
     backward = _backward_many(reservoir, Z.dtype)
-    F, H, Z_cut = (M[left:].reshape(LANES, L, N) for M in (states.F, states.H, Z))
+    F, H, Z_cut = (M[left:].reshape(chunks, L, N) for M in (states.F, states.H, Z))
     start = np.concatenate([states.H[left - 1 : left] if left else states.h0, H[:-1, -1]])
 
     def back(begin: int, end: int, D: Array, ahead: Array) -> tuple[Array, Array]:
-        """Carry the error D (LANES, steps, N) back over the steps from begin to before end of every chunk."""
+        """Carry the error D (chunks, steps, N) back over the steps from begin to before end of every chunk."""
         steps, before = end - begin, start if begin == 0 else np.ascontiguousarray(H[:, begin - 1])
         f, h = (np.ascontiguousarray(M[:, begin:end]).reshape(-1, N) for M in (F, H))
-        rows = {"active": np.full(steps, LANES), "offsets": np.arange(steps), "cut": np.zeros(steps, bool)}
+        rows = {"active": np.full(steps, chunks), "offsets": np.arange(steps), "cut": np.zeros(steps, bool)}
         return backward(**rows, stride=steps, h0=before, F=f, H=h, D=D.reshape(-1, N), ahead=ahead)
 
-    ahead = np.zeros((2, LANES, N), Z.dtype)
+    ahead = np.zeros((2, chunks, N), Z.dtype)
     dE_dW_rec, dE_da = back(0, L, Z_cut, ahead)
     faded = agreement(Z.dtype) * max(Z.max(), -Z.min())
     first = np.zeros((2, 1, N), Z.dtype)  # the error that reaches the steps before the first chunk
@@ -144,7 +143,7 @@ def _back_in_chunks(reservoir: Reservoir, states: States, Z: Array) -> tuple[Arr
         if not np.abs(ahead).max() > faded:
             break
         begin = max(0, end - CHECK)
-        more = np.zeros((LANES, end - begin, N), Z.dtype)
+        more = np.zeros((chunks, end - begin, N), Z.dtype)
         more_W_rec, more_a = back(begin, end, more, ahead)
         Z_cut[:, begin:end] += more
         dE_dW_rec += more_W_rec

@@ -168,6 +168,11 @@ class Observation:
     def w(self) -> Array | None:
         return self.selection.w
 
+    def steps(self) -> Array:
+        """Return the step (K,) of each frame in its sequence, where every target is one of a frame."""
+        active = self.batch.active
+        return self.selection.take(np.repeat(np.arange(len(active)), active))
+
     @cached_property
     def H_c(self) -> Array:
         """H_c (K, M), stacked at first use."""

@@ -64,6 +64,12 @@ class Statistics:
         self.n *= factor
         return self
 
+    def stand_for(self, n: float) -> Statistics:
+        """Scale the statistics of some targets to those of n, in place; without any target they stay zero."""
+        self.scale(n / self.n if self.n else 1.0)
+        self.n = n
+        return self
+
     @property
     def has_intercept(self) -> bool:
         """Whether the last column of H_c is ones; without an intercept it is zeros."""

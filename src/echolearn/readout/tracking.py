@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+import numpy as np
+
 from echolearn._typing import Array
 from echolearn.execution.executor import LOCAL
 from echolearn.modelfile.layout import Facts, Tensors
@@ -22,6 +24,8 @@ from echolearn.sequences.dataset import Dataset
 
 KEPT = 2**23  # numbers in the states of all the data, up to which they are kept from the pass for U to the gradient
 TURNOVER = 1.8  # how often one epoch replaces the running statistics (see `fade_in`)
+PLENTY = 50  # frames per column of H_c that are enough for running statistics: of more, only every k-th is taken,
+MOST = 2  # k at most; and U is solved for every k-th mini-batch. Neighbouring frames, and U, are much alike
 
 Kept = list[object]  # what an executor has kept of each part of a mini-batch, for its `map_kept` and `sum_kept`
 
@@ -167,17 +171,24 @@ class ExactFullBatch:
 class ExactMiniBatches:
     """A `MiniBatchTracker` whose U is solved from running statistics, in which the states of older weights fade.
 
-    Case 2 solves for U after every mini-batch; Case 1 holds one U for the whole epoch.
+    Case 2 solves for U after every mini-batch; Case 1 holds one U for the whole epoch. Where frames are plenty, the
+    running statistics take every k-th frame, which counts k times, and Case 2 solves after every k-th mini-batch: U is
+    then older by a few mini-batches, where the states in the running statistics are older by half an epoch.
     """
 
     def __init__(self, data: Dataset, task: Task, mu: float, case: int, statistics: Statistics | None = None):
         self.data, self.task, self.mu, self.case = data, task, mu, case
         self.statistics = statistics
-        self.U: Array | None = None  # the U of the epoch, in Case 1
+        self.reset_readout()
 
     def reset(self) -> None:
         self.statistics = None
-        self.U = None
+        self.reset_readout()
+
+    def reset_readout(self) -> None:
+        """Forget the last solution."""
+        self.U: Array | None = None  # the U of the epoch in Case 1, and the last solution in Case 2
+        self.age = 0  # the mini-batches since that solution, in Case 2
 
     def begin_epoch(self, reservoir: Reservoir) -> None:
         if self.statistics is None:
@@ -185,13 +196,27 @@ class ExactMiniBatches:
         if self.case == 1:
             self.U = solve(self.statistics, self.mu, intercept=True)
 
+    def every(self) -> int:
+        """Return k: the statistics take every k-th frame, and U is solved for every k-th mini-batch."""
+        assert self.statistics is not None
+        if self.task.pooling is not None or self.task.targets != "all":
+            return 1  # the frames with targets are no neighbours
+        return int(np.clip(self.statistics.n // (PLENTY * len(self.statistics.G)), 1, MOST))
+
     def observe(self, reservoir: Reservoir, parts: list[Array]) -> Kept:
         assert self.statistics is not None
         task, product = self.task, product_precision(self.statistics, self.mu, self.data.dtype)
+        every = self.every()
+        # Which frames they are depends on the mini-batch alone: all have their turn, and a fit can be resumed.
+        first = int(np.concatenate(parts).sum()) % every
 
         def see(data: Dataset, which: Array) -> tuple[Observation, Statistics]:
             seen = observe(reservoir, task, data.batch(which))
-            return seen, statistics_of(seen.H_c, seen.T, data.n_out, product, w=seen.w)
+            if every == 1:
+                return seen, statistics_of(seen.H_c, seen.T, data.n_out, product, w=seen.w)
+            rows = np.flatnonzero(seen.steps() % every == first)
+            some = statistics_of(seen.H_c[rows], seen.T[rows], data.n_out, product, w=_taken(seen.w, rows))
+            return seen, some.stand_for(len(seen.T) if seen.w is None else float(seen.w.sum()))
 
         return self.data.executor.keep(self.data, see, parts)
 
@@ -200,9 +225,13 @@ class ExactMiniBatches:
         fresh: Statistics = self.data.executor.sum_kept(lambda seen: seen[1], kept)
         n = fresh.n
         self.statistics = fade_in(self.statistics, fresh, share)
-        U = self.U if self.case == 1 else solve(self.statistics, self.mu, intercept=True)
-        assert U is not None
-        return U, n
+        if self.case == 2:
+            if self.U is None or self.age + 1 >= self.every():
+                self.U, self.age = solve(self.statistics, self.mu, intercept=True), 0
+            else:
+                self.age += 1
+        assert self.U is not None
+        return self.U, n
 
     def readout(self, reservoir: Reservoir) -> Array:
         s = self.statistics or collect(reservoir, self.data, self.task.view(), self.mu)
@@ -213,12 +242,16 @@ class ExactMiniBatches:
         if self.statistics is None:
             return tensors, {}
         s = self.statistics
-        return {**tensors, "G": s.G, "Q": s.Q}, {"tt": s.tt, "n": s.n}
+        return {**tensors, "G": s.G, "Q": s.Q}, {"tt": s.tt, "n": s.n, "age": self.age}
 
     def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
         if "G" in tensors:
             self.statistics = Statistics(tensors["G"], tensors["Q"], float(facts["tt"]), float(facts["n"]))
-        self.U = tensors.get("U")
+        self.U, self.age = tensors.get("U"), int(facts.get("age", 0))  # older checkpoints have no age
+
+
+def _taken(w: Array | None, rows: Array) -> Array | None:
+    return None if w is None else w[rows]
 
 
 def fade_in(statistics: Statistics, batch: Statistics, share: float) -> Statistics:

@@ -5,7 +5,7 @@ Frames are rows. A batch is packed step by step, longest sequence first: step t 
 
 There are two versions of each loop. `few` runs one sequence after another, and each unit gathers its inputs; a sparse
 matrix is given as two (k, N) arrays, whose column i has the indices and values of its row i, padded with zeros. `many`
-runs LANES sequences in parallel, so that one vector instruction serves all of them; a sparse matrix is given as CSR.
+runs 4, 8 or 16 sequences in parallel, so that one vector instruction serves all; a sparse matrix is given as CSR.
 Sequence b of step t is row offsets[t] + b stride: with stride 1 the packed batch, with stride L one sequence cut into
 chunks of L steps (see `states.chunked`).
 """
@@ -18,12 +18,14 @@ from echolearn._typing import Array
 from echolearn.sequences.batching import LANES
 from echolearn.states import _announcement  # noqa: F401  (listens to the compiler)
 from echolearn.states import _loops as loops
-from echolearn.states._simd import STEPS
+from echolearn.states._simd import steps_at_once
 
 # The number of sequences from which on `many` is faster, by bytes per number. Measured on a busy machine with 100 and
 # 1000 units: three float32 sequences are 1.3 to 1.5 times faster forward and 0.9 to 2.1 times backward; six float64
 # sequences (10 connections) 0.8 to 1.0 times, eight 1.0 to 1.3 times.
 MANY = {4: 3, 8: 7}
+
+WIDTHS = (4, 8, LANES)  # lanes of a tile
 
 
 def forward_few(
@@ -59,8 +61,9 @@ def forward_many(
     keep_F: bool,
 ) -> None:
     """Compute what `forward_few` does; matrix: W_rec as CSR. Without `keep_F`, F is not kept and may be H."""
-    leaks, starts, z = np.repeat(a, LANES), _tiles(h0), np.empty(len(a) * LANES, a.dtype)
-    loops.forward_many(*matrix, leaks, code, active, offsets, stride, starts, F, H, keep_F, z)
+    L = lanes_for(len(h0), a.dtype.itemsize)
+    leaks, starts, z = np.repeat(a, L), _tiles(h0, L), np.empty(len(a) * L, a.dtype)
+    loops.forward_many((0,) * L, *matrix, leaks, code, active, offsets, stride, starts, F, H, keep_F, z)
 
 
 def backward_few(
@@ -113,25 +116,33 @@ def backward_many(
     ahead (2, B, N): (1 - a) delta and Z, on entry of the step after the last one, on return of the first step. Returns
     dE/dW_rec in CSR order, and dE/da.
     """
-    N = len(a)
-    leaks, starts, deltas, Zs = np.repeat(a, LANES), _tiles(h0), _tiles(ahead[0]), _tiles(ahead[1])
-    tiles = np.empty((2 * STEPS + 2, N * LANES), a.dtype)
-    sums = np.zeros(len(matrices[1])), np.zeros(N * LANES)
+    N, L = len(a), lanes_for(len(h0), a.dtype.itemsize)
+    leaks, starts, deltas, Zs = np.repeat(a, L), _tiles(h0, L), _tiles(ahead[0], L), _tiles(ahead[1], L)
+    tiles = np.empty((2 * steps_at_once(L) + 2, N * L), a.dtype)
+    sums = np.zeros(len(matrices[1])), np.zeros(N * L)
     order = (active, offsets, stride, cut)
-    loops.backward_many(*matrices, leaks, code, *order, starts, F, H, D, deltas, Zs, tiles, *sums)
-    ahead[0], ahead[1] = _from_tiles(deltas, len(h0)), _from_tiles(Zs, len(h0))
-    return sums[0], sums[1].reshape(N, LANES).sum(axis=1)
+    loops.backward_many((0,) * L, *matrices, leaks, code, *order, starts, F, H, D, deltas, Zs, tiles, *sums)
+    ahead[0], ahead[1] = _from_tiles(deltas, L, len(h0)), _from_tiles(Zs, L, len(h0))
+    return sums[0], sums[1].reshape(N, L).sum(axis=1)
 
 
-def _tiles(M: Array) -> Array:
-    """Return one row per sequence (B, N) as tiles (groups, N LANES): LANES sequences each, zero where there is none."""
+def lanes_for(sequences: int, itemsize: int) -> int:
+    """Return how many sequences run in parallel, of so many with numbers of `itemsize` bytes: 4, 8 or 16.
+
+    Lanes without a sequence take as long as others; so tiles are as narrow as the sequences allow for.
+    """
+    return next((lanes for lanes in WIDTHS if sequences <= lanes), WIDTHS[-1])
+
+
+def _tiles(M: Array, L: int) -> Array:
+    """Return one row per sequence (B, N) as tiles (groups, N L): L sequences each, zero where there is none."""
     B, N = M.shape
-    groups = -(-B // LANES)
-    rows = np.zeros((groups * LANES, N), M.dtype)
+    groups = -(-B // L)
+    rows = np.zeros((groups * L, N), M.dtype)
     rows[:B] = M
-    return np.ascontiguousarray(rows.reshape(groups, LANES, N).transpose(0, 2, 1)).reshape(groups, N * LANES)
+    return np.ascontiguousarray(rows.reshape(groups, L, N).transpose(0, 2, 1)).reshape(groups, N * L)
 
 
-def _from_tiles(tiles: Array, B: int) -> Array:
+def _from_tiles(tiles: Array, L: int, B: int) -> Array:
     """Return tiles as one row per sequence (B, N)."""
-    return np.asarray(tiles.reshape(len(tiles), -1, LANES).transpose(0, 2, 1).reshape(len(tiles) * LANES, -1)[:B])
+    return np.asarray(tiles.reshape(len(tiles), -1, L).transpose(0, 2, 1).reshape(len(tiles) * L, -1)[:B])

@@ -9,9 +9,8 @@ from __future__ import annotations
 from numba import njit
 
 from echolearn._typing import Array
-from echolearn.sequences.batching import LANES
 from echolearn.states._activations import INNER, OPTIONS, activate, times_slope
-from echolearn.states._simd import STEPS, add_outer, add_product, load, store
+from echolearn.states._simd import Lanes, add_outer, add_product, load, store
 
 FLUSH = 256  # steps after which float32 partial sums are added to float64 ones
 
@@ -53,6 +52,7 @@ def forward_few(
 
 @njit(cache=True, **OPTIONS)
 def forward_many(
+    lanes: Lanes,
     indptr: Array,
     indices: Array,
     data: Array,
@@ -67,22 +67,26 @@ def forward_many(
     keep_F: bool,
     z: Array,
 ) -> None:
-    """Run LANES sequences in parallel; a (N LANES,): the leak in every lane; starts: tiles; z: work space, a tile."""
+    """Run L sequences in parallel; lanes: L zeros (see `states._simd`).
+
+    a (N L,): the leak in every lane; starts: tiles; z: work space, a tile.
+    """
+    L = len(lanes)
     for g in range(starts.shape[0]):
         h = starts[g]
         for t in range(active.shape[0]):
-            live = min(LANES, active[t] - g * LANES)
+            live = min(L, active[t] - g * L)
             if live <= 0:
                 break
-            r = offsets[t] + g * LANES * stride
-            load(F, r, stride, live, z)
-            add_product(indptr, indices, data, h, z)
+            r = offsets[t] + g * L * stride
+            load(lanes, F, r, stride, live, z)
+            add_product(lanes, indptr, indices, data, h, z)
             activate(code, z)
             for i in range(z.shape[0]):
                 h[i] += a[i] * (z[i] - h[i])
             if keep_F:
-                store(z, F, r, stride, live)
-            store(h, H, r, stride, live)
+                store(lanes, z, F, r, stride, live)
+            store(lanes, h, H, r, stride, live)
 
 
 @njit(cache=True, **OPTIONS)
@@ -156,6 +160,7 @@ def _flush(part_W: Array, part_a: Array, sum_W: Array, sum_a: Array) -> None:
 
 @njit(cache=True, **OPTIONS)
 def backward_many(
+    lanes: Lanes,
     indptr: Array,
     indices: Array,
     indptr_T: Array,
@@ -179,44 +184,45 @@ def backward_many(
 ) -> None:
     """Carry errors back; starts, deltas, Zs: tiles of h0 and of what comes from ahead, the latter two overwritten.
 
-    tiles (2 STEPS + 2, N LANES): work space. dE_dW_rec (nnz,), dE_da (N LANES,): zeros in float64, added to.
+    tiles (2 S + 2, N L): work space, S = `steps_at_once`. dE_dW_rec (nnz,), dE_da (N L,): zeros in float64, added to.
     """
-    error, f = tiles[2 * STEPS], tiles[2 * STEPS + 1]
-    Z, before = tiles[:STEPS], tiles[STEPS : 2 * STEPS]  # Z of the latest steps, and the states before them
+    L, S = len(lanes), tiles.shape[0] // 2 - 1
+    error, f = tiles[2 * S], tiles[2 * S + 1]
+    Z, before = tiles[:S], tiles[S : 2 * S]  # Z of the latest steps, and the states before them
     for g in range(starts.shape[0]):
         s = 0
         delta = deltas[g]
-        _copy(Zs[g], Z[STEPS - 1])
+        _copy(Zs[g], Z[S - 1])
         for t in range(active.shape[0] - 1, -1, -1):
-            live = min(LANES, active[t] - g * LANES)
+            live = min(L, active[t] - g * L)
             if live <= 0:
                 continue
-            r = offsets[t] + g * LANES * stride
-            load(D, r, stride, live, error)
-            load(F, r, stride, live, f)
+            r = offsets[t] + g * L * stride
+            load(lanes, D, r, stride, live, error)
+            load(lanes, F, r, stride, live, f)
             if t > 0:
-                load(H, offsets[t - 1] + g * LANES * stride, stride, live, before[s])
+                load(lanes, H, offsets[t - 1] + g * L * stride, stride, live, before[s])
             else:
                 _copy(starts[g], before[s])
             if t + 1 < active.shape[0] and cut[t + 1]:
                 for i in range(delta.shape[0]):
                     delta[i] = 0
             else:
-                add_product(indptr_T, indices_T, data_T, Z[s - 1], delta)
+                add_product(lanes, indptr_T, indices_T, data_T, Z[s - 1], delta)
             _at_drive(a, error, f, before[s], delta, Z[s], dE_da)
             times_slope(code, f, Z[s])
-            store(Z[s], D, r, stride, live)
+            store(lanes, Z[s], D, r, stride, live)
             s += 1
-            if s == STEPS:
-                add_outer(indptr, indices, Z, before, dE_dW_rec)
+            if s == S:
+                add_outer(lanes, indptr, indices, Z, before, dE_dW_rec)
                 s = 0
         _copy(Z[s - 1], Zs[g])
         if s > 0:
-            for k in range(s, STEPS):
+            for k in range(s, S):
                 for i in range(delta.shape[0]):
                     Z[k, i] = 0
                     before[k, i] = 0
-            add_outer(indptr, indices, Z, before, dE_dW_rec)
+            add_outer(lanes, indptr, indices, Z, before, dE_dW_rec)
 
 
 @njit(**INNER, **OPTIONS)

@@ -1,10 +1,11 @@
-"""One long float32 sequence, run as LANES chunks in parallel.
+"""One long sequence, run as 16 chunks (float32) or 8 chunks (float64) in parallel.
 
 The first of the chunks, which have L steps each, starts in the initial state. The others start from zero, which is
 wrong; but an echo state network forgets where it started. So each chunk is run again from the end of the previous one,
-and only until it agrees with its own first run (up to rounding): from there on the first run was right. A network that
-does not forget in time is run step by step. So are float64 states: they take twice as long to agree, in tiles twice as
-wide, which leaves no gain (measured 1.0 to 1.9).
+and only until it agrees with its own first run (see `agreement`): from there on the first run was right. A network that
+does not forget in time is run step by step.
+
+float64 states take twice as long to agree, in tiles twice as wide: so there are half as many chunks.
 """
 
 from __future__ import annotations
@@ -26,33 +27,42 @@ CHECK = 64  # steps of the second run between two comparisons with the first
 
 
 def agreement(dtype: DTypeLike) -> float:
-    """Return the difference of two runs, relative to the largest number, that rounding alone explains."""
-    return 32 * float(np.finfo(dtype).eps)
+    """Return the difference of two runs, relative to the largest number, at which they agree.
+
+    float32: what rounding alone explains. float64: 1e-12, of which every later step forgets a part.
+    """
+    return max(32 * float(np.finfo(dtype).eps), 1e-12)
+
+
+def chunk_count(dtype: DTypeLike) -> int:
+    """Return the number of chunks of a sequence."""
+    return LANES * 4 // np.dtype(dtype).itemsize
 
 
 def run_in_chunks(reservoir: Reservoir, X: Array, X_fb: Array | None, h0: Array, *, F: Array, H: Array) -> int:
-    """Run one sequence, whose drive is F, in LANES chunks; return their length, or 0 and F as it was if that fails.
+    """Run one sequence, whose drive is F, in chunks; return their length, or 0 and F as it was if that fails.
 
-    The few steps that remain when its length is divided by LANES come first.
+    The few steps that remain when its length is divided by the number of chunks come first.
     """
     dtype, (K, N) = X.dtype, F.shape
-    L = K // LANES
+    chunks = chunk_count(dtype)
+    L = K // chunks
     # Without connections, a unit would forget its start by a factor 1 - a per step.
     forgotten = np.log(agreement(dtype)) / np.log1p(-min(0.9, reservoir.leak.min()))
-    if dtype.itemsize > 4 or max(SHORTEST, 2 * forgotten) > L:
+    if max(SHORTEST, 2 * forgotten) > L:
         return 0
     units = (reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation])
     forward_many = partial(kernels.forward_many, compressed(reservoir.W_rec, dtype), *units, keep_F=F is not H)
-    left = K - LANES * L
-    start = np.zeros((LANES, N), dtype)
+    left = K - chunks * L
+    start = np.zeros((chunks, N), dtype)
     start[:1] = h0
     if left:
         forward_many(active=np.ones(left, np.int64), offsets=np.arange(left), stride=1, h0=h0, F=F, H=H)
         start[0] = H[left - 1]
-    X_cut, F_cut, H_cut = (M[left:].reshape(LANES, L, -1) for M in (X, F, H))
+    X_cut, F_cut, H_cut = (M[left:].reshape(chunks, L, -1) for M in (X, F, H))
 
     def forward(begin: int, end: int, start: Array) -> Array:
-        active = np.full(end - begin, LANES)
+        active = np.full(end - begin, chunks)
         forward_many(active=active, offsets=np.arange(begin, end), stride=L, h0=start, F=F[left:], H=H[left:])
         return H_cut[:, end - 1].copy()
 
@@ -60,7 +70,7 @@ def run_in_chunks(reservoir: Reservoir, X: Array, X_fb: Array | None, h0: Array,
     for begin in range(0, L, CHECK):
         end = min(begin + CHECK, L)
         before = H_cut[:, end - 1].copy()
-        fed = None if X_fb is None else X_fb[left:].reshape(LANES, L, -1)[:, begin:end]
+        fed = None if X_fb is None else X_fb[left:].reshape(chunks, L, -1)[:, begin:end]
         F_cut[:, begin:end] = drive(reservoir, X_cut[:, begin:end], fed)
         start = forward(begin, end, start)
         with np.errstate(over="ignore", invalid="ignore"):
