@@ -21,6 +21,18 @@ def load_an4(path):
     return data
 
 
+def load_cepstra(path, parts=("train", "valid")):
+    """Return {part: (list of float32 arrays (frames, 13), list of int64 labels)} as they are in the file."""
+    with np.load(path, allow_pickle=False) as file:
+        ends = np.cumsum(file["lengths"])[:-1]
+        cepstra, labels = np.split(file["features"], ends), np.split(file["labels"].astype(np.int64), ends)
+        split = file["split"]
+    return {
+        part: ([cepstra[i] for i in np.flatnonzero(split == part)], [labels[i] for i in np.flatnonzero(split == part)])
+        for part in parts
+    }
+
+
 def synthetic_like_an4(seed=0):
     """Return smooth random sequences and labels, as many as AN4 has and about as long, in the same form."""
     from echolearn.speech.features import normalised, with_context, with_differences
