@@ -13,6 +13,7 @@ from echolearn.speech.audio import RATE
 
 WINDOW, SHIFT = 400, 160  # samples
 FRAME_SECONDS = SHIFT / RATE
+BANDS, LOWEST, LIFTER = 23, 20.0, 22.0  # mel bands, the lowest frequency in Hz, and Kaldi's liftering
 CEPSTRA = 13
 COLUMNS = 3 * CEPSTRA
 CONTEXT = 3
@@ -105,6 +106,60 @@ def mfcc(samples: NDArray[np.float32]) -> Frames:
     if count == 0:
         return np.empty((0, CEPSTRA), dtype=np.float32)
     return np.stack([computer.get_frame(i) for i in range(count)]).astype(np.float32, copy=False)
+
+
+def log_bands(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], Frames]:
+    """Return the log energy of each frame and of its 23 mel bands, from which `mfcc` computes its cepstra.
+
+    Parameters
+    ----------
+    samples : array of shape (n_samples,)
+        The audio, as `mfcc` takes it.
+
+    Returns
+    -------
+    energy : array of shape (n_frames,), float32
+        The log energy of each frame.
+    bands : array of shape (n_frames, 23), float32
+        The log energies in the mel bands.
+    """
+    import kaldi_native_fbank as knf
+
+    options = knf.FbankOptions()
+    options.frame_opts.samp_freq = RATE
+    options.frame_opts.dither = 0.0
+    options.frame_opts.snip_edges = True
+    options.mel_opts.num_bins = BANDS
+    options.use_energy = True
+    options.energy_floor = 1.0
+    computer = knf.OnlineFbank(options)
+    computer.accept_waveform(float(RATE), samples.tolist())
+    computer.input_finished()
+    rows = [computer.get_frame(i) for i in range(computer.num_frames_ready)]
+    found = np.stack(rows).astype(np.float32) if rows else np.empty((0, BANDS + 1), np.float32)
+    return found[:, 0], found[:, 1:]
+
+
+def from_bands(energy: NDArray[np.float32], bands: Frames) -> Frames:
+    """Return the MFCC of log mel bands: their cosine transform, liftered, with the energy as first coefficient.
+
+    Parameters
+    ----------
+    energy : array of shape (n_frames,)
+        The log energy of each frame.
+    bands : array of shape (n_frames, 23)
+        The log energies in the mel bands.
+
+    Returns
+    -------
+    array of shape (n_frames, 13), float32
+        What `mfcc` returns for the audio of these bands.
+    """
+    k = np.arange(CEPSTRA)
+    cosines = np.sqrt(2 / BANDS) * np.cos(np.pi / BANDS * np.outer(np.arange(BANDS) + 0.5, k))
+    cepstra = bands @ (cosines * (1 + LIFTER / 2 * np.sin(np.pi * k / LIFTER)))
+    cepstra[:, 0] = energy
+    return np.asarray(cepstra, dtype=np.float32)
 
 
 def differences(frames: Frames) -> Frames:

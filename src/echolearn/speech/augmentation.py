@@ -1,0 +1,236 @@
+"""Vocal-tract warps: copies of utterances as speakers with a longer or shorter vocal tract would say them.
+
+A shorter vocal tract multiplies all resonances by about the same factor. With S(ω) the log spectrum over the mel axis,
+ω = 0 at the lowest and π at the highest frequency of the filter bank, a warp by the factor a is
+
+    S_a(ω) = S(g(ω)),    g: the map f -> f / a, seen on the mel axis,
+
+so that a peak at the frequency f moves to a f. Cepstra are cosine coefficients, S(ω) = c_0 + Σ_k c_k cos(k ω), and
+those of the warped spectrum are linear in them:
+
+    c'_j = Σ_k A_jk c_k,    A_jk = 2/π ∫ cos(k g(ω)) cos(j ω) dω    (1/π for j = 0).
+
+Differences over time and the warp can be exchanged, normalisation and warp cannot: warp the 13 cepstra as they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echolearn._typing import Array
+from echolearn.speech._typing import Frames
+from echolearn.speech.audio import RATE
+from echolearn.speech.features import BANDS, CEPSTRA, LIFTER, LOWEST, from_bands, log_bands
+
+_STRAIGHT = 0.85  # share of the band up to which frequencies are multiplied; above, a line leads to the upper end
+_POINTS = 2048  # of the integrals over the mel axis
+FACTORS = 201  # factors between the smallest and the largest for which a matrix is computed, once
+
+
+def mel(frequency: Array | float) -> Array:
+    """Return frequencies on the mel scale.
+
+    Parameters
+    ----------
+    frequency : array or float
+        Frequencies in Hz.
+
+    Returns
+    -------
+    array
+        1127 log(1 + f / 700).
+    """
+    return np.asarray(1127.0 * np.log1p(np.asarray(frequency) / 700.0))
+
+
+def warped_frequency(frequency: Array | float, factor: float, high: float = RATE / 2) -> Array:
+    """Return the frequencies to which a warp moves the given ones.
+
+    Parameters
+    ----------
+    frequency : array or float
+        Frequencies in Hz.
+    factor : float
+        The factor. 1.1 is a vocal tract a tenth shorter: resonances lie a tenth higher.
+    high : float, default 8000
+        The upper end of the band in Hz, which stays where it is.
+
+    Returns
+    -------
+    array
+        ``factor * frequency``, except near the upper end: where the frequency or its image exceeds 85 % of the band,
+        a straight line leads on to the end. The warp by ``1 / factor`` is the exact inverse.
+
+    Examples
+    --------
+    >>> warped_frequency([1000.0, 8000.0], 1.1).tolist()
+    [1100.0, 8000.0]
+    """
+    edge = _STRAIGHT * high
+    knot = edge / factor if factor > 1 else edge
+    return np.interp(frequency, [0.0, knot, high], [0.0, factor * knot, high])
+
+
+def warp_matrix(
+    factor: float, *, cepstra: int = CEPSTRA, low: float = LOWEST, high: float = RATE / 2, lifter: float = LIFTER
+) -> NDArray[np.float64]:
+    """Return the matrix that a warp of the frequency axis is on cepstra.
+
+    Parameters
+    ----------
+    factor : float
+        By how much resonances move: 1.1 moves a peak at 1000 Hz to 1100 Hz. Between 0.8 and 1.25 for human voices.
+    cepstra : int, default 13
+        Coefficients per frame, the first of which is an energy or c_0.
+    low, high : float, default 20 and 8000
+        The ends of the mel filter bank in Hz. Take those by which the cepstra were computed.
+    lifter : float, default 22
+        The Q of cepstra that were multiplied by ``1 + Q/2 sin(pi k / Q)``, as those of `mfcc` are. 0: they were not.
+
+    Returns
+    -------
+    array of shape (cepstra, cepstra)
+        A; the cepstra ``C`` (frames are rows) of an utterance become ``C @ A.T``. The first coefficient stays as it
+        is, because a warp leaves the energy of a frame alone, and a constant has no influence on the others. What lies
+        above the last coefficient is lost, as in the cepstra themselves.
+
+    Raises
+    ------
+    ValueError
+        If the factor is not positive, or the band is empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bool(np.allclose(warp_matrix(1.0), np.eye(13)))
+    True
+    """
+    if not 0 < factor < np.inf:
+        raise ValueError(f"factor is {factor}, expected a positive number such as 0.9 or 1.1")
+    if not 0 <= low < high:
+        raise ValueError(f"the band from {low} to {high} Hz is empty; expected 0 <= low < high")
+    omega = np.pi * (np.arange(_POINTS) + 0.5) / _POINTS
+    bottom, top = mel(low), mel(high)
+    frequency = 700.0 * np.expm1((bottom + omega / np.pi * (top - bottom)) / 1127.0)
+    g = np.pi * (mel(warped_frequency(frequency, 1 / factor, high)) - bottom) / (top - bottom)
+    k = np.arange(cepstra)
+    A = 2 / _POINTS * np.cos(np.outer(k, omega)) @ np.cos(np.outer(np.maximum(g, 0.0), k))
+    A[0], A[:, 0] = 0.0, 0.0
+    A[0, 0] = 1.0
+    scale = 1 + lifter / 2 * np.sin(np.pi * k / lifter) if lifter else np.ones(cepstra)
+    return np.asarray(A * scale[:, None] / scale)
+
+
+def warped_copies(
+    cepstra: Sequence[Frames],
+    copies: int,
+    spread: float,
+    rng: np.random.Generator,
+    *,
+    low: float = LOWEST,
+    high: float = RATE / 2,
+    lifter: float = LIFTER,
+) -> list[Frames]:
+    """Return copies of utterances, each warped by a random factor of its own.
+
+    Labels of the copies are those of the utterances, `copies` times over.
+
+    Parameters
+    ----------
+    cepstra : sequence of array of shape (n_frames, n_cepstra)
+        Cepstra of each utterance as they come from the filter bank: before differences, normalisation and context.
+    copies : int
+        Copies of each utterance. Two or three help a network that does better on its training speakers than on
+        others; more take time and add little.
+    spread : float
+        The factor is drawn evenly, in logarithm, between ``1 / (1 + spread)`` and ``1 + spread``. 0.15 is a little
+        more than adult speakers differ by.
+    rng : numpy.random.Generator
+        The source of the factors: the same generator gives the same copies.
+    low, high : float, default 20 and 8000
+        The ends of the mel filter bank in Hz.
+    lifter : float, default 22
+        The Q of the liftering, 0 for none; see `warp_matrix`.
+
+    Returns
+    -------
+    list of array of shape (n_frames, n_cepstra), float32
+        All utterances once, then all of them again, `copies` times. The originals are not among them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> utterances = [rng.standard_normal((30, 13)), rng.standard_normal((20, 13))]
+    >>> [len(c) for c in warped_copies(utterances, 2, 0.1, rng)]
+    [30, 20, 30, 20]
+    """
+    if copies < 0:
+        raise ValueError(f"copies is {copies}, expected 0 or more")
+    if not 0 <= spread < np.inf:
+        raise ValueError(f"spread is {spread}, expected 0 or more, such as 0.1")
+    widths = {c.shape[1] for c in cepstra}
+    if len(widths) > 1:
+        raise ValueError(f"utterances have {sorted(widths)} cepstra per frame; expected the same number in all")
+    factors = (1 + spread) ** np.linspace(-1, 1, FACTORS)
+    drawn = rng.integers(FACTORS, size=(copies, len(cepstra)))
+    width = widths.pop() if widths else CEPSTRA
+    matrices = {
+        k: warp_matrix(factors[k], cepstra=width, low=low, high=high, lifter=lifter).T.astype(np.float32)
+        for k in np.unique(drawn).tolist()
+    }
+    return [
+        np.asarray(c, np.float32) @ matrices[k] for row in drawn for c, k in zip(cepstra, row.tolist(), strict=True)
+    ]
+
+
+def warped_bands(bands: Frames, factor: float) -> Frames:
+    """Return the log mel bands of a warped spectrum.
+
+    Parameters
+    ----------
+    bands : array of shape (n_frames, 23)
+        The logarithms of the energies in the mel bands of `mfcc`.
+    factor : float
+        By how much resonances move, as in `warp_matrix`.
+
+    Returns
+    -------
+    array of shape (n_frames, 23), float32
+        Each band takes the value that the spectrum, a line from the centre of one band to that of the next, has where
+        the warp takes the centre from.
+    """
+    bottom, top = mel(LOWEST), mel(RATE / 2)
+    centres = bottom + (top - bottom) * np.arange(1, BANDS + 1) / (BANDS + 1)
+    sources = mel(warped_frequency(700.0 * np.expm1(centres / 1127.0), 1 / factor))
+    at = np.clip(np.interp(sources, centres, np.arange(BANDS)), 0, BANDS - 1)
+    below = np.minimum(at.astype(int), BANDS - 2)
+    share = (at - below).astype(np.float32)
+    return np.asarray(bands[:, below] * (1 - share) + bands[:, below + 1] * share, dtype=np.float32)
+
+
+def warped_mfcc(samples: NDArray[np.float32], factor: float) -> Frames:
+    """Return the MFCC of audio as a speaker with another vocal tract would say it: `mfcc` of warped mel bands.
+
+    Needs kaldi-native-fbank (`pip install 'echolearn[speech]'`).
+
+    Parameters
+    ----------
+    samples : array of shape (n_samples,)
+        The audio at 16 kHz on the 16-bit scale, as `read_audio` returns it.
+    factor : float
+        By how much resonances move: 1.1 moves a formant at 1000 Hz to 1100 Hz.
+
+    Returns
+    -------
+    array of shape (n_frames, 13), float32
+        As `mfcc` returns them; with ``factor=1`` they are the same. The energy is that of the audio. The bands are
+        warped before all but 13 of their 23 coefficients are dropped; `warp_matrix` has to do without those.
+    """
+    if not 0 < factor < np.inf:
+        raise ValueError(f"factor is {factor}, expected a positive number such as 0.9 or 1.1")
+    energy, bands = log_bands(samples)
+    return from_bands(energy, warped_bands(bands, factor))
