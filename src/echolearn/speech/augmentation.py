@@ -71,7 +71,7 @@ def warped_frequency(frequency: Array | float, factor: float, high: float = RATE
     """
     edge = _STRAIGHT * high
     knot = edge / factor if factor > 1 else edge
-    return np.interp(frequency, [0.0, knot, high], [0.0, factor * knot, high])
+    return np.asarray(np.interp(frequency, [0.0, knot, high], [0.0, factor * knot, high]))
 
 
 def warp_matrix(
