@@ -17,9 +17,11 @@ from torch.nn.utils import clip_grad_norm_
 from torch.nn.utils.parametrizations import weight_norm
 from torch.nn.utils.rnn import pad_sequence
 
-from echolearn.speech.features import normalised, with_context, with_differences
+from echolearn.speech.augmentation import FACTORS, warp_matrix
+from echolearn.speech.features import CEPSTRA, normalised, with_context, with_differences
 
 PADDING = -1
+FILTER_BANK = {"low": 133.33, "high": 6855.5, "lifter": 0}  # by which AN4's cepstra were computed
 DEFAULTS = {
     "dropout": 0.2,
     "input_dropout": 0.0,
@@ -31,6 +33,7 @@ DEFAULTS = {
     "schedule": "cosine",  # or "linear", both fall to zero
     "average": 0.0,  # decay per step of the averaged weights; 0 uses the weights as they are
     "smoothing": 0.0,  # of the labels
+    "warp": 0.0,  # spread of the vocal-tract warps that every utterance gets anew in every epoch
     "mask_frames": 0,  # longest stretch of frames that is set to zero, two per utterance
 }
 RECURRENT = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM, "bgru": nn.GRU, "blstm": nn.LSTM}
@@ -179,6 +182,32 @@ def prepared(cepstra):
     return [torch.from_numpy(with_context(normalised(with_differences(c)))) for c in cepstra]
 
 
+class Warped:
+    """Training utterances, each warped by a random factor of its own whenever they are drawn.
+
+    Differences over time are linear, so a warp of the 13 cepstra is the same matrix on their differences; those are
+    computed once. A draw of all utterances takes a twentieth of the seconds of an epoch.
+    """
+
+    def __init__(self, cepstra, spread, rng):
+        self.frames = [torch.from_numpy(with_differences(c)).view(-1, 3, CEPSTRA) for c in cepstra]
+        self.rng = rng
+        factors = (1 + spread) ** np.linspace(-1, 1, FACTORS)
+        self.matrices = [torch.from_numpy(warp_matrix(f, **FILTER_BANK).T.astype(np.float32)) for f in factors]
+
+    def draw(self):
+        """Return the features of all utterances, as `prepared` does, under new warps."""
+        factors = self.rng.integers(FACTORS, size=len(self.frames))
+        return [self.warped(i, k) for i, k in enumerate(factors.tolist())]
+
+    def warped(self, i, k):
+        """Return the features of an utterance under one warp."""
+        x = (self.frames[i] @ self.matrices[k]).flatten(1)
+        deviation, mean = torch.std_mean(x, dim=0, correction=0)
+        x = (x - mean) / deviation.clamp_min(1e-5)
+        return torch.cat([torch.cat([x[:1], x[:-1]]), x, torch.cat([x[1:], x[-1:]])], dim=1)
+
+
 def batches(X, y, size, rng=None):
     """Return padded (frames, labels, lengths) of utterances of similar length; rng varies which are in one batch."""
     lengths = np.array([len(x) for x in X])
@@ -280,7 +309,8 @@ def train(data, settings, core_seconds, seed=0):
     y = {part: [torch.from_numpy(np.asarray(labels, np.int64)) for labels in data[part][1]] for part in data}
     held_out = list(batches(prepared(data["valid"][0]), y["valid"], 32))
     clock = Clock()
-    X = prepared(data["train"][0])
+    augmented = Warped(data["train"][0], settings["warp"], rng) if settings["warp"] else None
+    X = augmented.draw() if augmented else prepared(data["train"][0])
     network = network_of(settings, X[0].shape[1], n_out, seed)
     optimizer = torch.optim.AdamW(
         weight_groups(network, settings["weight_decay"]), lr=settings["step_size"], betas=(0.9, 0.98), fused=True
@@ -301,6 +331,8 @@ def train(data, settings, core_seconds, seed=0):
             epochs += 1 / per_epoch
             if settings["average"]:
                 pull(averaged, network, settings["average"])
+        if augmented and done < 1:
+            X = augmented.draw()
         if done >= 1 or done - evaluated >= 1 / EVALUATIONS:
             clock.stop()
             evaluated, error = done, frame_error(averaged, held_out)
