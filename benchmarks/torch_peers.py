@@ -168,13 +168,14 @@ def ridge_epoch(W, W_rec, X, T, ridge, *, activation="sigmoid", leak=1.0, direct
 
 
 def ridge_epoch_detached(
-    W, W_rec, X, T, ridge, *, activation="sigmoid", leak=1.0, direct=True, dtype="float32", group=64
+    W, W_rec, X, T, ridge, *, activation="sigmoid", leak=1.0, direct=True, dtype="float32", group=32
 ):
     """Return what `ridge_epoch` returns, as a user does who knows that E is stationary in U (the envelope theorem).
 
     U comes from sums over groups of sequences without any graph. It is then a constant, and every group is run again,
     this time with a graph, whose gradients are added to those of the groups before it. One group's graph is held at a
-    time, and nothing is differentiated through the solve. Sequences of similar length share a group.
+    time, and nothing is differentiated through the solve. Sequences of similar length share a group. Only the sums and
+    the solve need float64.
     """
     torch.set_num_threads(THREADS)
     dtype = getattr(torch, dtype)
@@ -189,9 +190,10 @@ def ridge_epoch_detached(
                 H_c = features(inputs, states_of(inputs, W, W_rec, activation, leak), direct)
                 G, Q = G + H_c.T @ H_c, Q + H_c.T @ targets.double()
             U = solved(G, Q, ridge)
-        loss = ridge * (U**2).sum().item()
+        loss, U = ridge * (U**2).sum().item(), U.to(dtype)
         for inputs, targets in groups:
-            H_c = features(inputs, states_of(inputs, W, W_rec, activation, leak), direct)
+            H = states_of(inputs, W, W_rec, activation, leak)
+            H_c = torch.cat([H, inputs.data], dim=1) if direct else H
             part = ((H_c @ U - targets) ** 2).sum()
             part.backward()
             loss += part.item()
