@@ -25,7 +25,9 @@ def every(data, n):
 
 def key(trial):
     """Return what makes a trial: settings, seconds, part of the data and seed."""
-    return json.dumps([trial["settings"], trial["core_seconds"], trial.get("every", 1), trial.get("seed", 0)], sort_keys=True)
+    return json.dumps(
+        [trial["settings"], trial["core_seconds"], trial.get("every", 1), trial.get("seed", 0)], sort_keys=True
+    )
 
 
 def run(path, trial):
@@ -53,8 +55,11 @@ def main():
         log.append(in_own_process(run, options.data, trials[0]))
         results.replace_file(LOG, {"versions": results.versions(), "machine": results.machine(), "trials": log})
         last = log[-1]
-        print(f"{last['valid_error']:.2f} {last['core_seconds']} s every {last.get('every', 1)} epochs {last['epochs']} "
-              f"{last['weights']} {json.dumps(last['settings'])}", flush=True)
+        print(
+            f"{last['valid_error']:.2f} {last['core_seconds']} s every {last.get('every', 1)} epochs {last['epochs']} "
+            f"{last['weights']} {json.dumps(last['settings'])}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

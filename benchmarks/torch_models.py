@@ -8,6 +8,7 @@ channels lie side by side for layer norm.
 
 import copy
 import time
+from functools import partial
 
 import numpy as np
 import torch
@@ -348,7 +349,7 @@ def train(data, settings, core_seconds, seed=0):
         "valid_error": best,
         "curve": curve,
     }
-    return lambda cepstra: probabilities(averaged, cepstra), facts
+    return partial(probabilities, averaged), facts
 
 
 @torch.no_grad()
