@@ -10,67 +10,13 @@ import torch
 from scipy import sparse
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
-from torch.nn.utils.rnn import pack_sequence, pad_sequence
+from torch.nn.utils.rnn import pack_sequence
 
 from an4 import load_an4
 from measure import measured
+from torch_models import PADDING, batches, frame_error, network_of
 
 THREADS = 2
-PADDING = -1
-
-
-class FrameClassifier(nn.Module):
-    """One recurrent layer, or one for each direction of time, and a linear layer on every frame."""
-
-    def __init__(self, model, n_in, units, n_out):
-        super().__init__()
-        layer = nn.RNN if model == "rnn" else nn.LSTM
-        self.ahead = layer(n_in, units)
-        # Two layers rather than bidirectional=True, which would start in the padding of short sequences; packing would
-        # avoid that too, but PyTorch's fast LSTM does not take it: 48 s per epoch instead of 2.
-        self.back = layer(n_in, units) if model == "blstm" else None
-        self.output = nn.Linear(units * (2 if self.back else 1), n_out)
-
-    def forward(self, frames, lengths):
-        """Return outputs (steps, sequences, n_out) for frames (steps, sequences, n_in) that are padded at the end."""
-        states = self.ahead(frames)[0]
-        if self.back:
-            states = torch.cat([states, flipped(self.back(flipped(frames, lengths))[0], lengths)], dim=2)
-        return self.output(states)
-
-
-def flipped(frames, lengths):
-    """Return every sequence in reverse; its padding stays at the end."""
-    step = torch.arange(len(frames))[:, None]
-    index = torch.where(step < lengths, lengths - 1 - step, step)
-    return frames.gather(0, index[:, :, None].expand_as(frames))
-
-
-def batches(X, y, size, rng=None):
-    """Return padded (frames, labels, lengths) of utterances of similar length; rng varies which are in one batch."""
-    lengths = np.array([len(x) for x in X])
-    order = np.argsort(lengths if rng is None else lengths * rng.uniform(0.9, 1.1, len(X)))
-    chunks = [order[i : i + size] for i in range(0, len(order), size)]
-    return [
-        (
-            pad_sequence([torch.from_numpy(X[i]) for i in chunk]),
-            pad_sequence([torch.from_numpy(y[i]) for i in chunk], padding_value=PADDING),
-            torch.from_numpy(lengths[chunk]),
-        )
-        for chunk in chunks
-    ]
-
-
-def frame_error(network, padded):
-    """Return the percentage of frames that are classified wrongly."""
-    network.eval()
-    right = total = 0
-    with torch.inference_mode():
-        for frames, labels, lengths in padded:
-            right += int((network(frames, lengths).argmax(dim=2) == labels).sum())
-            total += int(lengths.sum())
-    network.train()
-    return 100 * (1 - right / total)
 
 
 def train(data, model, units, *, step_size, epochs=12, budget=None, batch_size=16, clip=1.0, final=0.05, seed=0):
@@ -80,21 +26,21 @@ def train(data, model, units, *, step_size, epochs=12, budget=None, batch_size=1
     given. Seconds count training only: for every method the time spent on computing errors does not count.
     """
     torch.set_num_threads(THREADS)
-    torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
+    data = {name: [[torch.from_numpy(a) for a in arrays] for arrays in part] for name, part in data.items()}
     X, y = data["train"]
     n_out = 1 + max(int(labels.max()) for _, split in data.values() for labels in split)
-    network = FrameClassifier(model, X[0].shape[1], units, n_out)
+    settings = {"kind": model, "units": units, "dropout": 0.0, "input_dropout": 0.0}
+    network = network_of(settings, X[0].shape[1], n_out, seed)
     optimizer = torch.optim.Adam(network.parameters(), lr=step_size)
     criterion = nn.CrossEntropyLoss(ignore_index=PADDING)
-    held_out = {name: batches(*data[name], 64) for name in ("valid", "test")}
+    held_out = {name: list(batches(*data[name], 64)) for name in ("valid", "test")}
 
     curve, best, best_weights = [], {"valid": np.inf}, None
     seconds, epoch, done = 0.0, 0, 0.0
     start = time.perf_counter()
     while done < 1:
-        training = batches(X, y, batch_size, rng)
-        rng.shuffle(training)
+        training = list(batches(X, y, batch_size, rng))
         for i, (frames, labels, lengths) in enumerate(training):
             if budget is None:
                 done = (epoch + i / len(training)) / epochs
