@@ -15,7 +15,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.utils import clip_grad_norm_
-from torch.nn.utils.parametrizations import weight_norm
 from torch.nn.utils.rnn import pad_sequence
 
 from echolearn.speech.augmentation import FACTORS, warp_matrix
@@ -83,7 +82,7 @@ class BatchNorm(nn.BatchNorm1d):
         return super().forward(x.flatten(0, 1)).view_as(x)
 
 
-NORMS = {"layer": nn.LayerNorm, "batch": BatchNorm, "weight": lambda columns: nn.Identity()}
+NORMS = {"layer": nn.LayerNorm, "batch": BatchNorm}
 
 
 class Block(nn.Module):
@@ -92,14 +91,11 @@ class Block(nn.Module):
     def __init__(self, settings, dilation, rng):
         super().__init__()
         channels, hidden = settings["channels"], settings.get("hidden", settings["channels"])
-        causal, norm = settings["kind"] == "tcn", settings.get("norm", "layer")
-        self.norm = NORMS[norm](channels)
+        causal = settings["kind"] == "tcn"
+        self.norm = NORMS[settings.get("norm", "layer")](channels)
         self.first = Convolution(channels, hidden, settings.get("kernel", 3), dilation, causal)
         self.second = Convolution(hidden, channels, settings.get("second_kernel", 1), dilation, causal)
         self.dropout = Dropout(settings["dropout"], rng)
-        if norm == "weight":
-            for convolution in (self.first, self.second):
-                weight_norm(convolution.taps)
 
     def forward(self, x, mask):
         """Return (steps, sequences, channels); a mask keeps the padding out of what looks ahead."""

@@ -18,11 +18,10 @@ TCN = {"channels": 8, "blocks": 3, "second_kernel": 2}
 KINDS = {
     "tcn": TCN,
     "tcn_batch": TCN | {"norm": "batch"},
-    "tcn_weight": TCN | {"norm": "weight"},
     "tcn_both": TCN | {"kind": "tcn_both"},
     **{kind: {"units": 6, "layers": 2} for kind in ("rnn", "gru", "lstm", "bgru", "blstm")},
 }
-CAUSAL = ("tcn", "tcn_batch", "tcn_weight", "rnn", "gru", "lstm")
+CAUSAL = ("tcn", "tcn_batch", "rnn", "gru", "lstm")
 
 
 def network_of(name):
