@@ -12,6 +12,7 @@ imports differ by hundreds of megabytes between libraries; the peaks of the whol
 """
 
 import argparse
+import itertools
 
 import numpy as np
 
@@ -75,10 +76,14 @@ def our_epoch(network, X, T):
     return record | {"loss": g.loss, "dE_dW": g.dE_dW, "dE_dW_rec": g.dE_dW_rec.toarray()}
 
 
-def torch_epoch(network, X, T, form):
-    """Measure PyTorch's gradient of one epoch, with a dense W_rec or one in CSR form."""
+def torch_epoch(network, X, T, form, way="through the solve"):
+    """Measure PyTorch's gradient of one epoch, with a dense W_rec or one in CSR form.
+
+    The way is autograd through the solve with all sequences held, or a detached U and one group of sequences at a time.
+    """
     W_rec = network.W_rec if form == "CSR" else network.W_rec.toarray()
-    return torch_peers.ridge_epoch(network.W, W_rec, X, T, RIDGE, activation="tanh", leak=network.leak)
+    epoch = torch_peers.ridge_epoch if way == "through the solve" else torch_peers.ridge_epoch_detached
+    return epoch(network.W, W_rec, X, T, RIDGE, activation="tanh", leak=network.leak)
 
 
 def seconds(record):
@@ -224,7 +229,8 @@ def figure_4(data, turns, slow):
     for units in (500, 2000):
         network = peers.random_network(X[0].shape[1], units, 10)
         jobs = {"ours": (our_epoch, (network, X, T), {})}
-        jobs |= {f"PyTorch, {form}": (torch_epoch, (network, X, T, form), {}) for form in ("dense", "CSR")}
+        for form, way in itertools.product(("dense", "CSR"), ("through the solve", "U detached, groups")):
+            jobs[f"PyTorch, {form}, {way}"] = torch_epoch, (network, X, T, form, way), {}
         found = in_turns(jobs, turns)
         ours, pattern = found.pop("ours"), network.W_rec.toarray() != 0
         for name, record in found.items():

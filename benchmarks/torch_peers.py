@@ -10,67 +10,13 @@ import torch
 from scipy import sparse
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
-from torch.nn.utils.rnn import pack_sequence, pad_sequence
+from torch.nn.utils.rnn import pack_sequence
 
 from an4 import load_an4
 from measure import measured
+from torch_models import PADDING, batches, frame_error, network_of
 
 THREADS = 2
-PADDING = -1
-
-
-class FrameClassifier(nn.Module):
-    """One recurrent layer, or one for each direction of time, and a linear layer on every frame."""
-
-    def __init__(self, model, n_in, units, n_out):
-        super().__init__()
-        layer = nn.RNN if model == "rnn" else nn.LSTM
-        self.ahead = layer(n_in, units)
-        # Two layers rather than bidirectional=True, which would start in the padding of short sequences; packing would
-        # avoid that too, but PyTorch's fast LSTM does not take it: 48 s per epoch instead of 2.
-        self.back = layer(n_in, units) if model == "blstm" else None
-        self.output = nn.Linear(units * (2 if self.back else 1), n_out)
-
-    def forward(self, frames, lengths):
-        """Return outputs (steps, sequences, n_out) for frames (steps, sequences, n_in) that are padded at the end."""
-        states = self.ahead(frames)[0]
-        if self.back:
-            states = torch.cat([states, flipped(self.back(flipped(frames, lengths))[0], lengths)], dim=2)
-        return self.output(states)
-
-
-def flipped(frames, lengths):
-    """Return every sequence in reverse; its padding stays at the end."""
-    step = torch.arange(len(frames))[:, None]
-    index = torch.where(step < lengths, lengths - 1 - step, step)
-    return frames.gather(0, index[:, :, None].expand_as(frames))
-
-
-def batches(X, y, size, rng=None):
-    """Return padded (frames, labels, lengths) of utterances of similar length; rng varies which are in one batch."""
-    lengths = np.array([len(x) for x in X])
-    order = np.argsort(lengths if rng is None else lengths * rng.uniform(0.9, 1.1, len(X)))
-    chunks = [order[i : i + size] for i in range(0, len(order), size)]
-    return [
-        (
-            pad_sequence([torch.from_numpy(X[i]) for i in chunk]),
-            pad_sequence([torch.from_numpy(y[i]) for i in chunk], padding_value=PADDING),
-            torch.from_numpy(lengths[chunk]),
-        )
-        for chunk in chunks
-    ]
-
-
-def frame_error(network, padded):
-    """Return the percentage of frames that are classified wrongly."""
-    network.eval()
-    right = total = 0
-    with torch.inference_mode():
-        for frames, labels, lengths in padded:
-            right += int((network(frames, lengths).argmax(dim=2) == labels).sum())
-            total += int(lengths.sum())
-    network.train()
-    return 100 * (1 - right / total)
 
 
 def train(data, model, units, *, step_size, epochs=12, budget=None, batch_size=16, clip=1.0, final=0.05, seed=0):
@@ -80,21 +26,21 @@ def train(data, model, units, *, step_size, epochs=12, budget=None, batch_size=1
     given. Seconds count training only: for every method the time spent on computing errors does not count.
     """
     torch.set_num_threads(THREADS)
-    torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
+    data = {name: [[torch.from_numpy(a) for a in arrays] for arrays in part] for name, part in data.items()}
     X, y = data["train"]
     n_out = 1 + max(int(labels.max()) for _, split in data.values() for labels in split)
-    network = FrameClassifier(model, X[0].shape[1], units, n_out)
+    settings = {"kind": model, "units": units, "dropout": 0.0, "input_dropout": 0.0}
+    network = network_of(settings, X[0].shape[1], n_out, seed)
     optimizer = torch.optim.Adam(network.parameters(), lr=step_size)
     criterion = nn.CrossEntropyLoss(ignore_index=PADDING)
-    held_out = batches(*data["valid"], 64)
+    held_out = list(batches(*data["valid"], 64))
 
     curve, best, best_weights = [], np.inf, None
     seconds, epoch, done = 0.0, 0, 0.0
     start = time.perf_counter()
     while done < 1:
-        training = batches(X, y, batch_size, rng)
-        rng.shuffle(training)
+        training = list(batches(X, y, batch_size, rng))
         for i, (frames, labels, lengths) in enumerate(training):
             if budget is None:
                 done = (epoch + i / len(training)) / epochs
@@ -156,33 +102,89 @@ def ridge_epoch(W, W_rec, X, T, ridge, *, activation="sigmoid", leak=1.0, direct
     """
     torch.set_num_threads(THREADS)
     dtype = getattr(torch, dtype)
-    f = {"sigmoid": torch.sigmoid, "tanh": torch.tanh}[activation]
+    inputs, targets = packed(X, T, dtype)
+    W, W_rec = leaves(W, W_rec, dtype)
+    with measured() as record:
+        H_c = features(inputs, states_of(inputs, W, W_rec, activation, leak), direct)
+        U = solved(H_c.T @ H_c, H_c.T @ targets.double(), ridge)
+        loss = ((H_c @ U - targets) ** 2).sum() + ridge * (U**2).sum()
+        loss.backward()
+    return record | {"loss": loss.item(), "dE_dW": W.grad.numpy(), "dE_dW_rec": W_rec.grad.numpy()}
+
+
+def ridge_epoch_detached(
+    W, W_rec, X, T, ridge, *, activation="sigmoid", leak=1.0, direct=True, dtype="float32", group=32
+):
+    """Return what `ridge_epoch` returns, as a user does who knows that E is stationary in U (the envelope theorem).
+
+    U comes from sums over groups of sequences without any graph. It is then a constant, and every group is run again,
+    this time with a graph, whose gradients are added to those of the groups before it. One group's graph is held at a
+    time, and nothing is differentiated through the solve. Sequences of similar length share a group. Only the sums and
+    the solve need float64.
+    """
+    torch.set_num_threads(THREADS)
+    dtype = getattr(torch, dtype)
+    order = sorted(range(len(X)), key=lambda i: -len(X[i]))
+    chunks = [order[i : i + group] for i in range(0, len(order), group)]
+    groups = [packed([X[i] for i in chunk], [T[i] for i in chunk], dtype) for chunk in chunks]
+    W, W_rec = leaves(W, W_rec, dtype)
+    with measured() as record:
+        G = Q = 0.0
+        with torch.no_grad():
+            for inputs, targets in groups:
+                H_c = features(inputs, states_of(inputs, W, W_rec, activation, leak), direct)
+                G, Q = G + H_c.T @ H_c, Q + H_c.T @ targets.double()
+            U = solved(G, Q, ridge)
+        loss, U = ridge * (U**2).sum().item(), U.to(dtype)
+        for inputs, targets in groups:
+            H = states_of(inputs, W, W_rec, activation, leak)
+            H_c = torch.cat([H, inputs.data], dim=1) if direct else H
+            part = ((H_c @ U - targets) ** 2).sum()
+            part.backward()
+            loss += part.item()
+    return record | {"loss": loss, "dE_dW": W.grad.numpy(), "dE_dW_rec": W_rec.grad.numpy()}
+
+
+def packed(X, T, dtype):
+    """Return inputs (packed, the longest sequence first) and targets (frames, n_out) in the same order."""
     order = sorted(range(len(X)), key=lambda i: -len(X[i]))
     inputs = pack_sequence([torch.as_tensor(X[i], dtype=dtype) for i in order])
-    targets = pack_sequence([torch.as_tensor(T[i], dtype=dtype) for i in order]).data
+    return inputs, pack_sequence([torch.as_tensor(T[i], dtype=dtype) for i in order]).data
+
+
+def leaves(W, W_rec, dtype):
+    """Return both matrices as tensors that collect gradients; a scipy matrix becomes CSR."""
     W = torch.as_tensor(W, dtype=dtype).requires_grad_()
     if sparse.issparse(W_rec):
         parts = (torch.as_tensor(part) for part in (W_rec.indptr, W_rec.indices, W_rec.data))
         W_rec = torch.sparse_csr_tensor(*parts, size=W_rec.shape, dtype=dtype)
     else:
         W_rec = torch.as_tensor(W_rec, dtype=dtype)
-    W_rec.requires_grad_()
-    with measured() as record:
-        active = inputs.batch_sizes.tolist()
-        h = torch.zeros(active[0], W_rec.shape[0], dtype=dtype)
-        states = []
-        for z in (inputs.data @ W).split(active):
-            h = h[: len(z)]
-            update = f(torch.addmm(z, h, W_rec.T) if W_rec.layout == torch.strided else z + (W_rec @ h.T).T)
-            h = update if leak == 1 else (1 - leak) * h + leak * update
-            states.append(h)
-        H = torch.cat(states)
-        H_c = (torch.cat([H, inputs.data], dim=1) if direct else H).double()
-        G = H_c.T @ H_c + ridge * torch.eye(H_c.shape[1], dtype=torch.float64)
-        U = torch.cholesky_solve(H_c.T @ targets.double(), torch.linalg.cholesky(G))
-        loss = ((H_c @ U - targets) ** 2).sum() + ridge * (U**2).sum()
-        loss.backward()
-    return record | {"loss": loss.item(), "dE_dW": W.grad.numpy(), "dE_dW_rec": W_rec.grad.numpy()}
+    return W, W_rec.requires_grad_()
+
+
+def states_of(inputs, W, W_rec, activation, leak):
+    """Return the states (frames, N) of packed inputs."""
+    f = {"sigmoid": torch.sigmoid, "tanh": torch.tanh}[activation]
+    active = inputs.batch_sizes.tolist()
+    h = torch.zeros(active[0], W_rec.shape[0], dtype=W.dtype)
+    states = []
+    for z in (inputs.data @ W).split(active):
+        h = h[: len(z)]
+        update = f(torch.addmm(z, h, W_rec.T) if W_rec.layout == torch.strided else z + (W_rec @ h.T).T)
+        h = update if leak == 1 else (1 - leak) * h + leak * update
+        states.append(h)
+    return torch.cat(states)
+
+
+def features(inputs, H, direct):
+    """Return what the readout sees, in float64."""
+    return (torch.cat([H, inputs.data], dim=1) if direct else H).double()
+
+
+def solved(G, Q, ridge):
+    """Return U of (G + ridge I) U = Q."""
+    return torch.cholesky_solve(Q, torch.linalg.cholesky(G + ridge * torch.eye(len(G), dtype=G.dtype)))
 
 
 if __name__ == "__main__":
