@@ -1,14 +1,15 @@
 """Speed and memory compared with other libraries, on the same matrices and data (figures 1 to 4).
 
-    python benchmarks/peers.py [--data an4_states.npz] [--only 1 2 3 4]
+    python benchmarks/peers.py --data an4_states.npz [--only 1 2 3 4]
 
 1 states of one sequence of 20,000 steps     2 states of the 708 training utterances of AN4
-3 classical fit and predict on AN4           4 one exact-gradient epoch over W and W_rec on half of AN4's train
+3 classical fit on AN4's train, predict on   4 one exact-gradient epoch over W and W_rec on half of AN4's train
+  its valid
 
-Every measurement has a process of its own; the libraries take turns, and the best turn of each counts. Without the
-data, synthetic sequences of similar lengths take their place. Ours runs in float32, which the library's estimators use;
-reservoirpy and PyRCN's estimators have only float64. Memory is what the work adds to the process (extra_mb), because
-imports differ by hundreds of megabytes between libraries; the peaks of the whole processes are in the file too.
+Every measurement has a process of its own; the libraries take as many turns each, and the best turn of each counts. In
+figures 1 to 3 both sides have the same precision, matrices and, in figure 3, the same intercept. Each comparison has a
+row by the clock and a row by processor time, which worker processes do not show; each row has the memory that the work
+adds (extra_mb: imports differ by hundreds of megabytes) and the peak of the whole process (peak_mb) of both sides.
 """
 
 import argparse
@@ -37,7 +38,7 @@ def reservoir_of(network):
     return Reservoir(W=network.W, W_rec=network.W_rec, leak=network.leak, activation="tanh")
 
 
-def our_states(network, X, dtype="float32"):
+def our_states(network, X, dtype):
     """Measure the states of one sequence or of a list."""
     from echolearn.states import harvest
 
@@ -49,14 +50,14 @@ def our_states(network, X, dtype="float32"):
     return record | {"states": peers.sample(states)}
 
 
-def our_fit_predict(units, X, y, X_test, y_test):
-    """Measure the classifier as a user calls it; it draws random matrices of its own."""
+def our_fit_predict(network, X, y, X_test, y_test, *, intercept, dtype):
+    """Measure the classifier on the given matrices, with fixed weights and a ridge readout that sees the states."""
     from echolearn import ESNClassifier
 
-    settings = {"learn": "none", "readout": "ridge", "ridge": RIDGE, "direct": False}
-    settings |= {"leak": 0.3, "learn_leak": False, "spectral_radius": 0.9, "input_scaling": 0.1, "bias_scaling": 0.0}
-    ESNClassifier(10, **settings).fit(X[:6], y[:6]).predict(X[:6])  # compiles
-    esn = ESNClassifier(units, **settings)
+    settings = {"learn": "none", "readout": "ridge", "ridge": RIDGE, "direct": False, "standardize": False}
+    settings |= {"fit_intercept": intercept, "dtype": dtype, "reservoir": reservoir_of(network)}
+    ESNClassifier(**settings).fit(X[:6], y[:6]).predict(X[:6])  # compiles
+    esn = ESNClassifier(**settings)
     with measured() as fit:
         esn.fit(X, y)
     with measured() as predict:
@@ -102,6 +103,25 @@ def processor(ours, peer):
     return {"cpu_seconds_ours": cpu(ours), "cpu_seconds_peer": cpu(peer)}
 
 
+def memory(ours, peer):
+    """Return entries for the file: the memory that the work adds, and the peaks of the whole processes."""
+    sides = (("ours", ours.get("fit", ours)), ("peer", peer.get("fit", peer)))
+    return {f"{key}_{side}": record[key] for side, record in sides for key in ("extra_mb", "peak_mb")}
+
+
+def time_rows(figure, work, ours, peer, *, name, required, **more):
+    """Print and return a row by the clock and one by processor time; required: the ratio by each, or None.
+
+    The processor time of the peer's worker processes is not known, so that there is no second row for them.
+    """
+    more |= processor(ours, peer) | memory(ours, peer)
+    rows = [row(figure, work, seconds(ours), seconds(peer), name=name, unit="s", required=required[0], **more)]
+    if "workers" not in name:
+        times = cpu(ours), cpu(peer)
+        rows.append(row(figure, f"{work}: processor", *times, name=name, unit="s", required=required[1], **more))
+    return rows
+
+
 def in_turns(jobs, turns, skipped=()):
     """Run {name: (function, args, kwargs)} in turns and return {name: its fastest record}.
 
@@ -143,75 +163,81 @@ def largest_difference(a, b):
 
 
 def figure_1(data, turns, slow):
-    """Compare the states of one long sequence."""
+    """Compare the states of one long sequence, in either precision."""
     rows = []
     for units, density in SIZES:
         network = peers.random_network(3, units, int(units * density))
         X = np.random.default_rng(1).uniform(-1, 1, (STEPS, 3))
-        jobs = {"ours": (our_states, (network, X), {}), "reservoirpy": (peers.reservoirpy_states, (network, X), {})}
-        jobs["ours, float64"] = (our_states, (network, X), {"dtype": "float64"})
-        found = in_turns(jobs, turns)
-        peer = found["reservoirpy"]
-        for name, required in (("ours", 3.0), ("ours, float64", None)):
-            difference = largest_difference(found[name]["states"], peer["states"])
-            work = f"one sequence, N={units}, density {density:g}" + ("" if name == "ours" else ", float64")
-            more = {"states_apart": difference, **processor(found[name], peer)}
-            times = found[name]["seconds"], peer["seconds"]
-            rows.append(row(1, work, *times, name="reservoirpy", unit="s", required=required, **more))
-            if required is not None and difference > 1e-4:
-                rows[-1]["reached"] = False
-    ratios = [one["ratio"] for one in rows if one["asked"] != "-"]
-    mean = float(np.exp(np.log(ratios).mean()))
-    whole = {"figure": 1, "work": "geometric mean", "unit": "s", "peer_name": "reservoirpy", "ratio": mean}
-    return [*rows, printed(whole | {"asked": ">= 6", "reached": mean >= 6})]
+        for dtype, required, most in (("float64", 1.5, 1e-10), ("float32", 3.0, 1e-4)):
+            jobs = {
+                "ours": (our_states, (network, X, dtype), {}),
+                "reservoirpy": (peers.reservoirpy_states, (network, X), {"dtype": dtype}),
+            }
+            found = in_turns(jobs, turns)
+            ours, peer = found["ours"], found["reservoirpy"]
+            apart = largest_difference(ours["states"], peer["states"])
+            work = f"one sequence, N={units}, density {density:g}, {dtype}"
+            more = {"states_apart": apart, "precision": dtype}
+            rows += time_rows(1, work, ours, peer, name="reservoirpy", required=(required, required), **more)
+            for one in rows[-2:]:
+                one["reached"] = one["reached"] and apart <= most
+    return rows + [mean_row(rows, dtype, kind) for dtype in ("float64", "float32") for kind in ("", ": processor")]
+
+
+def mean_row(rows, dtype, kind):
+    """Print and return the geometric mean of the ratios of figure 1 in one precision, by the clock or the processor."""
+    ratios = [one["ratio"] for one in rows if one["work"].endswith(dtype + kind)]
+    mean, required = float(np.exp(np.log(ratios).mean())), {"float64": 3.0, "float32": 6.0}[dtype]
+    whole = {"figure": 1, "work": f"geometric mean, {dtype}{kind}", "unit": "s", "peer_name": "reservoirpy"}
+    return printed(whole | {"ratio": mean, "asked": f">= {required:g}", "reached": mean >= required})
 
 
 def figure_2(data, turns, slow):
-    """Compare the states of many utterances."""
+    """Compare the states of many utterances, in either precision."""
     rows, X = [], data["train"][0]
     for units in (100, 500, 2000):
         network = peers.random_network(X[0].shape[1], units, 10)
-        jobs = {
-            "ours": (our_states, (network, X), {}),
-            "reservoirpy": (peers.reservoirpy_states, (network, X), {}),
-            "reservoirpy, 2 workers": (peers.reservoirpy_states, (network, X), {"workers": 2}),
-            "PyRCN": (peers.pyrcn_states, (network, X), {}),
-            "PyRCN, batches of 16, float32": (
-                peers.pyrcn_states,
-                (network, X),
-                {"batch_size": 16, "dtype": "float32"},
-            ),
-        }
-        found = in_turns(jobs, turns, () if slow or units < 2000 else SLOW)
-        ours = found.pop("ours")
-        for name, record in found.items():
-            more = {"states_apart": largest_difference(ours["states"], record["states"]), **processor(ours, record)}
-            times = seconds(ours), seconds(record)
-            rows.append(row(2, f"708 utterances, N={units}", *times, name=name, unit="s", required=20.0, **more))
+        for dtype in ("float64", "float32"):
+            given = (network, X)
+            jobs = {
+                "ours": (our_states, (*given, dtype), {}),
+                "reservoirpy": (peers.reservoirpy_states, given, {"dtype": dtype}),
+                "reservoirpy, 2 workers": (peers.reservoirpy_states, given, {"dtype": dtype, "workers": 2}),
+                "PyRCN": (peers.pyrcn_states, given, {"dtype": dtype}),
+                "PyRCN, batches of 16": (peers.pyrcn_states, given, {"batch_size": 16, "dtype": dtype}),
+            }
+            found = in_turns(jobs, turns, () if slow or units < 2000 else SLOW)
+            ours = found.pop("ours")
+            for name, record in found.items():
+                more = {"states_apart": largest_difference(ours["states"], record["states"]), "precision": dtype}
+                work = f"708 utterances, N={units}, {dtype}"
+                rows += time_rows(2, work, ours, record, name=name, required=(15.0, 10.0), **more)
     return rows
 
 
 def figure_3(data, turns, slow):
-    """Compare fit and predict of a network with fixed weights."""
+    """Compare fit and predict of the same network with fixed weights in float64, without and with an intercept."""
     rows, (X, y), (X_test, y_test) = [], data["train"], data["valid"]
     for units in (500, 2000):
         network = peers.random_network(X[0].shape[1], units, 10)
-        given, settings = (network, X, y, X_test, y_test), {"ridge": RIDGE, "n_out": CLASSES}
-        jobs = {
-            "ours": (our_fit_predict, (units, X, y, X_test, y_test), {}),
-            "reservoirpy": (peers.reservoirpy_fit_predict, given, settings),
-            "reservoirpy, 2 workers": (peers.reservoirpy_fit_predict, given, settings | {"workers": 2}),
-            "PyRCN": (peers.pyrcn_fit_predict, given, settings),
-            "echoes": (peers.echoes_fit_predict, given, settings),
-        }
-        found = in_turns(jobs, turns, () if slow or units < 2000 else SLOW)
-        ours = found.pop("ours")
-        for name, record in found.items():
-            work, more = f"fit and predict, N={units}", {"error_ours": ours["error"], "error_peer": record["error"]}
-            more |= processor(ours, record)
-            rows.append(row(3, work, seconds(ours), seconds(record), name=name, unit="s", required=10.0, **more))
-            required = 5.0 if name.startswith("reservoirpy") else None
-            rows.append(memory_row(3, work, ours["fit"], record["fit"], name=name, required=required))
+        for intercept in (False, True):
+            given = (network, X, y, X_test, y_test)
+            settings = {"ridge": RIDGE, "n_out": CLASSES, "intercept": intercept}
+            jobs = {
+                "ours": (our_fit_predict, given, {"intercept": intercept, "dtype": "float64"}),
+                "reservoirpy": (peers.reservoirpy_fit_predict, given, settings),
+                "reservoirpy, 2 workers": (peers.reservoirpy_fit_predict, given, settings | {"workers": 2}),
+                "PyRCN": (peers.pyrcn_fit_predict, given, settings),
+                "echoes": (peers.echoes_fit_predict, given, settings),
+            }
+            found = in_turns(jobs, turns, () if slow or units < 2000 else SLOW)
+            ours = found.pop("ours")
+            for name, record in found.items():
+                work = f"fit and predict, N={units}, " + ("with intercept" if intercept else "without intercept")
+                more = {"error_ours": ours["error"], "error_peer": record["error"], "precision": "float64"}
+                rows += time_rows(3, work, ours, record, name=name, required=(10.0, 10.0), **more)
+                required = 5.0 if name.startswith("reservoirpy") else None
+                rows.append(memory_row(3, work, ours["fit"], record["fit"], name=name, required=required))
     return rows
 
 

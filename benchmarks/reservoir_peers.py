@@ -60,7 +60,12 @@ def scored(outputs, y):
 
 def as_float64(X):
     """Return one sequence or a list in float64."""
-    return [np.asarray(x, dtype=np.float64) for x in X] if isinstance(X, list) else np.asarray(X, np.float64)
+    return as_dtype(X, np.float64)
+
+
+def as_dtype(X, dtype):
+    """Return one sequence or a list in a precision."""
+    return [np.asarray(x, dtype=dtype) for x in X] if isinstance(X, list) else np.asarray(X, dtype)
 
 
 def one_hot(y, n_out):
@@ -68,14 +73,14 @@ def one_hot(y, n_out):
     return [np.eye(n_out)[labels] for labels in y]
 
 
-# reservoirpy: W as CSR, its own default. float64 throughout, because its states are always float64, and float32
-# weights would be converted again at every step.
+# reservoirpy: W as CSR, its own default, in the precision that is asked for.
 
 
-def _reservoirpy_reservoir(network):
+def _reservoirpy_reservoir(network, dtype="float64"):
     from reservoirpy.nodes import Reservoir
 
-    return Reservoir(W=network.W_rec, Win=np.ascontiguousarray(network.W.T), bias=0.0, lr=network.leak)
+    W, Win = network.W_rec.astype(dtype), np.ascontiguousarray(network.W.T.astype(dtype))
+    return Reservoir(W=W, Win=Win, bias=0.0, lr=network.leak, dtype=np.dtype(dtype).type)
 
 
 def end_workers():
@@ -85,9 +90,9 @@ def end_workers():
     get_reusable_executor().shutdown(wait=True)
 
 
-def reservoirpy_states(network, X, *, workers=1):
+def reservoirpy_states(network, X, *, workers=1, dtype="float64"):
     """Measure the states of X, one (steps, n_in) array or a list of them."""
-    reservoir, X = _reservoirpy_reservoir(network), as_float64(X)
+    reservoir, X = _reservoirpy_reservoir(network, dtype), as_dtype(X, dtype)
     reservoir.initialize(X)
     with measured() as record:
         states = reservoir.run(X, workers=workers)
@@ -95,11 +100,11 @@ def reservoirpy_states(network, X, *, workers=1):
     return record | {"states": sample(states)}
 
 
-def reservoirpy_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, direct=False, workers=1):
+def reservoirpy_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, direct=False, workers=1, intercept=False):
     """Measure a fit and a prediction."""
     from reservoirpy.nodes import Input, Ridge
 
-    reservoir, readout = _reservoirpy_reservoir(network), Ridge(ridge=ridge, fit_bias=False)
+    reservoir, readout = _reservoirpy_reservoir(network), Ridge(ridge=ridge, fit_bias=intercept)
     if direct:
         source = Input()
         model = (source >> reservoir >> readout) & (source >> readout)
@@ -143,7 +148,7 @@ def pyrcn_states(network, X, *, batch_size=1, dtype="float64"):
     return record | {"states": sample(states)}
 
 
-def pyrcn_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out):
+def pyrcn_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, intercept=False):
     """Measure a fit and a prediction without direct connections: its readout sees only the states."""
     import torch
     from pyrcn.base.blocks import InputToNode, NodeToNode
@@ -164,7 +169,7 @@ def pyrcn_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out):
             predefined_recurrent_weights=network.W_rec.toarray().T,
             leakage=network.leak,
         ),
-        regressor=IncrementalRegression(alpha=ridge, fit_intercept=False),
+        regressor=IncrementalRegression(alpha=ridge, fit_intercept=intercept),
         requires_sequence=True,
         verbose=False,
     )
@@ -209,7 +214,7 @@ def echoes_states(network, X):
     return record | {"states": sample(states[1:])}
 
 
-def echoes_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, direct=False):
+def echoes_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, direct=False, intercept=False):
     """Measure a fit and a prediction of all utterances as one long sequence, because it does not take lists.
 
     The state continues from the end of one utterance into the next.
@@ -225,6 +230,7 @@ def echoes_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, direct=Fa
         fit_only_states=not direct,
         regression_method="ridge",
         ridge_alpha=ridge,
+        ridge_fit_intercept=intercept,
     )
     X, T = with_frame_in_front(np.vstack(as_float64(X))), with_frame_in_front(np.vstack(one_hot(y, n_out)))
     ends = np.cumsum([len(x) for x in X_test])[:-1]
