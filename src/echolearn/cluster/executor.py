@@ -322,7 +322,8 @@ class ClusterExecutor:
         """Wait until a task has ended, in whatever way; its result stays on the workers."""
         from distributed import wait
 
-        self._patiently(lambda seconds: wait([future], timeout=seconds))
+        with self.client.as_current():
+            self._patiently(lambda seconds: wait([future], timeout=seconds))
 
     def _patiently(self, attempt: Callable[[float], Any]) -> Any:
         """Return attempt(seconds), repeated after a TimeoutError as long as there are workers."""
