@@ -38,7 +38,12 @@ class Dealer:
     """
 
     def __init__(
-        self, executor: ClusterExecutor, hear: Callable[[int, Any], object], *, stop: Event, failed: Event
+        self,
+        executor: ClusterExecutor,
+        hear: Callable[[int, tuple[object, ...]], object],
+        *,
+        stop: Event,
+        failed: Event,
     ) -> None:
         self.executor, self.hear, self.stop, self.failed = executor, hear, stop, failed
         self.name = f"echolearn-reports-{uuid4().hex}"

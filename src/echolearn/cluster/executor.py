@@ -40,7 +40,7 @@ from echolearn.cluster.worker import (
     work_on_copy,
     work_on_kept,
 )
-from echolearn.execution.executor import Item
+from echolearn.execution.executor import Item, Prepared
 from echolearn.execution.tree_sum import ARITY, tree_sum
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
@@ -176,9 +176,9 @@ class ClusterExecutor:
     def fold(
         self,
         data: Dataset,
-        prepare: Callable[..., Any],
+        prepare: Callable[..., Prepared],
         items: Iterable[Item],
-        advance: Callable[[Result, Any], Result],
+        advance: Callable[[Result, Prepared], Result],
         start: Result,
     ) -> Result:
         """Return the state after all items; both functions run on the workers, between which only the state moves."""
@@ -291,7 +291,7 @@ class ClusterExecutor:
 
         # Dask warns of a "large graph", which a part with its data is on purpose.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-            return self.client.submit(
+            future: Future = self.client.submit(
                 function,
                 *arguments,
                 key=f"echolearn-{name}-{uuid4().hex}",
@@ -300,6 +300,7 @@ class ClusterExecutor:
                 priority=priority,
                 pure=False,
             )
+        return future
 
     @property
     def slots(self) -> list[str]:
@@ -325,7 +326,7 @@ class ClusterExecutor:
         with self.client.as_current():
             self._patiently(lambda seconds: wait([future], timeout=seconds))
 
-    def _patiently(self, attempt: Callable[[float], Any]) -> Any:
+    def _patiently(self, attempt: Callable[[float], Result]) -> Result:
         """Return attempt(seconds), repeated after a TimeoutError as long as there are workers."""
         from distributed import KilledWorker
 

@@ -14,7 +14,17 @@ from echolearn.cluster.worker import Pick, Place
 from echolearn.execution.executor import Remote
 from echolearn.sequences.dataset import Dataset
 
-Future = Any  # a distributed.Future; distributed is imported only when it is needed
+
+class Future(Protocol):
+    """What we need of a distributed.Future; distributed is imported only when it is needed."""
+
+    key: str
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Return the result of the task."""
+
+    def done(self) -> bool:
+        """Return whether the task has ended, in whatever way."""
 
 
 class Fetcher(Protocol):
@@ -56,10 +66,11 @@ class Parts:
         self.futures: list[Future] = []
         self.numbers: dict[str, int] = {}  # of each part, by its key
 
-    def places(self, entries: Iterable[RemoteSequence]) -> list[Place]:
+    def places(self, entries: Iterable[object]) -> list[Place]:
         """Return the place of each entry; parts that were not met before are added."""
         places: list[Place] = []
         for entry in entries:
+            assert isinstance(entry, RemoteSequence)
             number = self.numbers.setdefault(entry.part.key, len(self.futures))
             if number == len(self.futures):
                 self.futures.append(entry.part)
@@ -70,10 +81,10 @@ class Parts:
     def pick(self, data: Dataset, which: Iterable[int], rest: list[object]) -> Pick:
         """Return the places of some sequences of a dataset, of their targets and of the weights of these."""
         which = list(which)
-        X: Any = [data.X[i] for i in which]
-        y: Any = [data.y[i] for i in which] if len(data.y) else []
-        w: Any = None if data.weights is None else [data.weights[i] for i in which]
-        return self.places(X), self.places(y), rest, None if w is None else self.places(w)
+        X = self.places(data.X[i] for i in which)
+        y = self.places(data.y[i] for i in which) if len(data.y) else []
+        weights = data.weights
+        return X, y, rest, None if weights is None else self.places(weights[i] for i in which)
 
 
 def parts_of(data: Dataset) -> Parts:

@@ -182,7 +182,7 @@ def warnings_to(hear: Callable[[type[Warning], str], object]) -> Iterator[None]:
 _listener_before: list[Callable[..., None]] = []  # what showed warnings before
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
     """Pass a warning on to the listener of this thread, or else show it as before."""
     hear = getattr(_listener, "hear", None)
     if hear is None:

@@ -17,6 +17,7 @@ from echolearn.execution.threads import map_and_sum, map_in_order
 from echolearn.execution.tree_sum import tree_sum
 
 Result = TypeVar("Result")
+Prepared = TypeVar("Prepared")
 
 Data = TypeVar("Data")  # a `sequences.dataset.Dataset`, which is defined above this package
 Item = Any  # the indices of sequences, or a tuple that begins with them
@@ -68,9 +69,9 @@ class Executor(Protocol[Data]):
     def fold(
         self,
         data: Data,
-        prepare: Callable[..., Kept],
+        prepare: Callable[..., Prepared],
         items: Iterable[Item],
-        advance: Callable[[Result, Kept], Result],
+        advance: Callable[[Result, Prepared], Result],
         start: Result,
     ) -> Result:
         """Return the state after state = advance(state, prepare(data, *item)) for every item, from `start` on.
@@ -115,9 +116,9 @@ class LocalExecutor:
     def fold(
         self,
         data: object,
-        prepare: Callable[..., Kept],
+        prepare: Callable[..., Prepared],
         items: Iterable[Item],
-        advance: Callable[[Result, Kept], Result],
+        advance: Callable[[Result, Prepared], Result],
         start: Result,
     ) -> Result:
         return reduce(advance, self.map(data, prepare, items), start)

@@ -177,7 +177,8 @@ def descend(
 
     start = V.astype(dtype), np.zeros(V.shape, dtype), 0
     if view.pooling:
-        state = _descend_on_kept(reservoir, data, view, advance, start, draw_rows(int(counts.sum()), rng, steps))
+        rows = draw_rows(int(counts.sum()), rng, steps)
+        state = _descend_on_kept(reservoir, data, view, advance=advance, start=start, rows=rows)
     else:
         prepare = partial(observe_minibatches, reservoir, view)
         state = data.executor.fold(data, prepare, draw_minibatches(data.lengths, counts, rng, steps), advance, start)
@@ -185,7 +186,13 @@ def descend(
 
 
 def _descend_on_kept(
-    reservoir: Reservoir, data: Dataset, view: ReadoutView, advance: Advance, start: DescentState, rows: list[Array]
+    reservoir: Reservoir,
+    data: Dataset,
+    view: ReadoutView,
+    *,
+    advance: Advance,
+    start: DescentState,
+    rows: list[Array],
 ) -> DescentState:
     """Return the state after steps on these rows of pooled states: one row per sequence, so that they are run once."""
 
