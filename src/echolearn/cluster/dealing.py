@@ -23,6 +23,7 @@ from echolearn.sequences.dataset import Dataset
 
 Result = TypeVar("Result")
 Report = Callable[[object], Any]  # sends a message to the client and returns its answer
+Hear = Callable[[int, tuple[object, ...]], object]
 Piece = Callable[[int, list[Dataset], Report], Result]
 
 PAUSE = 1.0  # seconds for which the client waits for a report before it looks at the workers

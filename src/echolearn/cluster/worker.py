@@ -168,7 +168,7 @@ _listener = local()  # hear: what the warnings of this thread are passed on to
 def warnings_to(hear: Callable[[type[Warning], str], object]) -> Iterator[None]:
     """Pass the warnings of this thread on to a function, instead of printing them on the worker."""
     if warnings.showwarning is not _show_warning:
-        _listener_before.append(warnings.showwarning)
+        _listener_before[:] = [warnings.showwarning]
         warnings.showwarning = _show_warning
         # Otherwise a worker would show a warning once only, and not again in the next fit.
         warnings.filterwarnings("always", category=UserWarning, module=r"(distributed|dask|concurrent)\b")
