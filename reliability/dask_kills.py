@@ -27,6 +27,7 @@ SETTINGS = {
     "softmax readout": {"learn": "none"},
     "full batch": {"readout": "ridge", "batch_size": None, "epochs": 3},
     "mini-batches": {"batch_size": 64, "epochs": 1, "refine_epochs": 1},
+    "ensemble": {"ensemble": 4, "batch_size": 64, "epochs": 2, "refine_epochs": 1},
 }
 
 

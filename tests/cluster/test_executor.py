@@ -1,7 +1,9 @@
 """Passes on a Dask cluster of real processes: the bits of this process, whatever happens to the workers."""
 
+import pickle
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -13,8 +15,9 @@ from echolearn import ESNClassifier, ESNRegressor
 from echolearn.cluster import executor
 from echolearn.cluster.connection import on
 from echolearn.cluster.executor import ClusterExecutor
-from echolearn.cluster.worker import ClusterError, work
-from echolearn.readout import collect, ridge, solver
+from echolearn.cluster.worker import ClusterError, advanced, work
+from echolearn.execution.executor import LOCAL
+from echolearn.readout import collect, ridge, softmax, solver
 from echolearn.reservoir.spectrum import EchoStateWarning
 from echolearn.sequences.dataset import Dataset
 
@@ -30,9 +33,8 @@ pytestmark = pytest.mark.usefixtures("many_parts")
         {"readout": "ridge", "batch_size": None},
         {"readout": "ridge", "batch_size": None, "case": 1, "targets": "last", "lookback": 4},
         {"refine_epochs": 1},
-        {"ensemble": 2, "readout": "ridge"},
     ],
-    ids=["ridge", "softmax", "full batch", "case 1", "mini-batches", "ensemble"],
+    ids=["ridge", "softmax", "full batch", "case 1", "mini-batches"],
 )
 def test_a_classifier_has_the_bits_of_this_process(client, changes):
     X, y = toys.labels(sequences=30)
@@ -76,6 +78,64 @@ def test_large_networks_have_the_bits_of_this_process(client, monkeypatch, batch
     settings = {**SMALL, "refine_epochs": 1, "batch_size": batch_size}
     there = ESNClassifier(**settings).fit(X, y, engine=client)
     assert_same_bits(ESNClassifier(**settings).fit(X, y), there)
+
+
+@pytest.mark.parametrize("changes", [{"ignore_label": "?"}, {"pooling": "mean"}, {}], ids=["ignored", "pooled", ""])
+def test_the_descent_of_a_softmax_readout_stays_on_the_workers(client, monkeypatch, changes):
+    """As if the data were too large for Newton's method: no state and no probability comes to the client."""
+    monkeypatch.setattr(softmax, "KEPT", 0)
+    monkeypatch.setattr(softmax, "FRAMES", 20)
+    monkeypatch.setattr(executor, "CHAIN", 5)
+    X, y = toys.rising(sequences=30) if "pooling" in changes else toys.labels(sequences=30, steps=(40, 60))
+    if "ignore_label" in changes:
+        y = [np.where(np.arange(len(labels)) % 4 == 1, "?", labels) for labels in y]
+    settings = {**SMALL, "learn": "none", "validation_fraction": 0.0, **changes}
+    here = ESNClassifier(**settings).fit(X, y)
+    sizes, result = [], ClusterExecutor.result
+
+    def measured(self, future):
+        value = result(self, future)
+        sizes.append(len(pickle.dumps(value)))
+        return value
+
+    monkeypatch.setattr(ClusterExecutor, "result", measured)
+    assert_same_bits(here, ESNClassifier(**settings).fit(X, y, engine=client))
+    M = here.network_.readout.U.shape[0]
+    assert max(sizes) < 8 * M * (M + 4) + 4000  # G and Q; all states are more
+    assert "pooling" in changes or 8 * M * sum(map(len, X)) > 10 * max(sizes)
+
+
+def test_a_killed_worker_does_not_change_a_fold(client, three_workers, monkeypatch):
+    _, running, _ = three_workers
+    alive = [process for process in running if process.poll() is None]
+    X, _ = toys.echoes(sequences=30)
+    here = Dataset.place(X, (), None, per_step=True, dtype="float64")
+    items = [([i, (i + 7) % 30], i) for i in range(30)]
+
+    def prepare(data, which, factor):
+        return factor * sum(data.X[i].sum() for i in which)
+
+    def advance(state, value):
+        time.sleep(0.02)
+        return np.sin(state + value)
+
+    expected = LOCAL.fold(here, prepare, items, advance, np.array(0.0))
+    submit, folds = ClusterExecutor.submit, []
+
+    def deadly(self, name, function, *arguments, **where):
+        if function is advanced:
+            folds.append(name)
+            if len(folds) == 15:
+                alive.pop().send_signal(signal.SIGKILL)
+        return submit(self, name, function, *arguments, **where)
+
+    monkeypatch.setattr(ClusterExecutor, "submit", deadly)
+    for whole in (True, False):
+        monkeypatch.setattr(ClusterExecutor, "holds", lambda self, data, whole=whole: whole)
+        with on(client) as used:
+            there = Dataset.place(X, (), None, per_step=True, dtype="float64")
+            assert used.fold(there, prepare, items, advance, np.array(0.0)) == expected
+    assert len(folds) == 60
 
 
 def test_a_wide_gram_matrix_does_not_depend_on_the_workers(client, monkeypatch):

@@ -2,13 +2,26 @@
 
 import pickle
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
 import toys
 from echolearn import __version__
-from echolearn.cluster.worker import ClusterError, Parcel, add, unpickled, work, work_on_kept
+from echolearn.cluster.worker import (
+    ClusterError,
+    Parcel,
+    add,
+    advanced,
+    listed,
+    unpickled,
+    warnings_to,
+    work,
+    work_on_all_kept,
+    work_on_copy,
+    work_on_kept,
+)
 from echolearn.execution import threads
 
 
@@ -71,6 +84,37 @@ def test_sums_leave_their_terms_alone():
 
 def test_kept_results_are_worked_on():
     assert work_on_kept(__version__, pickle.dumps((abs, None)), Parcel(-3)).value == 3
+
+
+def test_all_kept_results_are_worked_on_together():
+    found = work_on_all_kept(__version__, pickle.dumps((sum, None)), Parcel(1), Parcel(2), Parcel(4))
+    assert found.value == 7
+
+
+def test_a_state_advances_by_what_was_prepared():
+    state = Parcel(np.array([1.0]))
+    assert advanced(__version__, pickle.dumps((np.add, None)), state, Parcel(np.array([2.0]))).value == [3.0]
+    assert state.value == [1.0]
+
+
+def test_a_copy_of_all_parts_serves_as_the_parts_do():
+    X, _ = toys.echoes(sequences=3)
+    picks = [[[(0, 1, 3, 7), (1, 0, 0, 5)], [], []]]
+    parts = [X[:2], X[2:]]
+    found = work_on_copy(__version__, job(total), picks, listed(*parts)).value
+    assert found == work(__version__, job(total), picks, *parts).value
+
+
+def test_warnings_of_a_thread_are_passed_on(monkeypatch):
+    shown, heard = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", lambda message, *rest: shown.append(str(message)))
+        with warnings_to(lambda category, text: heard.append((category, text))):
+            warnings.warn("inside", UserWarning, stacklevel=1)
+        warnings.warn("outside", UserWarning, stacklevel=1)
+    assert heard == [(UserWarning, "inside")]
+    assert shown == ["outside"]
 
 
 def test_parts_arrive_as_they_were_sent():

@@ -101,7 +101,7 @@ def ridge_fit():
 
 def test_kept_states_lead_where_streamed_ones_lead(monkeypatch):
     fit = ridge_fit()
-    problem = SoftmaxProblem(keep_rows(RESERVOIR, DATA, Task()), 1e-2)
+    problem = SoftmaxProblem([rows for some in keep_rows(RESERVOIR, DATA, Task()) for rows in some], 1e-2)
     start = (RESERVOIR, DATA, Task(), fit, softmax.SPREAD * fit.U)
     kept = solve_softmax(*start, strength=1e-2, rng=np.random.default_rng(0))
     monkeypatch.setattr(softmax, "KEPT", 0)
@@ -118,8 +118,8 @@ def test_states_are_kept_up_to_a_number_of_them(limit, most, monkeypatch):
     monkeypatch.setattr(softmax, limit, numbers - 1)
     assert not keep_rows(RESERVOIR, DATA, Task())
     monkeypatch.setattr(softmax, limit, numbers)
-    rows = keep_rows(RESERVOIR, DATA, Task())
-    assert sum(len(labels) for _, labels, _ in rows) == frames
+    kept = keep_rows(RESERVOIR, DATA, Task())
+    assert sum(len(labels) for some in kept for _, labels, _ in some) == frames
 
 
 def test_the_strength_of_kept_states_is_the_best_on_held_out_data():

@@ -1,5 +1,7 @@
 """The softmax readout against another optimizer and another class of solver, and its parts by hand."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -71,11 +73,18 @@ def test_cross_entropy_against_the_definition():
     assert cross_entropy(RESERVOIR, DATA, TASK, V) == pytest.approx(objective(V, H_c, labels, 0.0)[0])
 
 
+def minibatches(data, task, steps):
+    """Return the mini-batches of a descent, one after another."""
+    rng, counts = np.random.default_rng(0), task.targets_per_sequence(data)
+    drawn = softmax.draw_minibatches(data.lengths, counts, rng, steps)
+    observed = data.map(partial(softmax.observe_minibatches, RESERVOIR, task), drawn)
+    return [batch for some in observed for batch in some]
+
+
 def test_mini_batches_are_about_2048_frames_of_all_the_data(monkeypatch):
     monkeypatch.setattr(softmax, "FRAMES", 50)
     total = int(DATA.lengths.sum())
-    rng = np.random.default_rng(0)
-    batches = list(softmax.minibatches(RESERVOIR, DATA, TASK, rng, 40))
+    batches = minibatches(DATA, TASK, 40)
     assert len(batches) == 40
     assert all(25 <= len(labels) <= 100 for _, labels, _ in batches)
     # one pass holds every frame once
@@ -185,10 +194,13 @@ def test_pooled_states_are_run_once(monkeypatch):
     data = Dataset(X, np.array([c[0] for c in CLASSES]), 3, False, np.dtype("float64"))
     calls = []
     monkeypatch.setattr(softmax, "observe", lambda *args: (calls.append(1), observe(*args))[1])
-    batches = list(softmax.minibatches(RESERVOIR, data, Task(pooling="mean"), np.random.default_rng(0), 30))
-    assert (len(batches), len(calls)) == (30, 1)
-    for H_c, _, _ in batches:
-        assert len(H_c) == len(X)
+    fit = ridge_fit(data=data, task=Task(pooling="mean"))
+    rng = np.random.default_rng(0)
+    descend(RESERVOIR, data, Task(pooling="mean"), fit, softmax.SPREAD * fit.U, strength=1e-2, rng=rng)
+    assert len(calls) == 1
+    rows = softmax.draw_rows(len(X), np.random.default_rng(0), 30)
+    assert len(rows) == 30
+    assert all(sorted(some) == list(range(len(X))) for some in rows)
 
 
 def weighted_data(seed=0):
@@ -232,7 +244,7 @@ def test_mini_batches_have_no_ignored_target_and_the_weights_of_the_others(monke
     data = weighted_data()
     ignored = [0 * w if i % 4 == 0 else w for i, w in enumerate(data.weights)]
     data = Dataset(X, data.y, 3, True, np.dtype("float64"), weights=ignored)
-    for _, labels, w in softmax.minibatches(RESERVOIR, data, TASK, np.random.default_rng(0), 30):
+    for _, labels, w in minibatches(data, TASK, 30):
         assert len(labels) == len(w) > 0
         assert (labels >= 0).all()
         assert (w > 0).all()

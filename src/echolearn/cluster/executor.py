@@ -15,65 +15,45 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from echolearn import __version__
 from echolearn._typing import Array
+from echolearn.cluster.parts import Future, Parts, RemoteSequence, parts_of
 from echolearn.cluster.worker import (
     ClusterError,
     Entry,
     Parcel,
     Pick,
-    Place,
     add,
+    advanced,
+    listed,
     transformed,
     unpickled,
     work,
+    work_on_all_kept,
+    work_on_copy,
     work_on_kept,
 )
-from echolearn.execution.executor import Item, Remote
+from echolearn.execution.executor import Item, Prepared
 from echolearn.execution.tree_sum import ARITY, tree_sum
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
 
 Client = Any  # a distributed.Client; distributed is imported only when it is needed
-Future = Any  # a distributed.Future
 Result = TypeVar("Result")
 
 ALONE = 60  # seconds without any worker after which the work is given up
 FRAMES = 16384  # the least frames of a part of the data: each part is a task, so there must not be too many
 PARTS = 4096  # the most parts: the scheduler keeps a record of each
+CHAIN = 64  # steps of a fold after which its state comes to the client: at most so many are repeated when it is lost
+WHOLE = 0.25  # share of a worker's memory up to which it may have a copy of all the data
 TASKS = 8  # tasks of a pass per thread, where there are enough parts: no thread then waits long for the last tasks
-
-
-@dataclass(frozen=True, eq=False)
-class RemoteSequence(Remote):
-    """A sequence, or its targets, on a cluster: entry `index` of a part, from row `start` on."""
-
-    executor: ClusterExecutor
-    part: Future  # of a list of arrays or targets
-    index: int
-    shape: tuple[int, ...]
-    start: int | None = 0  # None for a single target, which has no rows
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: slice) -> RemoteSequence:
-        assert self.start is not None
-        start, stop, _ = rows.indices(len(self))
-        return replace(self, shape=(stop - start, *self.shape[1:]), start=self.start + start)
-
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
-        """Fetch the numbers to this process."""
-        whole = self.executor.result(self.part)[self.index]
-        rows = whole if self.start is None else whole[self.start : self.start + len(self)]
-        return np.asarray(rows, dtype)
 
 
 class ClusterExecutor:
@@ -82,6 +62,7 @@ class ClusterExecutor:
     def __init__(self, client: Client):
         self.client = client
         self._slots: list[str] = []
+        self._copies: WeakKeyDictionary[Future, dict[str, Future]] = WeakKeyDictionary()
         self._looked_up = -np.inf
 
     # Data
@@ -125,7 +106,8 @@ class ClusterExecutor:
             if i not in out:
                 by_part.setdefault(x.part.key, []).append(i)
         start = 0 if data.per_step else None
-        for k, which in enumerate(by_part.values()):
+        # The longest first, as in `place_parts`: targets then go to the worker that has their sequences.
+        for k, which in enumerate(sorted(by_part.values(), key=lambda which: -max(len(data.X[i]) for i in which))):
             part = self._send([entries[i] for i in which], self.slot(k, len(by_part)))
             out |= {i: RemoteSequence(self, part, index, np.shape(entries[i]), start) for index, i in enumerate(which)}
         return [out[i] for i in range(len(data.X))]
@@ -185,6 +167,51 @@ class ClusterExecutor:
         job = self._job(function, None, many=False)
         return [self.submit("kept", work_on_kept, __version__, job, one) for one in kept]
 
+    def call_on_kept(self, function: Callable[[list[Any]], Result], kept: Sequence[Future]) -> Result:
+        """Return function(results) of all kept results, computed on one worker."""
+        job = self._job(function, None, many=False)
+        result: Result = self.result(self.submit("together", work_on_all_kept, __version__, job, *kept))
+        return result
+
+    def fold(
+        self,
+        data: Dataset,
+        prepare: Callable[..., Prepared],
+        items: Iterable[Item],
+        advance: Callable[[Result, Prepared], Result],
+        start: Result,
+    ) -> Result:
+        """Return the state after all items; both functions run on the workers, between which only the state moves."""
+        job, step = self._job(prepare, data, many=True), self._job(advance, None, many=True)
+        parts, whole = parts_of(data), self.holds(data)
+        ahead, states = deque[tuple[str, Future]](), deque[Future]()
+        state: Parcel | Future = Parcel(start)
+        taken = 0
+
+        def take() -> None:
+            """Submit the next step; only few of them wait at any time."""
+            nonlocal state, taken
+            slot, prepared = ahead.popleft()
+            state = self.submit("fold", advanced, __version__, step, state, prepared, slot=slot, priority=1)
+            states.append(state)
+            taken += 1
+            if taken % CHAIN == 0:
+                state = Parcel(self.result(state))
+                states.clear()
+            elif len(states) > len(self.slots):
+                self._finish(states.popleft())
+
+        for k, item in enumerate(items):
+            slot = self.slots[k % len(self.slots)]
+            copy = (parts, self.copy(parts, slot)) if whole else None
+            ahead.append((slot, self._task(job, prepare, data, [item], slot, copy=copy)))
+            if len(ahead) > 2 * len(self.slots):
+                take()
+        while ahead:
+            take()
+        last: Result = state.value if isinstance(state, Parcel) else self.result(state)
+        return last
+
     def _tree_sum(self, terms: list[Future]) -> Any:
         """Return the sum, added on the workers; at most ARITY terms are added in this process."""
         if len(terms) <= ARITY:
@@ -208,34 +235,72 @@ class ClusterExecutor:
         return self.submit("job", bytes, job) if many else job
 
     def _task(
-        self, job: bytes | Future, function: Callable[..., object], data: Dataset, items: list[Item], slot: str
+        self,
+        job: bytes | Future,
+        function: Callable[..., object],
+        data: Dataset,
+        items: list[Item],
+        slot: str,
+        *,
+        copy: tuple[Parts, Future] | None = None,
     ) -> Future:
-        """Return the future of the sum of function(data, *item) over the items."""
-        futures: dict[str, Future] = {}
+        """Return the future of the sum of function(data, *item) over the items.
+
+        copy: all parts of the data, and the copy of them that the worker has, if it has one.
+        """
+        parts = Parts() if copy is None else copy[0]
         picks: list[Pick] = []
         for item in items:
             which, *rest = item if isinstance(item, tuple) else (item,)
-            X = _places([data.X[i] for i in which], futures)
-            y = _places([data.y[i] for i in which], futures) if len(data.y) else []
-            w = None if data.weights is None else _places([data.weights[i] for i in which], futures)
-            picks.append((X, y, rest, w))
-        arguments = __version__, job, picks, *futures.values()
-        return self.submit(function.__name__.strip("<>"), work, *arguments, slot=slot)
+            picks.append(parts.pick(data, which, rest))
+        name = function.__name__ if hasattr(function, "__name__") else "part"
+        task, having = (work, parts.futures) if copy is None else (work_on_copy, [copy[1]])
+        return self.submit(name.strip("<>"), task, __version__, job, picks, *having, slot=slot)
 
-    def submit(self, name: str, function: Callable[..., object], *arguments: object, slot: str | None = None) -> Future:
-        """Submit a task under a name of its own; slot: the worker that should do it, if it is free."""
+    # Copies of all the data
+
+    def holds(self, *data: Dataset) -> bool:
+        """Return whether every worker has the memory for a copy of all of these data."""
+        entries = [e for one in data for e in (*one.X, *one.y, *(one.weights or ()))]
+        size = 8 * sum(float(np.prod(entry.shape)) for entry in entries)
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [worker["memory_limit"] for worker in workers if worker.get("memory_limit")]
+        return size <= WHOLE * min(limits, default=np.inf)
+
+    def copy(self, parts: Parts, slot: str) -> Future:
+        """Return the copy of all parts that a worker has, a list of them; it lives as long as the parts do.
+
+        The scheduler removes second copies of a part when it likes, but not what a task has made of them.
+        """
+        copies = self._copies.setdefault(parts.futures[0], {})
+        name = f"{slot} {hash(tuple(parts.numbers))}"
+        if name not in copies:
+            copies[name] = self.submit("copy", listed, *parts.futures, slot=slot)
+        return copies[name]
+
+    def submit(
+        self,
+        name: str,
+        function: Callable[..., object],
+        *arguments: object,
+        slot: str | None = None,
+        priority: int = 0,
+    ) -> Future:
+        """Submit a task under a name of its own; slot: the worker that should do it, if it is there."""
         import dask
 
         # Dask warns of a "large graph", which a part with its data is on purpose.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-            return self.client.submit(
+            future: Future = self.client.submit(
                 function,
                 *arguments,
                 key=f"echolearn-{name}-{uuid4().hex}",
                 workers=slot,
                 allow_other_workers=slot is not None,
+                priority=priority,
                 pure=False,
             )
+        return future
 
     @property
     def slots(self) -> list[str]:
@@ -251,21 +316,28 @@ class ClusterExecutor:
 
     def result(self, future: Future) -> Any:
         """Return the result of a task, however long it takes, as long as there are workers."""
+        result = self._patiently(lambda seconds: future.result(timeout=seconds))
+        return result.value if isinstance(result, Parcel) else result
+
+    def _finish(self, future: Future) -> None:
+        """Wait until a task has ended, in whatever way; its result stays on the workers."""
+        from distributed import wait
+
+        with self.client.as_current():
+            self._patiently(lambda seconds: wait([future], timeout=seconds))
+
+    def _patiently(self, attempt: Callable[[float], Result]) -> Result:
+        """Return attempt(seconds), repeated after a TimeoutError as long as there are workers."""
         from distributed import KilledWorker
 
         patience = ALONE
         try:
             while True:
                 try:
-                    result = future.result(timeout=patience)
-                    return result.value if isinstance(result, Parcel) else result
+                    return attempt(patience)
                 except TimeoutError:
                     patience *= 2  # so that a large result arrives over a slow connection in the end
-                    if not self.client.nthreads():
-                        raise ClusterError(
-                            f"the cluster has had no worker for {ALONE} s or more; start some and fit again (with "
-                            "checkpoint= the fit resumes after its last epoch)."
-                        ) from None
+                    self.check_workers()
         except KilledWorker as problem:
             raise ClusterError(
                 f"one task ended every worker that tried it ({problem}). Most often the cause is memory: give the "
@@ -276,13 +348,10 @@ class ClusterExecutor:
                 f"the scheduler has dropped the work ({problem}): it was restarted, or the client was closed."
             ) from problem
 
-
-def _places(entries: Sequence[RemoteSequence], futures: dict[str, Future]) -> list[Place]:
-    """Return the place of each entry, its part as an index into `futures`; new parts are added to them."""
-    places: list[Place] = []
-    for entry in entries:
-        futures.setdefault(entry.part.key, entry.part)
-        number = list(futures).index(entry.part.key)
-        stop = None if entry.start is None else entry.start + len(entry)
-        places.append((number, entry.index, entry.start or 0, stop))
-    return places
+    def check_workers(self) -> None:
+        """Give up if there has been no worker for some time, and there is none now."""
+        if not self.client.nthreads():
+            raise ClusterError(
+                f"the cluster has had no worker for {ALONE} s or more; start some and fit again (with "
+                "checkpoint= the fit resumes after its last epoch)."
+            )

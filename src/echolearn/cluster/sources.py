@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from echolearn._typing import Array
-from echolearn.cluster.executor import ClusterExecutor, Future, RemoteSequence
-from echolearn.cluster.worker import Entry
+from echolearn.cluster.executor import ClusterExecutor
+from echolearn.cluster.parts import Future, RemoteSequence
+from echolearn.cluster.worker import Entry, listed
 from echolearn.execution.executor import active_executor
 from echolearn.sequences.validation import check_sequence
 
@@ -211,11 +212,6 @@ def _check_pairs(pairs: list[Entry]) -> None:
     for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise ValueError(f"X holds {type(pair).__name__} entries; expected pairs (x, y), or give y.")
-
-
-def listed(*entries: Entry) -> list[Entry]:
-    """Return the entries as a list."""
-    return list(entries)
 
 
 def shapes_in(X: list[Array]) -> list[tuple[int, ...]]:

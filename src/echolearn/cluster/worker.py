@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from copy import deepcopy
+from threading import local
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -18,6 +22,8 @@ Place = tuple[int, int, int, int | None]  # of a sequence: its part, index, star
 # of an item: its sequences, their targets, more arguments, and the weights of the targets (None: 1)
 Pick = tuple[list[Place], list[Place], list[object], list[Place] | None]
 Entry = Any  # of a part: an array, or the target of a sequence
+
+AGAIN = 5.0  # seconds after which a report that has no answer is sent again
 
 
 class ClusterError(ConnectionError):
@@ -76,11 +82,113 @@ def work(version: str, job: bytes, picks: list[Pick], *parts: list[Entry]) -> Pa
         return Parcel(tree_sum(one(*pick) for pick in picks))
 
 
+def listed(*entries: Entry) -> list[Entry]:
+    """Return the entries as a list."""
+    return list(entries)
+
+
+def work_on_copy(version: str, job: bytes, picks: list[Pick], parts: list[list[Entry]]) -> Parcel:
+    """Do the work on a worker that has all parts of the data."""
+    return work(version, job, picks, *parts)
+
+
 def work_on_kept(version: str, job: bytes, kept: Parcel) -> Parcel:
     """Return function(result) for a result that was kept on the workers."""
     _check_version(version)
     with as_worker():
         return Parcel(pickle.loads(job)[0](kept.value))
+
+
+def work_on_all_kept(version: str, job: bytes, *kept: Parcel) -> Parcel:
+    """Return function(results) of all results that were kept on the workers."""
+    _check_version(version)
+    with as_worker():
+        return Parcel(pickle.loads(job)[0]([one.value for one in kept]))
+
+
+def advanced(version: str, job: bytes, state: Parcel, prepared: Parcel) -> Parcel:
+    """Return the state of a fold after one more item."""
+    _check_version(version)
+    with as_worker():
+        return Parcel(pickle.loads(job)[0](state.value, prepared.value))
+
+
+def do_piece(version: str, job: bytes, number: int, reports: str, parts: list[list[Entry]]) -> Parcel:
+    """Return the result of one piece of work that is dealt whole, with all the data (see `cluster.dealing`)."""
+    _check_version(version)
+    piece, given = pickle.loads(job)
+    datasets = []
+    for (X, y, _, w), (classes, per_step, dtype, noise) in given:
+        weights = None if w is None else _take(parts, w)
+        data = Dataset(_take(parts, X), _take(parts, y), classes, per_step, dtype, weights=weights, noise=noise)
+        datasets.append(data)
+    reporter = Reporter(number, reports)
+    try:
+        with as_worker():
+            return Parcel(piece(number, datasets, reporter.report))
+    finally:
+        reporter.close()
+
+
+class Reporter:
+    """Sends the reports of a piece of work to the client, and receives the answers, through queues of the scheduler."""
+
+    def __init__(self, number: int, reports: str):
+        import distributed
+
+        self.number, self.name, self.ordinal = number, f"{reports}-{uuid4().hex}", 0
+        self.worker, self.task = distributed.get_worker(), distributed.get_worker().get_current_task()
+        client = distributed.get_client()
+        self.reports, self.replies = (distributed.Queue(name, client=client) for name in (reports, self.name))
+
+    def report(self, message: object) -> Any:
+        """Return the client's answer to a message, which is sent again while there is none."""
+        self.ordinal += 1
+        while True:
+            self.reports.put(pickle.dumps((self.number, self.name, self.ordinal, message)))
+            with suppress(TimeoutError):
+                while True:
+                    ordinal, answer = pickle.loads(self.replies.get(timeout=AGAIN))
+                    if ordinal == self.ordinal:  # others are second answers to earlier messages
+                        return answer
+            known = self.worker.state.tasks.get(self.task)
+            if known is None or known.state != "executing":
+                raise ClusterError("nobody waits for this piece of work any more.")
+
+    def close(self) -> None:
+        """Tell the client that the piece is done."""
+        with suppress(Exception):  # it may not be there any more
+            self.reports.put(pickle.dumps((self.number, None, 0, None)))
+
+
+_listener = local()  # hear: what the warnings of this thread are passed on to
+
+
+@contextmanager
+def warnings_to(hear: Callable[[type[Warning], str], object]) -> Iterator[None]:
+    """Pass the warnings of this thread on to a function, instead of printing them on the worker."""
+    if warnings.showwarning is not _show_warning:
+        _listener_before[:] = [warnings.showwarning]
+        warnings.showwarning = _show_warning
+        # Otherwise a worker would show a warning once only, and not again in the next fit.
+        warnings.filterwarnings("always", category=UserWarning, module=r"(distributed|dask|concurrent)\b")
+    _listener.hear = hear
+    try:
+        yield
+    finally:
+        _listener.hear = None
+
+
+_listener_before: list[Callable[..., None]] = []  # what showed warnings before
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
+    """Pass a warning on to the listener of this thread, or else show it as before."""
+    hear = getattr(_listener, "hear", None)
+    if hear is None:
+        _listener_before[0](message, category, *where, **more)
+    else:
+        hear(category, str(message))
 
 
 def add(first: Parcel, *more: Parcel) -> Parcel:

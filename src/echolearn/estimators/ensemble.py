@@ -8,14 +8,16 @@ one of N², and cores that need not wait for each other.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock
 
 import numpy as np
 
+from echolearn.estimators.dealt_networks import AbandonedError, fit_on_workers, workers_hold
 from echolearn.estimators.examination import joined_examinations
-from echolearn.estimators.fitting import FitRequest, FittedNetwork, fit_network
+from echolearn.estimators.fitting import Callback, FitRequest, FittedNetwork, fit_network
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import map_in_order
 from echolearn.readout.network import average
@@ -26,36 +28,58 @@ from echolearn.training.progress import say
 OWN = ("hidden_units", "ensemble", "random_state", "verbose", "initial_state", "leak")
 
 
-class AbandonedError(Exception):
-    """Another network of the ensemble has failed."""
-
-
 def fit_ensemble(request: FitRequest, count: int) -> FittedNetwork:
-    """Fit each network on one core, from end to end. After Ctrl-C, what has been learned by then is kept."""
-    requests = _requests(request, count)
-    fitted: list[FittedNetwork | None] = [None] * count
+    """Fit each network on one core, from end to end. After Ctrl-C, what has been learned by then is kept.
+
+    On a cluster, each network is fitted by one thread of a worker, if every worker has the memory for all the data.
+    """
+
+    def on_done(index: int) -> None:
+        say(request.settings.verbose, f"network {index + 1} of {count}: done")
+
+    fit = fit_on_workers if workers_hold(request) else _fit_here
+    fitted, stopped = fit(_requests(request, count), on_done)
+    done = [one for one in fitted if one is not None]
+    if not done:
+        raise KeyboardInterrupt
+    return FittedNetwork(
+        network=average([one.network for one in done]),
+        history=_numbered([one.history for one in done]),
+        refinement=_numbered([one.refinement for one in done]),
+        interrupted=stopped,
+        examination=joined_examinations([one.examination for one in done]),
+    )
+
+
+def _fit_here(
+    requests: Sequence[FitRequest], on_done: Callable[[int], object]
+) -> tuple[list[FittedNetwork | None], bool]:
+    """Return the fitted networks, and whether Ctrl-C has ended them early; those that had not begun then are None."""
+    fitted: list[FittedNetwork | None] = [None] * len(requests)
     running, stop, failed = [Lock() for _ in requests], Event(), Event()
 
-    def fit_one(number: int) -> None:
+    def fit_one(index: int) -> None:
+        callback = requests[index].callback
+
         def after_epoch(row: dict[str, float]) -> object:
             if failed.is_set():
                 raise AbandonedError
             if stop.is_set():
                 raise KeyboardInterrupt
-            return None if request.callback is None else request.callback({"network": number, **row})
+            return None if callback is None else callback(row)
 
-        with running[number - 1]:
+        with running[index]:
             if stop.is_set():
                 return
-            result = fit_network(replace(requests[number - 1], callback=after_epoch))
-            fitted[number - 1] = result
+            result = fit_network(replace(requests[index], callback=after_epoch))
+            fitted[index] = result
             if result.interrupted:
                 stop.set()  # by a callback; the other networks end too
-        say(request.settings.verbose, f"network {number} of {count}: done")
+        on_done(index)
 
     with one_blas_thread():
         try:
-            deque(map_in_order(fit_one, range(1, count + 1)), maxlen=0)
+            deque(map_in_order(fit_one, range(len(requests))), maxlen=0)
         except BaseException as problem:
             stop.set()
             if not isinstance(problem, KeyboardInterrupt):
@@ -64,16 +88,7 @@ def fit_ensemble(request: FitRequest, count: int) -> FittedNetwork:
                 lock.acquire()  # until the network has ended; after Ctrl-C with a readout for what it has learned
             if failed.is_set():
                 raise
-    done = [one for one in fitted if one is not None]
-    if not done:
-        raise KeyboardInterrupt
-    return FittedNetwork(
-        network=average([one.network for one in done]),
-        history=_numbered([one.history for one in done]),
-        refinement=_numbered([one.refinement for one in done]),
-        interrupted=stop.is_set(),
-        examination=joined_examinations([one.examination for one in done]),
-    )
+    return fitted, stop.is_set()
 
 
 def _requests(request: FitRequest, count: int) -> list[FitRequest]:
@@ -99,11 +114,17 @@ def _requests(request: FitRequest, count: int) -> list[FitRequest]:
                 request,
                 settings=own,
                 params={**request.params, **{name: getattr(own, name) for name in OWN}},
+                callback=_numbering(request.callback, number),
                 checkpoint=folder,
                 networks=count,
             )
         )
     return requests
+
+
+def _numbering(callback: Callback | None, number: int) -> Callback | None:
+    """Return a callback whose rows have the number of their network."""
+    return None if callback is None else lambda row: callback({"network": number, **row})
 
 
 def _numbered(histories: list[History]) -> History:

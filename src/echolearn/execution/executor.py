@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Protocol, TypeVar
 
 from echolearn._typing import Array
@@ -17,6 +17,7 @@ from echolearn.execution.threads import map_and_sum, map_in_order
 from echolearn.execution.tree_sum import tree_sum
 
 Result = TypeVar("Result")
+Prepared = TypeVar("Prepared")
 
 Data = TypeVar("Data")  # a `sequences.dataset.Dataset`, which is defined above this package
 Item = Any  # the indices of sequences, or a tuple that begins with them
@@ -62,6 +63,22 @@ class Executor(Protocol[Data]):
     def sum_kept(self, function: Callable[[Kept], Result], kept: Iterable[Kept]) -> Result:
         """Return the sum of function(result) over the kept results."""
 
+    def call_on_kept(self, function: Callable[[list[Kept]], Result], kept: Sequence[Kept]) -> Result:
+        """Return function(results) of all kept results together, computed where they are."""
+
+    def fold(
+        self,
+        data: Data,
+        prepare: Callable[..., Prepared],
+        items: Iterable[Item],
+        advance: Callable[[Result, Prepared], Result],
+        start: Result,
+    ) -> Result:
+        """Return the state after state = advance(state, prepare(data, *item)) for every item, from `start` on.
+
+        Items are prepared ahead and in parallel; the state advances in order. `advance` must not change its arguments.
+        """
+
 
 class LocalExecutor:
     """Passes over data in this process, on all cores."""
@@ -92,6 +109,19 @@ class LocalExecutor:
 
     def sum_kept(self, function: Callable[[Kept], Result], kept: Iterable[Kept]) -> Result:
         return map_and_sum(function, kept)
+
+    def call_on_kept(self, function: Callable[[list[Kept]], Result], kept: Sequence[Kept]) -> Result:
+        return function(list(kept))
+
+    def fold(
+        self,
+        data: object,
+        prepare: Callable[..., Prepared],
+        items: Iterable[Item],
+        advance: Callable[[Result, Prepared], Result],
+        start: Result,
+    ) -> Result:
+        return reduce(advance, self.map(data, prepare, items), start)
 
 
 LOCAL = LocalExecutor()

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,9 @@ FORMAT = "echolearn-checkpoint"
 STATES = "state-" + 9 * "[0-9]" + ".safetensors"
 KEPT = 2  # newest states that are not removed
 SECONDS = 300.0  # inside an epoch, a state is saved after this time
+
+# Called with the file of every state that this thread has saved, which a worker of a cluster sends to the client.
+on_save: ContextVar[Callable[[Path], object] | None] = ContextVar("echolearn-on-save", default=None)
 
 
 class CheckpointError(ValueError):
@@ -94,6 +98,9 @@ class Checkpoint:
             if not 0 <= self.number - int(old.stem.split("-")[1]) < KEPT:
                 old.unlink(missing_ok=True)
         self.saved_at = time.monotonic()
+        saved = on_save.get()
+        if saved is not None:
+            saved(path)
 
     def due(self) -> bool:
         """Return whether the last state is old enough for another one to be saved inside an epoch."""

@@ -2,7 +2,8 @@
 
 It minimises  -1/n Σ log softmax(H_c V)[label] + strength/2 ||V||²  (the intercept is not penalised). Where targets have
 weights w, the terms of the sum are multiplied by them, and n = Σ w. The states of small data are kept, and V is found
-by a second-order method (`readout.newton`). Otherwise it descends by mini-batches over streamed states.
+by a second-order method (`readout.newton`). Otherwise it descends by mini-batches over streamed states. Either way the
+states stay where the data are, and so do the probabilities: on a cluster only V comes back.
 
 These steps are preconditioned by the Gram matrix, which the ridge readout has collected anyway: for each class the
 Hessian in V is at most H_c'H_c / 2n (Böhning, 1992), so that differences in scale between directions are evened out,
@@ -11,12 +12,14 @@ and two or three passes over the data achieve what takes dozens without precondi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from echolearn._typing import Array
+from echolearn.execution.executor import Kept
 from echolearn.execution.threads import map_and_sum
 from echolearn.readout import observation
 from echolearn.readout.network import probabilities, sum_of_errors
@@ -28,6 +31,9 @@ from echolearn.readout.statistics import residual, weighted
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
+
+DescentState = tuple[Array, Array, int]  # V, its velocity, and the number of steps taken
+Advance = Callable[[DescentState, Iterable[Rows]], DescentState]
 
 # Penalties to choose from, strongest first, in units of the mean variance of the columns of H_c divided by the number
 # of frames: a penalty of c weighs as much as c frames.
@@ -98,8 +104,11 @@ def _start(fit: RidgeFit, strength: float) -> Array:
     return SPREAD * fit.solve_again(strength * fit.n)
 
 
-def keep_rows(reservoir: Reservoir, data: Dataset, view: ReadoutView) -> list[Rows]:
-    """Return the rows of all the data if they are few enough to be kept, otherwise none."""
+def keep_rows(reservoir: Reservoir, data: Dataset, view: ReadoutView) -> list[Kept]:
+    """Keep the rows of all the data where the data are, if they are few enough; otherwise return nothing.
+
+    Each kept result is a list of `Rows`.
+    """
     numbers = float(view.targets_per_sequence(data).sum()) * view.rows(reservoir)
     if numbers > KEPT or numbers * data.n_out > KEPT_PRODUCTS:
         return []
@@ -107,8 +116,7 @@ def keep_rows(reservoir: Reservoir, data: Dataset, view: ReadoutView) -> list[Ro
     def part(data: Dataset, which: Array) -> list[Rows]:
         return [rows for rows in stream_rows(reservoir, data, view, which) if len(rows[1])]
 
-    groups = group_sequences(data.lengths, observation.frames_at_once(reservoir.N))
-    return [rows for some in data.map(part, groups) for rows in some]
+    return data.executor.keep(data, part, group_sequences(data.lengths, observation.frames_at_once(reservoir.N)))
 
 
 def solve_softmax(
@@ -121,13 +129,18 @@ def solve_softmax(
     strength: float,
     rng: np.random.Generator,
     rate: float = RATE,
-    kept: list[Rows] | None = None,
+    kept: list[Kept] | None = None,
 ) -> Array:
     """Return the V of one strength, started from V; kept: the result of `keep_rows`, if it is known."""
-    rows = keep_rows(reservoir, data, view) if kept is None else kept
-    if rows:
-        return minimise(rows, V, strength, fit.preconditioner(strength, np.float64))
-    return descend(reservoir, data, view, fit, V, strength=strength, rng=rng, rate=rate)
+    kept = keep_rows(reservoir, data, view) if kept is None else kept
+    if not kept:
+        return descend(reservoir, data, view, fit, V, strength=strength, rng=rng, rate=rate)
+    inverse = fit.preconditioner(strength, np.float64)
+
+    def newton(kept: list[list[Rows]]) -> Array:
+        return minimise([rows for some in kept for rows in some], V, strength, inverse)
+
+    return data.executor.call_on_kept(newton, kept)
 
 
 def descend(
@@ -141,16 +154,59 @@ def descend(
     rng: np.random.Generator,
     rate: float = RATE,
 ) -> Array:
-    """Return V after preconditioned gradient descent with momentum, at a rate that falls linearly to 0."""
-    descent = PreconditionedMomentum(V, fit.preconditioner(strength, data.dtype), strength, data.dtype)
-    count = fit.n if data.weights is None else float(view.targets_per_sequence(data).sum())
+    """Return V after preconditioned gradient descent with momentum, at a rate that falls linearly to 0.
+
+    The states of some groups of sequences are computed ahead, while the steps on those before are taken in order; on a
+    cluster the workers do both.
+    """
+    dtype, inverse, counts = data.dtype, fit.preconditioner(strength, data.dtype), view.targets_per_sequence(data)
+    count = fit.n if data.weights is None else float(counts.sum())
     # The mean weight of a mini-batch is that of all targets in expectation: dividing by it gives no class an advantage.
     weight = 1.0 if data.weights is None else view.target_count(data) / count
     steps = max(LEAST_STEPS, int(PASSES * np.ceil(count / FRAMES)))
-    for step, (H_c, labels, w) in enumerate(minibatches(reservoir, data, view, rng, steps)):
-        dE_dV = _gradient(descent.V, H_c, labels, w) / (weight * len(labels))
-        descent.step(dE_dV, rate * (1 - step / steps))
-    return descent.V.astype(np.float64)
+
+    def advance(state: DescentState, minibatches: Iterable[Rows]) -> DescentState:
+        V, velocity, step = state
+        descent = PreconditionedMomentum(V, inverse, strength, dtype)
+        descent.velocity = velocity
+        for H_c, labels, w in minibatches:
+            dE_dV = _gradient(descent.V, H_c, labels, w) / (weight * len(labels))
+            descent.step(dE_dV, rate * (1 - step / steps))
+            step += 1
+        return descent.V, descent.velocity, step
+
+    start = V.astype(dtype), np.zeros(V.shape, dtype), 0
+    if view.pooling:
+        rows = draw_rows(int(counts.sum()), rng, steps)
+        state = _descend_on_kept(reservoir, data, view, advance=advance, start=start, rows=rows)
+    else:
+        prepare = partial(observe_minibatches, reservoir, view)
+        state = data.executor.fold(data, prepare, draw_minibatches(data.lengths, counts, rng, steps), advance, start)
+    return state[0].astype(np.float64)
+
+
+def _descend_on_kept(
+    reservoir: Reservoir,
+    data: Dataset,
+    view: ReadoutView,
+    *,
+    advance: Advance,
+    start: DescentState,
+    rows: list[Array],
+) -> DescentState:
+    """Return the state after steps on these rows of pooled states: one row per sequence, so that they are run once."""
+
+    def part(data: Dataset, which: Array) -> Rows:
+        seen = observe(reservoir, view, data.batch(which))
+        return seen.H_c, seen.T, seen.w
+
+    def descend_on(kept: list[Rows]) -> DescentState:
+        H_parts, label_parts, w_parts = zip(*kept, strict=True)
+        H_c, labels, w = np.concatenate(H_parts), np.concatenate(label_parts), _joined(w_parts, label_parts)
+        return advance(start, ((H_c[some], labels[some], None if w is None else w[some]) for some in rows))
+
+    kept = data.executor.keep(data, part, group_sequences(data.lengths, observation.FRAMES))
+    return data.executor.call_on_kept(descend_on, kept)
 
 
 def _gradient(V: Array, H_c: Array, labels: Array, w: Array | None = None) -> Array:
@@ -164,32 +220,46 @@ def _gradient(V: Array, H_c: Array, labels: Array, w: Array | None = None) -> Ar
     return np.asarray(map_and_sum(part, [slice(0, middle), slice(middle, None)]))
 
 
-def minibatches(
-    reservoir: Reservoir, data: Dataset, view: ReadoutView, rng: np.random.Generator, steps: int
-) -> Iterator[Rows]:
-    """Yield `steps` mini-batches: H_c, class numbers and weights of about `FRAMES` frames, in random order."""
-
-    def part(data: Dataset, which: Array) -> Rows:
-        seen = observe(reservoir, view, data.batch(which))
-        return seen.H_c, seen.T, seen.w
-
-    kept: list[Rows] = []
-    if view.pooling:  # one row per sequence can be kept, so that the states are run only once
-        groups = group_sequences(data.lengths, observation.FRAMES)
-        H_parts, label_parts, w_parts = zip(*data.map(part, groups), strict=True)
-        kept = [(np.concatenate(H_parts), np.concatenate(label_parts), _joined(w_parts, label_parts))]
+def draw_rows(count: int, rng: np.random.Generator, steps: int) -> list[Array]:
+    """Return which of `count` rows each of `steps` mini-batches has: about `FRAMES` of them, in random order."""
+    drawn: list[Array] = []
     while True:
-        for H_c, labels, w in kept or data.map(
-            part, group_sequences(data.lengths, 4 * FRAMES, rng.permutation(len(data.X)))
-        ):
-            if len(labels) == 0:
+        for rows in _split(rng.permutation(count)):
+            if len(drawn) == steps:
+                return drawn
+            drawn.append(rows)
+
+
+def draw_minibatches(
+    lengths: Array, counts: Array, rng: np.random.Generator, steps: int
+) -> Iterator[tuple[Array, list[Array]]]:
+    """Yield groups of sequences, in random order, with the rows of H_c of each of their mini-batches, `steps` in all.
+
+    counts: the number of rows of each sequence.
+    """
+    while True:
+        for which in group_sequences(lengths, 4 * FRAMES, rng.permutation(len(lengths))):
+            count = int(counts[which].sum())
+            if count == 0:
                 continue  # none of these sequences has a target
-            order = rng.permutation(len(labels))
-            for rows in np.array_split(order, max(1, round(len(order) / FRAMES))):
-                if steps == 0:
-                    return
-                steps -= 1
-                yield H_c[rows], labels[rows], None if w is None else w[rows]
+            rows = _split(rng.permutation(count))
+            if steps == 0:
+                return
+            yield which, rows[:steps]
+            steps -= min(steps, len(rows))
+
+
+def _split(order: Array) -> list[Array]:
+    """Return an order of rows in mini-batches of about `FRAMES`."""
+    return np.array_split(order.astype(np.int32), max(1, round(len(order) / FRAMES)))
+
+
+def observe_minibatches(
+    reservoir: Reservoir, view: ReadoutView, data: Dataset, which: Array, rows: list[Array]
+) -> list[Rows]:
+    """Return the mini-batches of a group of sequences: H_c, class numbers and weights of these rows."""
+    seen = observe(reservoir, view, data.batch(which))
+    return [(seen.H_c[some], seen.T[some], None if seen.w is None else seen.w[some]) for some in rows]
 
 
 def _joined(parts: Sequence[Array | None], like: Sequence[Array]) -> Array | None:

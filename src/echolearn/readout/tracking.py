@@ -12,7 +12,6 @@ from typing import Protocol
 import numpy as np
 
 from echolearn._typing import Array
-from echolearn.execution.executor import LOCAL
 from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout.collect import collect
 from echolearn.readout.observation import Observation, ReadoutView, Task, frames_at_once, observe
@@ -120,13 +119,13 @@ class ExactFullBatch:
         """Return the statistics of all the data; what the readout sees of little data is kept for the gradient."""
         data, mu = self.data, self.mu
         all_frames = self.task.targets == "all" and not self.with_statistics
-        if not all_frames or data.executor is not LOCAL or data.frames * reservoir.N > KEPT:
+        if not all_frames or data.frames * reservoir.N > KEPT:
             return collect(reservoir, data, view, mu)
-        frames = data.frames
+        frames, n_out = data.frames, data.n_out
 
         def statistics(seen: Observation) -> Statistics:
             precision = sample_precision(seen.H_c, frames, mu, seen.w)
-            return statistics_of(seen.H_c, seen.T, data.n_out, precision, w=seen.w)
+            return statistics_of(seen.H_c, seen.T, n_out, precision, w=seen.w)
 
         self.kept = data.executor.keep(
             data,

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Self
+
+_screen: ContextVar[Callable[[str], object] | None] = ContextVar("echolearn-screen", default=None)  # None: stderr
 
 
 class Progress:
@@ -18,19 +22,17 @@ class Progress:
     def __init__(self, verbose: int, epochs: int, callback: Callable[[dict[str, float]], object] | None):
         self.verbose, self.epochs, self.callback = verbose, epochs, callback
         self.started = time.perf_counter()
-        self.in_place = verbose == 1 and sys.stderr.isatty()
+        self.in_place = verbose == 1 and _screen.get() is None and sys.stderr.isatty()
 
     def epoch(self, row: dict[str, float]) -> object:
         """Print the line of an epoch; return what the callback returns."""
         if self.verbose:
             left = (time.perf_counter() - self.started) / row["epoch"] * (self.epochs - row["epoch"])
             text = line(row, self.epochs, left)
-            print(
-                f"\r\x1b[2K{text}" if self.in_place else text,
-                end="" if self.in_place else "\n",
-                file=sys.stderr,
-                flush=True,
-            )
+            if self.in_place:
+                print(f"\r\x1b[2K{text}", end="", file=sys.stderr, flush=True)
+            else:
+                say(self.verbose, text)
         return None if self.callback is None else self.callback(row)
 
     def __enter__(self) -> Self:
@@ -44,9 +46,22 @@ class Progress:
 
 
 def say(verbose: int, text: str) -> None:
-    """Print a line of text to stderr, if `verbose`."""
-    if verbose:
+    """Print a line of text to stderr, if `verbose`, or pass it on to where `shown_by` says."""
+    show = _screen.get()
+    if verbose and show is None:
         print(text, file=sys.stderr, flush=True)
+    elif verbose and show is not None:
+        show(text)
+
+
+@contextmanager
+def shown_by(show: Callable[[str], object]) -> Iterator[None]:
+    """Pass lines of text on to a function while the context is open, as a worker of a cluster does."""
+    token = _screen.set(show)
+    try:
+        yield
+    finally:
+        _screen.reset(token)
 
 
 def line(row: dict[str, float], epochs: int, left: float) -> str:

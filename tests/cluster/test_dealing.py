@@ -1,0 +1,225 @@
+"""Ensembles on a cluster: every network is fitted whole, by one worker, with the bits of this process."""
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import toys
+from clusters import SMALL, assert_same_bits
+from echolearn import ESNClassifier
+from echolearn.cluster import executor
+from echolearn.cluster.connection import on
+from echolearn.cluster.dealing import Dealer
+from echolearn.cluster.executor import ClusterExecutor
+from echolearn.cluster.worker import do_piece, work
+from echolearn.estimators.dealt_networks import Overseer
+from echolearn.modelfile.checkpoint import CheckpointError
+from echolearn.reservoir.spectrum import EchoStateWarning
+from echolearn.sequences.dataset import Dataset
+
+pytest.importorskip("distributed")
+pytestmark = pytest.mark.usefixtures("small_parts")
+
+ENSEMBLE = {**SMALL, "hidden_units": 40, "ensemble": 4}
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Let small data be placed in many parts; groups are not made smaller, because the workers would not know of it."""
+    monkeypatch.setattr(executor, "FRAMES", 50)
+
+
+@pytest.fixture
+def tasks(monkeypatch):
+    """The functions of all tasks that are submitted."""
+    found, submit = [], ClusterExecutor.submit
+
+    def noted(self, name, function, *arguments, **where):
+        found.append(function)
+        return submit(self, name, function, *arguments, **where)
+
+    monkeypatch.setattr(ClusterExecutor, "submit", noted)
+    return found
+
+
+@pytest.mark.parametrize("changes", [{"refine_epochs": 1}, {"readout": "ridge", "batch_size": None}])
+def test_every_network_is_one_task_with_the_bits_of_this_process(client, tasks, changes):
+    X, y = toys.labels(sequences=30)
+    settings = {**ENSEMBLE, **changes}
+    here = ESNClassifier(**settings).fit(X, y)
+    there = ESNClassifier(**settings).fit(X, y, engine=client)
+    assert_same_bits(here, there)
+    assert tasks.count(do_piece) == 4
+    names = [name for name in here.history_[0] if name != "seconds"]
+    assert [[row[n] for n in names] for row in here.history_] == [[row[n] for n in names] for row in there.history_]
+
+
+def test_weights_and_validation_data_travel_with_the_networks(client):
+    X, y = toys.labels(sequences=30)
+    settings = {**ENSEMBLE, "ensemble": 2, "refine_epochs": 0}
+    given = {"sample_weight": np.arange(20) % 4, "validation": (X[20:], y[20:])}
+    here = ESNClassifier(**settings).fit(X[:20], y[:20], **given)
+    assert_same_bits(here, ESNClassifier(**settings).fit(X[:20], y[:20], **given, engine=client))
+
+
+def test_data_that_no_worker_can_hold_are_passed_over_instead(client, tasks, monkeypatch):
+    monkeypatch.setattr(ClusterExecutor, "holds", lambda self, *data: False)
+    X, y = toys.labels(sequences=30)
+    settings = {**ENSEMBLE, "ensemble": 2, "epochs": 1, "readout": "ridge"}
+    assert_same_bits(ESNClassifier(**settings).fit(X, y), ESNClassifier(**settings).fit(X, y, engine=client))
+    assert do_piece not in tasks
+    assert work in tasks
+
+
+def test_the_memory_that_workers_have_for_the_data(client, monkeypatch):
+    X, y = toys.labels(sequences=30)
+    numbers = sum(x.size + len(x) for x in X)
+
+    with on(client) as used:
+        data = Dataset.place(X, y, 4, per_step=True, dtype="float32")
+        assert used.holds(data)  # these workers have no limit
+        for limit, fits in ((8 * numbers / executor.WHOLE, True), (8 * numbers / executor.WHOLE - 100, False)):
+            workers = {"a": {"memory_limit": 1e12}, "b": {"memory_limit": limit}, "c": {"memory_limit": 0}}
+            monkeypatch.setattr(used.client, "scheduler_info", lambda n_workers, w=workers: {"workers": w})
+            assert used.holds(data) == fits
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_a_network_whose_worker_is_killed_is_fitted_again(client, three_workers, tmp_path, monkeypatch, checkpoint):
+    _, running, _ = three_workers
+    X, y = toys.labels(sequences=30)
+    settings = {**ENSEMBLE, "epochs": 4, "patience": None, "refine_epochs": 0, "random_state": 0}
+    here = ESNClassifier(**settings).fit(X, y)
+    alive = [process for process in running if process.poll() is None]
+    rows, heard, hear = [], [], Overseer.hear
+
+    def noted(self, number, message):
+        heard.append((number, *message[:1], *(row["epoch"] for row in message[1:] if isinstance(row, dict))))
+        return hear(self, number, message)
+
+    def kill_two(row):
+        rows.append((row["network"], row["epoch"]))
+        if len(rows) == 5:  # of three workers, at least two are at work
+            for process in alive[:2]:
+                process.send_signal(signal.SIGKILL)
+
+    monkeypatch.setattr(Overseer, "hear", noted)
+    more = {"checkpoint": tmp_path} if checkpoint else {}
+    there = ESNClassifier(**settings).fit(X, y, callback=kill_two, engine=client, **more)
+    assert_same_bits(here, there)
+    assert len(rows) == len(set(rows)) == 16  # no epoch is passed on to the callback twice
+    assert sum(kind == "begin" for _, kind, *_ in heard) > 4  # a network has begun again,
+    epochs = [h for h in heard if h[1] == "epoch"]
+    assert checkpoint or len(epochs) > len(set(epochs))  # from its start, or from its checkpoint
+    if checkpoint:
+        assert len(epochs) <= len(set(epochs)) + 2
+        assert_same_bits(here, ESNClassifier(**settings).fit(X, y, checkpoint=tmp_path))
+
+
+def test_a_checkpoint_of_this_process_is_resumed_on_the_workers(client, tmp_path):
+    X, y = toys.labels(sequences=30)
+    settings = {**ENSEMBLE, "ensemble": 2, "epochs": 3, "refine_epochs": 1, "random_state": 0}
+    whole = ESNClassifier(**settings).fit(X, y)
+    with pytest.raises(KeyboardInterrupt):
+        ESNClassifier(**settings).fit(X, y, checkpoint=tmp_path, callback=toys.interrupt_at(2))
+    rows = []
+    there = ESNClassifier(**settings).fit(X, y, checkpoint=tmp_path, callback=rows.append, engine=client)
+    assert_same_bits(whole, there)
+    assert rows
+    assert len(rows) < 6
+    with pytest.raises(CheckpointError, match=str(tmp_path)):
+        ESNClassifier(**{**settings, "ridge": 2.0}).fit(X, y, checkpoint=tmp_path, engine=client)
+
+
+def test_ctrl_c_keeps_what_was_learned(client):
+    X, y = toys.labels(sequences=30)
+    settings = {**ENSEMBLE, "epochs": 1000, "patience": None, "random_state": 0}
+    esn = ESNClassifier(**settings)
+    seen = []
+
+    def interrupt_main(row):
+        seen.append(row)
+        if len(seen) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        esn.fit(X, y, callback=interrupt_main, engine=client)
+    assert len(esn.predict(X)) == 30
+    assert len(seen) < 20
+
+
+def test_ctrl_c_while_the_client_waits_for_reports(client, monkeypatch):
+    X, y = toys.labels(sequences=30)
+    esn = ESNClassifier(**{**ENSEMBLE, "epochs": 100_000, "patience": None})
+    press = threading.Timer(0.5, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+    hear = Overseer.hear
+
+    def noted(self, number, message):
+        if message[0] == "epoch" and not press.is_alive() and not press.finished.is_set():
+            press.start()
+        return hear(self, number, message)
+
+    monkeypatch.setattr(Overseer, "hear", noted)
+    with pytest.raises(KeyboardInterrupt):
+        esn.fit(X, y, engine=client)
+    assert len(esn.predict(X)) == 30
+
+
+def test_a_callback_can_end_one_network_and_its_error_ends_all(client):
+    X, y = toys.labels(sequences=30)
+    settings = {**ENSEMBLE, "epochs": 3, "refine_epochs": 0, "readout": "ridge"}
+
+    def end_second(row):
+        return row["network"] == 2
+
+    here = ESNClassifier(**settings).fit(X, y, callback=end_second)
+    there = ESNClassifier(**settings).fit(X, y, callback=end_second, engine=client)
+    assert_same_bits(here, there)
+
+    def fail(row):
+        raise LookupError("by the callback")
+
+    with pytest.raises(LookupError, match="by the callback"):
+        ESNClassifier(**settings).fit(X, y, callback=fail, engine=client)
+
+
+def test_progress_and_warnings_reach_the_client(client, capsys):
+    X, y = toys.labels(sequences=30)
+    settings = {**ENSEMBLE, "ensemble": 2, "refine_epochs": 0, "readout": "ridge", "verbose": 2}
+    settings |= {"spectral_radius": 1.6, "activation": "tanh", "leak": 1.0}
+    for _ in range(2):  # a second fit warns again
+        with pytest.warns(EchoStateWarning):
+            ESNClassifier(**settings).fit(X, y, engine=client)
+    text = capsys.readouterr().err
+    assert "epoch 2/2" in text
+    assert "network 2 of 2: done" in text
+
+
+def test_a_network_that_fails_ends_the_fit(client):
+    stop, failed = threading.Event(), threading.Event()
+
+    def piece(number, datasets, report):
+        assert len(datasets[0].X) == 6
+        if number == 1:
+            raise ZeroDivisionError("in a piece")
+        while report(number) is None:
+            time.sleep(0.05)
+        return number
+
+    def hear(number, message):
+        assert number == message
+        return "end" if failed.is_set() else None
+
+    X, y = toys.echoes(sequences=6)
+    with on(client) as used:
+        data = Dataset.place(X, y, None, per_step=True, dtype="float64")
+        with pytest.raises(ZeroDivisionError, match="in a piece"):
+            Dealer(used, hear, stop=stop, failed=failed).deal(piece, [data], 3)
+        failed.clear()
+        found = Dealer(used, lambda *_: 1, stop=stop, failed=failed).deal(
+            lambda number, datasets, report: number * report(number), [data], 7
+        )
+    assert found == list(range(7))
