@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,20 @@ def test_finished_cells_are_reused(corpus: Corpus, finished: Run, progress: Any)
     assert table1.run(corpus, SMALL, out, again) == table
     assert again.fitted == []
     assert again.reused == SMALL.cells()
+    one = table1.run(corpus, replace(SMALL, units=(12,)), out, Silent())
+    assert json.loads((out / "table1.json").read_text()) == json.loads(json.dumps(one))
+    assert [row["units"] for row in one["rows"]] == [12]
+
+
+def test_the_first_table_on_disk_has_all_finished_cells(corpus: Corpus, tmp_path: Path, progress: Any) -> None:
+    """A run with more seeds than the one before shows at any time what both have found."""
+    columns = ("esn", "W_m1")
+    table1.run(corpus, Plan(units=(5,), epochs=2, columns=columns), tmp_path, Silent())
+    stop = progress(stop=("W_m1", 1))
+    with pytest.raises(KeyboardInterrupt):
+        table1.run(corpus, Plan(units=(5,), epochs=2, seeds=2, columns=columns), tmp_path, stop)
+    row = json.loads((tmp_path / "table1.json").read_text())["rows"][0]
+    assert {name: entry["seeds"] for name, entry in row["columns"].items()} == {"esn": [0, 1], "W_m1": [0]}
 
 
 def test_force_computes_all_cells_again(corpus: Corpus, tmp_path: Path, progress: Any) -> None:

@@ -77,7 +77,8 @@ def _distinct(found: Sequence[MadeWith]) -> list[MadeWith]:
 def _row(units: int, plan: Plan, done: Mapping[Cell, FitResult]) -> Row:
     columns = {}
     for column in plan.columns:
-        seeds = [(c.seed, result) for c, result in done.items() if (c.units, c.column) == (units, column)]
+        cells = [Cell(units, column, seed) for seed in range(plan.seeds)]
+        seeds = [(cell.seed, done[cell]) for cell in cells if cell in done]
         if seeds:
             columns[column] = averaged(seeds)
     gains = {name: relative_gain(columns, *pair) for name, pair in GAINS.items()}

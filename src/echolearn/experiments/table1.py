@@ -47,9 +47,11 @@ def run(corpus: Corpus, plan: Plan, out: Path, progress: TableProgress, *, force
         store.remove(cell.name for cell in cells)
     costs = costs_of_table(plan, CorpusSize.of(corpus), TYPICAL)
     progress.plan(plan, {cell: cost.seconds for cell, cost in costs.items()})
-    done: dict[Cell, FitResult] = {}
-    for cell in cells:
-        done[cell] = _cell(cell, plan.estimator(cell), parts, store, progress)
+    done = _finished_cells(plan, parts, store, progress)
+    if done:
+        write_tables(out, table_summary(corpus, plan, done, parts.fingerprint))
+    for cell in (cell for cell in cells if cell not in done):
+        done[cell] = _fitted_cell(cell, plan.estimator(cell), parts, store, progress)
         write_tables(out, table_summary(corpus, plan, done, parts.fingerprint))
     table = table_summary(corpus, plan, done, parts.fingerprint)
     progress.note("drawing the report")
@@ -59,15 +61,22 @@ def run(corpus: Corpus, plan: Plan, out: Path, progress: TableProgress, *, force
     return table
 
 
-def _cell(
+def _finished_cells(plan: Plan, parts: CorpusParts, store: CellStore, progress: TableProgress) -> dict[Cell, FitResult]:
+    """Return the cells that the store holds, so that the first table on disk already has all of them."""
+    done: dict[Cell, FitResult] = {}
+    for cell in plan.cells():
+        found = store.find(cell.name, fit_fingerprint(plan.estimator(cell), parts.fingerprint))
+        if found is not None:
+            done[cell] = found
+            progress.finish(cell, found, True)
+    return done
+
+
+def _fitted_cell(
     cell: Cell, estimator: ESNClassifier, parts: CorpusParts, store: CellStore, progress: TableProgress
 ) -> FitResult:
-    """Return the result of a cell, from the store or newly fitted."""
+    """Fit a cell, or resume its fit, and store its result."""
     fingerprint = fit_fingerprint(estimator, parts.fingerprint)
-    found = store.find(cell.name, fingerprint)
-    if found is not None:
-        progress.finish(cell, found, True)
-        return found
     progress.start(cell, planned_epochs(estimator, len(parts.train[0])))
     checkpoint = store.checkpoint(cell.name, fingerprint)
 
