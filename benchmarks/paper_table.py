@@ -168,7 +168,7 @@ def rendered(name):
     """Return the text between the markers of a table in the document, from the result file of that name."""
     path = FOLDER / f"{name}.json"
     if not path.is_file():
-        return f"\nNot measured yet: there is no benchmarks/results/{name}.json.\n"
+        return f"\nNot measured yet: there is no result file {name}.json.\n"
     content = json.loads(path.read_text(encoding="utf-8"))
     return f"\n{caption(content)}\n{errors_table(content)}\n\n{cells_table(content)}\n"
 
