@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from echolearn import ESNClassifier
 from echolearn.experiments import table1
 from echolearn.experiments.fitted_cells import CellStore
 from echolearn.experiments.plan import COLUMNS, Plan
@@ -84,6 +85,29 @@ def test_fixed_and_learned_networks_start_from_the_same_weights(finished: Run) -
     for fixed, learned in (("esn", "W_Wrec_m3"), ("esn_ours", "ours"), ("esn_ours_ensemble", "ours_ensemble")):
         a, b = (store.load_model(f"{c}-8-0").recurrent_weights_ for c in (fixed, learned))
         assert (a.indices == b.indices).all()
+
+
+def test_the_test_part_is_read_once_and_after_the_fit(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[str, int]] = []
+    fit, predict = ESNClassifier.fit, ESNClassifier.predict
+
+    def recorded_fit(self: ESNClassifier, X: Any, y: Any, **options: Any) -> Any:
+        calls.append(("fit", sum(map(len, X)) + sum(map(len, options["validation"][0]))))
+        return fit(self, X, y, **options)
+
+    def recorded_predict(self: ESNClassifier, X: Any) -> Any:
+        calls.append(("predict", sum(map(len, X))))
+        return predict(self, X)
+
+    monkeypatch.setattr(ESNClassifier, "fit", recorded_fit)
+    monkeypatch.setattr(ESNClassifier, "predict", recorded_predict)
+    monkeypatch.setattr(table1, "draw_figures", lambda *_: [])
+    table1.run(corpus, Plan(units=(5,), epochs=2, columns=("W_m1",)), tmp_path, Silent())
+    train, valid, test = (corpus.frames[part] for part in ("train", "valid", "test"))
+    assert len({train, valid, test}) == 3
+    assert calls == [("fit", train + valid), ("predict", valid), ("predict", test)]
 
 
 def test_each_learned_column_of_ours_has_a_fixed_one_of_the_same_form(finished: Run) -> None:
