@@ -54,8 +54,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     ensemble : int, default=1
         How many networks the hidden units are split into. 1: one reservoir of all units. More: each network is fitted
         on its own, on one core, and they answer by the mean of their outputs, which often generalises better from 500
-        units on where weights are learned. Fixed networks (``learn="none"``) are better as one, whose readout sees all
-        units.
+        units on. Fixed networks (``learn="none"``) form an ensemble too, each with its own readout.
     reservoir : Reservoir, default=None
         Your own reservoir to begin with: its input weights, recurrent weights, bias, leaks, feedback weights and
         initial state. They are learned as random ones are; ``learn="none"`` leaves them as they are. It decides on
