@@ -14,11 +14,13 @@ the commits that made its cells. --collect writes down the cells that are finish
 import argparse
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+from echolearn import ESNClassifier
 from echolearn.reporting.table import TITLES, error_head, error_rows, error_text, percent
 from results import FOLDER, machine, replace_file, versions
 
@@ -26,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FROZEN = ROOT / "benchmarks" / "frozen" / "table1.toml"
 DOCUMENT = ROOT / "docs" / "table1.md"
 CODE = ("src", "benchmarks", ":(exclude)benchmarks/results")  # what must be committed before a test part is read
+MARK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 OF_CORPUS = ("synthetic", "digest", "frames", "states", "speakers", "notes")  # what all rows of a file share
 
 
@@ -57,6 +60,15 @@ def command_of(plan, row, seeds, data=None):
     return [*words, "--columns", plan["columns"]]
 
 
+def defaults():
+    """Return our defaults and the settings of the paper, as text."""
+    kinds = {"ours": ESNClassifier(), "paper": ESNClassifier.paper(300)}
+    return {
+        kind: {name: repr(value) for name, value in estimator.get_params(deep=False).items()}
+        for kind, estimator in kinds.items()
+    }
+
+
 def out_folder(name, units):
     """Return the folder of a row's cells."""
     return ROOT / "runs" / f"table1_{name}" / str(units)
@@ -83,7 +95,12 @@ def collect(name, plan, row, data):
     seeds = table["settings"]["seeds"]
     words = command_of(plan, row, seeds, Path(data).name if data else None)
     kept = {key: table[key] for key in ("complete", "settings", "made_with")}
-    add_row(name, {**table["rows"][0], **kept, "command": " ".join(["echolearn", *words])}, table, data)
+    add_row(
+        name,
+        {**table["rows"][0], **kept, "defaults": defaults(), "command": " ".join(["echolearn", *words])},
+        table,
+        data,
+    )
 
 
 def add_row(name, row, table, data):
@@ -164,26 +181,33 @@ def caption(content):
     )
 
 
+def stale_note(content):
+    """Return a sentence on rows that were measured with other defaults than today's; "" where there are none."""
+    notes = []
+    for row in content["rows"]:
+        now, then = defaults(), row.get("defaults", {})
+        changed = [
+            f"{setting}={value} (now {now[kind].get(setting)})"
+            for kind in then
+            for setting, value in then[kind].items()
+            if now[kind].get(setting) != value
+        ]
+        notes += [f"{row['units']:,} units: {', '.join(changed)}."] if changed else []
+    return f"**Measured with other defaults than today's.** {' '.join(notes)}\n\n" if notes else ""
+
+
 def rendered(name):
-    """Return the text between the markers of a table in the document, from the result file of that name."""
+    """Return the tables of a result file, under its sentences."""
     path = FOLDER / f"{name}.json"
     if not path.is_file():
-        return f"\nNot measured yet: there is no result file {name}.json.\n"
+        return f"*Not measured yet: there is no result file {name}.json.*"
     content = json.loads(path.read_text(encoding="utf-8"))
-    return f"\n{caption(content)}\n{errors_table(content)}\n\n{cells_table(content)}\n"
+    return f"{stale_note(content)}{caption(content)}\n{errors_table(content)}\n\n{cells_table(content)}"
 
 
 def with_tables(text):
-    """Return a document with the text between `<!-- table: NAME -->` and `<!-- end -->` rendered anew."""
-    begin, end = "<!-- table: ", "<!-- end -->"
-    head, *parts = text.split(begin)
-    for part in parts:
-        name, _, rest = part.partition(" -->\n")
-        _, found, after = rest.partition(end)
-        if not found:
-            raise ValueError(f"the table {name} has no {end}")
-        head += f"{begin}{name} -->\n{rendered(name)}\n{end}{after}"
-    return head
+    """Return a document with what stands between `<!-- table: NAME -->` and `<!-- end -->` rendered anew."""
+    return MARK.sub(lambda mark: f"{mark[1]}{rendered(mark[2].replace('-', '_'))}\n{mark[3]}", text)
 
 
 def render(check):

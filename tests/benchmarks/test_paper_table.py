@@ -76,16 +76,27 @@ def test_tables_show_errors_gains_seeds_and_commits(folders):
     run_folder(folders, "synthetic", rows=made["rows"])
     row = {"units": 100, "epochs": 20, "seeds": 3}
     paper_table.collect("synthetic", paper_table.read_plan("synthetic"), row, None)
-    text = paper_table.with_tables("a\n<!-- table: table1_synthetic -->\nold\n<!-- end -->\nb\n")
+    text = paper_table.with_tables("a\n<!-- table: table1-synthetic -->\nold\n<!-- end -->\nb\n")
     assert "old" not in text
-    assert text.startswith("a\n<!-- table: table1_synthetic -->\n")
+    assert text.startswith("a\n<!-- table: table1-synthetic -->\n")
     assert text.endswith("<!-- end -->\nb\n")
     assert "| 100 | 60.0 | 45.0 | 40.0 | 30.0 ± 1.0 | 25.0 | 25.0 | 1 to 3 |" in text
     assert "| 100 | learned, our defaults | 30.0 ± 1.0 | 29.0 | 42 | 20 | 321 | 3.90 | 3 |" in text
     assert "Commits: abcdef0123." in text
     assert "    echolearn table1 --corpus synthetic --frames 35000 --units 100" in text
     assert paper_table.with_tables(text) == text
-    assert "Not measured yet" in paper_table.with_tables("<!-- table: table1_large -->\n<!-- end -->")
+    assert "Not measured yet" in paper_table.with_tables("<!-- table: table1-large -->\n<!-- end -->")
+
+
+def test_a_default_that_has_changed_is_named_above_the_table(folders, monkeypatch):
+    run_folder(folders, "synthetic")
+    row = {"units": 100, "epochs": 20, "seeds": 3}
+    paper_table.collect("synthetic", paper_table.read_plan("synthetic"), row, None)
+    assert not paper_table.rendered("table1_synthetic").startswith("**Measured with other")
+    now = paper_table.defaults()
+    monkeypatch.setattr(paper_table, "defaults", lambda: {**now, "ours": {**now["ours"], "refine_epochs": "77"}})
+    text = paper_table.rendered("table1_synthetic")
+    assert text.startswith("**Measured with other defaults than today's.** 100 units: refine_epochs=5 (now 77).")
 
 
 def test_changed_code_reads_no_test_part(monkeypatch):
