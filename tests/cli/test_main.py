@@ -62,6 +62,24 @@ def test_table1_from_the_command_line(run: Run, corpus: str, tmp_path: Path) -> 
     assert json.loads((tmp_path / "table1.json").read_text())["rows"][0]["columns"]["W_m1"]["epochs"] == 2
 
 
+def test_an_estimate_is_printed_and_nothing_is_fitted(run: Run, corpus: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    full = run("table1", "--full", "--estimate", "--out", out, "--cache", tmp_path / "cache")
+    assert full.exit_code == 0, full.output
+    assert "all 45 cells (one seed)" in full.output
+    assert not (tmp_path / "cache").exists()  # no speech is synthesised for it
+    own = run("table1", "--estimate", "--corpus", corpus, "--columns", "all", "--seeds", 2, "--out", out)
+    assert "all 36 cells (2 seeds)" in own.output
+    assert not out.exists()
+
+
+def test_the_full_table_begins_with_its_estimate(run: Run, corpus: str, tmp_path: Path) -> None:
+    words = ("--corpus", corpus, "--units", "5", "--columns", "esn", "--out", tmp_path)
+    full = run("table1", "--full", *words)
+    assert full.output.index("all 1 cells") < full.output.index("[1/1]")
+    assert "estimated" not in run("table1", *words).output
+
+
 def test_train_evaluate_predict_info(run: Run, corpus: str, model: Path, tmp_path: Path) -> None:
     assert not list(model.parent.glob("*.checkpoint"))
     assert "state error: test" in run("evaluate", model, "--corpus", corpus).output

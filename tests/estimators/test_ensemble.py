@@ -46,6 +46,18 @@ def test_an_ensemble_answers_as_the_mean_of_networks_fitted_one_by_one(readout):
     assert len(refined) == (3 if readout == "softmax" else 0)
 
 
+@pytest.mark.parametrize("readout", ["softmax", "ridge"])
+def test_fixed_networks_form_an_ensemble_too(readout):
+    how = {**HOW, "learn": "none", "readout": readout, "dtype": "float64"}
+    esn = ESNClassifier(**how).fit(X, LABELS)
+    parts = list(fitted_one_by_one(esn, X, LABELS))
+    mean = np.mean([np.concatenate(part.decision_function(X)) for part in parts], axis=0)
+    np.testing.assert_allclose(np.concatenate(esn.decision_function(X)), mean, atol=1e-12)
+    learned = ESNClassifier(**{**how, "learn": "both"}).fit(X, LABELS)
+    np.testing.assert_array_equal(esn.recurrent_weights_.indices, learned.recurrent_weights_.indices)
+    assert esn.history_ == []
+
+
 @pytest.mark.parametrize("pooling", ["mean", "last", 3])
 def test_one_label_per_sequence(pooling):
     rising, up = toys.rising()

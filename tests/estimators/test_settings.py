@@ -16,8 +16,9 @@ def settings_of(kind=ESNClassifier, /, **params):
     [
         ({"hidden_units": 300}, 1),
         ({"hidden_units": 1000}, 1),
-        ({"hidden_units": 1000, "ensemble": 4, "learn": "none"}, 1),
-        ({"hidden_units": 1000, "ensemble": 4, "epochs": 0}, 1),
+        ({"hidden_units": 1000, "ensemble": 4, "learn": "none"}, 4),
+        ({"hidden_units": 1000, "ensemble": 4, "epochs": 0}, 4),
+        ({"hidden_units": 1000, "ensemble": 4, "pooling": "summary"}, 1),
         ({"hidden_units": 2, "ensemble": 5}, 2),
         ({"hidden_units": 1000, "ensemble": 4}, 4),
         ({"hidden_units": 1000, "topology": "ring"}, 1),

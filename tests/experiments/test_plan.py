@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echolearn.experiments.plan import COLUMNS, Cell, Plan
+from echolearn.experiments.plan import COLUMNS, Cell, Plan, full_plan, quick_plan
 
 
 def test_columns_are_those_of_the_paper_and_ours() -> None:
@@ -19,6 +19,8 @@ def test_columns_are_those_of_the_paper_and_ours() -> None:
         "W_Wrec_full": ("both", None, "all", "exact", "ridge"),
         "esn_ours": ("none", None, "all", "exact", "softmax"),
         "ours": ("both", None, "all", "exact", "softmax"),
+        "esn_ours_ensemble": ("none", None, "all", "exact", "softmax"),
+        "ours_ensemble": ("both", None, "all", "exact", "softmax"),
     }
     assert {e.random_state for e in given.values()} == {7}
     assert {(e.spectral_radius, e.ridge, e.step_size) for c, e in given.items() if COLUMNS[c].paper} == {
@@ -26,12 +28,31 @@ def test_columns_are_those_of_the_paper_and_ours() -> None:
     }
 
 
-def test_our_learned_column_says_how_many_networks_share_its_units() -> None:
-    for units, networks in ((100, 1), (300, 1), (500, 2), (2_000, 8)):
-        assert Plan().estimator(Cell(units, "ours", 0)).ensemble == networks
-        for column in set(COLUMNS) - {"ours"}:
-            assert Plan().estimator(Cell(units, column, 0)).ensemble == 1
-    assert Plan(ours={"ensemble": 1}).estimator(Cell(500, "ours", 0)).ensemble == 1
+def test_only_the_columns_of_ensembles_split_their_units() -> None:
+    for units, networks in ((100, 2), (300, 2), (500, 2), (1_000, 4), (2_000, 8)):
+        for column in COLUMNS:
+            split = networks if column in ("esn_ours_ensemble", "ours_ensemble") else 1
+            assert Plan().estimator(Cell(units, column, 0)).ensemble == split
+    changed = Plan(columns=("ours", "ours_ensemble"), ours={"ensemble": 5})
+    assert [changed.estimator(cell).ensemble for cell in changed.cells()[:2]] == [1, 5]
+    Plan(ours={"ensemble": 1}).check()  # without columns of ensembles there is nothing to refuse
+
+
+def test_fixed_and_learned_columns_of_ours_differ_in_learning_alone() -> None:
+    plan = Plan(ours={"leak": (0.1, 1.0)})
+    for fixed, learned in (("esn_ours", "ours"), ("esn_ours_ensemble", "ours_ensemble")):
+        a, b = (plan.estimator(Cell(500, column, 3)).get_params(deep=False) for column in (fixed, learned))
+        assert {name for name in a if a[name] != b[name]} == {"learn"}
+
+
+def test_rows_and_columns_by_default() -> None:
+    assert quick_plan() == Plan()
+    assert quick_plan().columns == ("esn", "W_m1", "W_Wrec_m1", "W_Wrec_m3", "W_Wrec_full", "esn_ours", "ours")
+    full = full_plan()
+    assert (full.units, full.epochs) == ((100, 500, 2_000, 10_000, 30_000), 40)
+    assert full.columns == quick_plan(columns=("all",)).columns == tuple(COLUMNS)
+    for plan in (quick_plan, full_plan):
+        assert plan((7,), 3, ("esn",)) == Plan(units=(7,), epochs=3, columns=("esn",))
 
 
 def test_small_networks_come_first() -> None:
@@ -49,6 +70,7 @@ def test_small_networks_come_first() -> None:
         (Plan(seeds=0), "seeds=0"),
         (Plan(paper={"ridge": -1}), "ridge"),
         (Plan(ours={"leak": 7}), "leak"),
+        (Plan(columns=("ours_ensemble",), ours={"ensemble": 1}), "ensemble=1"),
     ],
 )
 def test_impossible_plans_are_refused(plan: Plan, word: str) -> None:

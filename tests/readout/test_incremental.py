@@ -146,6 +146,20 @@ def test_full_batches_take_the_readout_that_their_case_names(case):
     np.testing.assert_allclose(tracker.readout(LATER), exact(LATER), atol=1e-4)
 
 
+@pytest.mark.parametrize(("case", "targets", "known"), [(2, "all", True), (1, "all", False), (2, "last", False)])
+def test_an_epoch_begins_with_the_readout_that_the_validation_has_solved(case, targets, known, monkeypatch):
+    """The passes over the data for it are needed once. Other targets have another U, Case 1 an older one."""
+    tracker = IterativeFullBatch(DATA, Task(targets=targets), 0.1, rng(), case)
+    tracker.begin_epoch(RESERVOIR, lambda: None)
+    tracker.finish(None)
+    U, solved = tracker.readout(LATER), []
+    monkeypatch.setattr(incremental, "solve_iteratively", lambda *_, **__: solved.append(1) or U)
+    tracker.begin_epoch(LATER, lambda: None)
+    assert (solved == []) == known
+    if known:
+        np.testing.assert_array_equal(tracker.gradient_readout(), U)
+
+
 def test_mini_batches_of_case_1_take_the_readout_at_the_beginning_of_the_epoch():
     for case in (1, 2):
         tracker = IterativeMiniBatches(DATA, Task(), 0.1, rng(), case)

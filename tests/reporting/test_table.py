@@ -69,3 +69,12 @@ def test_the_headline_states_a_loss_as_a_loss() -> None:
     worse = table()
     worse["rows"][0]["relative_gain_ours"] = -0.1
     assert report.headline(worse).endswith("10.0 % above the same network with fixed weights.")
+
+
+def test_ensembles_have_a_gain_of_their_own_where_they_are_shown() -> None:
+    pairs = table()
+    assert report.error_head(pairs)[-2:] == ["gain, m=3", "gain, ours"]
+    pairs["rows"][0]["columns"] |= {"esn_ours_ensemble": entry(0.5), "ours_ensemble": entry(0.2)}
+    pairs["rows"][0]["relative_gain_ours_ensemble"] = 0.6
+    assert report.error_head(pairs)[-3:] == ["gain, m=3", "gain, ours", "gain, ensemble"]
+    assert report.error_rows(pairs)[0][-5:] == ["50.0", "20.0", "25.0", "25.0", "60.0"]

@@ -82,6 +82,22 @@ def test_seconds_are_proportional_to_frames_and_bytes_nearly_constant():
     assert nbytes(few) <= nbytes(many) <= nbytes(few) + 2 * 8 * few.M**2
 
 
+def test_epochs_on_the_cross_entropy_are_counted():
+    learned = Job(**{**vars(JOB), "epochs": 5, "softmax": True})
+    refined = [Job(**{**vars(learned), "refine_epochs": n}) for n in (5, 10)]
+    five, ten = (seconds(job, TYPICAL) for job in refined)
+    one = cost_model.refining(refined[0], TYPICAL) / 5
+    assert ten - five == pytest.approx(5 * one)
+    assert 0.5 * cost_model.epoch(learned, TYPICAL) < one < 2 * cost_model.epoch(learned, TYPICAL)
+
+
+def test_full_batches_of_large_networks_pass_over_the_data_for_every_readout():
+    large = Job(**{**vars(JOB), "N": 10_000, "epochs": 5})
+    batch, full = (cost_model.epoch(Job(**{**vars(large), "batch": b}), TYPICAL) for b in (4000, None))
+    assert full > cost_model.ridge_readout(Job(**{**vars(large), "held_out": 0}), TYPICAL)
+    assert full > 2 * batch
+
+
 def test_measured_rates_are_positive_and_in_proportion_to_the_typical_ones():
     rates = cost_model.measured()
     assert rates.flop > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
@@ -41,10 +42,13 @@ def main() -> None:
               help="last: only the last frame of each block has a target, as in the paper.")  # fmt: skip
 @click.option("--gradient", type=click.Choice(["exact", "printed"]), default="exact", show_default=True,
               help="printed: the paper's formulas as printed.")  # fmt: skip
-@click.option("--columns", callback=words, help="Only these columns, such as esn,W_Wrec_m3,ours.  [default: all]")
+@click.option("--columns", callback=words,
+              help="Only these columns, such as esn,W_Wrec_m3,ours; or all.  [default: all but ensembles]")  # fmt: skip
 @click.option("--out", type=FOLDER, default=Path("runs/table1"), show_default=True,
               help="The folder for tables, report and finished cells.")  # fmt: skip
-@click.option("--full", is_flag=True, help="The paper's scale: 1.12 million frames, up to 30,000 units, 40 epochs.")
+@click.option("--full", is_flag=True,
+              help="The paper's scale: 1.12 million frames, up to 30,000 units, 40 epochs, all columns.")  # fmt: skip
+@click.option("--estimate", is_flag=True, help="Print the estimated time and memory of every cell, and stop.")
 @click.option("--force", is_flag=True, help="Compute all cells again.")
 @scheduler_option
 @click.pass_context
@@ -60,6 +64,7 @@ def table1(
     columns: tuple[str, ...] | None,
     out: Path,
     full: bool,
+    estimate: bool,
     force: bool,
     scheduler: str | None,
     **corpus_settings: Unpack[CorpusOptions],
@@ -74,24 +79,26 @@ def table1(
     from echolearn.cluster.connection import use_engine
     from echolearn.experiments import plan as plans
     from echolearn.experiments import table1 as experiment
+    from echolearn.experiments.estimate import CorpusSize, estimate_text
     from echolearn.reporting.table import plain_text
 
     if corpus_settings["corpus"] == "synthetic" and corpus_settings["frames"] is None:
         corpus_settings["frames"] = plans.FULL_FRAMES if full else plans.DEMO_FRAMES
-    plan = plans.Plan(
-        units=units or (plans.FULL_UNITS if full else plans.Plan.units),
-        epochs=epochs or (plans.FULL_EPOCHS if full else plans.Plan.epochs),
-        seeds=seeds,
-        targets=targets,
-        gradient=gradient,
-        columns=columns or plans.Plan.columns,
-        paper=_table_settings(ctx, "paper"),
-        ours=_table_settings(ctx, "ours"),
-    )
+    named = (plans.full_plan if full else plans.quick_plan)(units, epochs, columns)
+    paper, ours = (_table_settings(ctx, name) for name in ("paper", "ours"))
+    plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, paper=paper, ours=ours)
     plan.check()
+    frames = corpus_settings["frames"] if corpus_settings["corpus"] == "synthetic" else None
+    if estimate and frames is not None:  # the size of synthetic speech is known before it is made
+        click.echo(estimate_text(plan, CorpusSize.of_synthetic(frames)))
+        return
     ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished work is kept in {out}."
     with use_engine(scheduler):
         corpus = opened_corpus(**corpus_settings)
+        if estimate or full:
+            click.echo(estimate_text(plan, CorpusSize.of(corpus)), err=not estimate)
+        if estimate:
+            return
         with progress.table_progress(progress.stderr()) as display:
             table = experiment.run(corpus, plan, out, display, force=force)
     click.echo(plain_text(table))

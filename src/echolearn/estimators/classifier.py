@@ -52,9 +52,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     hidden_units : int, default=300
         The number of hidden units N. More units fit more, cost more, and need more data.
     ensemble : int, default=1
-        How many networks the hidden units are split into. 1: one reservoir of all units. More: each network is learned
+        How many networks the hidden units are split into. 1: one reservoir of all units. More: each network is fitted
         on its own, on one core, and they answer by the mean of their outputs, which often generalises better from 500
-        units on. Without weights to learn (``learn="none"``) there is one network in any case.
+        units on. Fixed networks (``learn="none"``) form an ensemble too, each with its own readout.
     reservoir : Reservoir, default=None
         Your own reservoir to begin with: its input weights, recurrent weights, bias, leaks, feedback weights and
         initial state. They are learned as random ones are; ``learn="none"`` leaves them as they are. It decides on
@@ -444,8 +444,8 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         networks = NetworkSettings.of(self.get_params(deep=False)).networks()
         if networks > 1:
             raise ValueError(
-                f"partial_fit adds to the statistics of one readout of all units, and these {self.hidden_units} learn "
-                f"in an ensemble of {networks} networks with one each. Set ensemble=1, or learn='none'."
+                f"partial_fit adds to the statistics of one readout of all units, and these {self.hidden_units} are "
+                f"an ensemble of {networks} networks with one each. Set ensemble=1."
             )
         if isinstance(self.class_weight, str):
             raise ValueError(

@@ -131,7 +131,8 @@ def _present_names(facts: Facts) -> Facts:
     if "blocks" in settings:
         blocks = settings.pop("blocks")
         automatic = round(settings["hidden_units"] / 250) if settings.get("topology", "random") == "random" else 1
-        settings["ensemble"] = max(1, automatic) if blocks is None else blocks
+        fixed = settings.get("learn") == "none"  # these were one network in any case
+        settings["ensemble"] = 1 if fixed else max(1, automatic) if blocks is None else blocks
     return settings
 
 

@@ -33,6 +33,17 @@ LONG = 100  # steps from which on a sequence is a long series;
 LONGEST_WASHOUT, WASHOUT_SHARE = 100, 10  # washout="auto" of few such series: a tenth of the steps, at most so many
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DataSize:
+    """What the cost of a fit depends on in its data: lengths of the sequences, inputs, outputs, held-out frames."""
+
+    lengths: Array
+    n_in: int
+    n_out: int
+    held_out: int = 0
+    per_step: bool = True
+
+
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
     """The parameters of an estimator; those that it does not have are at their defaults.
@@ -172,9 +183,9 @@ class NetworkSettings:
         return bool(exact and self.softmax and self.refine_epochs > 0)
 
     def networks(self) -> int:
-        """Return how many networks the hidden units are split into, each learning on its own."""
-        if not self.learns or self.pooling == "summary":
-            return 1  # nothing is learned but one readout of all units
+        """Return how many networks the hidden units are split into, each with a readout of its own."""
+        if self.pooling == "summary":
+            return 1  # one readout of all units
         most = self.hidden_units // 2 if self.bidirectional else self.hidden_units
         return int(min(most, self.ensemble))
 
@@ -209,24 +220,36 @@ class NetworkSettings:
 
     def job(self, train: Dataset, held_out: Dataset | None, networks: int) -> Job:
         """Return the fit as the estimate of its cost sees it; networks: how many of its kind are fitted."""
-        lengths, n_in = train.lengths, train.X[0].shape[1]
-        batch = None if self.minibatch is None else int(min(self.minibatch, len(lengths)) * lengths.mean())
+        size = DataSize(
+            lengths=train.lengths,
+            n_in=train.X[0].shape[1],
+            n_out=train.n_out,
+            held_out=0 if held_out is None else held_out.frames,
+            per_step=train.per_step,
+        )
+        return self.job_of_size(size, networks, threads=1 if on_worker_thread() else thread_count())
+
+    def job_of_size(self, size: DataSize, networks: int, threads: int) -> Job:
+        """Return the fit of data of this size as the estimate of its cost sees it."""
+        sequences = len(size.lengths)
+        batch = None if self.minibatch is None else int(min(self.minibatch, sequences) * size.lengths.mean())
         return Job(
             N=int(self.hidden_units),
-            n_in=n_in,
-            n_out=train.n_out,
+            n_in=size.n_in,
+            n_out=size.n_out,
             connections=min(self.connections, self.hidden_units),
-            frames=train.frames,
-            held_out=0 if held_out is None else held_out.frames,
-            longest=int(lengths.max()),
-            epochs=0 if self.learn == "none" else self.epochs_for(len(lengths)),
+            frames=int(size.lengths.sum()),
+            held_out=size.held_out,
+            longest=int(size.lengths.max()),
+            epochs=0 if self.learn == "none" else self.epochs_for(sequences),
+            refine_epochs=self.refine_epochs if self.refines(size.per_step) else 0,
             batch=batch,
             softmax=self.softmax,
             choose=not isinstance(self.ridge, Real),
             direct=self.direct,
-            parts=pooled_parts(None if train.per_step else self.pooling),
+            parts=pooled_parts(None if size.per_step else self.pooling),
             itemsize=np.dtype(self.dtype).itemsize,
-            threads=1 if on_worker_thread() else thread_count(),
+            threads=threads,
             networks=networks,
             bidirectional=self.bidirectional,
         )

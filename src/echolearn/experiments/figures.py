@@ -27,6 +27,7 @@ SHOWN_STATES = 100
 SHOWN_FRAMES = (180, 420)  # an utterance of about two to four seconds fills the width
 FFT_LENGTH = 512
 _RIDGE_SHOWN, _SOFTMAX_SHOWN = ("W_Wrec_full", "W_Wrec_m3", "W_Wrec_m1"), ("ours",)
+ENSEMBLES = ("esn_ours_ensemble", "ours_ensemble")  # their histories are those of several networks
 
 
 def draw_figures(corpus: Corpus, table: Table, results: Results, load_model: LoadModel) -> list[Figure]:
@@ -55,7 +56,8 @@ def _errors(table: Table) -> Figure:
             curves.append(drawings.Curve(f"{paper['units']:,}, TIMIT (paper)", y, dashed=True))
     svg = drawings.errors_by_column([TITLES[c].short for c in columns], curves)
     caption = (
-        "Test error by what is learned. The last two columns have our readout: compare them with each other. "
+        "Test error by what is learned. The columns after the fifth have our readout: compare each learned "
+        "one with the fixed one before it. "
         "Dashed: the paper's errors, on another corpus (TIMIT); compare only the shape."
     )
     return Figure("What learning gains", caption, svg)
@@ -65,7 +67,7 @@ def _learning_curves(table: Table, results: Results) -> Figure | None:
     panels: dict[str, list[drawings.Curve]] = {}
     for row in table["rows"]:
         curves = []
-        for column in row["columns"]:
+        for column in (c for c in row["columns"] if c not in ENSEMBLES):
             result = results.get(f"{column}-{row['units']}-0")
             history = result["history"] if result else []
             if history and "valid_error" in history[0]:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.settings import NetworkSettings
-from echolearn.experiments.corpus_parts import CorpusParts
+from echolearn.experiments.corpus_parts import CorpusParts, Part
+from echolearn.experiments.provenance import MadeWith, made_with
 from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.speech.phones import split_state
 
@@ -31,13 +32,23 @@ class FitResult(TypedDict):
     valid_error: float
     confusion: list[list[int]]
     seconds: float
+    processor_seconds: NotRequired[float | None]
     frames_per_second: float
     peak_memory_mb: float | None
     spectral_radius: float
     epochs: int
     history: list[EpochRow]
     settings: dict[str, object]
+    made_with: NotRequired[MadeWith]
     fingerprint: NotRequired[str]
+
+
+class FitMeasurement(TypedDict):
+    """What a fit took. seconds: of all its runs, if it was resumed; processor_seconds: None if it was."""
+
+    seconds: float
+    processor_seconds: float | None
+    peak_memory_mb: float | None
 
 
 def planned_epochs(estimator: ESNClassifier, sequences: int) -> int:
@@ -54,9 +65,47 @@ def fit_and_test(
     on_epoch: Callable[[EpochRow], object],
     note: Note,
 ) -> FitResult:
-    """Fit, test, and return the result. An interrupted fit resumes from the folder `checkpoint`."""
+    """Fit, test, and return the result. An interrupted fit resumes from the folder `checkpoint`.
+
+    The fit sees the training and the validation part: epochs, ridge and penalty are chosen by them. Only when it has
+    ended is the test part read, once.
+    """
+    measurement = timed_fit(estimator, parts.train, parts.valid_known, checkpoint, on_epoch=on_epoch, note=note)
+    history = [dict(row) for row in estimator.history_]
+    networks = len({row.get("network") for row in history}) or 1
+    frames = sum(map(len, parts.train[0]))
+    valid_wrong = np.concatenate(parts.valid[1]) != np.concatenate(estimator.predict(parts.valid[0]))
+    spoken, recognised = np.concatenate(parts.test[1]), np.concatenate(estimator.predict(parts.test[0]))
+    return {
+        "test_error": float(np.mean(spoken != recognised)),
+        "valid_error": float(np.mean(valid_wrong)),
+        "confusion": confusion_counts(spoken, recognised, parts.phones).tolist(),
+        "seconds": measurement["seconds"],
+        "processor_seconds": measurement["processor_seconds"],
+        "peak_memory_mb": measurement["peak_memory_mb"],
+        "frames_per_second": round(frames * max(1, len(history)) / measurement["seconds"], 1),
+        "spectral_radius": float(spectral_radius_of(estimator.recurrent_weights_)),
+        "epochs": round(len(history) / networks),  # of each network of an ensemble
+        "history": history,
+        "settings": {
+            k: v for k, v in estimator.get_params(deep=False).items() if k not in ("initial_state", "reservoir")
+        },
+        "made_with": made_with(),
+    }
+
+
+def timed_fit(
+    estimator: ESNClassifier,
+    train: Part,
+    valid: Part,
+    checkpoint: Path,
+    *,
+    on_epoch: Callable[[EpochRow], object],
+    note: Note,
+) -> FitMeasurement:
+    """Fit on one part, with all choices made on the other, and return what it took."""
     resumed = checkpoint.is_dir() and any(checkpoint.iterdir())
-    started = time.perf_counter()
+    started, processor = time.perf_counter(), time.process_time()
     earlier = None if resumed else 0.0  # seconds of earlier runs; None: the first row will tell
 
     def after_epoch(row: EpochRow) -> object:
@@ -66,32 +115,13 @@ def fit_and_test(
         return on_epoch(row)
 
     with peak_memory() as peak, warnings_as_notes(note):
-        estimator.fit(
-            *parts.train,
-            validation=parts.valid_known if parts.valid_known[0] else None,
-            callback=after_epoch,
-            checkpoint=checkpoint,
-        )
+        estimator.fit(*train, validation=valid if valid[0] else None, callback=after_epoch, checkpoint=checkpoint)
     if earlier is None:  # all epochs were done in earlier runs
         earlier = estimator.history_[-1]["seconds"] if estimator.history_ else 0.0
-    seconds = time.perf_counter() - started + earlier
-    frames = sum(map(len, parts.train[0]))
-    history = [dict(row) for row in estimator.history_]
-    spoken, recognised = np.concatenate(parts.test[1]), np.concatenate(estimator.predict(parts.test[0]))
-    valid_wrong = np.concatenate(parts.valid[1]) != np.concatenate(estimator.predict(parts.valid[0]))
     return {
-        "test_error": float(np.mean(spoken != recognised)),
-        "valid_error": float(np.mean(valid_wrong)),
-        "confusion": confusion_counts(spoken, recognised, parts.phones).tolist(),
-        "seconds": round(seconds, 3),
-        "frames_per_second": round(frames * max(1, len(history)) / seconds, 1),
+        "seconds": round(time.perf_counter() - started + earlier, 3),
+        "processor_seconds": None if resumed else round(time.process_time() - processor, 3),
         "peak_memory_mb": peak(),
-        "spectral_radius": float(spectral_radius_of(estimator.recurrent_weights_)),
-        "epochs": len(history),
-        "history": history,
-        "settings": {
-            k: v for k, v in estimator.get_params(deep=False).items() if k not in ("initial_state", "reservoir")
-        },
     }
 
 

@@ -16,21 +16,27 @@ DEMO_FRAMES = 35_000
 FULL_FRAMES = 1_124_823
 FULL_UNITS = (100, 500, 2_000, 10_000, 30_000)
 FULL_EPOCHS = 40
-# In the column "ours" networks of about so many units form an ensemble: on held-out speech 2 x 250 beat 1 x 500, and
-# 1 x 300 beat 3 x 100.
+# In the ensemble columns a network has about so many units: on held-out speech 2 x 250 learned units beat 1 x 500, and
+# 1 x 300 beat 3 x 100. There are two networks at least, as one would be the column of single networks again.
 ENSEMBLE_UNITS = 250
+LEAST_ENSEMBLE = 2
 
 
 @dataclass(frozen=True)
 class Column:
     """A column of the table: the paper's settings or, without `paper`, our defaults, with `changes`.
 
-    ensemble: whether the units are split into networks of about `ENSEMBLE_UNITS` that answer by their mean.
+    ensemble: whether the units are split into networks of about `ENSEMBLE_UNITS` that answer by their mean; without it
+    a column has single networks.
     """
 
     paper: bool
     changes: Settings
     ensemble: bool = False
+
+    def networks(self, units: int) -> int:
+        """Return into how many networks so many units are split."""
+        return max(LEAST_ENSEMBLE, round(units / ENSEMBLE_UNITS)) if self.ensemble else 1
 
 
 COLUMNS: dict[str, Column] = {
@@ -40,8 +46,12 @@ COLUMNS: dict[str, Column] = {
     "W_Wrec_m3": Column(True, {"learn": "both", "lookback": 3}),
     "W_Wrec_full": Column(True, {"learn": "both", "lookback": None}),
     "esn_ours": Column(False, {"learn": "none"}),
-    "ours": Column(False, {}, ensemble=True),
+    "ours": Column(False, {}),
+    "esn_ours_ensemble": Column(False, {"learn": "none"}, ensemble=True),
+    "ours_ensemble": Column(False, {}, ensemble=True),
 }
+# The columns of a quick table; the ensembles are computed where they are named, and with --full.
+SINGLE_COLUMNS = tuple(name for name, column in COLUMNS.items() if not column.ensemble)
 
 
 @dataclass(frozen=True)
@@ -75,11 +85,12 @@ class Plan:
     gradient : str
         "exact", or "printed": the paper's formulas as printed.
     columns : tuple of str
-        Which columns, of `COLUMNS`.
+        Which columns, of `COLUMNS`; by default those of single networks.
     paper : mapping
         Parameters of `ESNClassifier` that replace the paper's in its columns.
     ours : mapping
-        Parameters of `ESNClassifier` that replace our defaults in our columns.
+        Parameters of `ESNClassifier` that replace our defaults in our columns; `ensemble`, which must be 2 or more, in
+        those of ensembles only.
     """
 
     units: tuple[int, ...] = (100, 500)
@@ -87,7 +98,7 @@ class Plan:
     epochs: int = 20
     targets: str = "all"
     gradient: str = "exact"
-    columns: tuple[str, ...] = tuple(COLUMNS)
+    columns: tuple[str, ...] = SINGLE_COLUMNS
     paper: Settings = field(default_factory=dict)
     ours: Settings = field(default_factory=dict)
 
@@ -95,10 +106,9 @@ class Plan:
         """Return the network of a cell, not fitted."""
         column = COLUMNS[cell.column]
         changes: dict[str, Any] = {"random_state": cell.seed, **column.changes}
-        if column.ensemble:
-            changes["ensemble"] = max(1, round(cell.units / ENSEMBLE_UNITS))
         if not column.paper:
-            return ESNClassifier(cell.units, **{**changes, **self.ours, **column.changes})
+            changes |= {"ensemble": column.networks(cell.units), **self.ours, **column.changes}
+            return ESNClassifier(cell.units, **(changes if column.ensemble else {**changes, "ensemble": 1}))
         if changes["learn"] != "none":  # a fixed network is the same however many epochs the others take
             changes |= {"epochs": self.epochs}
         if changes.get("lookback") is not None:
@@ -116,5 +126,26 @@ class Plan:
             raise ValueError(f"columns: {', '.join(unknown) or 'none'}; expected some of {', '.join(COLUMNS)}.")
         if not self.units or self.seeds < 1:
             raise ValueError(f"units={self.units}, seeds={self.seeds}; expected at least one of each.")
+        if self.ours.get("ensemble", LEAST_ENSEMBLE) == 1 and any(COLUMNS[c].ensemble for c in self.columns):
+            raise ValueError("[ours] ensemble=1: the columns of ensembles would be those of single networks again; "
+                             "leave them out of the columns.")  # fmt: skip
         for cell in self.cells():
             parameters.check(self.estimator(cell).get_params(deep=False))
+
+
+def quick_plan(
+    units: tuple[int, ...] | None = None, epochs: int | None = None, columns: tuple[str, ...] | None = None
+) -> Plan:
+    """Return the plan with these rows, epochs and columns ("all": every one), the rest for a few minutes."""
+    return Plan(
+        units=units or Plan.units,
+        epochs=epochs or Plan.epochs,
+        columns=tuple(COLUMNS) if columns == ("all",) else columns or Plan.columns,
+    )
+
+
+def full_plan(
+    units: tuple[int, ...] | None = None, epochs: int | None = None, columns: tuple[str, ...] | None = None
+) -> Plan:
+    """Return the same plan, with what is not given at the paper's scale."""
+    return quick_plan(units or FULL_UNITS, epochs or FULL_EPOCHS, columns or ("all",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import cast
@@ -11,6 +12,7 @@ import numpy as np
 from echolearn import __version__
 from echolearn.experiments.measured_fit import FitResult
 from echolearn.experiments.plan import Cell, Plan
+from echolearn.experiments.provenance import MadeWith
 from echolearn.reporting.table import Entry, PaperRow, Row, Table
 from echolearn.speech.corpus import Corpus
 
@@ -18,6 +20,7 @@ AVERAGED = (
     "test_error",
     "valid_error",
     "seconds",
+    "processor_seconds",
     "frames_per_second",
     "peak_memory_mb",
     "spectral_radius",
@@ -38,13 +41,20 @@ PAPER_TIMIT = [
     _paper_row(10_000, (0.571, 0.495, 0.480, 0.468), 0.180),
     _paper_row(30_000, (0.533, 0.459, 0.445, 0.430), 0.193),
 ]
+# The gains of a row: by how much the second column is below the first, a fixed network of the same form and readout.
+GAINS = {
+    "relative_gain": ("esn", "W_Wrec_m3"),
+    "relative_gain_ours": ("esn_ours", "ours"),
+    "relative_gain_ours_ensemble": ("esn_ours_ensemble", "ours_ensemble"),
+}
 
 
-def table_summary(corpus: Corpus, plan: Plan, done: Mapping[Cell, FitResult]) -> Table:
-    """Return the table of the finished cells."""
+def table_summary(corpus: Corpus, plan: Plan, done: Mapping[Cell, FitResult], digest: str) -> Table:
+    """Return the table of the finished cells; digest: of every feature and label of the corpus."""
     rows = [_row(units, plan, done) for units in plan.units]
     return {
         "corpus": corpus.name,
+        "digest": digest,
         "synthetic": corpus.synthetic,
         "frames": corpus.frames,
         "states": len(corpus.state_names),
@@ -55,32 +65,36 @@ def table_summary(corpus: Corpus, plan: Plan, done: Mapping[Cell, FitResult]) ->
         "notes": list(corpus.notes),
         "complete": len(done) == len(plan.cells()),
         "echolearn": __version__,
+        "made_with": _distinct([result["made_with"] for result in done.values() if "made_with" in result]),
     }
+
+
+def _distinct(found: Sequence[MadeWith]) -> list[MadeWith]:
+    """Return each of these once, in the order in which they first occur."""
+    return list({json.dumps(one, sort_keys=True): one for one in found}.values())
 
 
 def _row(units: int, plan: Plan, done: Mapping[Cell, FitResult]) -> Row:
     columns = {}
     for column in plan.columns:
-        seeds = [(c.seed, result) for c, result in done.items() if (c.units, c.column) == (units, column)]
+        cells = [Cell(units, column, seed) for seed in range(plan.seeds)]
+        seeds = [(cell.seed, done[cell]) for cell in cells if cell in done]
         if seeds:
             columns[column] = averaged(seeds)
-    return {
-        "units": units,
-        "columns": columns,
-        "relative_gain": relative_gain(columns, "esn", "W_Wrec_m3"),
-        "relative_gain_ours": relative_gain(columns, "esn_ours", "ours"),
-    }
+    gains = {name: relative_gain(columns, *pair) for name, pair in GAINS.items()}
+    return cast(Row, {"units": units, "columns": columns, **gains})
 
 
 def averaged(results: Sequence[tuple[int, FitResult]]) -> Entry:
-    """Return the means over (seed, result) pairs; errors also with their standard deviation (n - 1)."""
+    """Return the means over (seed, result) pairs; errors also with their standard deviation (n - 1) and one by one."""
     entry: dict[str, object] = {}
     for name in AVERAGED:
-        values = [cast(Mapping[str, float | None], result)[name] for _, result in results]
+        values = [cast(Mapping[str, float | None], result).get(name) for _, result in results]
         known = [value for value in values if value is not None]
         entry[name] = round(float(np.mean(known)), 6) if known else None
         if name.endswith("error") and len(known) > 1:
             entry[f"{name}_deviation"] = round(float(np.std(known, ddof=1)), 6)
+            entry[f"{name}s"] = [round(value, 6) for value in known]
     entry["seeds"] = [seed for seed, _ in results]
     return cast(Entry, entry)
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.experiments.corpus_parts import CorpusParts
+from echolearn.experiments.estimate import CorpusSize, costs_of_table
 from echolearn.experiments.figures import draw_figures
 from echolearn.experiments.fitted_cells import CellStore, fit_fingerprint
 from echolearn.experiments.measured_fit import EpochRow, FitResult, fit_and_test, planned_epochs
@@ -17,9 +18,7 @@ from echolearn.modelfile.atomic import write_atomically
 from echolearn.reporting.table import Table, write_tables
 from echolearn.reporting.table_page import table_page
 from echolearn.speech.corpus import Corpus
-
-# One frame's work in a pass beside the Gram matrix, in multiplications per hidden unit; only for the time left.
-_STEP_COST = 600.0
+from echolearn.training.cost_model import TYPICAL
 
 
 class TableProgress(Protocol):
@@ -46,12 +45,15 @@ def run(corpus: Corpus, plan: Plan, out: Path, progress: TableProgress, *, force
     cells = plan.cells()
     if force:
         store.remove(cell.name for cell in cells)
-    progress.plan(plan, {cell: estimated_work(plan.estimator(cell), parts) for cell in cells})
-    done: dict[Cell, FitResult] = {}
-    for cell in cells:
-        done[cell] = _cell(cell, plan.estimator(cell), parts, store, progress)
-        write_tables(out, table_summary(corpus, plan, done))
-    table = table_summary(corpus, plan, done)
+    costs = costs_of_table(plan, CorpusSize.of(corpus), TYPICAL)
+    progress.plan(plan, {cell: cost.seconds for cell, cost in costs.items()})
+    done = _finished_cells(plan, parts, store, progress)
+    if done:
+        write_tables(out, table_summary(corpus, plan, done, parts.fingerprint))
+    for cell in (cell for cell in cells if cell not in done):
+        done[cell] = _fitted_cell(cell, plan.estimator(cell), parts, store, progress)
+        write_tables(out, table_summary(corpus, plan, done, parts.fingerprint))
+    table = table_summary(corpus, plan, done, parts.fingerprint)
     progress.note("drawing the report")
     results = {cell.name: result for cell, result in done.items()}
     figures = draw_figures(corpus, table, results, store.load_model)
@@ -59,15 +61,22 @@ def run(corpus: Corpus, plan: Plan, out: Path, progress: TableProgress, *, force
     return table
 
 
-def _cell(
+def _finished_cells(plan: Plan, parts: CorpusParts, store: CellStore, progress: TableProgress) -> dict[Cell, FitResult]:
+    """Return the cells that the store holds, so that the first table on disk already has all of them."""
+    done: dict[Cell, FitResult] = {}
+    for cell in plan.cells():
+        found = store.find(cell.name, fit_fingerprint(plan.estimator(cell), parts.fingerprint))
+        if found is not None:
+            done[cell] = found
+            progress.finish(cell, found, True)
+    return done
+
+
+def _fitted_cell(
     cell: Cell, estimator: ESNClassifier, parts: CorpusParts, store: CellStore, progress: TableProgress
 ) -> FitResult:
-    """Return the result of a cell, from the store or newly fitted."""
+    """Fit a cell, or resume its fit, and store its result."""
     fingerprint = fit_fingerprint(estimator, parts.fingerprint)
-    found = store.find(cell.name, fingerprint)
-    if found is not None:
-        progress.finish(cell, found, True)
-        return found
     progress.start(cell, planned_epochs(estimator, len(parts.train[0])))
     checkpoint = store.checkpoint(cell.name, fingerprint)
 
@@ -79,12 +88,3 @@ def _cell(
     store.save(cell.name, result, estimator)
     progress.finish(cell, result, False)
     return result
-
-
-def estimated_work(estimator: ESNClassifier, parts: CorpusParts) -> float:
-    """Return about how many multiplications a fit takes; only ratios matter."""
-    frames, n_in = sum(map(len, parts.train[0])), parts.train[0][0].shape[1]
-    N = estimator.hidden_units
-    per_pass = frames * ((N + n_in) ** 2 + (_STEP_COST + n_in) * N)
-    passes = 1 + 3 * planned_epochs(estimator, len(parts.train[0])) + 8 * (estimator.readout == "softmax")
-    return float(per_pass * passes)

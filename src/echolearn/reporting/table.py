@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, NotRequired, TypedDict
+from typing import NamedTuple, NotRequired, TypedDict, cast
 
 from echolearn.modelfile.atomic import write_atomically
 
@@ -17,9 +17,12 @@ class Entry(TypedDict):
 
     test_error: float
     test_error_deviation: NotRequired[float]
+    test_errors: NotRequired[list[float]]
     valid_error: float
     valid_error_deviation: NotRequired[float]
+    valid_errors: NotRequired[list[float]]
     seconds: float
+    processor_seconds: NotRequired[float | None]
     frames_per_second: float
     peak_memory_mb: float | None
     spectral_radius: float
@@ -34,6 +37,7 @@ class Row(TypedDict):
     columns: dict[str, Entry]
     relative_gain: float | None
     relative_gain_ours: float | None
+    relative_gain_ours_ensemble: NotRequired[float | None]
 
 
 class PaperRow(TypedDict):
@@ -48,6 +52,7 @@ class Table(TypedDict):
     """The content of `table1.json`."""
 
     corpus: str
+    digest: NotRequired[str]
     synthetic: bool
     frames: dict[str, int]
     states: int
@@ -58,6 +63,7 @@ class Table(TypedDict):
     notes: list[str]
     complete: bool
     echolearn: str
+    made_with: NotRequired[Sequence[Mapping[str, object]]]
 
 
 class Title(NamedTuple):
@@ -75,6 +81,14 @@ TITLES: dict[str, Title] = {
     "W_Wrec_full": Title("W+W_rec\nwhole", "W and W_rec learned, whole sequence"),
     "esn_ours": Title("fixed,\nours", "fixed, our defaults"),
     "ours": Title("learned,\nours", "learned, our defaults"),
+    "esn_ours_ensemble": Title("fixed,\nensemble", "ensemble, fixed, our defaults"),
+    "ours_ensemble": Title("learned,\nensemble", "ensemble, learned, our defaults"),
+}
+# The gains of a row, the column that has to be there for each, and its heading.
+GAIN_TITLES = {
+    "relative_gain": ("W_Wrec_m3", "gain,\nm=3"),
+    "relative_gain_ours": ("ours", "gain,\nours"),
+    "relative_gain_ours_ensemble": ("ours_ensemble", "gain,\nensemble"),
 }
 PAPER_HEAD = ["units", "fixed ESN", "W m=1", "W+W_rec m=1", "W+W_rec m=3", "gain"]
 DETAIL_HEAD = ["units", "column", "test %", "valid %", "seconds", "epochs", "frames/s", "memory MB", "ρ(W_rec)"]
@@ -86,6 +100,7 @@ CSV_HEAD = [
     "valid_error",
     "valid_error_deviation",
     "seconds",
+    "processor_seconds",
     "frames_per_second",
     "peak_memory_mb",
     "spectral_radius",
@@ -94,8 +109,9 @@ CSV_HEAD = [
     "timit_paper_test_error",
 ]
 GAINS = (
-    "Gains are relative to the fixed network with the same readout: `m=3` to the fixed ESN, `ours` to `fixed, ours`. "
-    "`learned, ours` is an ensemble: one network per about 250 units, and the mean of their outputs."
+    "Gains are relative to the fixed network of the same form and readout: `m=3` to the fixed ESN, `learned, ours` to "
+    "`fixed, ours` (single networks), `learned, ensemble` to `fixed, ensemble` (the mean of the outputs of one network "
+    "per about 250 units, of two at least)."
 )
 
 
@@ -138,16 +154,28 @@ def settings_summary(table: Table) -> str:
 def error_head(table: Table) -> list[str]:
     """Return the head of the table of test errors."""
     titles = [TITLES[c].short.replace("\n", " ") for c in shown_columns(table)]
-    return ["units", *titles, "gain, m=3", "gain, ours"]
+    return ["units", *titles, *(title.replace("\n", " ") for _, title in shown_gains(table).values())]
+
+
+def shown_gains(table: Table) -> dict[str, tuple[str, str]]:
+    """Return the gains of `GAIN_TITLES`; that of ensembles only where their column is shown."""
+    columns = shown_columns(table)
+    return {name: of for name, of in GAIN_TITLES.items() if of[0] in columns or of[0] != "ours_ensemble"}
+
+
+def gains(table: Table, row: Row) -> list[float | None]:
+    """Return the gains of a row that are shown."""
+    values: Mapping[str, object] = row
+    return [cast("float | None", values.get(name)) for name in shown_gains(table)]
 
 
 def error_rows(table: Table) -> list[list[str]]:
-    """Return the test errors, one row per number of units, with the gains of the paper's columns and of ours."""
+    """Return the test errors, one row per number of units, with the gains within each pair of columns."""
     columns = shown_columns(table)
     rows = []
     for row in table["rows"]:
         cells = [error_text(row["columns"].get(c)) for c in columns]
-        rows.append([f"{row['units']:,}", *cells, percent(row["relative_gain"]), percent(row["relative_gain_ours"])])
+        rows.append([f"{row['units']:,}", *cells, *map(percent, gains(table, row))])
     return rows
 
 
@@ -250,17 +278,18 @@ def comma_separated(table: Table) -> str:
     return out.getvalue()
 
 
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table for a terminal, columns aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in (head, *rows)]
+
+
 def plain_text(table: Table) -> str:
     """Return the table for a terminal, with the paper's below it."""
-
-    def lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-        return ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in (head, *rows)]
-
-    ours = [f"Test error in per cent: {corpus_summary(table)}", *lines(error_head(table), error_rows(table))]
+    ours = [f"Test error in per cent: {corpus_summary(table)}", *aligned(error_head(table), error_rows(table))]
     paper = [
         "The paper's results, on TIMIT (another corpus: compare only the order and the gains)",
-        *lines(PAPER_HEAD, paper_rows(table)),
+        *aligned(PAPER_HEAD, paper_rows(table)),
     ]
     return "\n".join(["", *ours, "", *paper, "", headline(table)])
 

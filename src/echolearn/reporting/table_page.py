@@ -43,21 +43,22 @@ def _error_table(table: Table) -> str:
     head = "".join(
         f"<th class='{_readout(c)}'>{html.escape(TITLES[c].short).replace(chr(10), '<br>')}</th>" for c in columns
     )
-    body = "".join(_error_row(row, columns, largest) for row in table["rows"])
+    gains = "".join(f"<th>{title.replace(chr(10), '<br>')}</th>" for _, title in text.shown_gains(table).values())
+    body = "".join(_error_row(table, row, columns, largest) for row in table["rows"])
     return (
         f"<div class=scroll><table class=main><thead><tr><th class=l>hidden<br>units</th>{head}"
-        f"<th>gain<br>m=3</th><th>gain<br>ours</th></tr></thead><tbody>{body}</tbody></table></div>"
+        f"{gains}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
-def _error_row(row: Row, columns: Sequence[str], largest: float) -> str:
+def _error_row(table: Table, row: Row, columns: Sequence[str], largest: float) -> str:
     cells = f"<td class=l>{row['units']:,}</td>"
     for column in columns:
         entry = row["columns"].get(column)
         width = 0.0 if not entry else entry["test_error"] / largest
         error = html.escape(text.error_text(entry))
         cells += f"<td class='bar {_readout(column)}' style='--w:{width:.3f}'>{error}</td>"
-    for gain in (row["relative_gain"], row["relative_gain_ours"]):
+    for gain in text.gains(table, row):
         cells += f"<td class=gain>{_gain(gain)}</td>"
     return f"<tr>{cells}</tr>"
 
@@ -69,4 +70,4 @@ def _gain(gain: float | None) -> str:
 
 def _readout(column: str) -> str:
     """Return the CSS class of a column: the paper's readout, or our own."""
-    return "own" if column.endswith("ours") else "paper"
+    return "own" if "ours" in column else "paper"

@@ -42,6 +42,7 @@ class Job:
     held_out: int = 0  # frames of the held-out data
     longest: int = 0  # steps of the longest sequence
     epochs: int = 0  # 0: the weights are not learned
+    refine_epochs: int = 0  # of all weights on the cross entropy, at the end
     batch: int | None = None  # frames of a mini-batch; None: all of them
     softmax: bool = False  # whether a softmax readout is fitted
     choose: bool = True  # whether a ridge is chosen from several
@@ -129,9 +130,14 @@ def ridge_readout(job: Job, r: Rates) -> float:
     """Return the time of the ridge readout: one pass, the choice of mu and U; by iterations, one pass for each."""
     K = job.frames + job.held_out
     if job.iterative:
-        products = NARROW * K * 4 * job.M * job.n_out * _flop(job, r) / job.threads
-        return (conjugate_gradients.ITERATIONS + 1) * (states(job, K, r) + products)
+        return _solved_by_passes(job, K, r)
     return states(job, K, r) + gram(job, K, r) + choose(job, r) + solve(job, r)
+
+
+def _solved_by_passes(job: Job, K: float, r: Rates) -> float:
+    """Return the time of U by conjugate gradients over K frames, at most: one pass for each of them."""
+    products = NARROW * K * 4 * job.M * job.n_out * _flop(job, r) / job.threads
+    return (conjugate_gradients.ITERATIONS + 1) * (states(job, K, r) + products)
 
 
 def softmax_readout(job: Job, r: Rates) -> float:
@@ -140,7 +146,19 @@ def softmax_readout(job: Job, r: Rates) -> float:
     rank = RANK if job.iterative else job.M
     step = 2 * job.M * rank * job.n_out / softmax.FRAMES + 4 * job.M * job.n_out / job.threads
     inverse = job.M * rank**2 * (r.factor / 3 + 2 * r.flop64)
-    return STRENGTHS * (states(job, K, r) + K * step * _flop(job, r) + inverse)
+    exponentials = 2 * K * job.n_out * r.column / job.threads
+    strengths = 1 if job.refine_epochs else STRENGTHS
+    return strengths * (states(job, K, r) + K * step * _flop(job, r) + exponentials + inverse)
+
+
+def refining(job: Job, r: Rates) -> float:
+    """Return the time of the last epochs on the cross entropy: the gradient, and a step of the readout per batch."""
+    rank = RANK if job.iterative else job.M
+    steps = 1 if job.batch is None else max(1, job.frames // job.batch)
+    readout_steps = steps * 2 * job.M * rank * job.n_out * _flop(job, r)
+    pass_over = states(job, job.frames, r) + gradient(job, job.frames, r) + states(job, job.held_out, r)
+    exponentials = 2 * (job.frames + job.held_out) * job.n_out * r.column / job.threads
+    return job.refine_epochs * (pass_over + readout_steps + exponentials)
 
 
 def epoch(job: Job, r: Rates) -> float:
@@ -148,6 +166,8 @@ def epoch(job: Job, r: Rates) -> float:
     K = job.frames
     solutions = 1 if job.batch is None else max(1, K // job.batch)
     passes_over = 2 if job.batch is None else 1
+    if job.iterative and job.batch is None:  # U is solved by passes over all the data
+        return _solved_by_passes(job, K, r) + states(job, K, r) + gradient(job, K, r) + states(job, job.held_out, r)
     if job.iterative:
         updates = NARROW * incremental.ITERATIONS * 4 * job.M * job.n_out * _flop(job, r) * K / job.threads
         return passes_over * states(job, K, r) + updates + gradient(job, K, r) + states(job, job.held_out, r)
@@ -159,7 +179,7 @@ def epoch(job: Job, r: Rates) -> float:
 def seconds(job: Job, r: Rates) -> float:
     """Return the time of the whole fit."""
     learning = job.epochs * epoch(job, r) + (ridge_readout(job, r) if job.epochs else 0.0)
-    one = learning + ridge_readout(job, r) + (softmax_readout(job, r) if job.softmax else 0.0)
+    one = learning + ridge_readout(job, r) + (softmax_readout(job, r) if job.softmax else 0.0) + refining(job, r)
     return one * math.ceil(job.networks / thread_count())
 
 
@@ -233,15 +253,20 @@ def iterative_bytes(job: Job) -> float:
 
 @cache
 def measured() -> Rates:
-    """Return the typical rates, scaled by the time of a small product on this machine; takes about 50 ms."""
+    """Return the typical rates, scaled by the time of a small product on this machine; takes about 50 ms.
+
+    It is the time of the processor, where that can be told finely enough: other work on the machine does not count.
+    """
+    fine = time.get_clock_info("thread_time").resolution < 1e-5
+    now = time.thread_time if fine else time.perf_counter
     A = np.ones((512, 512), np.float32)
     with one_blas_thread():
         A @ A
         times = []
         for _ in range(10):
-            start = time.perf_counter()
+            start = now()
             A @ A
-            times.append(time.perf_counter() - start)
+            times.append(now() - start)
     return TYPICAL.scaled(min(times) / (2 * 512**3 * TYPICAL.flop))
 
 

@@ -1,0 +1,107 @@
+"""The benchmark of Table 1: what it runs, what it writes down, and that the document shows that and nothing else."""
+
+import json
+
+import pytest
+
+import paper_table
+from sampletable import entry, table
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """Let results and runs go to a folder of the test."""
+    monkeypatch.setattr(paper_table, "FOLDER", tmp_path)
+    monkeypatch.setattr(paper_table, "ROOT", tmp_path)
+    return tmp_path
+
+
+def run_folder(folder, name, **changes):
+    """Write the table of a run as `echolearn table1` does."""
+    made = table(digest="d1", made_with=[{"commit": "abcdef0123456789"}], **changes)
+    out = folder / "runs" / f"table1_{name}" / str(made["rows"][0]["units"])
+    out.mkdir(parents=True)
+    (out / "table1.json").write_text(json.dumps(made))
+    return made
+
+
+def test_the_document_has_the_tables_of_the_result_files():
+    text = paper_table.DOCUMENT.read_text(encoding="utf-8")
+    assert paper_table.with_tables(text) == text, "run: python benchmarks/paper_table.py --render"
+
+
+def test_every_result_file_keeps_to_the_committed_plan():
+    for name in ("synthetic", "an4", "large"):
+        path, plan = paper_table.FOLDER / f"table1_{name}.json", paper_table.read_plan(name)
+        planned = {row["units"]: row for row in plan["rows"]}
+        for row in json.loads(path.read_text())["rows"] if path.is_file() else []:
+            assert row["settings"]["epochs"] == planned[row["units"]]["epochs"]
+            assert row["settings"]["paper"] == row["settings"]["ours"] == {}
+            assert all(len(column["seeds"]) <= planned[row["units"]]["seeds"] for column in row["columns"].values())
+            assert all(made["commit"] and not made["commit"].endswith("+") for made in row["made_with"])
+
+
+def test_commands_say_all_that_a_row_depends_on():
+    row = {"units": 100, "epochs": 30, "seeds": 3}
+    an4, synthetic = (paper_table.read_plan(name) for name in ("an4", "synthetic"))
+    assert " ".join(paper_table.command_of(an4, row, 3, "an4_states.npz")) == (
+        "table1 --corpus features:an4_states.npz --units 100 --epochs 30 --seeds 3 --columns all"
+    )
+    assert "--corpus synthetic --frames 35000 --units 100" in " ".join(paper_table.command_of(synthetic, row, 1))
+    with pytest.raises(SystemExit, match="expected one of synthetic"):
+        paper_table.read_plan("timit")
+
+
+def test_rows_are_added_and_replaced_and_another_corpus_is_refused(folders):
+    plan = paper_table.read_plan("synthetic")
+    made = run_folder(folders, "synthetic")
+    row = {"units": 100, "epochs": 20, "seeds": 3}
+    paper_table.collect("synthetic", plan, row, None)
+    paper_table.collect("synthetic", plan, {**row, "units": 500}, None)  # it has not run
+    path = folders / "table1_synthetic.json"
+    content = json.loads(path.read_text())
+    assert [one["units"] for one in content["rows"]] == [100]
+    assert content["rows"][0]["columns"] == made["rows"][0]["columns"]
+    assert content["rows"][0]["command"].endswith("--units 100 --epochs 20 --seeds 1 --columns all")
+    paper_table.add_row("synthetic", {**content["rows"][0], "units": 7}, made, None)
+    assert [one["units"] for one in json.loads(path.read_text())["rows"]] == [7, 100]
+    with pytest.raises(ValueError, match="this one is d2"):
+        paper_table.add_row("synthetic", content["rows"][0], {**made, "digest": "d2"}, None)
+
+
+def test_tables_show_errors_gains_seeds_and_commits(folders):
+    several = entry(0.3, test_error_deviation=0.01, seeds=[0, 1, 2], processor_seconds=41.6)
+    made = table()
+    made["rows"][0]["columns"]["ours"] = several
+    run_folder(folders, "synthetic", rows=made["rows"])
+    row = {"units": 100, "epochs": 20, "seeds": 3}
+    paper_table.collect("synthetic", paper_table.read_plan("synthetic"), row, None)
+    text = paper_table.with_tables("a\n<!-- table: table1-synthetic -->\nold\n<!-- end -->\nb\n")
+    assert "old" not in text
+    assert text.startswith("a\n<!-- table: table1-synthetic -->\n")
+    assert text.endswith("<!-- end -->\nb\n")
+    assert "| 100 | 60.0 | 45.0 | 40.0 | 30.0 ± 1.0 | 25.0 | 25.0 | 1 to 3 |" in text
+    assert "| 100 | learned, our defaults | 30.0 ± 1.0 | 29.0 | 42 | 20 | 321 | 3.90 | 3 |" in text
+    assert "Commits: abcdef0123." in text
+    assert "    echolearn table1 --corpus synthetic --frames 35000 --units 100" in text
+    assert paper_table.with_tables(text) == text
+    assert "Not measured yet" in paper_table.with_tables("<!-- table: table1-large -->\n<!-- end -->")
+
+
+def test_a_default_that_has_changed_is_named_above_the_table(folders, monkeypatch):
+    run_folder(folders, "synthetic")
+    row = {"units": 100, "epochs": 20, "seeds": 3}
+    paper_table.collect("synthetic", paper_table.read_plan("synthetic"), row, None)
+    assert not paper_table.rendered("table1_synthetic").startswith("**Measured with other")
+    now = paper_table.defaults()
+    monkeypatch.setattr(paper_table, "defaults", lambda: {**now, "ours": {**now["ours"], "refine_epochs": "77"}})
+    text = paper_table.rendered("table1_synthetic")
+    assert text.startswith("**Measured with other defaults than today's.** 100 units: refine_epochs=5 (now 77).")
+
+
+def test_changed_code_reads_no_test_part(monkeypatch):
+    monkeypatch.setattr(paper_table, "git", lambda *words: " M src/echolearn/x.py")
+    with pytest.raises(SystemExit, match="Commit these first"):
+        paper_table.refuse_changed_code()
+    monkeypatch.setattr(paper_table, "git", lambda *words: "")
+    paper_table.refuse_changed_code()
