@@ -37,9 +37,11 @@ class Contest:
         self.data, self.options = an4.data_file(data), options
         frozen = protocol.read_frozen(EXPERIMENT)
         self.plan = read_plan(frozen)
-        self.digest = protocol.file_digest(self.data)
-        if self.digest != frozen["data_sha256"]:
-            sys.exit(f"{data} has the digest {self.digest}, but the settings were frozen for {frozen['data_sha256']}.")
+        self.digest = protocol.data_digest(self.data)
+        if self.digest != frozen["arrays_sha256"]:
+            sys.exit(
+                f"{data} has the digest {self.digest}, but the settings were frozen for {frozen['arrays_sha256']}."
+            )
         self.path = results.FOLDER / f"{EXPERIMENT}.json"
         self.models = protocol.ROOT / "runs" / EXPERIMENT
         self.orders = self.models / "orders"

@@ -32,7 +32,7 @@ WARM_UP = 1.0  # processor seconds of each of the two trainings that come before
 def train(order):
     """Train one network, keep it, and return its record."""
     run = contest_plan.Run(**order["run"])
-    if protocol.file_digest(order["data"]) != run.data:
+    if protocol.data_digest(order["data"]) != run.data:
         raise RuntimeError(f"{order['data']} has changed since the contest was started")
     data = an4.load_cepstra(order["data"])
     data["train"] = tuple(part[run.offset :: run.every] for part in data["train"])

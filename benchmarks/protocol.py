@@ -130,6 +130,7 @@ def describe(experiment, path, *, seeds):
         "experiment": experiment,
         **require_frozen(experiment),
         "data_sha256": file_digest(path),
+        "arrays_sha256": data_digest(path),
         "seeds": list(seeds),
         "versions": results.versions(),
         "machine": results.machine(),
@@ -167,6 +168,16 @@ def file_digest(path):
     """Return the SHA-256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def data_digest(path):
+    """Return the SHA-256 of the arrays in an AN4 file: the same for every file that was built from the same data."""
+    digest = hashlib.sha256()
+    with np.load(an4.data_file(path), allow_pickle=False) as file:
+        for name, kind in (("features", "<f4"), ("labels", "<i8"), ("lengths", "<i8")):
+            digest.update(np.ascontiguousarray(file[name], dtype=kind).tobytes())
+        digest.update("\n".join(file["split"].tolist()).encode())
+    return digest.hexdigest()
 
 
 def code_fingerprint(patterns):

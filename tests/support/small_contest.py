@@ -8,7 +8,6 @@ import subprocess
 import sys
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
-from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +15,7 @@ import numpy as np
 
 import contest
 import contest_worker
+import protocol
 
 ROOT = Path(__file__).parents[2]
 HARNESS = ("an4", "contest", "contest_plan", "contest_worker", "measure", "protocol", "results")
@@ -105,7 +105,7 @@ class Repository:
         """Write the frozen file of the contest, and commit everything unless told not to."""
         frozen = {**FROZEN, **changes, "candidate": candidates}
         frozen["sides"] = {"ours": FROZEN["sides"]["fake_ours"], "torch": FROZEN["sides"]["fake_torch"]}
-        frozen["data_sha256"] = sha256(self.data.read_bytes()).hexdigest()
+        frozen["arrays_sha256"] = protocol.data_digest(self.data)
         self.write("benchmarks/frozen/contest.toml", toml(frozen))
         if commit:
             self.commit()
