@@ -5,6 +5,9 @@ import json
 import pytest
 
 import paper_table
+import paper_tables
+import protocol
+import table_text
 from sampletable import entry, table
 
 
@@ -13,6 +16,7 @@ def folders(tmp_path, monkeypatch):
     """Let results and runs go to a folder of the test."""
     monkeypatch.setattr(paper_table, "FOLDER", tmp_path)
     monkeypatch.setattr(paper_table, "ROOT", tmp_path)
+    monkeypatch.setattr(table_text, "RESULTS", tmp_path)
     return tmp_path
 
 
@@ -23,11 +27,6 @@ def run_folder(folder, name, **changes):
     out.mkdir(parents=True)
     (out / "table1.json").write_text(json.dumps(made))
     return made
-
-
-def test_the_document_has_the_tables_of_the_result_files():
-    text = paper_table.DOCUMENT.read_text(encoding="utf-8")
-    assert paper_table.with_tables(text) == text, "run: python benchmarks/paper_table.py --render"
 
 
 def test_every_result_file_keeps_to_the_committed_plan():
@@ -76,32 +75,29 @@ def test_tables_show_errors_gains_seeds_and_commits(folders):
     run_folder(folders, "synthetic", rows=made["rows"])
     row = {"units": 100, "epochs": 20, "seeds": 3}
     paper_table.collect("synthetic", paper_table.read_plan("synthetic"), row, None)
-    text = paper_table.with_tables("a\n<!-- table: table1-synthetic -->\nold\n<!-- end -->\nb\n")
-    assert "old" not in text
-    assert text.startswith("a\n<!-- table: table1-synthetic -->\n")
-    assert text.endswith("<!-- end -->\nb\n")
+    text = paper_tables.rendered("table1_synthetic")
     assert "| 100 | 60.0 | 45.0 | 40.0 | 30.0 ± 1.0 | 25.0 | 25.0 | 1 to 3 |" in text
     assert "| 100 | learned, our defaults | 30.0 ± 1.0 | 29.0 | 42 | 20 | 321 | 3.90 | 3 |" in text
     assert "Commits: abcdef0123." in text
     assert "    echolearn table1 --corpus synthetic --frames 35000 --units 100" in text
-    assert paper_table.with_tables(text) == text
-    assert "Not measured yet" in paper_table.with_tables("<!-- table: table1-large -->\n<!-- end -->")
+    assert paper_tables.rendered("table1_large").startswith("*Not measured yet")
 
 
 def test_a_default_that_has_changed_is_named_above_the_table(folders, monkeypatch):
     run_folder(folders, "synthetic")
     row = {"units": 100, "epochs": 20, "seeds": 3}
     paper_table.collect("synthetic", paper_table.read_plan("synthetic"), row, None)
-    assert not paper_table.rendered("table1_synthetic").startswith("**Measured with other")
+    assert not paper_tables.rendered("table1_synthetic").startswith("**Measured with other")
     now = paper_table.defaults()
-    monkeypatch.setattr(paper_table, "defaults", lambda: {**now, "ours": {**now["ours"], "refine_epochs": "77"}})
-    text = paper_table.rendered("table1_synthetic")
+    monkeypatch.setattr(paper_tables, "defaults", lambda: {**now, "ours": {**now["ours"], "refine_epochs": "77"}})
+    text = paper_tables.rendered("table1_synthetic")
     assert text.startswith("**Measured with other defaults than today's.** 100 units: refine_epochs=5 (now 77).")
 
 
-def test_changed_code_reads_no_test_part(monkeypatch):
-    monkeypatch.setattr(paper_table, "git", lambda *words: " M src/echolearn/x.py")
-    with pytest.raises(SystemExit, match="Commit these first"):
-        paper_table.refuse_changed_code()
-    monkeypatch.setattr(paper_table, "git", lambda *words: "")
-    paper_table.refuse_changed_code()
+@pytest.mark.parametrize(("name", "reading"), [("synthetic", False), ("an4", True)])
+def test_settings_must_be_settled_and_readings_of_the_test_part_are_counted(name, reading, monkeypatch):
+    calls = []
+    monkeypatch.setattr(protocol, "require_frozen", lambda experiment: calls.append((experiment, None)))
+    monkeypatch.setattr(protocol, "open_test", lambda experiment, path, seeds: calls.append((experiment, path)))
+    paper_table.require_settled(paper_table.read_plan(name), "an4.npz")
+    assert calls == [("table1", "an4.npz" if reading else None)]

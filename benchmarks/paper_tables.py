@@ -1,0 +1,98 @@
+"""The tables of docs/table1.md, from the result files of paper_table.py."""
+
+from echolearn.reporting.table import TITLES, error_head, error_rows, error_text, percent
+from paper_table import defaults
+from table_text import load, markdown, table
+
+
+def seeds_text(row):
+    """Return how many seeds the columns of a row have, `3` or `1 to 3`."""
+    counts = sorted({len(entry["seeds"]) for entry in row["columns"].values()})
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def errors_table(content):
+    """Return the test errors with their standard deviations, the gains, and the number of seeds of each row."""
+    rows = [[*cells, seeds_text(row)] for cells, row in zip(error_rows(content), content["rows"], strict=True)]
+    return markdown(["units", *(f">{head}" for head in [*error_head(content)[1:], "seeds"])], rows)
+
+
+def cells_table(content):
+    """Return one line per column and number of units: errors, processor seconds of one fit, epochs and memory."""
+    numbers = [">test %", ">valid %", ">processor s", ">epochs", ">memory MB", ">ρ(W_rec)", ">seeds"]
+    rows = [
+        _cell_line(row["units"], column, row["columns"][column])
+        for row in content["rows"]
+        for column in TITLES
+        if column in row["columns"]
+    ]
+    return markdown(["units", "column", *numbers], rows)
+
+
+def _cell_line(units, column, entry):
+    processor, memory = entry.get("processor_seconds"), entry["peak_memory_mb"]
+    return [
+        f"{units:,}",
+        TITLES[column].long,
+        error_text(entry),
+        percent(entry["valid_error"], entry.get("valid_error_deviation")),
+        "–" if processor is None else f"{processor:.0f}",
+        f"{entry['epochs']:.0f}",
+        "–" if memory is None else f"{memory:,.0f}",
+        f"{entry['spectral_radius']:.2f}",
+        str(len(entry["seeds"])),
+    ]
+
+
+def caption(content):
+    """Return the sentences above a table: corpus, parts, digest, commits and commands."""
+    frames = " / ".join(f"{content['frames'][part]:,}" for part in ("train", "valid", "test"))
+    corpus = "synthetic speech (espeak-ng)" if content["synthetic"] else content["corpus"]
+    commits = sorted({str(made["commit"])[:10] for row in content["rows"] for made in row["made_with"]})
+    commands = "".join(f"    {row['command']}\n" for row in content["rows"])
+    return (
+        f"{corpus}: {frames} frames (train / valid / test), {content['states']} states, {content['speakers']} "
+        f"speakers, digest {content['digest']}. Per cent of test frames; mean ± standard deviation "
+        f"over seeds where there are several. Commits: {', '.join(commits)}.\n\n{commands}"
+    )
+
+
+def stale_note(content):
+    """Return a sentence on rows that were measured with other defaults than today's; "" where there are none."""
+    notes = []
+    for row in content["rows"]:
+        now, then = defaults(), row.get("defaults", {})
+        changed = [
+            f"{setting}={value} (now {now[kind].get(setting)})"
+            for kind in then
+            for setting, value in then[kind].items()
+            if now[kind].get(setting) != value
+        ]
+        notes += [f"{row['units']:,} units: {', '.join(changed)}."] if changed else []
+    return f"**Measured with other defaults than today's.** {' '.join(notes)}\n\n" if notes else ""
+
+
+def rendered(name):
+    """Return the tables of a result file, under its sentences."""
+    content = load(name)
+    if not content:
+        return f"*Not measured yet: there is no result file {name}.json.*"
+    return f"{stale_note(content)}{caption(content)}\n{errors_table(content)}\n\n{cells_table(content)}"
+
+
+@table
+def table1_an4():
+    """Return Table 1 on AN4."""
+    return rendered("table1_an4")
+
+
+@table
+def table1_synthetic():
+    """Return Table 1 on synthetic speech."""
+    return rendered("table1_synthetic")
+
+
+@table
+def table1_large():
+    """Return the paper's columns at its large sizes."""
+    return rendered("table1_large")
