@@ -126,7 +126,8 @@ def test_no_benchmark_gets_at_the_test_part_by_another_way(repository):
         if path.name not in ("an4.py", "protocol.py"):
             assert "read_parts" not in text, path
             assert "TEST" not in re.findall(r"an4\.(\w+)", text), path
-            assert "features:" not in text.replace("n_features:", ""), path
+            opens = "features:" not in text.replace("n_features:", "") or 'protocol.open_test("table1"' in text
+            assert opens, path  # the command of Table 1 reads the file itself, after the door has been passed
             assert not re.search(r"np\.load\([^)]*npz", text), path
 
 

@@ -159,7 +159,7 @@ def test_a_softmax_model_has_no_statistics_to_save(tmp_path):
 
 def test_the_networks_of_an_ensemble_have_no_common_statistics(tmp_path):
     how = {**toys.FAST, "readout": "ridge", "ensemble": 2}
-    with pytest.raises(ValueError, match=r"these 15 learn in an ensemble of 2 networks with one each. Set ensemble=1"):
+    with pytest.raises(ValueError, match=r"these 15 are an ensemble of 2 networks with one each. Set ensemble=1"):
         ESNClassifier(**how).partial_fit(X, LABELS)
     esn = ESNClassifier(**how).fit(X, LABELS)
     with pytest.raises(ValueError, match="it is an ensemble"):
