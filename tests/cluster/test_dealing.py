@@ -110,7 +110,9 @@ def test_a_network_whose_worker_is_killed_is_fitted_again(client, three_workers,
     more = {"checkpoint": tmp_path} if checkpoint else {}
     there = ESNClassifier(**settings).fit(X, y, callback=kill_two, engine=client, **more)
     assert_same_bits(here, there)
-    assert len(rows) == len(set(rows)) == 16  # no epoch is passed on to the callback twice
+    assert len(rows) == len(set(rows))  # no epoch is passed on to the callback twice
+    # With a checkpoint, the epoch of a worker that dies between saving and reporting is not repeated, and not reported.
+    assert 16 - 2 * checkpoint <= len(rows) <= 16
     assert sum(kind == "begin" for _, kind, *_ in heard) > 4  # a network has begun again,
     epochs = [h for h in heard if h[1] == "epoch"]
     assert checkpoint or len(epochs) > len(set(epochs))  # from its start, or from its checkpoint
