@@ -155,7 +155,7 @@ def test_ctrl_c_keeps_what_was_learned(client):
 
 def test_ctrl_c_while_the_client_waits_for_reports(client, monkeypatch):
     X, y = toys.labels(sequences=30)
-    esn = ESNClassifier(**{**ENSEMBLE, "epochs": 100_000, "patience": None})
+    esn = ESNClassifier(**{**ENSEMBLE, "epochs": 2000, "patience": None})
     press = threading.Timer(0.5, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
     hear = Overseer.hear
 
