@@ -1,7 +1,7 @@
 """Mutants of a source file: every small change that the operators below can make in its syntax tree, and draws of them.
 
-Nothing is changed in docstrings, annotations, decorators, texts of errors, warnings and progress, assertions, `__all__`,
-overloads, protocols, `__repr__`, and keywords such as `zip(strict=True)`: no choice is made there.
+Nothing is changed in docstrings, annotations, decorators, texts of errors, warnings and progress, assertions,
+`__all__`, overloads, protocols, `__repr__`, and keywords such as `zip(strict=True)`: no choice is made there.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ PARTS = {"train": ("valid", "test"), "valid": ("test", "train"), "test": ("valid
 SPLITS = {"train": ("everything",), "held_out": ("train",), "everything": ("train",), "valid_known": ("test",)}
 WORDS = {"warn", "_warn", "say", "note", "print", "Problem", "one", "write", "info", "debug", "cast", "TypeVar", "log"}
 SILENT = {"say", "note", "print", "info", "debug", "log"}  # a call of these that is missing changes no result
-# Keywords that assert something, or change no result: `zip(strict=True)`, `astype(copy=False)`, `get_params(deep=False)`.
+# Keywords that assert something or change no result, as in `zip(strict=True)` and `get_params(deep=False)`.
 HARMLESS = {None, "stacklevel", "strict", "copy", "deep", "indent"}
 UNTOUCHED = {"__repr__", "__str__", "_repr_html_", "__dir__", "as_text"}
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from reliability.mutants.tree import COPY, WORK, TestMap, environment
 
 MEMORY = 16 * 2**30  # bytes of address space
-ALLOWED = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # a plugin is loaded already
+OPTIONS = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "-p", "no:cov"]
+OPTIONS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # plugins are loaded already
 BROKEN = 70  # exit code of a process in which something else than a test has failed
 PATIENCE = 1_800  # seconds of wall time, on a machine that may be busy
 
@@ -43,6 +44,7 @@ class Places:
 
 def load_libraries() -> None:
     """Import what every test needs, so that a forked process has it; nothing of echolearn."""
+    import hypothesis
     import numba.core.typing
     import pandas
     import pytest
@@ -52,8 +54,11 @@ def load_libraries() -> None:
     import sklearn.pipeline
     import sklearn.utils.estimator_checks
 
-    loaded = (numba, pandas, pytest, scipy, sklearn)
+    loaded = (hypothesis, numba, pandas, pytest, scipy, sklearn)
     assert all(loaded)
+    empty = WORK / "test_nothing.py"
+    empty.write_text("def test_nothing():\n    pass\n", encoding="utf-8")
+    pytest.main([*OPTIONS, "--rootdir", str(WORK), "-c", os.devnull, str(empty)])
     assert "echolearn" not in sys.modules
 
 
@@ -126,12 +131,18 @@ def _in_place(path: Path, source: str) -> Iterator[None]:
         shutil.copy2(file, saved)
     try:
         path.write_text(source, encoding="utf-8")
+        _forget(compiled, path.stem)
         yield
     finally:
-        for file in compiled.glob(f"{path.stem}.*.nb*"):
-            file.unlink()
+        _forget(compiled, path.stem)
         for file in kept:
             shutil.copy2(saved / file.name, file)
+
+
+def _forget(compiled: Path, stem: str) -> None:
+    """Remove the compiled code of a file: a mutant may have the size and the second of another."""
+    for file in (*compiled.glob(f"{stem}.*.nb*"), *compiled.glob(f"{stem}.*.pyc")):
+        file.unlink()
 
 
 class _Selection:
@@ -202,12 +213,10 @@ def _child(tests: list[str], limit: float) -> None:
         sys.path[:] = [str(COPY / "src"), str(COPY), *(p for p in sys.path if p not in ("", str(Path.cwd())))]
         for name in [name for name in sys.modules if name.split(".")[0] == "reliability"]:
             del sys.modules[name]
-        sys.dont_write_bytecode = True
         import pytest
 
         files = list(dict.fromkeys(test.split("::")[0] for test in tests))
-        options = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "-p", "no:cov", *ALLOWED]
-        code = int(pytest.main([*options, *files], plugins=[_Selection(tests)]))
+        code = int(pytest.main([*OPTIONS, *files], plugins=[_Selection(tests)]))
         module = sys.modules.get("echolearn")
         if module is not None and not str(module.__file__).startswith(str(COPY)):
             print(f"echolearn was imported from {module.__file__}, not from the copy")

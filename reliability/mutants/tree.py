@@ -50,7 +50,7 @@ def update_copy() -> None:
 def environment() -> dict[str, str]:
     """Return the environment of a process that uses the copy."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-    return {**os.environ, **threads, "PYTHONPATH": f"{COPY / 'src'}{os.pathsep}{COPY}", "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, **threads, "PYTHONPATH": f"{COPY / 'src'}{os.pathsep}{COPY}"}
 
 
 @dataclass
