@@ -15,10 +15,11 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reliability.mutants import judging, named, tree
+from reliability.mutants import judging, named, session, tree
 from reliability.mutants.drawing import PACKAGES, Mutant, draw, function_around
 from reliability.results import keep, show
 
@@ -36,14 +37,13 @@ def main() -> None:
     parser.add_argument("--folders", nargs="*", default=(), help="folders of tests/ to run; without: all")
     parser.add_argument("--named", action="store_true", help="only the named mutants")
     parser.add_argument("--sampled", action="store_true", help="only the sample")
-    parser.add_argument("--fresh", action="store_true", help="a sample of its own: no survivor is tried again")
+    parser.add_argument("--quick", action="store_true", help="only the quick judgement, in one session of pytest")
     options = parser.parse_args()
     tree.WORK.mkdir(parents=True, exist_ok=True)
     tree.update_copy()
     tests = tree.TestMap()
     tests.update(options.folders)
     judging.load_libraries()
-    judging.check_harness(tests)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # so that the copy is left as it was
     path = tree.WORK / f"outcomes-{options.seed}.json"
     outcomes: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
@@ -51,18 +51,63 @@ def main() -> None:
     if not options.named:
         drawn = [draw(tree.COPY, package, options.each, options.seed) for package in options.packages]
         work += [_sampled(mutant) for some in zip(*drawn, strict=True) for mutant in some]  # every package in turn
-    for k, entry in enumerate(work):
-        known = outcomes.get(entry["key"])
-        if known is not None and (known["outcome"] != "survived" or options.fresh):
-            continue
-        source = entry.pop("source")
-        rounds = judging.choose_tests(tests, entry.pop("places"), options.most)
-        verdict = judging.judge(source, entry["path"], rounds, tests)
-        first = known["first"] if known is not None else verdict.outcome
-        outcomes[entry["key"]] = {**entry, **vars(verdict), "first": first}
-        path.write_text(json.dumps(outcomes, indent=1), encoding="utf-8")
-        print(f"{k + 1}/{len(work)} {verdict.outcome:8} {verdict.seconds:6.1f} s {entry['key']}", flush=True)
-    _report([outcomes[entry["key"]] for entry in work], options)
+    campaign = _Campaign(tests, work, outcomes, path, options)
+    campaign.judge_quickly()
+    if not options.quick:
+        campaign.judge_thoroughly()
+    _report([outcomes[entry["key"]] for entry in work if entry["key"] in outcomes], options)
+
+
+class _Campaign:
+    """The mutants to judge, and what became of them, kept in a file."""
+
+    def __init__(
+        self,
+        tests: tree.TestMap,
+        work: list[dict[str, Any]],
+        outcomes: dict[str, dict[str, Any]],
+        path: Path,
+        options: argparse.Namespace,
+    ):
+        self.tests, self.work, self.outcomes, self.path, self.options = tests, work, outcomes, path, options
+
+    def left(self) -> list[int]:
+        """Return the numbers of the mutants that are not judged, or that have survived earlier tests."""
+        known = [self.outcomes.get(entry["key"], {}).get("outcome") for entry in self.work]
+        return [k for k, outcome in enumerate(known) if outcome is None or outcome == "survived"]
+
+    def rounds(self, k: int) -> list[list[str]]:
+        """Return the tests of a mutant, in two rounds."""
+        return judging.choose_tests(self.tests, self.work[k]["places"], self.options.most)
+
+    def record(self, k: int, verdict: judging.Verdict, *, quick: bool = False) -> None:
+        """Keep a verdict; quick: whether a mutant that survives has to be judged again."""
+        entry = self.work[k]
+        before = self.outcomes.get(entry["key"], {})
+        facts = {name: value for name, value in entry.items() if name not in ("source", "places")}
+        first = before.get("first", verdict.outcome)
+        self.outcomes[entry["key"]] = {**facts, **vars(verdict), "first": first, "quick": quick}
+        self.path.write_text(json.dumps(self.outcomes, indent=1), encoding="utf-8")
+
+    def judge_quickly(self) -> None:
+        """Judge what is left in one session; the verdicts are read from the file that its process has written."""
+        jobs = []
+        for k in self.left():
+            entry, chosen = self.work[k], [test for some in self.rounds(k) for test in some]
+            jobs.append(session.Job(k, entry["path"], entry["source"], entry["places"].lines[0], chosen))
+        session.judge_quickly(jobs, self.tests, partial(self.record, quick=True))
+        if self.path.is_file():
+            self.outcomes |= json.loads(self.path.read_text(encoding="utf-8"))
+
+    def judge_thoroughly(self) -> None:
+        """Judge what is left again, each mutant in a process that imports it."""
+        left = self.left()
+        judging.check_harness(self.tests)
+        for count, k in enumerate(left):
+            entry = self.work[k]
+            verdict = judging.judge(entry["source"], entry["path"], self.rounds(k), self.tests)
+            self.record(k, verdict)
+            print(f"{count + 1}/{len(left)} {verdict.outcome:8} {verdict.seconds:6.1f} s {entry['key']}", flush=True)
 
 
 def _named(name: str) -> dict[str, Any]:

@@ -169,7 +169,12 @@ def _run(tests: list[str], limit: float) -> tuple[str, str]:
     child = os.fork()
     if child == 0:
         _child(tests, limit)
-    status = _wait(child)
+    return verdict_of(wait_for(child))
+
+
+def verdict_of(status: int | None) -> tuple[str, str]:
+    """Return the outcome and the test that failed, from the status of a process; None: it took too long."""
+    report = WORK / "first_failure"
     by = report.read_text(encoding="utf-8") if report.is_file() else ""
     if status is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)):
         return "timeout", by
@@ -182,7 +187,7 @@ def _run(tests: list[str], limit: float) -> tuple[str, str]:
     raise RuntimeError(f"the tests did not run as they should (exit code {code}):\n{output}")
 
 
-def _wait(child: int) -> int | None:
+def wait_for(child: int) -> int | None:
     """Wait for a process and end what it started; None if it took too long."""
     end = time.monotonic() + PATIENCE
     status = None
@@ -198,21 +203,32 @@ def _wait(child: int) -> int | None:
     return status
 
 
+def limit_child(limit: float) -> None:
+    """Limit processor seconds and memory of this process, and send its output to a file."""
+    os.setsid()
+    out = os.open(WORK / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(limit) + 1, int(limit) + 60))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def enter_copy() -> None:
+    """Make this process use the copy of the tree."""
+    os.environ.update(environment())
+    here = str(Path.cwd())
+    os.chdir(COPY)
+    sys.path[:] = [str(COPY / "src"), str(COPY), *(p for p in sys.path if p not in ("", here))]
+    for name in [name for name in sys.modules if name.split(".")[0] == "reliability"]:
+        del sys.modules[name]
+
+
 def _child(tests: list[str], limit: float) -> None:
     """Run the tests in this process, which never returns."""
     code = BROKEN
     try:
-        os.setsid()
-        out = os.open(WORK / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(out, 1)
-        os.dup2(out, 2)
-        resource.setrlimit(resource.RLIMIT_CPU, (int(limit) + 1, int(limit) + 60))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        os.environ.update(environment())
-        os.chdir(COPY)
-        sys.path[:] = [str(COPY / "src"), str(COPY), *(p for p in sys.path if p not in ("", str(Path.cwd())))]
-        for name in [name for name in sys.modules if name.split(".")[0] == "reliability"]:
-            del sys.modules[name]
+        limit_child(limit)
+        enter_copy()
         import pytest
 
         files = list(dict.fromkeys(test.split("::")[0] for test in tests))
