@@ -56,6 +56,7 @@ OPPOSITES = [
     ("union", "intersection"),
 ]
 SWAPPED = {a: b for pair in OPPOSITES for a, b in (pair, pair[::-1])}
+BUILTIN = {"min", "max", "any", "all"}
 # Parts of the data: one is read in the place of another.
 PARTS = {"train": ("valid", "test"), "valid": ("test", "train"), "test": ("valid", "train")}
 SPLITS = {"train": ("everything",), "held_out": ("train",), "everything": ("train",), "valid_known": ("test",)}
@@ -365,7 +366,7 @@ class _Collector(ast.NodeVisitor):
         name = _called(node)
         if name in WORDS or name.endswith(("Error", "Warning")):
             return
-        if name in SWAPPED:
+        if name in (SWAPPED if isinstance(node.func, ast.Attribute) else BUILTIN):
             new = copy.deepcopy(node)
             if isinstance(new.func, ast.Attribute):
                 new.func.attr = SWAPPED[name]

@@ -87,7 +87,7 @@ def choose_tests(tests: TestMap, places: Places, most: float) -> list[list[str]]
         for test in sorted(found[name], key=lambda t: tests.files[name].seconds[t]):
             seconds = tests.files[name].seconds[test]
             first = seconds < 1.0 and spent[0] + seconds < most / 3
-            if first or spent[1] + seconds < most:
+            if first or spent[1] + seconds < most or not (quick or slow):
                 (quick if first else slow).append(test)
                 spent[0 if first else 1] += seconds
     return [some for some in (quick, slow) if some]
@@ -113,7 +113,7 @@ def judge(source: str, path: str, rounds: list[list[str]], tests: TestMap) -> Ve
         for some in rounds:
             expected = sum(tests.files[test.split("::")[0]].seconds[test] for test in some)
             count += len(some)
-            outcome, by = _run(some, limit=20 + 5 * expected)
+            outcome, by = _run(some, limit=20 + 3 * expected)
             if outcome != "survived":
                 return Verdict(outcome, by, count, round(time.monotonic() - began, 1))
     return Verdict("survived", "", count, round(time.monotonic() - began, 1))

@@ -11,6 +11,7 @@ import ast
 import contextlib
 import gc
 import os
+import signal
 import sys
 import threading
 import time
@@ -45,6 +46,7 @@ def judge_quickly(jobs: Sequence[Job], tests: TestMap, record: Record) -> None:
     server = os.fork()
     if server == 0:
         code = BROKEN
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         try:
             progress = os.fdopen(os.dup(1), "w", buffering=1)
             enter_copy()
@@ -58,7 +60,11 @@ def judge_quickly(jobs: Sequence[Job], tests: TestMap, record: Record) -> None:
             traceback.print_exc()
         finally:
             os._exit(code)
-    code = os.waitstatus_to_exitcode(os.waitpid(server, 0)[1])
+    try:
+        code = os.waitstatus_to_exitcode(os.waitpid(server, 0)[1])
+    except BaseException:
+        os.kill(server, signal.SIGTERM)
+        raise
     if code:
         raise RuntimeError(f"the session of the quick judgement failed (exit code {code}); see {WORK / 'session.txt'}")
 
@@ -96,7 +102,7 @@ class _Loop:
             chosen = [items[test] for test in job.tests if test in items]
             child = os.fork()
             if child == 0:
-                self._child(job, chosen, functions, 20 + 5 * sum(seconds[item.nodeid] for item in chosen))
+                self._child(job, chosen, functions, 4 + 3 * sum(seconds[item.nodeid] for item in chosen))
             status = wait_for(child)
             if job is control:
                 if status != 0:
@@ -118,11 +124,11 @@ class _Loop:
             if job.number >= 0 and not _swap(job, functions):
                 code = UNFIT
                 return
-            for item, after in zip(items, [*items[1:], None], strict=True):
-                item.ihook.pytest_runtest_protocol(item=item, nextitem=after)
+            for k, item in enumerate(items):
+                item.ihook.pytest_runtest_protocol(item=item, nextitem=items[k + 1] if k + 1 < len(items) else None)
                 if self.failed:
                     break
-            code = 1 if self.failed else 0 if items else 5
+            code = 1 if self.failed else 0
         except BaseException:
             traceback.print_exc()
         finally:
