@@ -37,10 +37,12 @@ def main() -> None:
     parser.add_argument("--folders", nargs="*", default=(), help="folders of tests/ to run; without: all")
     parser.add_argument("--named", action="store_true", help="only the named mutants")
     parser.add_argument("--sampled", action="store_true", help="only the sample")
+    parser.add_argument("--same-copy", action="store_true", help="source and tests as the last campaign had them")
     parser.add_argument("--quick", action="store_true", help="only the quick judgement, in one session of pytest")
     options = parser.parse_args()
     tree.WORK.mkdir(parents=True, exist_ok=True)
-    tree.update_copy()
+    if not options.same_copy:
+        tree.update_copy()
     tests = tree.TestMap()
     tests.update(options.folders)
     judging.load_libraries()

@@ -125,7 +125,12 @@ class _Loop:
                 code = UNFIT
                 return
             for k, item in enumerate(items):
-                item.ihook.pytest_runtest_protocol(item=item, nextitem=items[k + 1] if k + 1 < len(items) else None)
+                following = items[k + 1] if k + 1 < len(items) else None
+                try:
+                    item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+                except (KeyboardInterrupt, SystemExit):  # pytest passes them on; here they end one test
+                    (WORK / "first_failure").write_text(item.nodeid, encoding="utf-8")
+                    self.failed = item.nodeid
                 if self.failed:
                     break
             code = 1 if self.failed else 0
