@@ -73,10 +73,15 @@ class _Campaign:
     ):
         self.tests, self.work, self.outcomes, self.path, self.options = tests, work, outcomes, path, options
 
-    def left(self) -> list[int]:
-        """Return the numbers of the mutants that are not judged, or that have survived earlier tests."""
-        known = [self.outcomes.get(entry["key"], {}).get("outcome") for entry in self.work]
-        return [k for k, outcome in enumerate(known) if outcome is None or outcome == "survived"]
+    def left(self, *, thorough: bool = False) -> list[int]:
+        """Return the numbers of the mutants that are not judged, or that have survived earlier or quicker tests."""
+        known = [self.outcomes.get(entry["key"]) for entry in self.work]
+        same = self.options.same_copy
+
+        def again(found: dict[str, Any]) -> bool:
+            return found["outcome"] == "survived" and (not same or (thorough and found["quick"]))
+
+        return [k for k, found in enumerate(known) if found is None or again(found)]
 
     def rounds(self, k: int) -> list[list[str]]:
         """Return the tests of a mutant, in two rounds."""
@@ -103,7 +108,7 @@ class _Campaign:
 
     def judge_thoroughly(self) -> None:
         """Judge what is left again, each mutant in a process that imports it."""
-        left = self.left()
+        left = self.left(thorough=True)
         judging.check_harness(self.tests)
         for count, k in enumerate(left):
             entry = self.work[k]

@@ -94,6 +94,7 @@ def test_a_cache_that_cannot_be_written_or_was_damaged_is_named(folder: Path, pr
         ("features.f32", content["features.f32"] + b"1234"),
         ("labels.npy", content["labels.npy"][:-2]),
         ("labels.npy", content["labels.npy"][:-2] + b"\xff\x7f"),
+        ("labels.npy", content["labels.npy"][:-2] + b"\xff\xff"),  # -1
         ("corpus.json", b"[" * 100_000),
         ("corpus.json", b"3"),
         ("corpus.json", b'{"lengths": [1e300], "phones": []}'),
