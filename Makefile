@@ -9,7 +9,7 @@ LOCKED = $(shell $(PYTHON) -c 'import sys; print("yes" * ((3, 11) <= sys.version
 DATA ?= ../shared/data/an4_states.npz
 BASE ?= HEAD~1
 
-.PHONY: demo test test-oldest test-newest test-pythons lint same-bits bench tables series defaults examples reliability lock clean
+.PHONY: demo test test-oldest test-newest test-pythons lint same-bits bench tables series defaults examples reliability mutants lock clean
 
 demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
@@ -83,6 +83,9 @@ reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd in
 	$(BIN)/python -m reliability.kills
 	$(BIN)/python -m reliability.dask_kills
 	$(BIN)/python -m reliability.dask_speed
+
+mutants: $(VENV)/ready  ## choices made otherwise, one at a time: does a test fail? (docs/reliability.md); SEED=2 draws others
+	$(BIN)/python -m reliability.mutants --seed $(or $(SEED),1)
 
 .venv-fuzz/ready: reliability/requirements-fuzz.txt pyproject.toml
 	$(PYTHON) -m venv .venv-fuzz

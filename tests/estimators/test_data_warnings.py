@@ -59,3 +59,29 @@ def test_many_classes_with_few_labels_are_reported():
     with pytest.warns(InputWarning) as found:  # and scikit-learn says nothing of its own
         ESNClassifier(15, learn="none").fit(X[:2], [np.arange(len(x)) for x in X[:2]])
     assert {w.category for w in found} == {InputWarning}
+
+
+@pytest.mark.parametrize(("activation", "limit"), [("tanh", 8.0), ("identity", 1000.0)])
+def test_means_are_reported_that_are_far_beyond_the_spread(activation, limit):
+    """Of units with a drive of 0.9 of one standard deviation: the mean may be `limit` times as large."""
+    changes = np.array([1.0, -1.0] * 25)[:, None] * 0.9 * np.sqrt(3)
+    warn_of_scale([changes + 0.99 * limit * 0.9 * np.sqrt(3)], 1.0, activation)
+    with pytest.warns(InputWarning, match="the means of the features shift the units"):
+        warn_of_scale([changes + 1.01 * limit * 0.9 * np.sqrt(3)], 1.0, activation)
+
+
+def test_a_mean_that_moves_the_units_little_is_not_reported():
+    """A drive of up to 4 by the mean is no trouble, however small the spread."""
+    changes = np.array([1e-2, -1e-2] * 25)[:, None]
+    warn_of_scale([changes + 3.9 * np.sqrt(3)], 1.0, "tanh")
+    with pytest.warns(InputWarning, match="the means of the features shift the units"):
+        warn_of_scale([changes + 4.1 * np.sqrt(3)], 1.0, "tanh")
+
+
+def test_drives_are_reported_beyond_60_and_below_3e_4():
+    signs = np.array([1.0, -1.0] * 25)[:, None] * np.sqrt(3)
+    for drive in (59.0, 3.1e-4):
+        warn_of_scale([drive * signs], 1.0, "tanh")
+    for drive, words in ((61.0, "forget the past"), (2.9e-4, "are lost beside")):
+        with pytest.warns(InputWarning, match=words):
+            warn_of_scale([drive * signs], 1.0, "tanh")

@@ -87,6 +87,26 @@ def test_a_stage_without_work_returns_what_it_was_given(stages, changes, active)
     assert {name for name, (before, after) in stages.items() if after is not before} == active
 
 
+@pytest.mark.parametrize(("errors", "kept"), [((9, 5, 3, 4), 2), ((9, 5, 3, 2), 3), ((1, 5, 3, 4), 0)])
+def test_refining_keeps_the_epoch_with_the_smallest_held_out_error(errors, kept, stages, monkeypatch):
+    """errors: before refining, and after each of three epochs; 0: the weights as they were before it."""
+    seen = []
+
+    def validation_error(objective):
+        reservoir, V = objective.snapshot()
+        seen.append((reservoir.W.copy(), V.copy()))
+        return errors[len(seen) - 1]
+
+    monkeypatch.setattr(fitting.CrossEntropyObjective, "validation_error", validation_error)
+    ESNClassifier(**{**toys.FAST, "validation_fraction": 0.25}, refine_epochs=3).fit(X, LABELS)
+    _, refined = stages["refine_weights"]
+    assert len(seen) == 4
+    W, V = seen[kept]
+    np.testing.assert_array_equal(refined.reservoir.W, W)
+    np.testing.assert_array_equal(refined.readout.U, V)
+    assert not any(np.array_equal(W, other) for k, (other, _) in enumerate(seen) if k != kept)
+
+
 @pytest.mark.parametrize("number", range(len(fitting.STAGES)))
 def test_a_stage_that_fails_leaves_no_trace_in_the_estimator(number, monkeypatch):
     """No attribute is set, replaced or changed before all stages are done; neither of a fitted nor of a new one."""

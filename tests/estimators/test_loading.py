@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from echolearn import load
+import toys
+from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.estimators.model_layout import FORMAT
 from echolearn.modelfile.layout import ModelFileError
 from reliability import forging
@@ -97,3 +98,19 @@ def test_no_pickle_and_no_code(model, file, monkeypatch):
     model.save(file)
     assert same(load(file), model)
     assert b"pickle" not in file.read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore::echolearn.estimators.examination.PoorFitWarning")
+@pytest.mark.parametrize("kind", ["ridge", "softmax", "label sets", "values"])
+def test_a_loaded_readout_is_of_the_kind_that_was_saved(kind, tmp_path):
+    X, y = toys.labels()
+    esn = ESNClassifier(5, learn="none", readout="ridge" if kind == "ridge" else "softmax")
+    if kind == "label sets":
+        y = [np.stack([c == "low", c == "high"], axis=1) for c in y]
+    elif kind == "values":
+        esn, y = ESNRegressor(5, learn="none"), [x[:, :1] for x in X]
+    before = esn.fit(X, y).network_.readout
+    esn.save(tmp_path / "m.safetensors")
+    after = load(tmp_path / "m.safetensors").network_.readout
+    assert after.softmax == before.softmax == (kind == "softmax")
+    assert (after.ridge, after.strength) == (before.ridge, before.strength)

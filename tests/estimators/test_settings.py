@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
+from echolearn.estimators import settings as module
 from echolearn.estimators.settings import NetworkSettings
+from echolearn.sequences.dataset import Dataset
+from echolearn.training.cost_model import Job
 
 
 def settings_of(kind=ESNClassifier, /, **params):
@@ -107,3 +110,48 @@ def test_parameters_that_an_estimator_lacks_are_at_their_defaults():
 def test_bad_parameters_are_refused():
     with pytest.raises(ValueError, match="leak=3; expected"):
         settings_of(leak=3)
+
+
+def test_the_job_of_a_fit_by_hand(monkeypatch):
+    """What the estimate of the cost is given: sequences of 4, 6 and 8 steps, 2 of them in a mini-batch."""
+    monkeypatch.setattr(module, "thread_count", lambda: 3)
+    X = [np.zeros((n, 2)) for n in (4, 6, 8)]
+    train = Dataset(X, [np.zeros(len(x), int) for x in X], 5, True, np.dtype("float32"))
+    held_out = Dataset(X[:1], [np.zeros(4, int)], 5, True, np.dtype("float32"))
+    usual = {"hidden_units": 20, "connections": 7, "epochs": 9, "batch_size": 2, "readout": "ridge", "ridge": 0.1}
+    job = settings_of(**usual).job(train, held_out, 4)
+    assert job == Job(
+        N=20,
+        n_in=2,
+        n_out=5,
+        connections=7,
+        frames=18,
+        held_out=4,
+        longest=8,
+        epochs=9,
+        batch=12,
+        softmax=False,
+        choose=False,
+        direct=True,
+        parts=1,
+        itemsize=4,
+        threads=3,
+        networks=4,
+        bidirectional=False,
+    )
+
+    def changed(sequences=train, **changes):
+        return settings_of(**{**usual, **changes}).job(sequences, None, 1)
+
+    assert changed().held_out == 0
+    assert changed(hidden_units=5).connections == 5
+    assert changed(learn="none").epochs == 0
+    assert changed(batch_size=None).batch is None
+    assert changed(batch_size=9).batch == 18
+    assert changed(readout="softmax").softmax
+    assert changed(ridge=[0.1, 1.0]).choose
+    assert not changed(direct=False).direct
+    assert changed(dtype="float64").itemsize == 8
+    assert changed(bidirectional=True).bidirectional
+    one_each = Dataset(X, np.zeros(3, int), 5, False, np.dtype("float32"))
+    assert changed(one_each, pooling=3).parts == 3

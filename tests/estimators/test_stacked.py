@@ -257,3 +257,7 @@ def test_a_file_with_other_parts_is_refused(tmp_path):
     write_tensors(path, tensors, facts, FORMAT)
     with pytest.raises(ModelFileError, match="a layer takes 2 inputs; expected 10"):
         load(path)
+
+
+def test_scikit_learn_is_told_that_several_outputs_are_possible():
+    assert StackedRegressor([ESNRegressor(5)]).__sklearn_tags__().target_tags.multi_output

@@ -19,6 +19,7 @@ from sklearn.preprocessing import (
 
 from echolearn.estimators.transformers import (
     KNOWN,
+    SEED,
     check_transformer,
     outputs,
     restore_transformer,
@@ -166,3 +167,9 @@ def test_a_forged_degree_costs_nothing(degree):
 
 def test_every_known_transformer_has_a_case():
     assert set(KNOWN) == {type(transformer).__name__ for transformer, _ in CASES.values()}
+
+
+@pytest.mark.parametrize("seed", [0, 1, None])
+def test_seeds_from_zero_on_and_none_are_kept(seed):
+    assert SEED.allows(seed)
+    assert not SEED.allows(-1)

@@ -131,3 +131,63 @@ def test_audio_files_given_twice_or_missing_are_all_reported(tmp_path: Path) -> 
     with pytest.raises(commands.CorpusError, match="is given twice") as caught:
         commands.audio_features([tmp_path / "a.wav", tmp_path / "a.wav"])
     assert len(caught.value.problems) == 3
+
+
+class Answers:
+    """A model that answers as the corpus is labelled, except for one frame of one utterance."""
+
+    def __init__(self, corpus: Corpus, part: str, answer: str):
+        names = np.array(corpus.state_names)
+        self.classes_ = names
+        self.given = [names[corpus.labels[k]] for k in corpus.which(part)]
+        self.given[1][3] = answer
+
+    def predict(self, X: object) -> list[np.ndarray]:
+        return self.given
+
+
+@pytest.mark.parametrize(("same_phone", "phones"), [(True, 0), (False, 1)])
+def test_one_wrong_frame_is_counted_and_shown(corpus: Corpus, same_phone: bool, phones: int) -> None:
+    spoken = corpus.state_names[corpus.labels[corpus.which("valid")[1]][3]]
+    phone = spoken.split("_")[0]
+    answer = next(s for s in corpus.state_names if s != spoken and s.startswith(f"{phone}_") == same_phone)
+    result = commands.evaluate(Answers(corpus, "valid", answer), corpus, "valid")  # type: ignore[arg-type]
+    assert result.state_error == pytest.approx(1 / result.frames)
+    assert result.phone_error == pytest.approx(phones / result.frames)
+    wanted = [] if same_phone else [commands.Confusion(phone, answer.split("_")[0], 1)]
+    assert result.confusions == wanted
+    assert (result.corpus, result.synthetic, result.part) == (corpus.name, False, "valid")
+    assert result.unknown_states == []
+
+
+class Progress:
+    """Remembers the planned and the finished epochs."""
+
+    def __init__(self) -> None:
+        self.planned: list[int] = []
+        self.epochs: list[float] = []
+
+    def note(self, text: str) -> None:
+        pass
+
+    def start(self, epochs: int) -> None:
+        self.planned.append(epochs)
+
+    def epoch(self, row: dict[str, float]) -> None:
+        self.epochs.append(row["epoch"])
+
+
+@pytest.mark.filterwarnings("ignore::echolearn.estimators.examination.PoorFitWarning")
+@pytest.mark.parametrize(("settings", "epochs"), [({"epochs": 2}, [1, 2]), ({"learn": "none"}, [])])
+def test_training_saves_the_network_and_leaves_no_checkpoint(
+    corpus: Corpus, tmp_path: Path, settings: dict[str, object], epochs: list[int]
+) -> None:
+    progress = Progress()
+    network = ESNClassifier(5, readout="ridge", random_state=0, **settings)
+    result = commands.train(corpus, network, tmp_path / "m.safetensors", progress)
+    assert progress.planned == [len(epochs)]
+    assert progress.epochs == epochs
+    assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
+    evaluation = commands.evaluate(commands.load_model(tmp_path / "m.safetensors"), corpus, "test")
+    assert evaluation.state_error == pytest.approx(result["test_error"])
+    assert evaluation.phone_error == pytest.approx(1 - np.trace(result["confusion"]) / np.sum(result["confusion"]))

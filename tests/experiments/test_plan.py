@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from echolearn import ESNClassifier
+from echolearn.experiments import plan as plans
 from echolearn.experiments.plan import COLUMNS, Cell, Plan, full_plan, quick_plan
 
 
@@ -76,3 +78,18 @@ def test_small_networks_come_first() -> None:
 def test_impossible_plans_are_refused(plan: Plan, word: str) -> None:
     with pytest.raises(ValueError, match=word):
         plan.check()
+
+
+def test_the_full_table_has_the_sizes_and_the_epochs_of_the_paper() -> None:
+    assert plans.FULL_UNITS == (100, 500, 2_000, 10_000, 30_000)
+    assert plans.FULL_EPOCHS == ESNClassifier.paper(10).epochs == 40
+    assert plans.FULL_FRAMES == timit.FRAMES["train"] == 1_124_823
+    assert plans.DEMO_FRAMES == 35_000
+    assert (Plan().units, Plan().seeds, Plan().epochs) == ((100, 500), 1, 20)
+
+
+def test_epochs_are_those_of_the_plan_in_the_paper_s_learned_columns_alone() -> None:
+    epochs = {c: Plan(epochs=7).estimator(Cell(10, c, 0)).epochs for c in COLUMNS}
+    ours = ESNClassifier(10).epochs
+    wanted = {c: 7 if column.paper else ours for c, column in COLUMNS.items()}
+    assert epochs == {**wanted, "esn": 40}

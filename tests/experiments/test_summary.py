@@ -42,6 +42,8 @@ def test_gains_by_hand() -> None:
     columns: Any = {name: {"test_error": error} for name, error in errors.items()}
     assert relative_gain(columns, "esn", "W_Wrec_m3") == 0.25
     assert relative_gain(columns, "esn_ours", "ours") == 0.2
+    thirds: Any = {"esn": {"test_error": 0.3}, "ours": {"test_error": 0.2}}
+    assert relative_gain(thirds, "esn", "ours") == 0.3333
     assert relative_gain(columns, "esn", "W_Wrec_full") is None
     assert relative_gain(columns, "W_m1", "ours") is None  # no error is left to lower
 

@@ -203,3 +203,11 @@ def test_a_ridge_above_most_sums_of_squares_warns():
     warn_of_large_ridge(s, 0.99 * squares[2])  # two of five columns are below: no warning
     with pytest.warns(ReadoutWarning, match=r"larger than the sums of squares of 3 of 5 columns.*smaller ridge"):
         warn_of_large_ridge(s, 1.01 * squares[2])
+
+
+def test_columns_ten_million_times_smaller_than_others_are_singular_without_a_ridge():
+    for smaller in (1.1e-7, 1.9e-7):
+        U = solve(statistics(np.diag([1.0, smaller]), np.eye(2)), 0.0, intercept=False)
+        np.testing.assert_allclose(U, np.diag([1.0, 1 / smaller]), rtol=1e-6)
+    with pytest.raises(ValueError, match="singular and ridge=0"):
+        solve(statistics(np.diag([1.0, 0.9e-7]), np.eye(2)), 0.0, intercept=False)

@@ -248,3 +248,47 @@ def test_mini_batches_have_no_ignored_target_and_the_weights_of_the_others(monke
         assert len(labels) == len(w) > 0
         assert (labels >= 0).all()
         assert (w > 0).all()
+
+
+@pytest.mark.parametrize("third", [0.8, 0.7])
+def test_the_penalty_is_the_last_before_the_held_out_cross_entropy_no_longer_falls(third, monkeypatch):
+    """Of 30, 10, 3, 1: 10 is chosen where 3 is no better, and 1 is not tried, although it would be the best of all."""
+    fit, tried = ridge_fit(), []
+
+    def scored(reservoir, data, view, V):
+        assert data is held
+        tried.append(V)
+        return (0.9, 0.7, third, 0.1)[len(tried) - 1]
+
+    train, held = DATA.subset(range(9)), DATA.subset(range(9, 12))
+    monkeypatch.setattr(softmax, "cross_entropy", scored)
+    strengths = (30.0, 10.0, 3.0, 1.0)
+    how = {"held_out": held, "rng": np.random.default_rng(0), "strengths": strengths}
+    V, strength = fit_softmax(RESERVOIR, train, TASK, fit, **how)
+    assert len(tried) == 3
+    assert V is tried[1]
+    assert strength == pytest.approx(10 * fit.square / fit.n**2)
+
+
+@pytest.mark.parametrize("rare", [0.0, 0.3])
+def test_the_penalty_chosen_is_the_best_on_held_out_data(rare):
+    """Every strength is solved on its own, by another optimizer; labels drawn by chance ask for more of a penalty."""
+    rng = np.random.default_rng(3)
+    y = [np.where(rng.random(len(c)) < rare, rng.integers(0, 3, len(c)), c) for c in CLASSES]
+    data = Dataset(X, y, 3, True, np.dtype("float64"))
+    train, held = data.subset(range(3)), data.subset(range(3, 12))
+    fit = ridge_fit(data=train)
+    scale = fit.square / fit.n**2
+    (H_c, labels), U = all_frames(train), fit.U
+    errors = {}
+    for strength in softmax.STRENGTHS:
+        found = minimize(
+            lambda v, s=strength: [np.ravel(p) for p in objective(v.reshape(U.shape), H_c, labels, s * scale)],
+            np.zeros(U.size),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 500, "gtol": 1e-7},
+        )
+        errors[strength] = objective(found.x.reshape(U.shape), *all_frames(held), 0.0)[0]
+    _, strength = fit_softmax(RESERVOIR, train, TASK, fit, held_out=held, rng=rng)
+    assert strength / scale == pytest.approx(min(errors, key=errors.get))

@@ -83,3 +83,9 @@ def test_only_a_large_mini_batch_is_split_between_threads():
     which, lengths = np.arange(4), np.full(4, 10)
     assert len(split_minibatch(which, lengths, 2, SMALL // 40 - 1)) == 1
     assert len(split_minibatch(which, lengths, 2, SMALL // 40 + 1)) == 2
+
+
+def test_from_nine_mini_batches_on_a_small_rest_joins_the_batch_before():
+    for count, sizes in ((8 * 4, [4] * 8), (8 * 4 + 1, [4] * 7 + [5]), (7 * 4 + 1, [4] * 7 + [1])):
+        batches = draw_minibatches(np.full(count, 10), 4, np.random.default_rng(0))
+        assert sorted(map(len, batches)) == sorted(sizes)

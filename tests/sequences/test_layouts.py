@@ -209,3 +209,10 @@ def test_labels_of_steps_decide_for_lists_of_any_length():
     assert choose_layout(unpack([x.T for x in X]), y, "auto") == "channels_first"
     assert choose_layout(unpack(X), y, "auto") == "time_first"
     assert choose_layout(unpack([x.T for x in RAGGED]), LABELS, "auto") == "channels_first"
+
+
+def test_rows_of_series_with_more_than_one_target_each_are_undecided():
+    """Rows that are smooth read as series; but what has rows of values, or a label per step, may be steps as well."""
+    for y in (np.zeros((len(UCR), 3)), [np.zeros(UCR.shape[1]) for _ in UCR]):
+        with pytest.raises(ValueError, match=rf"{len(UCR)} steps with {UCR.shape[1]} features, or {len(UCR)} series"):
+            choose_layout(unpack(UCR), y, "auto")

@@ -55,3 +55,16 @@ def test_arrays_are_read_without_pandas():
         "C(5, learn='none').fit([np.ones((4, 2)), np.zeros((4, 2))] * 3, [0, 1] * 3)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_answers_to_a_dictionary_of_tables_are_tables_with_their_index():
+    pandas = pytest.importorskip("pandas")
+    tables = {
+        name: pandas.DataFrame(np.ones((4, 2)), index=list("wxyz"), columns=["p", "q"]) for name in ("first", "second")
+    }
+    given = open_sequences(tables)
+    answers = given.in_given_form([np.arange(4.0), np.arange(4.0)])
+    assert list(answers) == ["first", "second"]
+    assert all(list(answer.index) == list("wxyz") for answer in answers.values())
+    plain = open_sequences({"a": np.ones((4, 2)), "b": np.ones((3, 2))})
+    assert type(plain.in_given_form([np.arange(4.0), np.arange(3.0)])["a"]) is np.ndarray

@@ -135,3 +135,8 @@ def test_a_header_that_promises_more_samples_than_memory_holds_is_not_trusted(tm
     except CorpusError:
         found = 0
     assert found <= 1600
+
+
+def test_samples_half_a_scale_below_and_above_zero_are_not_silent(tmp_path: Path) -> None:
+    square = np.repeat(np.array([-16_384, 16_384] * 100, dtype=np.int16), 8)  # a range of exactly 1
+    np.testing.assert_array_equal(read_audio(write_riff(tmp_path / "a.wav", square)), square)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -79,14 +80,25 @@ def test_a_cache_that_cannot_be_written_or_was_damaged_is_named(folder: Path, pr
     open_wav(folder)
     (made,) = (folder.parent / "cache").glob("prepared-*")
     content = {file.name: file.read_bytes() for file in made.iterdir()}
+    known = json.loads(content["corpus.json"])
+    first, *others = known["lengths"]
+    wrong_descriptions = [
+        {**known, "lengths": [float(first), *others]},
+        {**known, "lengths": [first + others[0], 0, *others[1:]]},
+        {**known, "lengths": [*known["lengths"], 0]},
+        {**known, "phones": []},
+        {**known, "phones": [*known["phones"][:-1], 3]},
+    ]
     for name, damaged in (
         ("features.f32", b""),
         ("features.f32", content["features.f32"] + b"1234"),
         ("labels.npy", content["labels.npy"][:-2]),
         ("labels.npy", content["labels.npy"][:-2] + b"\xff\x7f"),
+        ("labels.npy", content["labels.npy"][:-2] + b"\xff\xff"),  # -1
         ("corpus.json", b"[" * 100_000),
         ("corpus.json", b"3"),
         ("corpus.json", b'{"lengths": [1e300], "phones": []}'),
+        *(("corpus.json", json.dumps(wrong).encode()) for wrong in wrong_descriptions),
     ):
         (made / name).write_bytes(damaged)
         assert "is damaged" in problems_of(lambda: open_wav(folder))[0]

@@ -13,6 +13,7 @@ import pytest
 
 from echolearn.speech import synthesis
 from echolearn.speech.espeak import EspeakError
+from echolearn.speech.labels import Segment
 from echolearn.speech.speakers import draw_speakers
 from echolearn.speech.synthesis import SynthesisJob, phone_segments
 from echolearn.speech.synthetic import part_frames
@@ -45,3 +46,60 @@ def test_a_stop_begins_with_its_closure() -> None:
     assert found[1][0] == pytest.approx(2205, abs=110)
     with pytest.raises(EspeakError, match="not in the fixed list"):
         phone_segments([(0, "weird")], samples, 22_050)
+
+
+def test_a_closure_lasts_an_eighth_of_a_second_at_most() -> None:
+    rng = np.random.default_rng(0)
+    loud, quiet = rng.normal(0, 5000, 5500), rng.normal(0, 50, 11_000)
+    samples = np.concatenate([loud, quiet, loud]).astype(np.int16)
+    found = phone_segments([(0, "a"), (16_500, "t"), (20_000, "_:")], samples, 22_050)
+    assert found[1][0] == 16_500 - 24 * 110  # 0.12 s in whole blocks of 110 samples
+
+
+def test_speakers_speak_until_their_share_of_the_frames_is_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One second, 98 frames, per sentence: four make about 500 frames, and nine about 1,000."""
+
+    class Silent:
+        def use(self, voice: object) -> None:
+            pass
+
+    monkeypatch.setattr(synthesis, "Espeak", Silent)
+    spoken = np.ones(16_000, np.int16), [Segment(0.0, 1.0, "sil")]
+    monkeypatch.setattr(synthesis, "synthesise", lambda *_: spoken)
+    speakers = [s for s in draw_speakers(part_frames(100_000), seed=7) if s.part == "train"][:2]
+    job = SynthesisJob(str(tmp_path), 7, tuple(speakers), {"train": 500.0, "valid": 0.0, "test": 0.0})
+    synthesis.run_job(job)
+    reports = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(r["speaker"], r["utterances"], r["frames"]) for r in reports] == [
+        (speakers[0].name, 4, 4 * 98),
+        (speakers[1].name, 5, 5 * 98),
+    ]
+
+
+class Tones:
+    """An espeak-ng that says "a" for half a second and then "s", at 16 kHz."""
+
+    rate = 16_000
+
+    def say(self, sentence: str, seed: int) -> tuple[np.ndarray, list[tuple[int, str]]]:
+        samples = np.rint(300 * np.sin(np.arange(16_000) / 5)).astype(np.int16)
+        return samples, [(0, "a"), (8_000, "s")]
+
+
+def test_speech_is_of_one_level_with_silence_around_it() -> None:
+    levels = []
+    for seed in range(40):
+        samples, segments = synthesis.synthesise(Tones(), "", np.random.default_rng(seed))  # type: ignore[arg-type]
+        levels.append(np.log10(samples.astype(float).std()))
+        assert [s.name for s in segments] == ["sil", "ae", "s", "sil"]
+        first, a, s, last = segments
+        assert first.start == 0
+        assert 0.08 <= first.end <= 0.2
+        assert a.end - a.start == pytest.approx(0.5, abs=1e-4)
+        assert s.end - s.start == pytest.approx(0.5, abs=1e-4)
+        assert 0.08 <= last.end - last.start <= 0.2001
+        assert last.end == pytest.approx(len(samples) / 16_000)
+    assert np.mean(levels) == pytest.approx(np.log10(1_400), abs=0.07)
+    assert max(levels) - min(levels) < 0.5  # 4 dB below to 4 dB above, and the noise

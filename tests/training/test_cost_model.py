@@ -133,3 +133,210 @@ def test_a_long_fit_is_announced(monkeypatch, capsys):
     printed = capsys.readouterr().err
     assert printed.startswith("this fit needs about ")
     assert printed.endswith("; you have 24.0 GB\n")
+
+
+# Counted by hand: 4 units with 2 connections each, 2 inputs, 3 outputs, so M = 7 columns; 10 frames and 5 held out.
+SMALL = Job(N=4, n_in=2, n_out=3, connections=2, frames=10, held_out=5, longest=6, batch=4)
+LARGE = Job(N=9_997, n_in=2, n_out=3, connections=2, frames=1000, held_out=500, longest=6, batch=200)  # M = 10,000
+WIDE = 3e-9 * 49  # seconds that a solution of M = 7 takes beside its operations
+
+
+def changed(job=SMALL, **changes):
+    return Job(**{**vars(job), **changes})
+
+
+def counts(cost):
+    """Return how often each elementary operation occurs: the cost where it takes a second, and others no time."""
+    none = dict.fromkeys(vars(TYPICAL), 0.0)
+    rest = cost(cost_model.Rates(**none))
+    found = {name: cost(cost_model.Rates(**{**none, name: 1.0})) - rest for name in none}
+    return {name: value for name, value in found.items() if abs(value) > 1e-9}
+
+
+def approximately(**wanted):
+    return pytest.approx(wanted, rel=1e-9)
+
+
+def test_columns_of_the_readout():
+    assert SMALL.M == 7
+    assert changed(direct=False).M == 5
+    assert changed(parts=3).M == 19
+
+
+def test_operations_of_one_pass_and_of_one_solution():
+    assert counts(lambda r: cost_model.states(SMALL, 10, r)) == approximately(flop=160, column=20, unit=40, link=80)
+    assert counts(lambda r: cost_model.gram(SMALL, 10, r)) == approximately(flop64=490, column=70)
+    assert counts(lambda r: cost_model.solve(SMALL, r)) == approximately(factor=343 / 3, flop64=294)
+    assert cost_model.solve(SMALL, TYPICAL.scaled(0.0)) == pytest.approx(WIDE)
+    back = 1 + 4 / 2500  # the way back waits for memory
+    assert counts(lambda r: cost_model.gradient(SMALL, 10, r)) == approximately(
+        flop=820, column=170, unit_back=40 * back, link_back=80 * back
+    )
+    doubled = changed(itemsize=8)  # products of states in float64
+    assert counts(lambda r: cost_model.states(doubled, 10, r))["flop64"] == pytest.approx(160)
+    two = changed(threads=2)
+    for cost in (cost_model.states, cost_model.gram, cost_model.gradient):
+        assert cost(two, 10, TYPICAL) == pytest.approx(cost(SMALL, 10, TYPICAL) / 2)
+    assert cost_model.solve(two, TYPICAL) == cost_model.solve(SMALL, TYPICAL)
+
+
+def test_operations_of_the_choice_of_a_ridge(monkeypatch):
+    assert cost_model.choose(changed(choose=False), TYPICAL) == 0
+    assert counts(lambda r: cost_model.choose(SMALL, r)) == approximately(eigen=343)
+    monkeypatch.setattr(cost_model, "WIDE", 7)
+    assert not SMALL.wide
+    monkeypatch.setattr(cost_model, "WIDE", 6)
+    assert SMALL.wide
+    solution = cost_model.solve(SMALL, TYPICAL)
+    assert cost_model.solve(changed(threads=2), TYPICAL) == pytest.approx(solution / 2)
+    assert cost_model.choose(SMALL, TYPICAL) == pytest.approx(len(cost_model.RIDGES) * solution)
+    assert counts(lambda r: cost_model.choose(changed(held_out=0), r)) == approximately(eigen=343)
+
+
+def test_operations_of_the_readouts():
+    found = counts(lambda r: cost_model.ridge_readout(SMALL, r))
+    assert found == approximately(
+        flop=240, column=30 + 105, unit=60, link=120, flop64=735 + 294, factor=343 / 3, eigen=343
+    )
+    large = counts(lambda r: cost_model.ridge_readout(LARGE, r))  # nine passes over 1,500 frames
+    assert large["flop"] == pytest.approx(9 * 1500 * (1.5 * 4 * 10_000 * 3 + 2 * 2 * 9_997))
+    assert large["unit"] == pytest.approx(9 * 1500 * 9_997)
+    softmax = counts(lambda r: cost_model.softmax_readout(SMALL, r))  # four strengths, 100 steps of 2,048 frames
+    assert softmax["unit"] == pytest.approx(4 * 204_800 * 4)
+    assert softmax["flop"] == pytest.approx(4 * 204_800 * (16 + 2 * 7 * 7 * 3 / 2048 + 4 * 7 * 3))
+    assert softmax["factor"] == pytest.approx(4 * 343 / 3)
+    assert softmax["flop64"] == pytest.approx(4 * 343 * 2)
+    more = counts(lambda r: cost_model.softmax_readout(changed(frames=300_000, threads=2), r))
+    assert more["flop"] == pytest.approx(4 * 300_000 * (8 + 2 * 7 * 7 * 3 / 2048 + 4 * 7 * 3 / 2))
+    rank = cost_model.RANK
+    assert counts(lambda r: cost_model.softmax_readout(LARGE, r))["factor"] == pytest.approx(4 * 10_000 * rank**2 / 3)
+
+
+def test_operations_of_an_epoch():
+    """Ten frames in mini-batches of four: two solutions; in one batch: one solution, and a second pass of states."""
+    back = 1 + 4 / 2500
+    found = counts(lambda r: cost_model.epoch(SMALL, r))
+    validation = 80 + 2 * 5 * 7 * 3
+    assert found == approximately(
+        flop=160 + 820 + validation,
+        column=20 + 70 + 170 + 10,
+        unit=40 + 20,
+        link=80 + 40,
+        flop64=490 + 2 * 294,
+        factor=2 * 343 / 3,
+        unit_back=40 * back,
+        link_back=80 * back,
+    )
+    whole = counts(lambda r: cost_model.epoch(changed(batch=None), r))
+    assert whole["unit"] == pytest.approx(80 + 20)
+    assert whole["factor"] == pytest.approx(343 / 3)
+    assert counts(lambda r: cost_model.epoch(changed(batch=40), r))["factor"] == pytest.approx(343 / 3)
+    large = counts(lambda r: cost_model.epoch(LARGE, r))
+    updates = 1.5 * cost_model.incremental.ITERATIONS * 4 * 10_000 * 3 * 1000
+    gradient = 2 * (10_000 * 3 + 9_997 * 3 + 2 * 9_997) * 1000
+    assert large["flop"] == pytest.approx(updates + gradient + 2 * 2 * 9_997 * 1500)
+    whole = counts(lambda r: cost_model.epoch(changed(LARGE, batch=None), r))
+    assert whole["unit"] == pytest.approx(9_997 * 2500)
+
+
+def test_seconds_of_a_whole_fit(monkeypatch):
+    monkeypatch.setattr(cost_model, "thread_count", lambda: 2)
+    ridge, epoch = cost_model.ridge_readout(SMALL, TYPICAL), cost_model.epoch(SMALL, TYPICAL)
+    assert seconds(SMALL, TYPICAL) == pytest.approx(ridge)
+    assert seconds(changed(epochs=3), TYPICAL) == pytest.approx(3 * epoch + 2 * ridge)
+    both = seconds(changed(epochs=3, softmax=True), TYPICAL)
+    assert both == pytest.approx(3 * epoch + 2 * ridge + cost_model.softmax_readout(SMALL, TYPICAL))
+    for networks, turns in ((2, 1), (3, 2), (4, 2)):
+        assert seconds(changed(networks=networks), TYPICAL) == pytest.approx(turns * ridge)
+
+
+MEDIUM = Job(N=497, n_in=2, n_out=3, connections=2, frames=10**6, longest=100)  # M = 500: 2 MB of a Gram matrix
+GRAM = 500**2 * 8
+K = cost_model.frames_at_once(497) // 1600 * 1600  # frames of a group: whole sixteens of sequences of 100 steps
+
+
+def test_bytes_of_a_pass_for_the_statistics(monkeypatch):
+    one = 4 * (497 + 500 + 2)  # bytes of a frame: f(z) and then H_c, H, X
+    levels = int(np.ceil(np.log(np.ceil(10**6 / K)) / np.log(cost_model.ARITY)))
+    assert levels >= 2
+    wanted = K * (one + 8 * 500) + (1 + 1 + levels) * GRAM
+    assert cost_model.statistics_bytes(MEDIUM) == pytest.approx(wanted)
+    two = K * 2 * (one + 8 * 500) + (2 + 1 + levels) * GRAM
+    assert cost_model.statistics_bytes(changed(MEDIUM, threads=2)) == pytest.approx(two)
+    long = cost_model.frames_at_once(497)  # sixteen sequences of this length are more than a group
+    levels = int(np.ceil(np.log(np.ceil(10**6 / long)) / np.log(cost_model.ARITY)))
+    wanted = long * (one + 8 * 500) + (1 + 1 + levels) * GRAM
+    assert cost_model.statistics_bytes(changed(MEDIUM, longest=long)) == pytest.approx(wanted)
+    few = changed(MEDIUM, frames=50, threads=2)  # fewer than a group
+    assert cost_model.statistics_bytes(few) == pytest.approx(50 * (one + 8 * 500) + 4 * GRAM)
+    back = changed(MEDIUM, bidirectional=True, longest=50_000)  # time is not cut, and both directions are kept
+    levels = int(np.ceil(np.log(10**6 / 50_000) / np.log(cost_model.ARITY)))
+    wanted = 50_000 * (4 * (2 * 497 + 500 + 2) + 8 * 500) + (1 + 1 + levels) * GRAM
+    assert cost_model.statistics_bytes(back) == pytest.approx(wanted)
+    monkeypatch.setattr(cost_model, "WIDE", 400)
+    tiles = 2 * cost_model.TILE**2 * 8
+    wanted = 2 * K * one + K * 500 * (4 + 8) + tiles + GRAM
+    assert cost_model.statistics_bytes(changed(MEDIUM, threads=2)) == pytest.approx(wanted)
+
+
+def test_bytes_of_the_readouts(monkeypatch):
+    monkeypatch.setattr(cost_model, "statistics_bytes", lambda job: 3e6)
+    assert cost_model.ridge_bytes(MEDIUM) == pytest.approx(6 * GRAM)
+    assert cost_model.ridge_bytes(changed(MEDIUM, held_out=9)) == pytest.approx(7 * GRAM)
+    assert cost_model.ridge_bytes(changed(MEDIUM, choose=False)) == pytest.approx(2.3 * GRAM)
+    monkeypatch.setattr(cost_model, "statistics_bytes", lambda job: 3e9)
+    assert cost_model.ridge_bytes(MEDIUM) == pytest.approx(3e9)
+    assert cost_model.ridge_bytes(changed(MEDIUM, held_out=9)) == pytest.approx(3e9 + GRAM)
+    monkeypatch.setattr(cost_model, "statistics_bytes", lambda job: 0.0)
+    monkeypatch.setattr(cost_model, "WIDE", 400)
+    assert cost_model.ridge_bytes(changed(MEDIUM, held_out=9)) == pytest.approx(3.3 * GRAM)
+    assert cost_model.ridge_bytes(MEDIUM) == pytest.approx(6 * GRAM)
+    wanted = 6 * GRAM + 3 * 4 * 2048 * 3 * (497 + 500) * 4
+    assert cost_model.softmax_bytes(changed(MEDIUM, threads=2)) == pytest.approx(wanted)
+    assert cost_model.softmax_bytes(changed(MEDIUM, frames=10)) == pytest.approx(6 * GRAM + 10 * 3 * 997 * 4)
+
+
+def test_bytes_of_an_epoch(monkeypatch):
+    monkeypatch.setattr(cost_model, "ridge_bytes", lambda job: 1e6)
+    one = 4 * (2 * 497 + 500) + 8 * 500
+    minibatch = changed(MEDIUM, batch=3000)
+    assert cost_model.learning_bytes(minibatch) == pytest.approx(3000 * one + 4 * GRAM)
+    long = changed(minibatch, longest=9000, threads=2)
+    assert cost_model.learning_bytes(long) == pytest.approx(9000 * one + 5 * GRAM)
+    both = changed(minibatch, bidirectional=True)
+    assert cost_model.learning_bytes(both) == pytest.approx(3000 * (one + 4 * 497) + 4 * GRAM)
+    assert cost_model.learning_bytes(changed(MEDIUM, threads=2)) == pytest.approx(2 * K * one + 5 * GRAM)
+    assert cost_model.learning_bytes(changed(MEDIUM, frames=200)) == pytest.approx(200 * one + 4 * GRAM)
+    monkeypatch.setattr(cost_model, "ridge_bytes", lambda job: 1e12)
+    assert cost_model.learning_bytes(minibatch) == 1e12
+
+
+def test_the_largest_step_decides_on_the_bytes_of_a_fit(monkeypatch):
+    monkeypatch.setattr(cost_model, "thread_count", lambda: 2)
+    for name, size in (("ridge", 1e9), ("softmax", 3e9), ("learning", 2e9), ("iterative", 5e9)):
+        monkeypatch.setattr(cost_model, f"{name}_bytes", lambda job, size=size: size)
+    assert nbytes(MEDIUM) == pytest.approx(20e6 + 1e9)
+    assert nbytes(changed(MEDIUM, epochs=1)) == pytest.approx(20e6 + 2e9)
+    assert nbytes(changed(MEDIUM, epochs=1, softmax=True)) == pytest.approx(20e6 + 3e9)
+    assert nbytes(changed(MEDIUM, networks=5)) == pytest.approx(20e6 + 2e9)
+    assert nbytes(changed(MEDIUM, networks=1)) == pytest.approx(20e6 + 1e9)
+    assert nbytes(LARGE) == pytest.approx(20e6 + 5e9)
+
+
+def test_bytes_of_a_large_network():
+    group = cost_model.frames_at_once(9_997)
+    sketch = 10_000 * (cost_model.SAMPLE * 12 + 16 * cost_model.RANK) + 64 * 10_000 * 3
+    assert cost_model.iterative_bytes(LARGE) == pytest.approx(sketch + 2 * group * 16 * 10_000)
+    learning = changed(LARGE, epochs=1, batch=10 * group, threads=2)
+    assert cost_model.iterative_bytes(learning) == pytest.approx(sketch + 3 * 10 * group * 16 * 10_000)
+    long = changed(LARGE, epochs=1, batch=None, longest=20 * group)
+    assert cost_model.iterative_bytes(long) == pytest.approx(sketch + 2 * 20 * group * 16 * 10_000)
+
+
+def test_a_fit_that_needs_just_what_is_free_is_not_refused(monkeypatch):
+    monkeypatch.setattr(cost_model, "nbytes", lambda job: 5e8)
+    monkeypatch.setattr(cost_model, "available_memory", lambda: 5e8)
+    cost_model.check(SMALL, 0)
+    monkeypatch.setattr(cost_model, "available_memory", lambda: 4.9e8)
+    with pytest.raises(MemoryError, match=r"needs about 0\.5 GB and 0\.5 GB are free.*10 frames, 4 in a mini-batch\."):
+        cost_model.check(SMALL, 0)

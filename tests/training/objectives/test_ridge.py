@@ -350,3 +350,21 @@ def test_the_reservoir_given_is_not_changed():
     learn(batch_size=2, renormalize=True)
     for old, now in zip(before, (RESERVOIR.W, RESERVOIR.W_rec.data, RESERVOIR.leak), strict=True):
         np.testing.assert_array_equal(old, now)
+
+
+@pytest.mark.parametrize("case", [1, 2])
+def test_mini_batches_take_the_gradient_at_the_readout_that_their_case_names(case, monkeypatch):
+    """Case 1: at the U of the weights at the beginning of the epoch, for every mini-batch; Case 2: at a newer one."""
+    readouts = []
+
+    def recorded(reservoir, task, gradient, U, seen):
+        readouts.append(U)
+        return batch_gradient(reservoir, task, gradient, U, seen)
+
+    monkeypatch.setattr(module, "batch_gradient", recorded)
+    o = objective(case=case, batch_size=2)
+    run_one_epoch(o, batches=[np.arange(0, 4), np.arange(4, 8)])
+    at_start = solve(collect(RESERVOIR, DATA, Task()), 0.1, intercept=True)
+    old = [np.allclose(U, at_start, rtol=1e-9, atol=1e-12) for U in readouts]
+    assert old == [case == 1] * len(readouts)
+    assert len(readouts) >= 2

@@ -1,0 +1,68 @@
+"""The named mutants: choices on which the results stand, each made otherwise by an exact change of the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A text that occurs once in a source file, and what takes its place."""
+
+    path: str
+    old: str
+    new: str
+
+    def apply(self, source: str) -> str:
+        """Return the source with the change; ValueError if it does not fit."""
+        if source.count(self.old) != 1:
+            raise ValueError(f"{self.path} holds {source.count(self.old)} times, not once: {self.old!r}")
+        return source.replace(self.old, self.new)
+
+
+_SRC = "src/echolearn"
+
+MUTANTS = {
+    "Table 1 stops on the test part": Patch(
+        f"{_SRC}/experiments/measured_fit.py",
+        "validation=parts.valid_known if parts.valid_known[0] else None,",
+        "validation=parts.test,",
+    ),
+    "an aligner trained on all parts": Patch(
+        f"{_SRC}/speech/statelabels.py", "chosen = train[::stride]", "chosen = range(len(transcripts))[::stride]"
+    ),
+    "refining keeps the last epoch": Patch(
+        f"{_SRC}/estimators/fitting.py", "reservoir, V = result.best", "reservoir, V = objective.snapshot()"
+    ),
+    "the weakest softmax penalty always": Patch(
+        f"{_SRC}/readout/softmax.py", "        if not score < best_score:\n            break\n", ""
+    ),
+    "Case 1 mini-batches with a fresh U": Patch(
+        f"{_SRC}/readout/tracking.py", "U = self.U if self.case == 1 else solve(", "U = solve("
+    ),
+    "Case 1 mini-batches with a fresh U, large networks": Patch(
+        f"{_SRC}/readout/incremental.py",
+        "U = self.U if self.case == 2 or self.held is None else self.held",
+        "U = self.U",
+    ),
+    "two steps of conjugate gradients": Patch(
+        f"{_SRC}/readout/conjugate_gradients.py", "ITERATIONS = 8", "ITERATIONS = 2"
+    ),
+    "no phone error": Patch(
+        f"{_SRC}/experiments/commands.py", "phone_error=float(wrong.sum() / counts.sum())", "phone_error=0.0"
+    ),
+    "states unseen in training do not count": Patch(
+        f"{_SRC}/experiments/measured_fit.py",
+        "float(np.mean(spoken != recognised))",
+        "float(np.mean((spoken != recognised)[np.isin(spoken, estimator.classes_)]))",
+    ),
+    "the paper's settings with two epochs and a clip of 0.01": Patch(
+        f"{_SRC}/estimators/classifier.py",
+        '"epochs": 40,\n            "batch_size": None,\n            "clip": 8.0,',
+        '"epochs": 2,\n            "batch_size": None,\n            "clip": 0.01,',
+    ),
+    "a speaker of the core test renamed": Patch(f"{_SRC}/speech/timit.py", "mtls0 fjlm0", "mtls1 fjlm0"),
+    "a figure of the paper altered": Patch(
+        f"{_SRC}/experiments/summary.py", "(0.638, 0.542, 0.527, 0.521)", "(0.638, 0.542, 0.527, 0.512)"
+    ),
+}
