@@ -7,6 +7,7 @@ import pytest
 from echolearn import ESNClassifier
 from echolearn.experiments import plan as plans
 from echolearn.experiments.plan import COLUMNS, Cell, Plan, full_plan, quick_plan
+from echolearn.speech import timit
 
 
 def test_columns_are_those_of_the_paper_and_ours() -> None:
