@@ -138,7 +138,7 @@ def test_a_checkpoint_of_this_process_is_resumed_on_the_workers(client, tmp_path
 
 def test_ctrl_c_keeps_what_was_learned(client):
     X, y = toys.labels(sequences=30)
-    settings = {**ENSEMBLE, "epochs": 1000, "patience": None, "random_state": 0}
+    settings = {**ENSEMBLE, "epochs": 300, "patience": None, "random_state": 0}
     esn = ESNClassifier(**settings)
     seen = []
 
@@ -155,7 +155,7 @@ def test_ctrl_c_keeps_what_was_learned(client):
 
 def test_ctrl_c_while_the_client_waits_for_reports(client, monkeypatch):
     X, y = toys.labels(sequences=30)
-    esn = ESNClassifier(**{**ENSEMBLE, "epochs": 2000, "patience": None})
+    esn = ESNClassifier(**{**ENSEMBLE, "epochs": 300, "patience": None})
     press = threading.Timer(0.5, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
     hear = Overseer.hear
 
