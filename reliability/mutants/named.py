@@ -25,8 +25,8 @@ _SRC = "src/echolearn"
 MUTANTS = {
     "Table 1 stops on the test part": Patch(
         f"{_SRC}/experiments/measured_fit.py",
-        "validation=parts.valid_known if parts.valid_known[0] else None,",
-        "validation=parts.test,",
+        "timed_fit(estimator, parts.train, parts.valid_known,",
+        "timed_fit(estimator, parts.train, parts.test,",
     ),
     "an aligner trained on all parts": Patch(
         f"{_SRC}/speech/statelabels.py", "chosen = train[::stride]", "chosen = range(len(transcripts))[::stride]"
@@ -38,7 +38,14 @@ MUTANTS = {
         f"{_SRC}/readout/softmax.py", "        if not score < best_score:\n            break\n", ""
     ),
     "Case 1 mini-batches with a fresh U": Patch(
-        f"{_SRC}/readout/tracking.py", "U = self.U if self.case == 1 else solve(", "U = solve("
+        f"{_SRC}/readout/tracking.py",
+        "        if self.case == 2:\n            if self.U is None",
+        "        if True:\n            if self.U is None",
+    ),
+    "Case 1 mini-batches as Case 2": Patch(
+        f"{_SRC}/training/objectives/ridge.py",
+        "solver.minibatches(data, task, plan.ridge, rng, plan.case,",
+        "solver.minibatches(data, task, plan.ridge, rng, 2,",
     ),
     "Case 1 mini-batches with a fresh U, large networks": Patch(
         f"{_SRC}/readout/incremental.py",

@@ -13,9 +13,7 @@ import pytest
 
 from echolearn import ESNClassifier
 from echolearn.experiments import table1
-from echolearn.experiments.corpus_parts import CorpusParts
 from echolearn.experiments.fitted_cells import CellStore
-from echolearn.experiments.measured_fit import planned_epochs
 from echolearn.experiments.plan import COLUMNS, Plan
 from echolearn.experiments.provenance import made_with
 from echolearn.speech.corpus import Corpus, open_corpus
@@ -240,21 +238,3 @@ def test_an_impossible_plan_is_refused_before_anything_is_written(corpus: Corpus
     with pytest.raises(ValueError, match="esm"):
         table1.run(corpus, Plan(columns=("esm",)), tmp_path / "out", Silent())
     assert not (tmp_path / "out").exists()
-
-
-def test_the_work_of_a_fit_by_hand(corpus: Corpus) -> None:
-    """Per frame (N + n_in)² and (600 + n_in) N; one pass, three for each epoch, eight for a softmax readout."""
-    parts = CorpusParts.load(corpus)
-    frames, n_in = sum(map(len, parts.train[0])), corpus.columns
-    one = frames * ((10 + n_in) ** 2 + (600 + n_in) * 10)
-    for settings, passes in (
-        ({"learn": "none", "readout": "ridge"}, 1),
-        ({"learn": "none", "readout": "softmax"}, 9),
-        ({"epochs": 4, "readout": "ridge"}, 13),
-        ({"epochs": 4, "readout": "softmax"}, 21),
-    ):
-        assert table1.estimated_work(ESNClassifier(10, **settings), parts) == pytest.approx(passes * one)
-    usual = ESNClassifier(10, readout="ridge")  # as many epochs as the training sequences ask for
-    epochs = planned_epochs(usual, len(parts.train[0]))
-    assert epochs != planned_epochs(usual, len(parts.valid[0]))
-    assert table1.estimated_work(usual, parts) == pytest.approx((1 + 3 * epochs) * one)
