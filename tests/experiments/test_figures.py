@@ -161,7 +161,7 @@ def test_what_the_figures_show(corpus: Corpus, drawn: dict[str, Any]) -> None:
     assert panels["100 units"][0].y == [0.5, 0.4]
     table_shown, phones = drawn["confusions"]
     assert (table_shown.tolist(), list(phones)) == ([[6, 2], [0, 8]], ["aa", "sil"])
-    assert "87.5 % of the test frames" in found[4].caption
+    assert ": 87.5 % of the test frames" in found[4].caption
     assert "100 units" in found[4].caption
     assert "of the 100 units" in found[2].caption
 

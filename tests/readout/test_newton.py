@@ -136,3 +136,13 @@ def test_the_strength_of_kept_states_is_the_best_on_held_out_data():
     ]
     scores = [cross_entropy(RESERVOIR, held, Task(), other) for other in others]
     assert strength / scale == pytest.approx(strengths[int(np.argmin(scores))])
+
+
+def test_large_logits_do_not_overflow():
+    """Logits of 0 and 2,000: e^2000 is beyond float64, but the probabilities and the error are known."""
+    H_c, labels = np.array([[1000.0], [-1000.0]]), np.array([0, 1])
+    V = np.array([[1.0, -1.0]])
+    problem = SoftmaxProblem([(H_c, labels, None)], 0.0)
+    value, gradient = problem.value_and_gradient(V)
+    assert value == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-9)

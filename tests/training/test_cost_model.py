@@ -58,7 +58,7 @@ def test_estimated_bytes_are_close_to_the_peak_of_a_fit(kind, given):
     assert used / 1.5 < estimated < 2.5 * used, f"used {used / 1e6:.0f} MB, estimated {estimated / 1e6:.0f} MB"
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(
     N=st.integers(10, 20_000),
     frames=st.integers(100_000, 10**7),
