@@ -54,3 +54,15 @@ def test_validation_utterances_without_known_states_are_reported(tmp_path: Path)
     with pytest.raises(ValueError, match="every validation utterance has states that no training frame has"):
         tune_on_corpus(corpus, ESNClassifier(5), tmp_path / "out", 1, {})
     assert not (tmp_path / "out").exists()
+
+
+def test_the_folder_of_a_search_is_made_with_those_around_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*given: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(corpus_tuning, "tune", stop)
+    corpus = open_corpus(f"features:{write(tmp_path / 'x.npz')}")
+    for _ in range(2):  # it may exist
+        with pytest.raises(KeyboardInterrupt):
+            tune_on_corpus(corpus, ESNClassifier(5), tmp_path / "searches" / "first", 3, {})
+    assert (tmp_path / "searches" / "first").is_dir()

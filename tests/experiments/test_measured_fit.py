@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from echolearn.experiments.measured_fit import (
     fit_and_test,
     peak_memory,
     planned_epochs,
+    timed_fit,
     warnings_as_notes,
 )
 from echolearn.speech.corpus import Corpus, open_corpus
@@ -140,3 +142,19 @@ def test_peak_memory_contains_what_was_allocated() -> None:
     assert after is not None
     assert after >= before
     assert after > 40
+
+
+@pytest.mark.parametrize("epochs", [[], [100.0, 101.0]])
+def test_the_seconds_of_a_resumed_fit_include_those_of_earlier_runs(epochs: list[float], tmp_path: Path) -> None:
+    """The first epoch reports 100 s in all; where none is left to do, the history of the earlier run tells."""
+
+    class Resumed:
+        history_: ClassVar = [{"seconds": 98.0}, {"seconds": 100.0}]
+
+        def fit(self, *train: object, callback: Any, **options: object) -> None:
+            for seconds in epochs:
+                callback({"seconds": seconds})
+
+    (tmp_path / "state").write_text("")
+    measured = timed_fit(Resumed(), ([], []), ([], []), tmp_path, on_epoch=lambda row: None, note=print)  # type: ignore[arg-type]
+    assert measured["seconds"] == pytest.approx(100, abs=5)
