@@ -1,7 +1,7 @@
 """The tables of docs/table1.md, from the result files of paper_table.py."""
 
 from echolearn.reporting.table import TITLES, error_head, error_rows, error_text, percent
-from paper_table import defaults
+from paper_table import defaults, read_plan
 from table_text import load, markdown, table
 
 
@@ -72,12 +72,31 @@ def stale_note(content):
     return f"**Measured with other defaults than today's.** {' '.join(notes)}\n\n" if notes else ""
 
 
+def missing_note(name, content):
+    """Return a sentence on planned rows that are not finished or not begun; "" where all are complete."""
+    planned = [row["units"] for row in read_plan(name.removeprefix("table1_"))["rows"]]
+    found = {row["units"]: row["complete"] for row in content["rows"]}
+    begun = [f"{units:,}" for units in planned if found.get(units) is False or _lacks_seeds(name, content, units)]
+    absent = [f"{units:,}" for units in planned if units not in found]
+    notes = [f"Not finished: {', '.join(begun)} units."] if begun else []
+    notes += [f"Planned and not run: {', '.join(absent)} units."] if absent else []
+    return f"**{' '.join(notes)}**\n\n" if notes else ""
+
+
+def _lacks_seeds(name, content, units):
+    """Return whether a column of a row has fewer seeds than are planned."""
+    seeds = {row["units"]: row["seeds"] for row in read_plan(name.removeprefix("table1_"))["rows"]}
+    entries = [entry for row in content["rows"] if row["units"] == units for entry in row["columns"].values()]
+    return any(len(entry["seeds"]) < seeds[units] for entry in entries)
+
+
 def rendered(name):
     """Return the tables of a result file, under its sentences."""
     content = load(name)
     if not content:
         return f"*Not measured yet: there is no result file {name}.json.*"
-    return f"{stale_note(content)}{caption(content)}\n{errors_table(content)}\n\n{cells_table(content)}"
+    notes = stale_note(content) + missing_note(name, content)
+    return f"{notes}{caption(content)}\n{errors_table(content)}\n\n{cells_table(content)}"
 
 
 @table

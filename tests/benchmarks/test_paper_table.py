@@ -80,6 +80,14 @@ def test_tables_show_errors_gains_seeds_and_commits(folders):
     assert "| 100 | learned, our defaults | 30.0 ± 1.0 | 29.0 | 42 | 20 | 321 | 3.90 | 3 |" in text
     assert "Commits: abcdef0123." in text
     assert "    echolearn table1 --corpus synthetic --frames 35000 --units 100" in text
+    assert text.startswith("**Not finished: 100 units. Planned and not run: 500, 1,000, 2,000 units.**")
+    content = table_text.load("table1_synthetic")
+    row, seeds = content["rows"][0], {"seeds": [0, 1, 2]}
+    whole = {**row, "columns": {name: {**column, **seeds} for name, column in row["columns"].items()}}
+    rows = [{**whole, "units": units} for units in (100, 500, 1_000, 2_000)]
+    assert paper_tables.missing_note("table1_synthetic", {"rows": rows}) == ""
+    rows[1] = {**rows[1], "complete": False}
+    assert "Not finished: 500 units" in paper_tables.missing_note("table1_synthetic", {"rows": rows})
     assert paper_tables.rendered("table1_large").startswith("*Not measured yet")
 
 
