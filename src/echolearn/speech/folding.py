@@ -1,0 +1,162 @@
+"""Folding of phones into fewer classes: TIMIT's 61 into 48 and 39 (Lee and Hon), or any map from a file.
+
+K.-F. Lee and H.-W. Hon, "Speaker-independent phone recognition using hidden Markov models", IEEE Transactions on
+Acoustics, Speech, and Signal Processing 37(11), 1989: models are trained on 48 phones; scores count 39.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from echolearn.speech.errors import CorpusError
+from echolearn.speech.phones import TIMIT_61
+
+LEVELS = ("phone48", "phone39")
+_TO_48: dict[str, str | None] = {
+    **{"ax-h": "ax", "axr": "er", "em": "m", "eng": "ng", "hv": "hh", "nx": "n", "ux": "uw"},
+    **dict.fromkeys(("pcl", "tcl", "kcl"), "cl"),
+    **dict.fromkeys(("bcl", "dcl", "gcl"), "vcl"),
+    **dict.fromkeys(("h#", "pau"), "sil"),
+    "q": None,
+}
+_TO_39 = {
+    **{"ao": "aa", "ax": "ah", "el": "l", "en": "n", "ix": "ih", "zh": "sh"},
+    **dict.fromkeys(("cl", "vcl", "epi"), "sil"),
+}
+
+PhoneMap = Mapping[str, str | None]
+
+
+def timit_map(classes: int) -> dict[str, str | None]:
+    """Return the map of TIMIT's 61 phones to 48 or 39 classes.
+
+    Parameters
+    ----------
+    classes : {48, 39}
+        How many classes there shall be.
+
+    Returns
+    -------
+    dict of str to str or None
+        The class of each phone. None: the phone, the glottal stop ``q``, is left out of the transcript.
+
+    Examples
+    --------
+    >>> timit_map(48)["kcl"], timit_map(39)["kcl"], timit_map(39)["q"]
+    ('cl', 'sil', None)
+    """
+    if classes not in (48, 39):
+        raise ValueError(f"classes is {classes}, expected 48 or 39")
+    folded = {phone: _TO_48.get(phone, phone) for phone in TIMIT_61}
+    if classes == 48:
+        return folded
+    return {phone: None if name is None else _TO_39.get(name, name) for phone, name in folded.items()}
+
+
+def level_map(level: str, phones: Iterable[str]) -> dict[str, str | None]:
+    """Return the map of a level for the phones of a corpus.
+
+    Parameters
+    ----------
+    level : {"phone48", "phone39"}
+        The classes of Lee and Hon.
+    phones : iterable of str
+        The phones of the corpus.
+
+    Returns
+    -------
+    dict of str to str or None
+        The class of each phone. A phone that is not one of TIMIT's stays what it is.
+
+    Examples
+    --------
+    >>> level_map("phone39", ["zh", "ir"])
+    {'zh': 'sh', 'ir': 'ir'}
+    """
+    if level not in LEVELS:
+        raise ValueError(f"level is {level!r}, expected one of {', '.join(LEVELS)}")
+    known = timit_map(int(level[-2:]))
+    return {phone: known.get(phone, phone) for phone in phones}
+
+
+def fold(phones: Iterable[str], phone_map: PhoneMap) -> list[str]:
+    """Return a transcript in the classes of a map.
+
+    Parameters
+    ----------
+    phones : iterable of str
+        The transcript.
+    phone_map : mapping of str to str or None
+        The class of each phone; None leaves the phone out.
+
+    Returns
+    -------
+    list of str
+        The classes. Neighbours that fall into one class stay two, except silences, which become one.
+
+    Raises
+    ------
+    ValueError
+        If the map does not name a phone of the transcript.
+
+    Examples
+    --------
+    >>> fold(["h#", "kcl", "k", "ix", "q", "epi", "h#"], timit_map(39))
+    ['sil', 'k', 'ih', 'sil']
+    """
+    found: list[str] = []
+    for phone in phones:
+        if phone not in phone_map:
+            raise ValueError(f"the phone map does not name {phone!r}; add a line for it")
+        name = phone_map[phone]
+        if name is not None and not (name == "sil" and found and found[-1] == "sil"):
+            found.append(name)
+    return found
+
+
+def read_phone_map(path: str | Path) -> dict[str, str | None]:
+    """Read a phone map from a text file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file with one phone per line: its name and its class. A line with the name alone leaves the phone out.
+        Lines that begin with # and empty lines do not count. A line of three names (61, 48 and 39 classes, as in
+        Kaldi's recipes) is read by its last.
+
+    Returns
+    -------
+    dict of str to str or None
+        The class of each phone.
+
+    Raises
+    ------
+    CorpusError
+        If the file cannot be read, is empty, has a line of more than three names, or names a phone twice.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "map.txt").write_text("ix ih\\nq\\n")
+    ...     read_phone_map(Path(folder) / "map.txt")
+    {'ix': 'ih', 'q': None}
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError.one(path, f"is not a phone map that can be read ({error})") from error
+    found: dict[str, str | None] = {}
+    for number, line in enumerate(lines, 1):
+        fields = line.split()
+        if not fields or fields[0].startswith("#"):
+            continue
+        if len(fields) > 3:
+            raise CorpusError.one(path, f"line {number}: {line.strip()!r}; expected a phone and its class")
+        if fields[0] in found:
+            raise CorpusError.one(path, f"line {number}: {fields[0]} has a class already; keep one of the two lines")
+        found[fields[0]] = fields[-1] if len(fields) > 1 else None
+    if not found:
+        raise CorpusError.one(path, "names no phone; expected a phone and its class on every line")
+    return found

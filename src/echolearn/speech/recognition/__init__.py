@@ -1,0 +1,1 @@
+"""From probabilities of states to phones and words: language models, lexicon, decoding graph, search, lattices."""

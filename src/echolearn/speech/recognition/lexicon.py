@@ -1,0 +1,183 @@
+"""Pronunciations of words, in the format of the CMU dictionary.
+
+A line is a word and its phones. Further pronunciations have a number in brackets: ``READ(2)  R EH D``. In a text, a
+pronunciation stands for as many words as its head has: an entry `A.M.` is one word, however it is spoken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from echolearn.speech.errors import CorpusError, Problem, raise_any
+
+_VARIANT = re.compile(r"(?P<word>.+?)\((?P<number>\d+)\)")
+_STRESS = re.compile(r"[012]$")
+
+Pronunciation = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """The pronunciations of words.
+
+    Parameters
+    ----------
+    pronunciations : dict of str to tuple of tuple of str
+        Each word's pronunciations, each a tuple of phones.
+
+    Examples
+    --------
+    >>> lexicon = Lexicon({"A": (("ah",), ("ey",)), "GO": (("g", "ow"),)})
+    >>> lexicon.words, lexicon.phones
+    (('A', 'GO'), ('ah', 'ey', 'g', 'ow'))
+    """
+
+    pronunciations: Mapping[str, tuple[Pronunciation, ...]]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All words, in order."""
+        return tuple(sorted(self.pronunciations))
+
+    @property
+    def phones(self) -> tuple[str, ...]:
+        """All phones that occur, in order."""
+        every = (phone for variants in self.pronunciations.values() for variant in variants for phone in variant)
+        return tuple(sorted(set(every)))
+
+    def restricted(self, words: Iterable[str]) -> Lexicon:
+        """Return the lexicon of some words only.
+
+        Parameters
+        ----------
+        words : iterable of str
+            The words to keep.
+
+        Returns
+        -------
+        Lexicon
+            Their pronunciations.
+
+        Raises
+        ------
+        ValueError
+            If the lexicon lacks one of the words.
+        """
+        wanted = list(dict.fromkeys(words))
+        missing = [word for word in wanted if word not in self.pronunciations]
+        if missing:
+            shown = ", ".join(missing[:5])
+            raise ValueError(
+                f"the lexicon lacks {len(missing)} of {len(wanted)} words: {shown}; add their pronunciations"
+            )
+        return Lexicon({word: self.pronunciations[word] for word in wanted})
+
+    def with_phones_of(self, phones: Sequence[str]) -> Lexicon:
+        """Return the lexicon spelled in the phones of a model.
+
+        Marks of stress (``AH0``) are dropped and upper and lower case are taken as equal, where the model's phones do
+        not have them.
+
+        Parameters
+        ----------
+        phones : sequence of str
+            The phones that the model knows.
+
+        Returns
+        -------
+        Lexicon
+            The same words in the model's phones.
+
+        Raises
+        ------
+        ValueError
+            If a phone of the lexicon is none of the model's.
+        """
+        known = {phone: phone for phone in phones}
+        folded = {phone.lower(): phone for phone in phones}
+
+        def spelled(phone: str) -> str | None:
+            bare = _STRESS.sub("", phone)
+            return known.get(phone) or folded.get(phone.lower()) or known.get(bare) or folded.get(bare.lower())
+
+        unknown = [phone for phone in self.phones if spelled(phone) is None]
+        if unknown:
+            raise ValueError(
+                f"the lexicon has phones that the model does not know: {', '.join(unknown)}; "
+                f"expected {', '.join(phones)}"
+            )
+        return Lexicon(
+            {
+                word: tuple(dict.fromkeys(tuple(str(spelled(phone)) for phone in variant) for variant in variants))
+                for word, variants in self.pronunciations.items()
+            }
+        )
+
+
+def read_lexicon(path: str | Path) -> Lexicon:
+    """Read a pronunciation dictionary.
+
+    Parameters
+    ----------
+    path : str or Path
+        A text file with a word and its phones on every line. Lines that begin with ;;; or # and empty lines do not
+        count; what follows a # after a blank is a comment, too.
+
+    Returns
+    -------
+    Lexicon
+        The pronunciations. A word may stand on several lines, with or without a number in brackets.
+
+    Raises
+    ------
+    CorpusError
+        With the file and every wrong line: a word without phones, a pronunciation that is listed twice, a number in
+        brackets whose word has no first pronunciation.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "words.dic").write_text("A  AH\\nA(2)  EY\\nGO  G OW\\n")
+    ...     read_lexicon(Path(folder) / "words.dic").pronunciations["A"]
+    (('AH',), ('EY',))
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError.one(path, f"is not a pronunciation dictionary that can be read ({error})") from error
+    found: dict[str, tuple[Pronunciation, ...]] = {}
+    problems: list[Problem] = []
+    for number, line in enumerate(lines, 1):
+        fields = re.sub(r"\s#.*", "", line).split()
+        if not fields or fields[0].startswith((";;;", "#")):
+            continue
+        word, phones = fields[0], tuple(fields[1:])
+        match = _VARIANT.fullmatch(word)
+        if match:
+            word = match["word"]
+        what = _wrong(word, phones, found, is_variant=match is not None)
+        if what is None:
+            found[word] = (*found.get(word, ()), phones)
+        else:
+            problems.append(Problem(str(path), f"line {number}: {what}"))
+    if not found and not problems:
+        problems.append(Problem(str(path), "holds no word; expected a word and its phones on every line"))
+    raise_any(problems)
+    return Lexicon(found)
+
+
+def _wrong(
+    word: str, phones: Pronunciation, found: Mapping[str, tuple[Pronunciation, ...]], *, is_variant: bool
+) -> str | None:
+    """Return what is wrong with an entry, or None."""
+    if not phones:
+        return f"{word!r} has no phones; expected the word and its phones"
+    if is_variant and word not in found:
+        return f"a further pronunciation of {word!r}, which has no first one before this line"
+    if phones in found.get(word, ()):
+        return f"{word!r} has this pronunciation already"
+    return None

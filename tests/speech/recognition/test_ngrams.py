@@ -1,0 +1,102 @@
+"""Language models: probabilities add up to one, counts are Witten and Bell's, files give the same model back."""
+
+import math
+
+import pytest
+
+from echolearn.speech.errors import CorpusError
+from echolearn.speech.recognition.arpa import read_arpa, write_arpa
+from echolearn.speech.recognition.ngrams import END, START, estimate
+
+TEXTS = [["y", "eh", "s"], ["n", "ow"], ["y", "eh", "s", "n", "ow"], ["ow"]]
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_probabilities_after_every_history_add_up_to_one(order):
+    model = estimate(TEXTS, order=order, vocabulary=["z"])
+    outcomes = [*model.vocabulary, END]
+    for history in [(), (START,), ("y",), ("z",), ("y", "eh"), (START, "y", "eh"), ("z", "z", "z")]:
+        assert sum(math.exp(model.score(history, token)) for token in outcomes) == pytest.approx(1)
+
+
+def test_a_bigram_by_hand():
+    model = estimate([["a", "b"], ["a", "a"]], order=2)
+    # outcomes: a 3 times, b once, the end twice; three kinds in six, interpolated with 1/3 each
+    unigram = {"a": (3 + 3 / 3) / 9, "b": (1 + 3 / 3) / 9, END: (2 + 3 / 3) / 9}
+    for token, p in unigram.items():
+        assert math.exp(model.score((), token)) == pytest.approx(p)
+    # after a: b once, a once, the end once; three kinds
+    assert math.exp(model.score(("a",), "b")) == pytest.approx((1 + 3 * unigram["b"]) / 6)
+    # after b only the end was seen: others by back-off
+    assert math.exp(model.score(("b",), "a")) == pytest.approx(1 / 2 * unigram["a"])
+    expected = model.score((START,), "a") + model.score(("a",), "b") + model.score(("b",), END)
+    assert model.log_probability(["a", "b"]) == pytest.approx(expected)
+
+
+def test_only_as_many_tokens_count_as_the_order_says():
+    model = estimate(TEXTS, order=2)
+    assert model.score(("y", "eh", "n"), "ow") == model.score(("n",), "ow")
+
+
+def test_a_longer_model_knows_longer_patterns():
+    texts = [list("abcabd"), list("abcabd"), list("abcabd")]
+    assert estimate(texts, order=3).perplexity(texts) < estimate(texts, order=2).perplexity(texts)
+
+
+def test_a_file_gives_the_model_back(tmp_path):
+    model = estimate(TEXTS, order=3)
+    write_arpa(tmp_path / "m.arpa", model)
+    again = read_arpa(tmp_path / "m.arpa")
+    assert again.order == 3
+    assert again.probability.keys() == model.probability.keys()
+    for gram, p in model.probability.items():
+        assert again.probability[gram] == pytest.approx(p, abs=1e-8)
+    for gram, b in model.backoff.items():
+        assert again.backoff[gram] == pytest.approx(b, abs=1e-8)
+
+
+GOOD = (
+    "\\data\\\nngram 1=3\nngram 2=1\n\n\\1-grams:\n-99\t<s>\t-0.3\n-0.5\ta\t-0.2\n-0.4\t</s>\n\n"
+    "\\2-grams:\n-0.1\ta a\n\n\\end\\\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("\\end\\\n", ""), "the file ends here"),
+        (("ngram 2=1", "ngram 2=2"), "announces 2 2-grams and holds 1"),
+        (("-0.1\ta a", "0.1\ta a"), "line 11: the logarithm 0.1 stands for a probability above 1"),
+        (("-0.1\ta a", "-0.1\tb a"), "the history 'b'"),
+        (("-0.1\ta a", "-0.1\ta b"), "the token 'b'"),
+        (("-0.1\ta a", "x\ta a"), "'x' is not a number"),
+        (("-0.1\ta a", "nan\ta a"), "'nan' is not a logarithm"),
+        (("-0.1\ta a", "-0.1\ta"), "2 fields"),
+        (("-0.1\ta a", "-0.1\ta a\n-0.1\ta a"), "listed twice"),
+        (("ngram 2=1", "ngram 3=1"), "expected the number of 2-grams"),
+        (("\\2-grams:", "\\3-grams:"), "expected an entry"),
+        (("\\1-grams:", "hello"), "expected 'ngram N=COUNT'"),
+    ],
+)
+def test_a_damaged_file_is_refused_with_its_line(tmp_path, change, said):
+    path = tmp_path / "m.arpa"
+    path.write_text(GOOD)
+    assert read_arpa(path).score(("a",), "a") == pytest.approx(-0.1 * math.log(10))
+    assert change[0] in GOOD
+    path.write_text(GOOD.replace(*change))
+    with pytest.raises(CorpusError, match="line") as error:
+        read_arpa(path)
+    assert said in str(error.value)
+
+
+def test_a_token_with_a_blank_cannot_be_written(tmp_path):
+    with pytest.raises(ValueError, match="contains a blank"):
+        write_arpa(tmp_path / "m.arpa", estimate([["a b"]]))
+
+
+@pytest.mark.parametrize(
+    ("texts", "order", "said"), [([], 2, "no utterance"), ([["a"]], 0, "order is 0"), ([["<s>"]], 2, "marks")]
+)
+def test_what_cannot_be_estimated(texts, order, said):
+    with pytest.raises(ValueError, match=said):
+        estimate(texts, order=order)
