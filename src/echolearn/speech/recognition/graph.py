@@ -12,12 +12,13 @@ states' durations, that of the language model, and the token that they complete.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from echolearn.speech.recognition.lexicon import Lexicon
 from echolearn.speech.recognition.ngrams import END, START, History, NGramModel
 from echolearn.speech.recognition.phonemodels import PhoneModel
 
@@ -245,6 +246,103 @@ def chain_graph(phones: Sequence[PhoneModel], names: Sequence[str]) -> Graph:
             builder.add_arc(node, anchor, duration=weight, token=index[name])
     builder.final[anchor] = 0.0
     return builder.build(start, [phone.name for phone in phones])
+
+
+def word_graph(
+    phones: Sequence[PhoneModel], lexicon: Lexicon, model: NGramModel, *, silence: str | None = None
+) -> Graph:
+    """Build the graph of any sequence of words, weighted by an n-gram of words.
+
+    The words that may follow a history share the beginnings of their pronunciations (a prefix tree). The probability
+    of the likeliest word below a node of the tree is taken into account as soon as the node is reached, so that a
+    narrow beam does not lose words before they are complete.
+
+    Parameters
+    ----------
+    phones : sequence of PhoneModel
+        The phones.
+    lexicon : Lexicon
+        Pronunciations in these phones. Words without one cannot be recognised.
+    model : NGramModel
+        Language model of the words. Words that it does not list cannot be recognised.
+    silence : str, optional
+        The phone that may stand between words, and before and after them.
+
+    Returns
+    -------
+    Graph
+        The graph; its tokens are the words.
+
+    Raises
+    ------
+    ValueError
+        If no word has both a pronunciation and a probability.
+    """
+    builder = GraphBuilder()
+    anchors = add_histories(builder, model)
+    by_name = {phone.name: phone for phone in phones}
+    words = [word for word in lexicon.words if (word,) in model.probability]
+    if not words:
+        raise ValueError("no word of the language model is in the lexicon; are both in the same case and spelling?")
+    index = {word: k for k, word in enumerate(words)}
+    for history, followers in listed(model).items():
+        if history in anchors:
+            scores = {word: model.probability[*history, word] for word in followers if word in index}
+            ends = {word: (anchors[model.state((*history, word))], index[word]) for word in scores}
+            root = _prefix_tree(scores, lexicon)
+            _add_tree(builder, root, [(anchors[history], 0.0)], ends, by_name, reached=0.0)
+    if silence is not None:
+        for anchor in anchors.values():
+            ways_in, ways_out = builder.add_phone(by_name[silence])
+            for node, weight in ways_in:
+                builder.add_arc(anchor, node, duration=weight)
+            for node, weight in ways_out:
+                builder.add_arc(node, anchor, duration=weight)
+    return builder.build(anchors[model.state((START,))], words)
+
+
+@dataclass
+class _Prefix:
+    """A node of a prefix tree: the words that end here and the phones that may follow, with the best score below."""
+
+    best: float = -math.inf
+    words: dict[str, float] = field(default_factory=dict)
+    next: dict[str, _Prefix] = field(default_factory=dict)
+
+
+def _prefix_tree(scores: Mapping[str, float], lexicon: Lexicon) -> _Prefix:
+    root = _Prefix()
+    for word, score in scores.items():
+        for pronunciation in lexicon.pronunciations[word]:
+            node = root
+            node.best = max(node.best, score)
+            for phone in pronunciation:
+                node = node.next.setdefault(phone, _Prefix())
+                node.best = max(node.best, score)
+            node.words[word] = score
+    return root
+
+
+def _add_tree(
+    builder: GraphBuilder,
+    tree: _Prefix,
+    ways: list[tuple[int, float]],
+    ends: Mapping[str, tuple[int, int]],
+    phones: Mapping[str, PhoneModel],
+    *,
+    reached: float,
+) -> None:
+    """Add the states of a tree below some ways into it; reached: the language score on the way so far."""
+    for word, score in tree.words.items():
+        anchor, token = ends[word]
+        for node, weight in ways:
+            builder.add_arc(node, anchor, duration=weight, language=score - reached, token=token)
+    for phone, below in tree.next.items():
+        ways_in, ways_out = builder.add_phone(phones[phone])
+        for node, weight in ways:
+            for entry, entry_weight in ways_in:
+                builder.add_arc(node, entry, duration=weight + entry_weight, language=below.best - reached)
+        _add_tree(builder, below, ways_out, ends, phones, reached=below.best)
 
 
 def paths(graph: Graph) -> Iterator[tuple[int, int, int]]:

@@ -60,59 +60,68 @@ def _advance(
     n_emitting = 0
     while n_emitting < n_nodes and emission[n_emitting] >= 0:
         n_emitting += 1
-    n_anchors = n_nodes - n_emitting
-    fresh = np.empty(n_nodes, dtype=np.float32)
+    fresh = np.full(n_nodes, -np.inf, dtype=np.float32)
     carried = np.empty(n_nodes, dtype=np.int64)
     completed = np.empty(n_nodes, dtype=np.int32)
+    reached = np.empty(n_emitting, dtype=np.int64)
+    alive = np.empty(n_nodes, dtype=np.int64)
+    n_alive = 0
+    for u in range(n_nodes):
+        if scores[u] > -np.inf:
+            alive[n_alive] = u
+            n_alive += 1
     for t in range(len(frames)):
-        fresh[:] = -np.inf
-        for u in range(n_nodes):
-            if scores[u] == -np.inf:
-                continue
+        n_reached = 0
+        for i in range(n_alive):
+            u = alive[i]
             for arc in range(first[u], first[u + 1]):
                 v = target[arc]
-                if v < n_emitting:
-                    score = scores[u] + weight[arc]
-                    if score > fresh[v]:
-                        fresh[v] = score
-                        carried[v] = record[u]
+                if v < n_emitting and scores[u] + weight[arc] > fresh[v]:
+                    if fresh[v] == -np.inf:
+                        reached[n_reached] = v
+                        n_reached += 1
+                    fresh[v] = scores[u] + weight[arc]
+                    carried[v] = record[u]
+        for i in range(n_alive):
+            scores[alive[i]] = -np.inf
         best = np.float32(-np.inf)
-        for v in range(n_emitting):
-            if fresh[v] > -np.inf:
-                fresh[v] += frames[t, emission[v]]
-                best = max(best, fresh[v])
-        threshold = best - beam
-        for u in range(n_nodes):
-            if u < n_emitting and fresh[u] < threshold:
-                fresh[u] = -np.inf
-            if fresh[u] == -np.inf:
-                continue
-            for arc in range(first[u], first[u + 1]):
-                v = target[arc]
-                if v >= n_emitting:
-                    score = fresh[u] + weight[arc]
-                    if score > fresh[v]:
-                        fresh[v] = score
-                        carried[v] = carried[u] if u < n_emitting else -2 - u
-                        completed[v] = token[arc]
-        if count + n_anchors > len(records):
-            grown = np.empty((2 * len(records) + n_anchors, 4), dtype=np.int64)
+        for i in range(n_reached):
+            v = reached[i]
+            fresh[v] += frames[t, emission[v]]
+            best = max(best, fresh[v])
+        n_alive = 0
+        for i in range(n_reached):
+            v = reached[i]
+            if fresh[v] >= best - beam:
+                alive[n_alive] = v
+                n_alive += 1
+                scores[v] = fresh[v]
+                record[v] = carried[v]
+                for arc in range(first[v], first[v + 1]):
+                    w = target[arc]
+                    if w >= n_emitting and scores[v] + weight[arc] > scores[w]:
+                        scores[w] = scores[v] + weight[arc]
+                        carried[w] = record[v]
+                        completed[w] = token[arc]
+            fresh[v] = -np.inf
+        if count + n_nodes - n_emitting > len(records):
+            grown = np.empty((2 * len(records) + n_nodes - n_emitting, 4), dtype=np.int64)
             grown[:count] = records[:count]
             records = grown
-        for v in range(n_emitting, n_nodes):
-            if fresh[v] > -np.inf:
-                before = carried[v]
-                if before < -1:
-                    before = record[-2 - before]  # of an anchor before this one, which has its record of this frame
-                records[count, 0] = before
-                records[count, 1] = completed[v]
-                records[count, 2] = began + t + 1
-                records[count, 3] = v
-                record[v] = count
+        for u in range(n_emitting, n_nodes):
+            if scores[u] > -np.inf:
+                alive[n_alive] = u
+                n_alive += 1
+                records[count, 0], records[count, 1] = carried[u], completed[u]
+                records[count, 2], records[count, 3] = began + t + 1, u
+                record[u] = count
                 count += 1
-        for v in range(n_emitting):
-            record[v] = carried[v]
-        scores[:] = fresh
+                for arc in range(first[u], first[u + 1]):
+                    w = target[arc]
+                    if w >= n_emitting and scores[u] + weight[arc] > scores[w]:
+                        scores[w] = scores[u] + weight[arc]
+                        carried[w] = record[u]
+                        completed[w] = token[arc]
     return records, count
 
 
@@ -152,11 +161,11 @@ class Search:
 
     def _follow_start(self) -> None:
         """Reach the anchors of shorter histories before the first frame."""
-        g = self.graph
-        for u in range(g.emitting, len(g.emission)):
+        g, emitting = self.graph, self.graph.emitting
+        for u in range(emitting, len(g.emission)):
             for arc in range(g.first[u], g.first[u + 1]):
                 v = g.target[arc]
-                if v >= g.emitting and self.scores[u] + self.weights[arc] > self.scores[v]:
+                if v >= emitting and self.scores[u] + self.weights[arc] > self.scores[v]:
                     self.scores[v] = self.scores[u] + self.weights[arc]
 
     def advance(self, frames: NDArray[np.float32]) -> None:
@@ -218,12 +227,11 @@ class Search:
         list of Token
             The tokens with their frames.
         """
-        found: list[tuple[int, int]] = []
+        found: list[Token] = []
         while record >= 0:
-            before, token, frame, _ = self.records[record]
+            before, token, end, _ = self.records[record]
             if token >= 0:
-                found.append((int(token), int(frame)))
+                start = self.records[before, 2] if before >= 0 else 0
+                found.append(Token(self.graph.tokens[token], int(start), int(end)))
             record = int(before)
-        found.reverse()
-        starts = [0, *(frame for _, frame in found)]
-        return [Token(self.graph.tokens[token], a, b) for (token, b), a in zip(found, starts, strict=False)]
+        return found[::-1]

@@ -1,0 +1,203 @@
+"""From probabilities of states to tokens: scaled log probabilities, the search, and the choice of its weights.
+
+The search needs p(x | state), a network gives p(state | x) = p(x | state) p(state) / p(x). Dividing by the state's
+share of the training frames would undo the network's prior wholly; an exponent between 0 and 1 undoes it in part, which
+is better when the language model knows part of it, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echolearn._typing import Array
+from echolearn.speech._typing import Progress
+from echolearn.speech.recognition.graph import Graph
+from echolearn.speech.recognition.search import Search, Token
+
+SMALLEST = 1e-10  # probabilities below count as this
+# what `tune` tries for each weight, one after another
+CHOICES: dict[str, tuple[float, ...]] = {
+    "language_weight": (0.5, 1.0, 1.5, 2.0, 3.0, 4.0),
+    "penalty": (-4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0),
+    "prior_exponent": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+    "duration_weight": (0.25, 0.5, 0.75, 1.0, 1.5, 2.0),
+}
+ROUNDS = 2
+
+
+@dataclass(frozen=True)
+class DecodingWeights:
+    """How much each part of a score counts.
+
+    Parameters
+    ----------
+    prior_exponent : float, default 0.6
+        How far the share of a state among the training frames is divided out: 0 not at all, 1 wholly.
+    language_weight : float, default 2.0
+        Factor of the language model. Neighbouring frames are not independent, so that the network's probabilities
+        weigh too much beside a factor of 1.
+    duration_weight : float, default 1.0
+        Factor of the durations.
+    penalty : float, default 0.0
+        Subtracted for every token. Raise it if there are too many insertions.
+    beam : float, default 40.0
+        How far below the best score a path may be before it is given up. A smaller one is faster and finds worse paths.
+    """
+
+    prior_exponent: float = 0.6
+    language_weight: float = 2.0
+    duration_weight: float = 1.0
+    penalty: float = 0.0
+    beam: float = 40.0
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Finds the most probable tokens of utterances whose states have probabilities.
+
+    Parameters
+    ----------
+    graph : Graph
+        What may follow what.
+    priors : array of shape (n_states,)
+        Share of each state among the training frames.
+    weights : DecodingWeights, optional
+        How much each part of a score counts.
+    """
+
+    graph: Graph
+    priors: NDArray[np.float64]
+    weights: DecodingWeights = field(default_factory=DecodingWeights)
+
+    def emissions(self, probabilities: Array) -> NDArray[np.float32]:
+        """Return scaled log probabilities for the search.
+
+        Parameters
+        ----------
+        probabilities : array of shape (n_frames, n_states)
+            Probability of each state at each frame.
+
+        Returns
+        -------
+        array of shape (n_frames, n_states), float32
+            Their logarithms, with the prior divided out as far as `prior_exponent` says.
+        """
+        log_priors = np.log(np.maximum(self.priors, SMALLEST))
+        scaled = np.log(np.maximum(probabilities, SMALLEST)) - self.weights.prior_exponent * log_priors
+        emissions: NDArray[np.float32] = scaled.astype(np.float32)
+        return emissions
+
+    def search(self) -> Search:
+        """Return a search that has taken no frame yet.
+
+        Returns
+        -------
+        Search
+            The search; its `advance` takes what `emissions` returns.
+        """
+        w = self.weights
+        arcs = self.graph.weights(
+            duration_weight=w.duration_weight, language_weight=w.language_weight, penalty=w.penalty
+        )
+        return Search(self.graph, arcs, w.language_weight, w.beam)
+
+    def decode(self, probabilities: Array) -> list[Token]:
+        """Return the tokens of one utterance.
+
+        Parameters
+        ----------
+        probabilities : array of shape (n_frames, n_states)
+            Probability of each state at each frame.
+
+        Returns
+        -------
+        list of Token
+            The tokens with their frames. Where the beam has lost every path that can end, the search is repeated with a
+            wider one.
+        """
+        search = self.search()
+        emissions = self.emissions(probabilities)
+        search.advance(emissions)
+        tokens, score = search.best()
+        if score == -np.inf and np.isfinite(search.beam):
+            search = replace(self, weights=replace(self.weights, beam=np.inf)).search()
+            search.advance(emissions)
+            tokens, score = search.best()
+        return tokens
+
+
+def state_shares(labels: Iterable[Array], n_states: int) -> NDArray[np.float64]:
+    """Return the share of each state among frames, with one frame added to each.
+
+    Parameters
+    ----------
+    labels : iterable of array of shape (n_frames,)
+        State labels of the training utterances.
+    n_states : int
+        Number of states.
+
+    Returns
+    -------
+    array of shape (n_states,)
+        The shares.
+
+    Examples
+    --------
+    >>> state_shares([np.array([0, 0, 0, 1])], 2)
+    array([0.66666667, 0.33333333])
+    """
+    counts = np.ones(n_states)
+    for one in labels:
+        counts += np.bincount(one, minlength=n_states)
+    shares: NDArray[np.float64] = counts / counts.sum()
+    return shares
+
+
+def tune(
+    decoder: Decoder,
+    error: Callable[[Mapping[str, Sequence[Token]]], float],
+    probabilities: Mapping[str, Array],
+    *,
+    progress: Progress | None = None,
+) -> tuple[Decoder, float]:
+    """Choose the weights of a decoder on validation utterances, one weight after another, in two rounds.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        The decoder to start from.
+    error : callable
+        Gives the error of the tokens of all utterances, by name.
+    probabilities : mapping of str to array of shape (n_frames, n_states)
+        Probabilities of the validation utterances. Never use the test part here.
+    progress : callable, optional
+        Called as `progress(text, done, total)`.
+
+    Returns
+    -------
+    decoder : Decoder
+        The same decoder with the weights of the smallest error; of equal errors the first that was tried.
+    error : float
+        Its error.
+    """
+
+    def tried(weights: DecodingWeights) -> float:
+        one = replace(decoder, weights=weights)
+        return error({name: one.decode(P) for name, P in probabilities.items()})
+
+    best = decoder.weights
+    lowest = tried(best)
+    steps = [(name, value) for _ in range(ROUNDS) for name, values in CHOICES.items() for value in values]
+    for done, (name, value) in enumerate(steps):
+        if progress is not None:
+            progress("weights of the decoder", done, len(steps))
+        if getattr(best, name) != value:
+            weights = replace(best, **{name: value})
+            found = tried(weights)
+            if found < lowest:
+                best, lowest = weights, found
+    return replace(decoder, weights=best), lowest
