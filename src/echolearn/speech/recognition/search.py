@@ -196,7 +196,9 @@ class Search:
     @property
     def final_scores(self) -> NDArray[np.float32]:
         """Score of ending the utterance now, at each node."""
-        ended: NDArray[np.float32] = self.scores + np.float32(self.language_weight) * self.graph.final
+        ended = np.full(len(self.scores), _LOST, dtype=np.float32)
+        can_end = self.graph.final > -np.inf
+        ended[can_end] = self.scores[can_end] + np.float32(self.language_weight) * self.graph.final[can_end]
         return ended
 
     def best(self) -> tuple[list[Token], float]:
