@@ -41,8 +41,59 @@ class Token(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
+def _reach(
+    first: NDArray[np.int64],
+    target: NDArray[np.int32],
+    weight: NDArray[np.float32],
+    scores: NDArray[np.float32],
+    record: NDArray[np.int64],
+    alive: NDArray[np.int64],
+    fresh: NDArray[np.float32],
+    carried: NDArray[np.int64],
+    reached: NDArray[np.int64],
+) -> int:
+    """Go from the nodes that are alive to those that emit; return how many were reached. The old scores are erased."""
+    n_reached = 0
+    for u in alive:
+        for arc in range(first[u], first[u + 1]):
+            v = target[arc]
+            if v < len(reached) and scores[u] + weight[arc] > fresh[v]:
+                if fresh[v] == -np.inf:
+                    reached[n_reached] = v
+                    n_reached += 1
+                fresh[v] = scores[u] + weight[arc]
+                carried[v] = record[u]
+    for u in alive:
+        scores[u] = -np.inf
+    return n_reached
+
+
+@njit(cache=True, nogil=True)
+def _pass_on(
+    u: int,
+    n_emitting: int,
+    first: NDArray[np.int64],
+    target: NDArray[np.int32],
+    weight: NDArray[np.float32],
+    token: NDArray[np.int32],
+    scores: NDArray[np.float32],
+    record: NDArray[np.int64],
+    carried: NDArray[np.int64],
+    completed: NDArray[np.int32],
+) -> None:
+    """Go from one node to the anchors behind it, without taking a frame."""
+    for arc in range(first[u], first[u + 1]):
+        v = target[arc]
+        if v >= n_emitting and scores[u] + weight[arc] > scores[v]:
+            scores[v] = scores[u] + weight[arc]
+            carried[v] = record[u]
+            completed[v] = token[arc]
+
+
+@njit(cache=True, nogil=True)
 def _advance(
     emission: NDArray[np.int32],
+    n_emitting: int,
     first: NDArray[np.int64],
     target: NDArray[np.int32],
     weight: NDArray[np.float32],
@@ -57,71 +108,36 @@ def _advance(
 ) -> tuple[NDArray[np.int64], int]:
     """Take frames of log emissions: update scores and record (one per node); return the records and their number."""
     n_nodes = len(emission)
-    n_emitting = 0
-    while n_emitting < n_nodes and emission[n_emitting] >= 0:
-        n_emitting += 1
-    fresh = np.full(n_nodes, -np.inf, dtype=np.float32)
-    carried = np.empty(n_nodes, dtype=np.int64)
-    completed = np.empty(n_nodes, dtype=np.int32)
-    reached = np.empty(n_emitting, dtype=np.int64)
-    alive = np.empty(n_nodes, dtype=np.int64)
-    n_alive = 0
-    for u in range(n_nodes):
-        if scores[u] > -np.inf:
-            alive[n_alive] = u
-            n_alive += 1
+    fresh, carried = np.full(n_nodes, -np.inf, dtype=np.float32), np.empty(n_nodes, dtype=np.int64)
+    completed, reached = np.empty(n_nodes, dtype=np.int32), np.empty(n_emitting, dtype=np.int64)
+    alive = np.flatnonzero(scores > -np.inf)
+    buffer = np.empty(n_nodes, dtype=np.int64)
     for t in range(len(frames)):
-        n_reached = 0
-        for i in range(n_alive):
-            u = alive[i]
-            for arc in range(first[u], first[u + 1]):
-                v = target[arc]
-                if v < n_emitting and scores[u] + weight[arc] > fresh[v]:
-                    if fresh[v] == -np.inf:
-                        reached[n_reached] = v
-                        n_reached += 1
-                    fresh[v] = scores[u] + weight[arc]
-                    carried[v] = record[u]
-        for i in range(n_alive):
-            scores[alive[i]] = -np.inf
+        n_reached = _reach(first, target, weight, scores, record, alive, fresh, carried, reached)
         best = np.float32(-np.inf)
-        for i in range(n_reached):
-            v = reached[i]
+        for v in reached[:n_reached]:
             fresh[v] += frames[t, emission[v]]
             best = max(best, fresh[v])
         n_alive = 0
-        for i in range(n_reached):
-            v = reached[i]
+        for v in reached[:n_reached]:
             if fresh[v] >= best - beam:
-                alive[n_alive] = v
+                buffer[n_alive] = v
                 n_alive += 1
-                scores[v] = fresh[v]
-                record[v] = carried[v]
-                for arc in range(first[v], first[v + 1]):
-                    w = target[arc]
-                    if w >= n_emitting and scores[v] + weight[arc] > scores[w]:
-                        scores[w] = scores[v] + weight[arc]
-                        carried[w] = record[v]
-                        completed[w] = token[arc]
+                scores[v], record[v] = fresh[v], carried[v]
+                _pass_on(v, n_emitting, first, target, weight, token, scores, record, carried, completed)
             fresh[v] = -np.inf
         if count + n_nodes - n_emitting > len(records):
-            grown = np.empty((2 * len(records) + n_nodes - n_emitting, 4), dtype=np.int64)
-            grown[:count] = records[:count]
-            records = grown
+            records = np.concatenate((records, np.empty((len(records) + n_nodes - n_emitting, 4), dtype=np.int64)))
         for u in range(n_emitting, n_nodes):
             if scores[u] > -np.inf:
-                alive[n_alive] = u
+                buffer[n_alive] = u
                 n_alive += 1
                 records[count, 0], records[count, 1] = carried[u], completed[u]
                 records[count, 2], records[count, 3] = began + t + 1, u
                 record[u] = count
                 count += 1
-                for arc in range(first[u], first[u + 1]):
-                    w = target[arc]
-                    if w >= n_emitting and scores[u] + weight[arc] > scores[w]:
-                        scores[w] = scores[u] + weight[arc]
-                        carried[w] = record[u]
-                        completed[w] = token[arc]
+                _pass_on(u, n_emitting, first, target, weight, token, scores, record, carried, completed)
+        alive = buffer[:n_alive].copy()
     return records, count
 
 
@@ -179,6 +195,7 @@ class Search:
         g = self.graph
         self.records, self.count = _advance(
             g.emission,
+            g.emitting,
             g.first,
             g.target,
             self.weights,
