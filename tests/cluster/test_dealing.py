@@ -1,8 +1,10 @@
 """Ensembles on a cluster: every network is fitted whole, by one worker, with the bits of this process."""
 
+import asyncio
 import signal
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -136,7 +138,32 @@ def test_a_checkpoint_of_this_process_is_resumed_on_the_workers(client, tmp_path
         ESNClassifier(**{**settings, "ridge": 2.0}).fit(X, y, checkpoint=tmp_path, engine=client)
 
 
-def test_ctrl_c_keeps_what_was_learned(client):
+def _echoes():
+    """Return small data on the workers."""
+    X, y = toys.echoes(sequences=6)
+    return Dataset.place(X, y, None, per_step=True, dtype="float64")
+
+
+def _wait_while(condition):
+    """Wait until a condition is false, for a minute at most."""
+    deadline = time.monotonic() + 60
+    while condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def ctrl_c():
+    """A function that sends SIGINT to the main thread, which raises KeyboardInterrupt.
+
+    Python does not raise it by itself where the tests run in the background of a shell, which then ignores SIGINT.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield partial(signal.pthread_kill, threading.main_thread().ident, signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_keeps_what_was_learned(client, ctrl_c):
     X, y = toys.labels(sequences=30)
     settings = {**ENSEMBLE, "epochs": 300, "patience": None, "random_state": 0}
     esn = ESNClassifier(**settings)
@@ -145,29 +172,93 @@ def test_ctrl_c_keeps_what_was_learned(client):
     def interrupt_main(row):
         seen.append(row)
         if len(seen) == 3:
-            signal.raise_signal(signal.SIGINT)
+            ctrl_c()
 
     with pytest.raises(KeyboardInterrupt):
         esn.fit(X, y, callback=interrupt_main, engine=client)
     assert len(esn.predict(X)) == 30
-    assert len(seen) < 20
+    assert len(seen) == 3
 
 
-def test_ctrl_c_while_the_client_waits_for_reports(client, monkeypatch):
-    X, y = toys.labels(sequences=30)
-    esn = ESNClassifier(**{**ENSEMBLE, "epochs": 300, "patience": None})
-    press = threading.Timer(0.5, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
-    hear = Overseer.hear
+def test_ctrl_c_while_the_client_waits_for_reports(client, ctrl_c):
+    stop, waits, heard = threading.Event(), threading.Event(), []
 
-    def noted(self, number, message):
-        if message[0] == "epoch" and not press.is_alive() and not press.finished.is_set():
-            press.start()
-        return hear(self, number, message)
+    class Waiting:
+        """The queue of reports, at which the client waits after the first one until Ctrl-C comes."""
 
-    monkeypatch.setattr(Overseer, "hear", noted)
-    with pytest.raises(KeyboardInterrupt):
-        esn.fit(X, y, engine=client)
-    assert len(esn.predict(X)) == 30
+        def __init__(self, queue):
+            self.queue, self.close = queue, queue.close
+
+        def get(self, timeout):
+            if stop.is_set() or not heard:
+                return self.queue.get(timeout=timeout)
+            waits.set()
+            return self.queue.client.sync(asyncio.sleep, 600)
+
+    def piece(number, datasets, report):
+        while (answer := report(number)) is None:
+            pass
+        return answer
+
+    def hear(number, message):
+        heard.append(number)
+        return "end" if stop.is_set() else None
+
+    press = threading.Thread(target=lambda: waits.wait() and ctrl_c(), daemon=True)
+    press.start()
+    with on(client) as used:
+        dealer = Dealer(used, hear, stop=stop, failed=threading.Event())
+        dealer.reports = Waiting(dealer.reports)
+        assert dealer.deal(piece, [_echoes()], 4) == ["end"] * 4
+    press.join()
+    assert stop.is_set()
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_ctrl_c_while_a_piece_is_dealt(client, ctrl_c, monkeypatch, where):
+    submit, pressed, stop = ClusterExecutor.submit, [], threading.Event()
+
+    def pressing(self, name, *arguments, **more):
+        press = name == "piece" and not pressed
+        if press and where == "before":
+            pressed.append(name)
+            ctrl_c()
+        future = submit(self, name, *arguments, **more)
+        if press and where == "after":
+            pressed.append(name)
+            ctrl_c()
+        return future
+
+    monkeypatch.setattr(ClusterExecutor, "submit", pressing)
+    with on(client) as used:
+        dealer = Dealer(used, lambda *_: stop.is_set(), stop=stop, failed=threading.Event())
+        assert dealer.deal(lambda number, datasets, report: report(number), [_echoes()], 4) == [True] * 4
+
+
+def test_pieces_end_and_queues_are_forgotten_after_a_second_ctrl_c(client, ctrl_c):
+    stop = threading.Event()
+
+    def piece(number, datasets, report):
+        while True:
+            report(number)
+
+    def hear(number, message):
+        ctrl_c()
+
+    with on(client) as used:
+        dealer = Dealer(used, hear, stop=stop, failed=threading.Event())
+        with pytest.raises(KeyboardInterrupt):
+            dealer.deal(piece, [_echoes()], 3)
+    assert stop.is_set()
+
+    def pieces(dask_worker):
+        return [key for key in dask_worker.state.tasks if key.startswith("echolearn-piece")]
+
+    def queues(name, dask_scheduler):
+        return [queue for queue in dask_scheduler.extensions["queues"].queues if queue.startswith(name)]
+
+    _wait_while(lambda: any(client.run(pieces).values()))
+    _wait_while(lambda: client.run_on_scheduler(queues, dealer.name))
 
 
 def test_a_callback_can_end_one_network_and_its_error_ends_all(client):
@@ -215,9 +306,8 @@ def test_a_network_that_fails_ends_the_fit(client):
         assert number == message
         return "end" if failed.is_set() else None
 
-    X, y = toys.echoes(sequences=6)
     with on(client) as used:
-        data = Dataset.place(X, y, None, per_step=True, dtype="float64")
+        data = _echoes()
         with pytest.raises(ZeroDivisionError, match="in a piece"):
             Dealer(used, hear, stop=stop, failed=failed).deal(piece, [data], 3)
         failed.clear()

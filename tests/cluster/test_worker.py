@@ -3,6 +3,7 @@
 import pickle
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from echolearn import __version__
 from echolearn.cluster.worker import (
     ClusterError,
     Parcel,
+    Reporter,
     add,
     advanced,
     listed,
@@ -128,3 +130,42 @@ def test_a_client_of_another_version_is_refused():
     for task in (lambda: work("0.0.1", b"", []), lambda: work_on_kept("0.0.1", b"", Parcel(0))):
         with pytest.raises(ClusterError, match=rf"a worker has echolearn {__version__}, the client 0\.0\.1"):
             task()
+
+
+class Unreliable:
+    """A queue that raises some errors, one at each call, before it works."""
+
+    def __init__(self, *problems, answers=()):
+        self.problems, self.answers, self.sent = list(problems), list(answers), []
+
+    def put(self, sent):
+        if self.problems:
+            raise self.problems.pop(0)
+        self.sent.append(pickle.loads(sent))
+
+    def get(self, timeout):
+        if self.problems:
+            raise self.problems.pop(0)
+        return pickle.dumps(self.answers.pop(0))
+
+
+def reporter(reports, replies, state="executing"):
+    """Return a reporter with these queues, whose task is in a state."""
+    made = Reporter.__new__(Reporter)
+    made.number, made.name, made.ordinal, made.task = 0, "replies", 0, "task"
+    made.worker = SimpleNamespace(state=SimpleNamespace(tasks={"task": SimpleNamespace(state=state)}))
+    made.reports, made.replies = reports, replies
+    return made
+
+
+def test_a_report_is_sent_again_after_a_lost_connection_or_no_answer():
+    reports = Unreliable(OSError("no connection"))
+    replies = Unreliable(TimeoutError(), ConnectionError(), answers=[(0, "old"), (1, "new")])
+    assert reporter(reports, replies).report("message") == "new"
+    assert reports.sent == [(0, "replies", 1, "message")] * 3
+
+
+@pytest.mark.parametrize("problem", [TimeoutError(), OSError("no connection")])
+def test_a_piece_that_nobody_waits_for_ends_at_its_next_report(problem):
+    with pytest.raises(ClusterError, match="nobody waits"):
+        reporter(Unreliable(), Unreliable(problem), state="cancelled").report("message")

@@ -63,18 +63,29 @@ class Dealer:
         running: dict[Future, tuple[int, str]] = {}
         results: dict[int, Result] = {}
         problem: BaseException | None = None
-        left = list(range(count))
+
+        def left() -> list[int]:
+            """Return the pieces that are still to be dealt, so that none is lost where a Ctrl-C comes while one is."""
+            known = {*results, *(number for number, _ in running.values())}
+            return [] if problem else [number for number in range(count) if number not in known]
+
+        def advance() -> bool:
+            """Deal pieces, answer a report and take results; return whether there is more to do."""
+            while (numbers := left()) and (slot := self._free(running)) is not None:
+                running[submit(numbers[0], slot)] = numbers[0], slot
+            self._serve()
+            for future in [future for future in running if future.done()]:
+                results[running[future][0]] = self.executor.result(future)
+                del running[future]
+            return bool(left() or running)
+
         self.waiting = time.monotonic()
+        more = count > 0
         try:
-            while left or running:
+            while more:
                 try:
-                    while left and (slot := self._free(running)) is not None:
-                        number = left.pop(0)
-                        running[submit(number, slot)] = number, slot
-                    self._serve()
-                    for future in [future for future in running if future.done()]:
-                        results[running[future][0]] = self.executor.result(future)
-                        del running[future]
+                    while more:  # inside of `try`: Python raises KeyboardInterrupt where a loop begins again, too
+                        more = advance()
                 except KeyboardInterrupt:
                     if self.stop.is_set():
                         raise
@@ -84,8 +95,9 @@ class Dealer:
                 except Exception as found:
                     problem = problem or found
                     self.failed.set()
-                    left.clear()
-                    running = {future: at for future, at in running.items() if not future.done()}
+                    for future in [future for future in running if future.done()]:
+                        del running[future]
+                    more = bool(running)
         finally:
             self.executor.client.cancel(list(running))
             for queue in (self.reports, *self.replies.values()):

@@ -145,8 +145,8 @@ class Reporter:
         """Return the client's answer to a message, which is sent again while there is none."""
         self.ordinal += 1
         while True:
-            self.reports.put(pickle.dumps((self.number, self.name, self.ordinal, message)))
-            with suppress(TimeoutError):
+            with suppress(OSError):  # no answer in time (TimeoutError), or no connection
+                self.reports.put(pickle.dumps((self.number, self.name, self.ordinal, message)))
                 while True:
                     ordinal, answer = pickle.loads(self.replies.get(timeout=AGAIN))
                     if ordinal == self.ordinal:  # others are second answers to earlier messages
@@ -156,9 +156,12 @@ class Reporter:
                 raise ClusterError("nobody waits for this piece of work any more.")
 
     def close(self) -> None:
-        """Tell the client that the piece is done."""
+        """Tell the client that the piece is done, and let the scheduler forget the queues."""
         with suppress(Exception):  # it may not be there any more
             self.reports.put(pickle.dumps((self.number, None, 0, None)))
+        with suppress(Exception):
+            self.reports.close()
+            self.replies.close()
 
 
 _listener = local()  # hear: what the warnings of this thread are passed on to
