@@ -36,7 +36,7 @@ def small_parts(monkeypatch):
 
 @pytest.fixture
 def interruptible():
-    """Let SIGINT interrupt this process, also where a shell has started it in the background and so made it ignore it."""
+    """Let SIGINT interrupt this process, also where a shell in the background has made it ignore that."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
