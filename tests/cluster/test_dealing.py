@@ -260,7 +260,7 @@ def test_pieces_end_and_queues_are_forgotten_after_a_second_ctrl_c(client, ctrl_
     assert stop.is_set()
 
     def pieces(dask_worker):
-        return [key for key in dask_worker.state.tasks if key.startswith("echolearn-piece")]
+        return [task.key for task in dask_worker.state.executing if task.key.startswith("echolearn-piece")]
 
     def queues(name, dask_scheduler):
         return [queue for queue in dask_scheduler.extensions["queues"].queues if queue.startswith(name)]
