@@ -23,7 +23,7 @@ from echolearn.reservoir.spectrum import EchoStateWarning
 from echolearn.sequences.dataset import Dataset
 
 pytest.importorskip("distributed")
-pytestmark = pytest.mark.usefixtures("small_parts", "interruptible")
+pytestmark = pytest.mark.usefixtures("small_parts")
 
 ENSEMBLE = {**SMALL, "hidden_units": 40, "ensemble": 4}
 
@@ -32,14 +32,6 @@ ENSEMBLE = {**SMALL, "hidden_units": 40, "ensemble": 4}
 def small_parts(monkeypatch):
     """Let small data be placed in many parts; groups are not made smaller, because the workers would not know of it."""
     monkeypatch.setattr(executor, "FRAMES", 50)
-
-
-@pytest.fixture
-def interruptible():
-    """Let SIGINT interrupt this process, also where a shell in the background has made it ignore that."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
