@@ -1,4 +1,4 @@
-"""What a contest consists of: candidates, their training runs, and which candidate is chosen.
+"""The plan of a contest: its candidates, their training runs, and the rule by which one is chosen.
 
 Everything comes from benchmarks/frozen/contest.toml. Its [rows.NAME] say at which budgets two sides are compared, its
 [sides.NAME] which module trains, and each [[candidate]] which settings one side may choose on valid:

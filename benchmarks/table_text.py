@@ -1,4 +1,4 @@
-"""What the modules of tables share: their register, the result files, and how numbers and tables are written."""
+"""Shared by the modules of tables: their register, the result files, and the form of numbers and tables."""
 
 import json
 import statistics

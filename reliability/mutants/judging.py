@@ -25,7 +25,7 @@ PATIENCE = 1_800  # seconds of wall time, on a machine that may be busy
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant: "killed", "timeout" or "survived"; by: the first test that failed."""
+    """The outcome of a mutant: "killed", "timeout" or "survived"; by: the first test that failed."""
 
     outcome: str
     by: str

@@ -2,14 +2,13 @@
 
 import math
 
-from echolearn.speech.recognition.graph import paths
-
 
 def best_path(graph, weights, language_weight, frames):
     """Return the tokens (name, end) of the best path that ends after all frames, and its score."""
     arcs = {}
-    for source, arc, target in paths(graph):
-        arcs.setdefault(source, []).append((target, float(weights[arc]), int(graph.token[arc])))
+    for source in range(len(graph.emission)):
+        for arc in range(graph.first[source], graph.first[source + 1]):
+            arcs.setdefault(source, []).append((int(graph.target[arc]), float(weights[arc]), int(graph.token[arc])))
     alive = _closed(graph, arcs, {graph.start: (0.0, ())}, 0)
     for t, emission in enumerate(frames):
         fresh = {}

@@ -16,7 +16,7 @@ from echolearn.sequences.dataset import Dataset
 
 
 class Future(Protocol):
-    """What we need of a distributed.Future; distributed is imported only when it is needed."""
+    """The part of distributed.Future that is used here; distributed itself is imported only when it is needed."""
 
     key: str
 
@@ -28,7 +28,7 @@ class Future(Protocol):
 
 
 class Fetcher(Protocol):
-    """What brings results of the workers to this process."""
+    """Brings results of the workers to this process."""
 
     def result(self, future: Future) -> Any:
         """Return the result of a task."""

@@ -1,4 +1,4 @@
-"""What a table costs before it is computed: seconds and memory of every cell (`training.cost_model`)."""
+"""Estimates of a table before it is computed: seconds and memory of every cell (`training.cost_model`)."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class FitResult(TypedDict):
 
 
 class FitMeasurement(TypedDict):
-    """What a fit took. seconds: of all its runs, if it was resumed; processor_seconds: None if it was."""
+    """The cost of a fit. seconds: of all its runs, if it was resumed; processor_seconds: None if it was."""
 
     seconds: float
     processor_seconds: float | None

@@ -1,4 +1,4 @@
-"""What a result was made with: versions, the commit of the source tree, and the number of threads."""
+"""The origin of a result: versions, the commit of the source tree, and the number of threads."""
 
 from __future__ import annotations
 

@@ -12,8 +12,9 @@ states' durations, that of the language model, and the token that they complete.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ class Graph:
     start: int
     tokens: tuple[str, ...]
 
-    @property
+    @cached_property
     def emitting(self) -> int:
         """Number of nodes that emit; anchors follow them."""
         return int((self.emission >= 0).sum())
@@ -343,24 +344,6 @@ def _add_tree(
             for entry, entry_weight in ways_in:
                 builder.add_arc(node, entry, duration=weight + entry_weight, language=below.best - reached)
         _add_tree(builder, below, ways_out, ends, phones, reached=below.best)
-
-
-def paths(graph: Graph) -> Iterator[tuple[int, int, int]]:
-    """Yield every arc as (source, arc, target).
-
-    Parameters
-    ----------
-    graph : Graph
-        The graph.
-
-    Yields
-    ------
-    (int, int, int)
-        Source, number of the arc and target.
-    """
-    for source in range(len(graph.emission)):
-        for arc in range(graph.first[source], graph.first[source + 1]):
-            yield source, arc, int(graph.target[arc])
 
 
 def _log(value: float) -> float:
