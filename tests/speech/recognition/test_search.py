@@ -83,7 +83,7 @@ def test_certain_emissions_give_the_phones_that_were_spoken(order):
     search = Search(graph, graph.weights(duration_weight=1.0, language_weight=1.0, penalty=0.0))
     labels = np.repeat([6, 7, 8, 0, 1, 2, 0, 1, 2, 6, 7, 8], 3)
     search.advance(emissions(labels, wrong=1e-9))
-    assert [tuple(token) for token in search.best()[0]] == [
+    assert [token[:3] for token in search.best()[0]] == [
         ("sil", 0, 9),
         ("a", 9, 18),
         ("a", 18, 27),
@@ -121,7 +121,7 @@ def test_a_given_sequence_of_phones_is_aligned():
     search = Search(graph, graph.weights(duration_weight=1.0, language_weight=1.0, penalty=0.0))
     labels = np.repeat([6, 7, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8], 3)
     search.advance(emissions(labels))
-    assert [tuple(token) for token in search.best()[0]] == [
+    assert [token[:3] for token in search.best()[0]] == [
         ("sil", 0, 9),
         ("a", 9, 18),
         ("b", 18, 27),

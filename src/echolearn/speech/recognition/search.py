@@ -33,11 +33,14 @@ class Token(NamedTuple):
         Its first frame.
     end : int
         The frame after its last.
+    confidence : float or None, default None
+        How probable it is that the token is right, between 0 and 1; None where nobody has computed it.
     """
 
     name: str
     start: int
     end: int
+    confidence: float | None = None
 
 
 @njit(cache=True, nogil=True)
