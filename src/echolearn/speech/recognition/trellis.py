@@ -168,7 +168,7 @@ def search_trellis(search: Search, frames: NDArray[np.float32]) -> Trellis:
     for t in range(len(frames)):
         search.advance(frames[t : t + 1])
         nodes.append(np.flatnonzero(search.scores > -np.inf))
-        scores.append(search.scores[nodes[-1]] + search.offset)
+        scores.append(search.scores[nodes[-1]].astype(np.float64) + search.offset)
     bounds = np.cumsum([0, *(len(one) for one in nodes)])
     return Trellis(search, frames, bounds, np.concatenate(nodes), np.concatenate(scores))
 
