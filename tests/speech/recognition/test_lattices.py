@@ -107,7 +107,7 @@ def test_the_lattice_of_words_agrees_with_the_decoder(seed, order):
 
 def test_a_sure_network_has_sure_tokens_and_an_undecided_one_has_not():
     decoder = word_decoder(2)
-    P = sure("y eh s n ow".split())
+    P = sure(["y", "eh", "s", "n", "ow"])
     assert [token.confidence > 0.99 for token in decoder.decode(P, confidences=True)] == [True, True]
     P[24:] = 1 / P.shape[1]  # the last phone
     yes, no = decoder.decode(P, confidences=True)

@@ -134,7 +134,7 @@ def confidence_quality(
         pairs = align([word for word in references[name] if word not in ignore], [token.name for token in counted])
         for token in counted:
             if token.confidence is None:
-                raise ValueError(f"the token {token.name!r} of {name!r} has no confidence; decode with confidences=True")
+                raise ValueError(f"the token {token.name!r} of {name!r} has none; decode with confidences=True")
             values.append(token.confidence)
         is_right.extend(spoken == heard for spoken, heard in pairs if heard is not None)
     return _quality(np.array(values, dtype=float), np.array(is_right, dtype=np.bool_))
