@@ -210,7 +210,8 @@ def realigned_labels(
     Returns
     -------
     array of shape (n_frames,), int64
-        Label of the state of each frame.
+        Label of the state of each frame. Labels alone do not show the boundary between two equal phones where the
+        second begins with a later state than the first ended with; `align_phones` does.
 
     Raises
     ------
