@@ -42,7 +42,7 @@ def _forward(
     frames: Floats,
     forward: Floats,
 ) -> float:
-    """Fill `forward` (n_frames, n_nodes), rows divided by their sums over emitting nodes; return Σ log of these sums."""
+    """Fill `forward` (n_frames, n_nodes), rows divided by the sum over emitting nodes; return Σ log of these sums."""
     before = np.zeros(len(emission))
     before[start] = 1.0
     _pass_on(n_emitting, first, target, factor, before)
