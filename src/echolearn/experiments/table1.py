@@ -41,7 +41,7 @@ def run(corpus: Corpus, plan: Plan, out: Path, progress: TableProgress, *, force
     parts = CorpusParts.load(corpus)
     for note in (*corpus.notes, *parts.notes):
         progress.note(note)
-    store = CellStore(out / "cells", progress.note)
+    store = CellStore[FitResult](out / "cells", progress.note)
     cells = plan.cells()
     if force:
         store.remove(cell.name for cell in cells)
@@ -61,7 +61,9 @@ def run(corpus: Corpus, plan: Plan, out: Path, progress: TableProgress, *, force
     return table
 
 
-def _finished_cells(plan: Plan, parts: CorpusParts, store: CellStore, progress: TableProgress) -> dict[Cell, FitResult]:
+def _finished_cells(
+    plan: Plan, parts: CorpusParts, store: CellStore[FitResult], progress: TableProgress
+) -> dict[Cell, FitResult]:
     """Return the cells that the store holds, so that the first table on disk already has all of them."""
     done: dict[Cell, FitResult] = {}
     for cell in plan.cells():
@@ -73,7 +75,7 @@ def _finished_cells(plan: Plan, parts: CorpusParts, store: CellStore, progress: 
 
 
 def _fitted_cell(
-    cell: Cell, estimator: ESNClassifier, parts: CorpusParts, store: CellStore, progress: TableProgress
+    cell: Cell, estimator: ESNClassifier, parts: CorpusParts, store: CellStore[FitResult], progress: TableProgress
 ) -> FitResult:
     """Fit a cell, or resume its fit, and store its result."""
     fingerprint = fit_fingerprint(estimator, parts.fingerprint)

@@ -242,23 +242,24 @@ def markdown(table: Table) -> str:
 
 Corpus: {corpus_summary(table)}.{settings_summary(table)}
 {unfinished}
-{_markdown_table(error_head(table), error_rows(table))}
+{markdown_table(error_head(table), error_rows(table))}
 
 {GAINS}
 
 ## The paper's results, on TIMIT (another corpus: compare only the order and the gains)
 
-{_markdown_table(PAPER_HEAD, paper_rows(table))}
+{markdown_table(PAPER_HEAD, paper_rows(table))}
 
 ## Every cell
 
-{_markdown_table(DETAIL_HEAD, detail_rows(table))}
+{markdown_table(DETAIL_HEAD, detail_rows(table))}
 
 Notes on the corpus:{notes or " none"}
 """
 
 
-def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown, all columns but the first aligned to the right."""
     lines = ["| " + " | ".join(head) + " |", "|" + "|".join(["---"] + ["---:"] * (len(head) - 1)) + "|"]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
