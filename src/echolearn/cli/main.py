@@ -48,6 +48,8 @@ main.add_command(phones)
               help="printed: the paper's formulas as printed.")  # fmt: skip
 @click.option("--columns", callback=words,
               help="Only these columns, such as esn,W_Wrec_m3,ours; or all.  [default: all but ensembles]")  # fmt: skip
+@click.option("--level", type=click.Choice(["state", "phone48", "phone39", "segment", "recognition"]), default="state",
+              show_default=True, help="What counts as an error; kept networks are not fitted again.")  # fmt: skip
 @click.option("--out", type=FOLDER, default=Path("runs/table1"), show_default=True,
               help="The folder for tables, report and finished cells.")  # fmt: skip
 @click.option("--full", is_flag=True,
@@ -66,6 +68,7 @@ def table1(
     targets: str,
     gradient: str,
     columns: tuple[str, ...] | None,
+    level: str,
     out: Path,
     full: bool,
     estimate: bool,
@@ -90,7 +93,7 @@ def table1(
         corpus_settings["frames"] = plans.FULL_FRAMES if full else plans.DEMO_FRAMES
     named = (plans.full_plan if full else plans.quick_plan)(units, epochs, columns)
     paper, ours = (table_settings(ctx, name) for name in ("paper", "ours"))
-    plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, paper=paper, ours=ours)
+    plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, level=level, paper=paper, ours=ours)
     plan.check()
     frames = corpus_settings["frames"] if corpus_settings["corpus"] == "synthetic" else None
     if estimate and frames is not None:  # the size of synthetic speech is known before it is made
