@@ -12,6 +12,8 @@ from echolearn.experiments.measured_fit import EpochRow
 from echolearn.reporting.phone_table import PhoneRow
 from echolearn.training.progress import clock
 
+FIT, DECODE = "fit", "decode"  # the two stages of a system
+
 
 def row_text(row: PhoneRow) -> str:
     """Return `phone error: test 20.1 %, valid 19.0 %`."""
@@ -26,16 +28,17 @@ class PhoneDisplay(Display):
     def __init__(self, console: Console):
         super().__init__(console)
         self.count = self.number = self.epochs = 0
-        self.left = TimeLeft[str]({})
+        self.left = TimeLeft[tuple[str, str]]({})
         self.bar: StageProgress | None = None
 
-    def plan(self, work: Mapping[str, float]) -> None:
-        self.left, self.count = TimeLeft(work), len(work)
+    def plan(self, fits: Mapping[str, float], decoding: float) -> None:
+        work = {(system, stage): w for system, fit in fits.items() for stage, w in ((FIT, fit), (DECODE, decoding))}
+        self.left, self.count = TimeLeft(work), len(fits)
         if self.console.is_terminal:
             self.bar = self.exit.enter_context(stage_progress(self.console))
 
     def start(self, system: str, epochs: int) -> None:
-        self.left.start(system)
+        self.left.start((system, FIT))
         self.epochs, self.printed = epochs, time.perf_counter()
         self.note(f"[{self.number + 1}/{self.count}] {system}" + (f": {epochs} epochs at most" if epochs else ""))
 
@@ -43,8 +46,12 @@ class PhoneDisplay(Display):
         self.left.epoch(done, max(done, self.epochs))
         self._show(f"{system}: epochs", done, self.epochs, epoch_text({**row, "epoch": done}, self.epochs))
 
-    def stage(self, text: str, done: int, total: int) -> None:
-        self._show(f"{text}, system {self.number + 1}", done, total, f"{text}: {done} of {total}")
+    def decode(self, system: str, text: str, done: int, total: int) -> None:
+        if self.left.job != (system, DECODE):
+            self.left.finish((system, FIT), reused=False)
+            self.left.start((system, DECODE))
+        self.left.epoch(done, total)
+        self._show(f"{system}: {text}", done, total, f"{text}: {done} of {total}")
 
     def _show(self, title: str, done: int, total: int, line: str) -> None:
         if self.bar is not None:
@@ -53,7 +60,8 @@ class PhoneDisplay(Display):
             self.note(f"    {line}{self._left_text()}")
 
     def finish(self, system: str, row: PhoneRow, reused: bool) -> None:
-        self.left.finish(system, reused)
+        for stage in (FIT, DECODE):
+            self.left.finish((system, stage), reused or stage == FIT)
         self.number += 1
         if reused:
             self.note(f"[{self.number}/{self.count}] {system}: reused from an earlier run, {row_text(row)}")

@@ -58,6 +58,7 @@ def draw_figures(corpus: Corpus, task: PhoneTask, systems: Sequence[ReportedSyst
         *_utterances(corpus, task, best),
         _confusions(task, best),
         _errors_by_phone(best),
+        *_errors_by_speaker(best),
     ]
 
 
@@ -129,6 +130,18 @@ def _errors_by_phone(best: ReportedSystem) -> Figure:
         "inserted. Below: the share of its occurrences that were substituted or deleted."
     )
     return Figure("Errors by phone", caption, drawings.errors_by_phone(phone_errors(best.evaluation)), wide=True)
+
+
+def _errors_by_speaker(best: ReportedSystem) -> list[Figure]:
+    speakers = {name: counts.error_rate for name, counts in best.evaluation.by_speaker().items() if counts.reference}
+    if len(speakers) < 2:
+        return []
+    caption = (
+        f"System {best.name}, test: the phone error of each of {len(speakers)} speakers. Errors of one "
+        "speaker resemble each other, so the interval of the phone error is over speakers."
+    )
+    svg = drawings.errors_by_speaker(speakers, best.evaluation.total.error_rate)
+    return [Figure("Errors by speaker", caption, svg, wide=True)]
 
 
 def confusion_table(evaluation: Evaluation, phones: Sequence[str]) -> tuple[Array, list[str], list[str]]:

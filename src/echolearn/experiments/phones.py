@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import NotRequired, Protocol, TypedDict, cast
 
@@ -29,6 +30,7 @@ from echolearn.reporting.phone_table import (
     PhoneTable,
     write_phone_table,
 )
+from echolearn.speech._typing import Progress
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.recognition.search import Token
 from echolearn.speech.scoring import Evaluation, matched_pairs
@@ -36,13 +38,17 @@ from echolearn.training.cost_model import TYPICAL
 
 
 class PhoneProgress(Protocol):
-    """Receives the progress of the experiment. `work` is in arbitrary units; `reused`: of an earlier run."""
+    """Receives the progress of the experiment.
+
+    `fits` and `decoding` are the work of the fit of each system and of decoding any of them, in the same unit;
+    `reused` marks a system of an earlier run.
+    """
 
     def note(self, text: str) -> object: ...
-    def plan(self, work: Mapping[str, float]) -> object: ...
+    def plan(self, fits: Mapping[str, float], decoding: float) -> object: ...
     def start(self, system: str, epochs: int) -> object: ...
     def epoch(self, system: str, done: int, row: EpochRow) -> object: ...
-    def stage(self, text: str, done: int, total: int) -> object: ...
+    def decode(self, system: str, text: str, done: int, total: int) -> object: ...
     def finish(self, system: str, row: PhoneRow, reused: bool) -> object: ...
 
 
@@ -124,7 +130,8 @@ def run(corpus: Corpus, plan: PhonePlan, out: Path, progress: PhoneProgress, *, 
         store.remove(map(plan.name, plan.systems))
     own = _Experiment(corpus, plan, parts, task, store, progress)
     size = CorpusSize.of(corpus)
-    progress.plan({s: cost_of_system(plan, s, size, TYPICAL).seconds + decoding_seconds(size) for s in plan.systems})
+    fits = {system: cost_of_system(plan, system, size, TYPICAL).seconds for system in plan.systems}
+    progress.plan(fits, decoding_seconds(size))
     done = _finished(own)
     write_phone_table(out, table_of(own, done))
     for system in (s for s in plan.systems if s not in done):
@@ -179,7 +186,7 @@ def _computed(own: _Experiment, system: str) -> tuple[FittedSystem, ScoredSystem
     else:
         progress.note(f"{system}: its network is kept from an earlier run")
         model = cast(StateClassifier, load(own.store.model_path(name)))
-    scored = score(model, own.corpus, own.task, own.progress)
+    scored = score(model, own.corpus, own.task, partial(_decode, own, system))
     own.store.save_score(name, _kind(own.plan), own.score_fingerprint(system), cast("dict[str, object]", scored))
     progress.finish(system, own.row(system, fitted, scored), False)
     return fitted, scored
@@ -219,11 +226,15 @@ def _history(model: StateClassifier) -> list[EpochRow]:
     return rows + [dict(row) for row in model.history_]
 
 
-def score(model: StateClassifier, corpus: Corpus, task: PhoneTask, progress: PhoneProgress) -> ScoredSystem:
+def _decode(own: _Experiment, system: str, text: str, done: int, total: int) -> None:
+    own.progress.decode(system, text, done, total)
+
+
+def score(model: StateClassifier, corpus: Corpus, task: PhoneTask, progress: Progress) -> ScoredSystem:
     """Tune a decoder on the validation part and decode the test part with it, once."""
     started = time.perf_counter()
     valid = part_probabilities(model, corpus, "valid")
-    decoder = task.tuned(valid, lambda text, done, total: (progress.stage(text, done, total), None)[1])
+    decoder = task.tuned(valid, progress)
     scores: dict[str, PartScore] = {}
     tokens: dict[str, list[Token]] = {}
     for part, probabilities in (("valid", valid), ("test", part_probabilities(model, corpus, "test"))):

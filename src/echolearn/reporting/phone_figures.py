@@ -19,7 +19,7 @@ RIGHT, SILENCE = SERIES[0], MUTED
 WRONG = {"substitution": SERIES[1], "deletion": SERIES[5], "insertion": SERIES[4]}
 PIXELS_PER_SECOND = 240  # of an utterance, so that the name of a phone of five frames is readable
 NARROWEST, PIXELS_PER_INCH = 760, 79
-LETTER = 0.026  # seconds that a letter of a phone's name is wide
+LETTER = 7  # pixels that a letter of a phone's name is wide
 SHOWN_PHONES = 45
 
 
@@ -82,8 +82,9 @@ def decoded_utterance(shown: DecodedUtterance, name: str) -> str:
         top.imshow(picture, vmin=low, vmax=high, extent=(0, seconds, 0, picture.shape[0]), **image_options("magma"))
         top.set_ylabel(shown.picture_label)
         top.set_yticks([])
-        _draw_bar(bars, shown.spoken, 1)
-        _draw_bar(bars, shown.recognised, 0)
+        letter = LETTER * seconds / shown.pixels
+        _draw_bar(bars, shown.spoken, 1, letter)
+        _draw_bar(bars, shown.recognised, 0, letter)
         bars.set_ylim(0, 2)
         bars.set_yticks((0.5, 1.5), ("recognised", "spoken"), fontsize=8.5)
         bars.spines[:].set_visible(False)
@@ -97,7 +98,8 @@ def decoded_utterance(shown: DecodedUtterance, name: str) -> str:
         return to_svg(figure, name)
 
 
-def _draw_bar(axes: Axes, segments: Sequence[Segment], level: int) -> None:
+def _draw_bar(axes: Axes, segments: Sequence[Segment], level: int, letter: float) -> None:
+    """Draw the phones of one side; names that do not fit are left out. letter: its width in seconds."""
     from matplotlib.patches import Rectangle
 
     for one in segments:
@@ -106,7 +108,7 @@ def _draw_bar(axes: Axes, segments: Sequence[Segment], level: int) -> None:
         strong = 0.75 if one.kind in WRONG else 0.3
         axes.add_patch(Rectangle((start, level + 0.06), width, 0.88, facecolor=colour, alpha=strong, lw=0))
         axes.plot([start, start], [level + 0.06, level + 0.94], color=INK, lw=0.6)
-        if width >= LETTER * len(one.name):
+        if width >= letter * len(one.name):
             place = (start + width / 2, level + 0.5)
             axes.text(*place, one.name, ha="center", va="center", fontsize=7.5, clip_on=True, parse_math=False)
 
@@ -208,6 +210,22 @@ def errors_by_kind(systems: Mapping[str, Sequence[float]]) -> str:
         axes.grid(axis="x", visible=False)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=3)
         return to_svg(figure, "phone-kinds")
+
+
+def errors_by_speaker(rates: Mapping[str, float], total: float) -> str:
+    """Draw the phone error of each speaker, largest first, with that of all of them as a line."""
+    shown = sorted(rates.items(), key=lambda item: -item[1])[:SHOWN_PHONES]
+    x = np.arange(len(shown))
+    with styled_figure("phone-speakers", (9.6, 2.9)) as figure:
+        axes = figure.subplots()
+        axes.bar(x, [rate for _, rate in shown], 0.75, color=SERIES[0], alpha=0.8)
+        axes.axhline(total, color=SERIES[1], lw=1.4, ls="--", label=f"all speakers: {100 * total:.1f} %")
+        axes.set_xticks(x, [name[:24] for name, _ in shown], fontsize=8, rotation=90, parse_math=False)
+        axes.set_xlim(-0.6, len(shown) - 0.4)
+        percent_axis(axes.yaxis)
+        axes.grid(axis="x", visible=False)
+        axes.legend(loc="upper right")
+        return to_svg(figure, "phone-speakers")
 
 
 @dataclass(frozen=True)
