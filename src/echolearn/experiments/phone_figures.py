@@ -177,7 +177,7 @@ def _said(phone: str | None) -> str:
 
 
 def shown_utterances(corpus: Corpus, evaluation: Evaluation) -> dict[str, int]:
-    """Return test utterances to show: the shortest, the one of median length and the worst, each once.
+    """Return test utterances to show, each once: the shortest, the one of median length and the worst.
 
     The worst has the largest phone error among those of at least `LEAST_PHONES` phones; utterances longer than
     `LONGEST` are shown only where there are no others.
@@ -190,7 +190,7 @@ def shown_utterances(corpus: Corpus, evaluation: Evaluation) -> dict[str, int]:
     candidates = [k for k in short if of[k].reference >= LEAST_PHONES] or short
     worst = max(candidates, key=lambda k: _rate(of[k]))
     found = {"shortest": by_length[0], "of median length": by_length[len(by_length) // 2], "worst": worst}
-    return {what: k for n, (what, k) in enumerate(found.items()) if k not in list(found.values())[:n]}
+    return {" and ".join(w for w in found if found[w] == k): k for k in dict.fromkeys(found.values())}
 
 
 def _rate(counts: Counts) -> float:
