@@ -43,7 +43,7 @@ def test_the_package_runs_as_a_command() -> None:
     assert done.stdout.startswith("echolearn, version"), done.stderr
 
 
-@pytest.mark.parametrize("command", ["table1", "train", "tune", "evaluate", "predict", "align", "info"])
+@pytest.mark.parametrize("command", ["table1", "phones", "train", "tune", "evaluate", "predict", "align", "info"])
 def test_every_command_has_a_help_text(run: Run, command: str) -> None:
     result = run(command, "--help")
     assert result.exit_code == 0

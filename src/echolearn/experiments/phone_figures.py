@@ -117,8 +117,8 @@ def _balance(best: ReportedSystem) -> Figure:
     total = best.evaluation.total
     caption = (
         f"System {best.name}: {total.insertions:,} phones were inserted and {total.deletions:,} deleted, of "
-        f"{total.reference:,}. A lopsided balance would say that the penalty of the decoder, tuned on valid, does not "
-        "fit the test part."
+        f"{total.reference:,}. Where one is much more frequent than the other, the penalty of the "
+        "decoder, which is tuned on valid, does not suit the test part."
     )
     svg = drawings.insertions_and_deletions(phone_errors(best.evaluation))
     return Figure("Insertions and deletions", caption, svg)
@@ -245,7 +245,8 @@ def decoded(
     (P,) = state_probabilities(model, [X], corpus.state_names)
     pairs = best.evaluation.alignments[corpus.utterances[k]]
     spoken = phone_segments(corpus.labels[k], corpus.state_names)
-    sides = [_marked(spoken, pairs, task, 0), _marked(best.recognised[corpus.utterances[k]], pairs, task, 1)]
+    heard = best.recognised[corpus.utterances[k]]
+    sides = [marked_phones(spoken, pairs, task, 0), marked_phones(heard, pairs, task, 1)]
     posteriors = _class_posteriors(P, task)
     named = dict.fromkeys(one.name for side in sides for one in side)
     likely = sorted((c for c in posteriors if posteriors[c].max() > LIKELY), key=lambda c: -posteriors[c].max())
@@ -260,7 +261,9 @@ def decoded(
     )
 
 
-def _marked(phones: Sequence[tuple[str, int, int]], pairs: Sequence[Pair], task: PhoneTask, side: int) -> list[Segment]:
+def marked_phones(
+    phones: Sequence[tuple[str, int, int]], pairs: Sequence[Pair], task: PhoneTask, side: int
+) -> list[Segment]:
     """Return phones of one side in the classes of the score, each with what the alignment says of it."""
     aligned = (pair for pair in pairs if pair[side] is not None)
     found = []
