@@ -25,6 +25,7 @@ class CorpusOptions(TypedDict):
     cache: Path | None
     labels: Path | None
     normalise: str
+    transcripts: tuple[Path, ...]
 
 
 def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
@@ -120,6 +121,12 @@ _CORPUS_OPTIONS = (
         default="utterance",
         show_default=True,
         help="Normalise mean and variance over each utterance, or over the training part.",
+    ),
+    click.option(
+        "--transcripts",
+        type=click.Path(dir_okay=False, path_type=Path),
+        multiple=True,
+        help="A list of what was said, NAME WORDS or WORDS (NAME) on every line; may be given several times.",
     ),
     click.option(
         "--config",
