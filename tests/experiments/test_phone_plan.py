@@ -10,6 +10,9 @@ import pytest
 from echolearn import ESNClassifier, StackedClassifier
 from echolearn.experiments.estimate import CorpusSize
 from echolearn.experiments.phone_plan import SYSTEMS, PhonePlan, cost_of_system, decoding_seconds, estimate_text
+from echolearn.experiments.recognition import TRIALS, PhoneTask
+from echolearn.speech.corpus import Corpus
+from echolearn.speech.recognition.decoder import tune
 from echolearn.training.cost_model import TYPICAL
 
 
@@ -71,4 +74,10 @@ def test_the_time_of_decoding_is_that_of_the_trials_on_valid_and_of_one_pass_ove
     more_valid = CorpusSize(size.data, {**size.frames, "valid": size.frames["valid"] + 25_000})
     more_test = CorpusSize(size.data, {**size.frames, "test": size.frames["test"] + 25_000})
     trials = decoding_seconds(more_valid) - decoding_seconds(size)
-    assert trials == pytest.approx(43 * (decoding_seconds(more_test) - decoding_seconds(size)))
+    assert trials == pytest.approx(TRIALS * (decoding_seconds(more_test) - decoding_seconds(size)))
+
+
+def test_trials_are_those_of_a_tuning_that_finds_nothing_better(corpus: Corpus) -> None:
+    tried = []
+    tune(PhoneTask.of(corpus).decoder, lambda found: tried.append(found) or 0.5, {})  # type: ignore[func-returns-value]
+    assert len(tried) == TRIALS

@@ -10,7 +10,7 @@ from typing import cast
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.experiments.fitted_cells import CellStore, fingerprint_of
 from echolearn.experiments.measured_fit import FitResult
-from echolearn.experiments.recognition import PhoneTask, frame_errors, part_probabilities, recognise
+from echolearn.experiments.recognition import TUNING, PhoneTask, frame_errors, part_probabilities, recognise
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.folding import level_map
 from echolearn.speech.phones import phones_of_states
@@ -39,7 +39,7 @@ class LevelScorer:
         return self.known[name]
 
     def _errors(self, name: str, result: FitResult) -> tuple[float, float]:
-        fingerprint = fingerprint_of([result["fingerprint"], self.level, VERSION])
+        fingerprint = fingerprint_of([result["fingerprint"], self.level, VERSION, TUNING])
         found = self.store.find_score(name, self.level, fingerprint)
         if found is None:
             valid, test = level_errors(self.store.load_model(name), self.corpus, self.level, lambda: self.task)

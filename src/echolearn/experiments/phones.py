@@ -19,7 +19,7 @@ from echolearn.experiments.measured_fit import EpochRow, StateClassifier, kept_s
 from echolearn.experiments.phone_figures import ReportedSystem, draw_figures
 from echolearn.experiments.phone_plan import PhonePlan, cost_of_system, decoding_seconds
 from echolearn.experiments.provenance import MadeWith, made_with
-from echolearn.experiments.recognition import PhoneTask, frame_errors, part_probabilities, recognise
+from echolearn.experiments.recognition import TUNING, PhoneTask, frame_errors, part_probabilities, recognise
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.reporting.phone_page import phone_page
 from echolearn.reporting.phone_table import (
@@ -90,7 +90,7 @@ class _Experiment:
         return fit_fingerprint(self.plan.estimator(system), self.parts.fingerprint)
 
     def score_fingerprint(self, system: str) -> str:
-        return fingerprint_of([self.fingerprint(system), self.plan.level, self.plan.order, SCHEMA])
+        return fingerprint_of([self.fingerprint(system), self.plan.level, self.plan.order, SCHEMA, TUNING])
 
     def row(self, system: str, fitted: FittedSystem, scored: ScoredSystem) -> PhoneRow:
         """Return the row of a system in the table."""

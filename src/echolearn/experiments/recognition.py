@@ -15,14 +15,16 @@ from echolearn.speech._typing import Labels, Progress
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.folding import PhoneMap, fold, level_map
 from echolearn.speech.phones import phones_of_states, split_state
-from echolearn.speech.recognition.decoder import CHOICES, ROUNDS, Decoder
+from echolearn.speech.recognition.decoder import BEAMS, CHOICES, ROUNDS, Decoder
 from echolearn.speech.recognition.learning import evaluate_phones, phone_decoder, spoken_phones, tune_phones
 from echolearn.speech.recognition.search import Token
 from echolearn.speech.scoring import Evaluation, evaluate
 
 Probabilities = Mapping[str, NDArray[np.float32]]  # of each utterance: (frames, states of the corpus)
-# How often `tune` decodes the validation part: once to begin with, then for every value but the one that is in use.
-TRIALS = 1 + ROUNDS * sum(len(values) - 1 for values in CHOICES.values())
+# How often `tune` decodes the validation part: once to begin with, then for every value but the one that is in use,
+# and for every beam.
+TRIALS = 1 + ROUNDS * sum(len(values) - 1 for values in CHOICES.values()) + len(BEAMS)
+TUNING = (CHOICES, ROUNDS, BEAMS)  # a kept score depends on what was tried
 OWN_PHONES = "corpus"  # the level of the phones that a corpus has
 
 
