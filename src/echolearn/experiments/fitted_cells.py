@@ -40,7 +40,7 @@ def _checksum(result: Mapping[str, object]) -> str:
 class CellStore(Generic[Result]):
     """A folder with one JSON file and one model file per cell, and a checkpoint folder for the one being fitted.
 
-    Beside a cell there may be scores of its network: JSON files that outlast it only as long as it is the same.
+    Beside a cell there may be scores of its network, each a JSON file with a fingerprint of what it depends on.
     """
 
     def __init__(self, folder: Path, note: Note):
