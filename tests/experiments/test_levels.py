@@ -13,8 +13,8 @@ import pytest
 from echolearn.experiments import table1
 from echolearn.experiments.fitted_cells import CellStore
 from echolearn.experiments.levels import LEVELS, level_errors
+from echolearn.experiments.phone_task import PhoneTask, part_probabilities, recognise
 from echolearn.experiments.plan import Plan
-from echolearn.experiments.recognition import PhoneTask, part_probabilities, recognise
 from echolearn.reporting.table import LEVELS as NAMES
 from echolearn.reporting.table import markdown, plain_text
 from echolearn.speech.corpus import Corpus

@@ -10,7 +10,7 @@ import pytest
 
 from echolearn.experiments import phone_figures
 from echolearn.experiments.phone_figures import ReportedSystem, best_system, confusion_table, shown_utterances
-from echolearn.experiments.recognition import PhoneTask
+from echolearn.experiments.phone_task import PhoneTask
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.phones import state_names

@@ -10,7 +10,7 @@ import pytest
 from echolearn import ESNClassifier, StackedClassifier
 from echolearn.experiments.estimate import CorpusSize
 from echolearn.experiments.phone_plan import SYSTEMS, PhonePlan, cost_of_system, decoding_seconds, estimate_text
-from echolearn.experiments.recognition import TRIALS, PhoneTask
+from echolearn.experiments.phone_task import TRIALS, PhoneTask
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.recognition.decoder import tune
 from echolearn.training.cost_model import TYPICAL

@@ -17,7 +17,7 @@ from echolearn import ESNClassifier, load
 from echolearn.experiments import phones
 from echolearn.experiments.measured_fit import EpochRow
 from echolearn.experiments.phone_plan import SYSTEMS, PhonePlan
-from echolearn.experiments.recognition import PhoneTask, part_probabilities, recognise
+from echolearn.experiments.phone_task import PhoneTask, part_probabilities, recognise
 from echolearn.reporting.phone_table import PhoneRow
 from echolearn.speech.corpus import Corpus, open_corpus
 from echolearn.speech.recognition.decoder import DecodingWeights

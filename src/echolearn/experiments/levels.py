@@ -10,7 +10,7 @@ from typing import cast
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.experiments.fitted_cells import CellStore, fingerprint_of
 from echolearn.experiments.measured_fit import FitResult
-from echolearn.experiments.recognition import TUNING, PhoneTask, frame_errors, part_probabilities, recognise
+from echolearn.experiments.phone_task import TUNING, PhoneTask, frame_errors, part_probabilities, recognise
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.folding import level_map
 from echolearn.speech.phones import phones_of_states

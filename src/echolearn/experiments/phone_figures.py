@@ -10,7 +10,7 @@ import numpy as np
 from echolearn._typing import Array
 from echolearn.experiments.figures import spectrogram
 from echolearn.experiments.measured_fit import EpochRow, StateClassifier
-from echolearn.experiments.recognition import PhoneTask, state_probabilities
+from echolearn.experiments.phone_task import PhoneTask, state_probabilities
 from echolearn.reporting import phone_figures as drawings
 from echolearn.reporting.figures import FRAMES_PER_SECOND, Curve, learning_curves
 from echolearn.reporting.page import Figure

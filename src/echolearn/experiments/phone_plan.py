@@ -15,7 +15,7 @@ from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
 from echolearn.experiments.estimate import CorpusSize, Cost, cost_of_cell, gigabytes
 from echolearn.experiments.measured_fit import StateClassifier, planned_epochs
-from echolearn.experiments.recognition import TRIALS
+from echolearn.experiments.phone_task import TRIALS
 from echolearn.reporting.phone_table import LEVELS
 from echolearn.reporting.table import aligned
 from echolearn.training import cost_model

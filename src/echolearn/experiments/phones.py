@@ -18,8 +18,8 @@ from echolearn.experiments.fitted_cells import CellStore, fingerprint_of, fit_fi
 from echolearn.experiments.measured_fit import EpochRow, StateClassifier, kept_settings, timed_fit
 from echolearn.experiments.phone_figures import ReportedSystem, draw_figures
 from echolearn.experiments.phone_plan import PhonePlan, cost_of_system, decoding_seconds
+from echolearn.experiments.phone_task import TUNING, PhoneTask, frame_errors, part_probabilities, recognise
 from echolearn.experiments.provenance import MadeWith, made_with
-from echolearn.experiments.recognition import TUNING, PhoneTask, frame_errors, part_probabilities, recognise
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.reporting.phone_page import phone_page
 from echolearn.reporting.phone_table import (

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from echolearn.experiments import recognition
-from echolearn.experiments.recognition import PhoneTask, default_level, frame_errors, state_probabilities
+from echolearn.experiments import phone_task
+from echolearn.experiments.phone_task import PhoneTask, default_level, frame_errors, state_probabilities
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.phones import state_names
 from echolearn.speech.recognition.search import Token
@@ -87,7 +87,7 @@ def test_weights_are_tuned_on_valid(corpus: Corpus, monkeypatch: pytest.MonkeyPa
         assert references == task.spoken["valid"]
         return decoder, 0.0
 
-    monkeypatch.setattr(recognition, "tune_phones", recorded)
+    monkeypatch.setattr(phone_task, "tune_phones", recorded)
     uniform = {name: np.full((30, 9), 1 / 9, np.float32) for name in task.spoken["valid"]}
     task.tuned(uniform)
     assert seen == [{corpus.utterances[k] for k in corpus.which("valid")}]
