@@ -119,8 +119,6 @@ def counted(evaluation):
     total = evaluation.total
     kinds = ("substitutions", "deletions", "insertions")
     parts = {name: 100 * getattr(total, name) / total.reference for name in kinds}
-        name: 100 * getattr(total, name) / total.reference for name in ("substitutions", "deletions", "insertions")
-    }
     low, high = (100 * value for value in evaluation.interval()[1:])
     return {"error": 100 * total.error_rate, **parts, "low": low, "high": high}
 
