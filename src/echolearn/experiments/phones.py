@@ -132,10 +132,11 @@ def run(corpus: Corpus, plan: PhonePlan, out: Path, progress: PhoneProgress, *, 
     size = CorpusSize.of(corpus)
     fits = {system: cost_of_system(plan, system, size, TYPICAL).seconds for system in plan.systems}
     progress.plan(fits, decoding_seconds(size))
-    done = _finished(own)
+    kept = {system: store.find(plan.name(system), own.fingerprint(system)) for system in plan.systems}
+    done = _finished(own, kept)
     write_phone_table(out, table_of(own, done))
     for system in (s for s in plan.systems if s not in done):
-        done[system] = _computed(own, system)
+        done[system] = _computed(own, system, kept[system])
         write_phone_table(out, table_of(own, done))
     table = table_of(own, done)
     progress.note("drawing the report")
@@ -153,11 +154,10 @@ def check_references(corpus: Corpus, task: PhoneTask) -> None:
             raise ValueError(f"{corpus.name}: the {part} part has no phone but silences; there is nothing to score.")
 
 
-def _finished(own: _Experiment) -> Done:
+def _finished(own: _Experiment, kept: Mapping[str, FittedSystem | None]) -> Done:
     """Return the systems that an earlier run has fitted and scored."""
     done: Done = {}
-    for system in own.plan.systems:
-        fitted = own.store.find(own.plan.name(system), own.fingerprint(system))
+    for system, fitted in kept.items():
         scored = None if fitted is None else _kept_score(own, system)
         if fitted is not None and scored is not None:
             done[system] = fitted, scored
@@ -174,11 +174,10 @@ def _kind(plan: PhonePlan) -> str:
     return f"{plan.level}-{plan.order}"
 
 
-def _computed(own: _Experiment, system: str) -> tuple[FittedSystem, ScoredSystem]:
+def _computed(own: _Experiment, system: str, fitted: FittedSystem | None) -> tuple[FittedSystem, ScoredSystem]:
     """Fit a system, unless its network is kept, and score it; both are stored."""
     name, progress = own.plan.name(system), own.progress
-    progress.start(system, own.plan.epochs(system, len(own.parts.train[0])))
-    fitted = own.store.find(name, own.fingerprint(system))
+    progress.start(system, own.plan.epochs(system, len(own.parts.train[0])) if fitted is None else 0)
     if fitted is None:
         model: StateClassifier = own.plan.estimator(system)
         fitted = _fitted(own, system, model)
