@@ -18,6 +18,8 @@ from echolearn.experiments.plan import Plan
 from echolearn.reporting.table import LEVELS as NAMES
 from echolearn.reporting.table import markdown, plain_text
 from echolearn.speech.corpus import Corpus
+from echolearn.speech.recognition.phonemodels import phone_segments
+from echolearn.speech.recognition.segments import learn_segments
 
 PLAN = Plan(units=(8,), columns=("esn", "esn_ours"))
 
@@ -73,6 +75,19 @@ def test_errors_at_a_level_by_hand(corpus: Corpus, tables: dict[str, Any]) -> No
     names = np.array(corpus.state_names)[np.concatenate(labels)]
     wrong = np.mean([a.split("_")[0] != b.split("_")[0] for a, b in zip(found, names, strict=True)])
     assert errors(tables["phone39"])[1] == pytest.approx(wrong, abs=1e-6)
+
+
+def test_segments_are_scored_by_what_train_says_of_them(corpus: Corpus, tables: dict[str, Any]) -> None:
+    model = CellStore(tables["out"] / "cells", print).load_model("esn_ours-8-0")
+    decoder = learn_segments(corpus.part("train")[1], corpus.state_names)
+    labels, P = corpus.part("test")[1], list(part_probabilities(model, corpus, "test").values())
+    wrong = total = 0
+    for y, one in zip(labels, P, strict=True):
+        spoken = [(phone, a, b) for phone, a, b in phone_segments(y, corpus.state_names) if phone != "sil"]
+        heard = decoder.classify(one, [(a, b) for _, a, b in spoken])
+        wrong += sum(phone != other for (phone, _, _), other in zip(spoken, heard, strict=True))
+        total += len(spoken)
+    assert errors(tables["segment"])[1] == pytest.approx(wrong / total, abs=1e-6)
 
 
 def test_recognition_is_tuned_on_valid(corpus: Corpus, tables: dict[str, Any]) -> None:

@@ -10,7 +10,14 @@ from typing import cast
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.experiments.fitted_cells import CellStore, fingerprint_of
 from echolearn.experiments.measured_fit import FitResult
-from echolearn.experiments.phone_task import TUNING, PhoneTask, frame_errors, part_probabilities, recognise
+from echolearn.experiments.phone_task import (
+    TUNING,
+    PhoneTask,
+    Probabilities,
+    frame_errors,
+    part_probabilities,
+    recognise,
+)
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.folding import level_map
 from echolearn.speech.phones import phones_of_states
@@ -58,8 +65,9 @@ def level_errors(
 ) -> tuple[float, float]:
     """Return the errors of a network on valid and test at a level other than that of states.
 
-    Phones are scored by frame, in 48 or 39 classes; segments as shares of segments whose boundaries are known;
-    recognition as the phone error of a decoder whose weights are tuned on valid.
+    Phones are scored by frame, in 48 or 39 classes; segments as shares of segments whose boundaries are known, by what
+    the training labels say of a phone's states and durations; recognition as the phone error of a decoder whose
+    weights are tuned on valid.
     """
     valid = part_probabilities(model, corpus, "valid")
     if level == "recognition":
@@ -68,13 +76,14 @@ def level_errors(
         test = part_probabilities(model, corpus, "test")
         found.append(task().evaluate("test", recognise(decoder, test)).total.error_rate)
         return found[0], found[1]
-    errors = []
-    for part, probabilities in (("valid", valid), ("test", part_probabilities(model, corpus, "test"))):
-        if level == "segment":
-            which = corpus.which(part)
-            given = [probabilities[corpus.utterances[k]] for k in which]
-            errors.append(segment_error(given, [corpus.labels[k] for k in which], corpus.state_names))
-        else:
-            folding = level_map(level, phones_of_states(corpus.state_names))
-            errors.append(frame_errors(corpus, part, probabilities, folding)[1])
-    return errors[0], errors[1]
+    test = part_probabilities(model, corpus, "test")
+    if level == "segment":
+        return _segment_error(corpus, "valid", valid, task()), _segment_error(corpus, "test", test, task())
+    classes = level_map(level, phones_of_states(corpus.state_names))
+    return frame_errors(corpus, "valid", valid, classes)[1], frame_errors(corpus, "test", test, classes)[1]
+
+
+def _segment_error(corpus: Corpus, part: str, probabilities: Probabilities, task: PhoneTask) -> float:
+    which = corpus.which(part)
+    given, labels = [probabilities[corpus.utterances[k]] for k in which], [corpus.labels[k] for k in which]
+    return segment_error(given, labels, corpus.state_names, decoder=task.segments, phone_map=task.phone_map)

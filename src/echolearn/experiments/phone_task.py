@@ -18,6 +18,7 @@ from echolearn.speech.phones import phones_of_states, split_state
 from echolearn.speech.recognition.decoder import BEAMS, CHOICES, ROUNDS, Decoder
 from echolearn.speech.recognition.learning import evaluate_phones, phone_decoder, spoken_phones, tune_phones
 from echolearn.speech.recognition.search import Token
+from echolearn.speech.recognition.segments import SegmentDecoder, learn_segments
 from echolearn.speech.scoring import Evaluation, evaluate
 
 Probabilities = Mapping[str, NDArray[np.float32]]  # of each utterance: (frames, states of the corpus)
@@ -87,6 +88,11 @@ class PhoneTask:
     def decoder(self) -> Decoder:
         """The decoder that the training labels give, its weights not tuned yet."""
         return phone_decoder(self.train_labels, self.names, order=self.order)
+
+    @cached_property
+    def segments(self) -> SegmentDecoder:
+        """What the training labels say of phones whose boundaries are known."""
+        return learn_segments(self.train_labels, self.names)
 
     def tuned(self, probabilities: Probabilities, progress: Progress | None = None) -> Decoder:
         """Return the decoder with the weights of the smallest phone error on the validation part."""
