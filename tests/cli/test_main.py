@@ -43,7 +43,7 @@ def test_the_package_runs_as_a_command() -> None:
     assert done.stdout.startswith("echolearn, version"), done.stderr
 
 
-@pytest.mark.parametrize("command", ["table1", "train", "tune", "evaluate", "predict", "align", "info"])
+@pytest.mark.parametrize("command", ["table1", "phones", "train", "tune", "evaluate", "predict", "align", "info"])
 def test_every_command_has_a_help_text(run: Run, command: str) -> None:
     result = run(command, "--help")
     assert result.exit_code == 0
@@ -78,6 +78,18 @@ def test_the_full_table_begins_with_its_estimate(run: Run, corpus: str, tmp_path
     full = run("table1", "--full", *words)
     assert full.output.index("all 1 cells") < full.output.index("[1/1]")
     assert "estimated" not in run("table1", *words).output
+
+
+def test_table1_at_another_level_scores_the_kept_networks(run: Run, corpus: str, tmp_path: Path) -> None:
+    words = ("table1", "--corpus", corpus, "--units", "5", "--columns", "esn", "--out", tmp_path)
+    assert run(*words).exit_code == 0
+    seconds = (tmp_path / "cells" / "esn-5-0.json").stat().st_mtime_ns
+    again = run(*words, "--level", "recognition")
+    assert again.exit_code == 0, again.output
+    assert "reused from an earlier run" in again.output
+    assert "phone error of recognition" in again.output
+    assert (tmp_path / "cells" / "esn-5-0.json").stat().st_mtime_ns == seconds
+    assert json.loads((tmp_path / "table1.json").read_text())["level"] == "recognition"
 
 
 def test_train_evaluate_predict_info(run: Run, corpus: str, model: Path, tmp_path: Path) -> None:

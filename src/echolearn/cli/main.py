@@ -10,18 +10,19 @@ from typing import Unpack
 import click
 
 from echolearn import __version__
-from echolearn.cli.configuration import Settings, assignments, estimator_settings
 from echolearn.cli.errors import RESUME_NOTE, CommandGroup, UserError
 from echolearn.cli.options import (
     CorpusOptions,
     corpus_options,
-    estimator_table,
+    network_changes,
     network_options,
     part_option,
     scheduler_option,
+    table_settings,
     whole_numbers,
     words,
 )
+from echolearn.cli.phones import phones
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -31,6 +32,9 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.version_option(__version__, prog_name="echolearn")
 def main() -> None:
     """Echo state networks whose weights are all learned."""
+
+
+main.add_command(phones)
 
 
 @main.command()
@@ -44,6 +48,8 @@ def main() -> None:
               help="printed: the paper's formulas as printed.")  # fmt: skip
 @click.option("--columns", callback=words,
               help="Only these columns, such as esn,W_Wrec_m3,ours; or all.  [default: all but ensembles]")  # fmt: skip
+@click.option("--level", type=click.Choice(["state", "phone48", "phone39", "segment", "recognition"]), default="state",
+              show_default=True, help="What counts as an error; kept networks are not fitted again.")  # fmt: skip
 @click.option("--out", type=FOLDER, default=Path("runs/table1"), show_default=True,
               help="The folder for tables, report and finished cells.")  # fmt: skip
 @click.option("--full", is_flag=True,
@@ -62,6 +68,7 @@ def table1(
     targets: str,
     gradient: str,
     columns: tuple[str, ...] | None,
+    level: str,
     out: Path,
     full: bool,
     estimate: bool,
@@ -85,8 +92,8 @@ def table1(
     if corpus_settings["corpus"] == "synthetic" and corpus_settings["frames"] is None:
         corpus_settings["frames"] = plans.FULL_FRAMES if full else plans.DEMO_FRAMES
     named = (plans.full_plan if full else plans.quick_plan)(units, epochs, columns)
-    paper, ours = (_table_settings(ctx, name) for name in ("paper", "ours"))
-    plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, paper=paper, ours=ours)
+    paper, ours = (table_settings(ctx, name) for name in ("paper", "ours"))
+    plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, level=level, paper=paper, ours=ours)
     plan.check()
     frames = corpus_settings["frames"] if corpus_settings["corpus"] == "synthetic" else None
     if estimate and frames is not None:  # the size of synthetic speech is known before it is made
@@ -103,13 +110,6 @@ def table1(
             table = experiment.run(corpus, plan, out, display, force=force)
     click.echo(plain_text(table))
     click.echo(f"written: {out / 'report.html'}, table1.md, table1.csv, table1.json")
-
-
-def _table_settings(ctx: click.Context, table: str) -> Settings:
-    """Return the parameters of ESNClassifier in a table of the configuration file."""
-    from echolearn.estimators.classifier import ESNClassifier
-
-    return estimator_settings(estimator_table(ctx, table), ESNClassifier().get_params(deep=False), f"[{table}]")
 
 
 @main.command()
@@ -142,7 +142,7 @@ def train(
     from echolearn.estimators.classifier import ESNClassifier
     from echolearn.experiments import commands
 
-    changes = _changes(ctx, epochs, settings, seed)
+    changes = network_changes(ctx, epochs, settings, seed)
     estimator = (ESNClassifier.paper if paper else ESNClassifier)(units, **changes)
     commands.check_training(model, estimator)
     with use_engine(scheduler):
@@ -154,16 +154,6 @@ def train(
             result = commands.train(corpus, estimator, model, display)
     click.echo(commands.training_summary(result, corpus))
     click.echo(f"written: {model}")
-
-
-def _changes(ctx: click.Context, epochs: int | None, settings: tuple[str, ...], seed: int) -> Settings:
-    """Return settings other than the defaults: from options, then the configuration file, then --set."""
-    from echolearn.estimators.classifier import ESNClassifier
-
-    changes: Settings = {"random_state": seed, **({} if epochs is None else {"epochs": epochs})}
-    changes |= _table_settings(ctx, "estimator")
-    changes |= estimator_settings(assignments(settings), ESNClassifier().get_params(deep=False), "--set")
-    return changes
 
 
 @main.command()
@@ -193,7 +183,7 @@ def tune(
     from echolearn.estimators.classifier import ESNClassifier
     from echolearn.experiments.corpus_tuning import tune_on_corpus
 
-    changes = _changes(ctx, epochs, settings, seed)
+    changes = network_changes(ctx, epochs, settings, seed)
     estimator = ESNClassifier(units, **changes)
     corpus = opened_corpus(**corpus_settings)
     ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished trials are kept in {out}."

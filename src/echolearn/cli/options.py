@@ -13,7 +13,7 @@ from echolearn.cli import configuration
 Command = TypeVar("Command", bound=Callable[..., object])
 
 # The tables of estimator settings that the configuration file of a command may have.
-TABLES = {"train": ("estimator",), "tune": ("estimator",), "table1": ("paper", "ours")}
+TABLES = {"train": ("estimator",), "tune": ("estimator",), "phones": ("estimator",), "table1": ("paper", "ours")}
 
 
 class CorpusOptions(TypedDict):
@@ -47,6 +47,27 @@ def estimator_table(ctx: click.Context, table: str) -> configuration.Settings:
     """Return a table of the configuration file, {} where there is none."""
     found: configuration.Settings = ctx.meta.get("tables", {}).get(table, {})
     return found
+
+
+def table_settings(ctx: click.Context, table: str) -> configuration.Settings:
+    """Return the parameters of ESNClassifier in a table of the configuration file."""
+    from echolearn.estimators.classifier import ESNClassifier
+
+    known = ESNClassifier().get_params(deep=False)
+    return configuration.estimator_settings(estimator_table(ctx, table), known, f"[{table}]")
+
+
+def network_changes(
+    ctx: click.Context, epochs: int | None, settings: tuple[str, ...], seed: int
+) -> configuration.Settings:
+    """Return settings other than the defaults: from options, then the configuration file, then --set."""
+    from echolearn.estimators.classifier import ESNClassifier
+
+    changes: configuration.Settings = {"random_state": seed, **({} if epochs is None else {"epochs": epochs})}
+    changes |= table_settings(ctx, "estimator")
+    known = ESNClassifier().get_params(deep=False)
+    changes |= configuration.estimator_settings(configuration.assignments(settings), known, "--set")
+    return changes
 
 
 def whole_numbers(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, ...] | None:

@@ -83,7 +83,7 @@ def estimate_text(plan: Plan, size: CorpusSize, rates: Rates | None = None) -> s
     rows = []
     for units in plan.units:
         row = [costs[Cell(units, column, 0)] for column in plan.columns]
-        rows.append([f"{units:,}", *(f"{clock(cost.seconds)} {_gigabytes(cost, free)}" for cost in row)])
+        rows.append([f"{units:,}", *(f"{clock(cost.seconds)} {gigabytes(cost, free)}" for cost in row)])
     seconds = sum(cost.seconds for cost in costs.values())
     seeds = "one seed" if plan.seeds == 1 else f"{plan.seeds} seeds"
     lines = [
@@ -97,5 +97,6 @@ def estimate_text(plan: Plan, size: CorpusSize, rates: Rates | None = None) -> s
     return "\n".join(lines)
 
 
-def _gigabytes(cost: Cost, free: float | None) -> str:
+def gigabytes(cost: Cost, free: float | None) -> str:
+    """Return the memory of a fit, with a mark where it is more than is free."""
     return f"{cost.nbytes / 1e9:.1f} GB" + ("!" if free is not None and cost.nbytes > free else "")

@@ -5,41 +5,56 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from echolearn import __version__
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.loading import load
-from echolearn.experiments.measured_fit import FitResult, Note
+from echolearn.experiments.measured_fit import Note, StateClassifier
 from echolearn.modelfile.atomic import write_atomically
 
+Result = TypeVar("Result", bound=Mapping[str, object])  # it has a fingerprint
 
-def fit_fingerprint(estimator: ESNClassifier, corpus: str) -> str:
+
+def fit_fingerprint(estimator: StateClassifier, corpus: str) -> str:
     """Return a hash of what a result depends on: settings, the fingerprint of the corpus, and the version."""
-    content = [__version__, corpus, estimator.get_params(deep=False)]
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    return fingerprint_of([__version__, corpus, estimator.get_params(deep=False)])
 
 
-def _checksum(result: FitResult) -> str:
+def fingerprint_of(content: object) -> str:
+    """Return a hash of anything that JSON can say, and of the settings of layers."""
+    text = json.dumps(content, sort_keys=True, default=lambda one: _layer(one) or str(one))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _layer(one: object) -> object:
+    return one.get_params(deep=False) if isinstance(one, ESNClassifier) else None
+
+
+def _checksum(result: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()
 
 
-class CellStore:
-    """A folder with one JSON file and one model file per cell, and a checkpoint folder for the one being fitted."""
+class CellStore(Generic[Result]):
+    """A folder with one JSON file and one model file per cell, and a checkpoint folder for the one being fitted.
+
+    Beside a cell there may be scores of its network, each a JSON file with a fingerprint of what it depends on.
+    """
 
     def __init__(self, folder: Path, note: Note):
         self.folder, self.note = folder, note
         folder.mkdir(parents=True, exist_ok=True)
 
-    def find(self, name: str, fingerprint: str) -> FitResult | None:
+    def find(self, name: str, fingerprint: str) -> Result | None:
         """Return a finished cell, or None where there is none or it was made from something else."""
         path = self.folder / f"{name}.json"
         if not path.is_file():
             return None
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
-            result: FitResult = stored
+            result: Result = stored
             if "cell" in stored:  # cells of earlier versions have no checksum
                 result = stored["cell"]
                 if stored["sha256"] != _checksum(result):
@@ -52,11 +67,34 @@ class CellStore:
         self.note(f"{path} {reason}; it is computed again")
         return None
 
+    def find_score(self, name: str, kind: str, fingerprint: str) -> dict[str, object] | None:
+        """Return a score of a cell's network, or None where there is none or it was made from something else."""
+        path = self._score_path(name, kind)
+        if not path.is_file():
+            return None
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            score: dict[str, object] = stored["score"]
+            if stored["sha256"] == _checksum(score):
+                return score if stored["fingerprint"] == fingerprint else None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            pass
+        self.note(f"{path} is damaged; it is computed again")
+        return None
+
+    def save_score(self, name: str, kind: str, fingerprint: str, score: Mapping[str, object]) -> None:
+        """Write a score of a cell's network."""
+        content = {"sha256": _checksum(score), "fingerprint": fingerprint, "score": score}
+        write_atomically(self._score_path(name, kind), json.dumps(content, indent=1).encode())
+
+    def _score_path(self, name: str, kind: str) -> Path:
+        return self.folder / f"{name}.{kind}.json"
+
     def checkpoint(self, name: str, fingerprint: str) -> Path:
         """Return the folder in which the fit of a cell keeps its state."""
         return self.folder / f"{name}-{fingerprint}.checkpoint"
 
-    def save(self, name: str, result: FitResult, model: ESNClassifier) -> None:
+    def save(self, name: str, result: Result, model: StateClassifier) -> None:
         """Write a finished cell and remove its checkpoints."""
         model.save(self.model_path(name))
         content = {"sha256": _checksum(result), "cell": result}
@@ -76,7 +114,7 @@ class CellStore:
         """Remove these cells, finished or not."""
         for name in names:
             self._remove_checkpoints(name)
-            for path in (self.folder / f"{name}.json", self.model_path(name)):
+            for path in (self.folder / f"{name}.json", self.model_path(name), *self.folder.glob(f"{name}.*.json")):
                 path.unlink(missing_ok=True)
 
     def _remove_checkpoints(self, name: str) -> None:

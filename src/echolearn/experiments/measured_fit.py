@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.settings import NetworkSettings
+from echolearn.estimators.stacked import StackedClassifier
 from echolearn.experiments.corpus_parts import CorpusParts, Part
 from echolearn.experiments.provenance import MadeWith, made_with
 from echolearn.reservoir.spectrum import spectral_radius_of
@@ -23,6 +24,7 @@ from echolearn.speech.phones import split_state
 
 Note = Callable[[str], object]  # receives a line for the user
 EpochRow = dict[str, float]  # a row of an estimator's history_
+StateClassifier = ESNClassifier | StackedClassifier  # a network for phone states
 
 
 class FitResult(TypedDict):
@@ -87,15 +89,18 @@ def fit_and_test(
         "spectral_radius": float(spectral_radius_of(estimator.recurrent_weights_)),
         "epochs": round(len(history) / networks),  # of each network of an ensemble
         "history": history,
-        "settings": {
-            k: v for k, v in estimator.get_params(deep=False).items() if k not in ("initial_state", "reservoir")
-        },
+        "settings": kept_settings(estimator),
         "made_with": made_with(),
     }
 
 
+def kept_settings(estimator: ESNClassifier) -> dict[str, object]:
+    """Return the settings that a result keeps."""
+    return {k: v for k, v in estimator.get_params(deep=False).items() if k not in ("initial_state", "reservoir")}
+
+
 def timed_fit(
-    estimator: ESNClassifier,
+    estimator: StateClassifier,
     train: Part,
     valid: Part,
     checkpoint: Path,

@@ -8,6 +8,7 @@ from typing import Any
 
 from echolearn.estimators import parameters
 from echolearn.estimators.classifier import ESNClassifier
+from echolearn.experiments.levels import LEVELS
 
 Settings = Mapping[str, Any]  # parameters of ESNClassifier
 
@@ -88,6 +89,8 @@ class Plan:
         Which columns, of `COLUMNS`; by default those of single networks.
     paper : mapping
         Parameters of `ESNClassifier` that replace the paper's in its columns.
+    level : str
+        At which level errors are counted, of `LEVELS`; networks do not depend on it.
     ours : mapping
         Parameters of `ESNClassifier` that replace our defaults in our columns; `ensemble`, which must be 2 or more, in
         those of ensembles only.
@@ -99,6 +102,7 @@ class Plan:
     targets: str = "all"
     gradient: str = "exact"
     columns: tuple[str, ...] = SINGLE_COLUMNS
+    level: str = "state"
     paper: Settings = field(default_factory=dict)
     ours: Settings = field(default_factory=dict)
 
@@ -124,6 +128,8 @@ class Plan:
         unknown = [c for c in self.columns if c not in COLUMNS]
         if unknown or not self.columns:
             raise ValueError(f"columns: {', '.join(unknown) or 'none'}; expected some of {', '.join(COLUMNS)}.")
+        if self.level not in LEVELS:
+            raise ValueError(f"level is {self.level!r}; expected one of {', '.join(LEVELS)}.")
         if not self.units or self.seeds < 1:
             raise ValueError(f"units={self.units}, seeds={self.seeds}; expected at least one of each.")
         if self.ours.get("ensemble", LEAST_ENSEMBLE) == 1 and any(COLUMNS[c].ensemble for c in self.columns):

@@ -54,6 +54,7 @@ def table_summary(corpus: Corpus, plan: Plan, done: Mapping[Cell, FitResult], di
     rows = [_row(units, plan, done) for units in plan.units]
     return {
         "corpus": corpus.name,
+        "level": plan.level,
         "digest": digest,
         "synthetic": corpus.synthetic,
         "frames": corpus.frames,

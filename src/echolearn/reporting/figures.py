@@ -83,7 +83,7 @@ def errors_by_column(ticks: Sequence[str], curves: Sequence[Curve]) -> str:
             colour = MUTED if curve.dashed else SERIES[k % len(SERIES)]
             _error_curve(axes, curve, colour, label_above=k == 0)
         axes.set_xticks(range(len(ticks)), ticks)
-        _percent_axis(axes.yaxis)
+        percent_axis(axes.yaxis)
         axes.set_xlim(-0.4, len(ticks) - 0.6)
         axes.grid(axis="x", visible=False)
         axes.margins(y=0.14)
@@ -126,13 +126,14 @@ def learning_curves(panels: Mapping[str, Sequence[Curve]]) -> str:
             axes.set_title(title)
             axes.set_xlabel("epoch")
             axes.yaxis.set_major_locator(MaxNLocator(6, integer=False, steps=[1, 2, 5, 10]))
-            _percent_axis(axes.yaxis)
+            percent_axis(axes.yaxis)
         handles, labels = grid[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, -0.15), ncols=3)
         return to_svg(figure, "learning")
 
 
-def _percent_axis(axis: Axis) -> None:
+def percent_axis(axis: Axis) -> None:
+    """Label an axis of fractions in per cent."""
     from matplotlib.ticker import PercentFormatter
 
     axis.set_major_formatter(PercentFormatter(1, decimals=0))
@@ -168,14 +169,14 @@ def utterance(shown: Utterance) -> str:
         )
         picture = shown.picture.T
         low, high = np.percentile(picture, (5, 99.8))
-        top.imshow(picture, vmin=low, vmax=high, extent=(0, seconds, 0, picture.shape[0]), **_image("magma"))
+        top.imshow(picture, vmin=low, vmax=high, extent=(0, seconds, 0, picture.shape[0]), **image_options("magma"))
         top.set_ylabel(shown.picture_label)
         _phone_names(top, shown)
         states = shown.states.T
         low, high = np.percentile(states, (0.5, 99.5))
-        middle.imshow(states, vmin=low, vmax=high, extent=(0, seconds, 0, len(states)), **_image("viridis"))
+        middle.imshow(states, vmin=low, vmax=high, extent=(0, seconds, 0, len(states)), **image_options("viridis"))
         middle.set_ylabel(f"{len(states)} states")
-        bottom.imshow(shown.posteriors.T, vmin=0, vmax=1, extent=(0, seconds, 0, rows), **_image("magma"))
+        bottom.imshow(shown.posteriors.T, vmin=0, vmax=1, extent=(0, seconds, 0, rows), **image_options("magma"))
         _phone_boxes(bottom, shown)
         bottom.set_ylabel("posterior by phone")
         bottom.set_xlabel("seconds")
@@ -189,7 +190,8 @@ def utterance(shown: Utterance) -> str:
         return to_svg(figure, "utterance")
 
 
-def _image(colours: str) -> dict[str, str]:
+def image_options(colours: str) -> dict[str, str]:
+    """Return how values over time are drawn as a picture."""
     return {"cmap": colours, "origin": "lower", "aspect": "auto", "interpolation": "nearest"}
 
 

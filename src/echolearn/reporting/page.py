@@ -9,12 +9,17 @@ from typing import NamedTuple
 
 
 class Figure(NamedTuple):
-    """A drawing with its title and caption; `wide` lets it take the page's whole width."""
+    """A drawing with its title and caption; `wide` lets it take the page's whole width.
+
+    pixels: the least width of a wide drawing, which scrolls on a narrower page; below: HTML between it and its caption.
+    """
 
     title: str
     caption: str
     svg: str
     wide: bool = False
+    pixels: int = 760
+    below: str = ""
 
 
 def document(title: str, body: str) -> str:
@@ -41,9 +46,10 @@ def figure_blocks(figures: Sequence[Figure]) -> str:
 
 def _figure_block(figure: Figure) -> str:
     kind = "wide" if figure.wide else "plain"
+    width = f" style='--least:{figure.pixels}px'" if figure.pixels != Figure._field_defaults["pixels"] else ""
     return (
-        f"<figure class={kind}><h2>{html.escape(figure.title)}</h2><div class=drawing>{figure.svg}</div>"
-        f"<figcaption>{html.escape(figure.caption)}</figcaption></figure>"
+        f"<figure class={kind}><h2>{html.escape(figure.title)}</h2><div class=drawing{width}>{figure.svg}</div>"
+        f"{figure.below}<figcaption>{html.escape(figure.caption)}</figcaption></figure>"
     )
 
 

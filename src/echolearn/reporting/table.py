@@ -52,6 +52,7 @@ class Table(TypedDict):
     """The content of `table1.json`."""
 
     corpus: str
+    level: NotRequired[str]
     digest: NotRequired[str]
     synthetic: bool
     frames: dict[str, int]
@@ -64,6 +65,22 @@ class Table(TypedDict):
     complete: bool
     echolearn: str
     made_with: NotRequired[Sequence[Mapping[str, object]]]
+
+
+class Level(NamedTuple):
+    """What the errors of a table count: a name for its head, and a short one for sentences."""
+
+    title: str
+    short: str
+
+
+LEVELS: dict[str, Level] = {
+    "state": Level("frame-level state error", "state error"),
+    "phone48": Level("frame-level phone error in 48 classes", "phone error by frame"),
+    "phone39": Level("frame-level phone error in 39 classes", "phone error by frame"),
+    "segment": Level("phone error of segments with known boundaries", "segment error"),
+    "recognition": Level("phone error of recognition", "phone error"),
+}
 
 
 class Title(NamedTuple):
@@ -120,6 +137,17 @@ def percent(value: float | None, deviation: float | None = None) -> str:
     if value is None:
         return "–"
     return f"{100 * value:.1f}" + ("" if deviation is None else f" ± {100 * deviation:.1f}")
+
+
+def level_of(table: Table) -> Level:
+    """Return what the errors of a table count; tables of earlier versions count states."""
+    return LEVELS[table.get("level", "state")]
+
+
+def paper_note(table: Table) -> str:
+    """Return how the paper's results may be compared with those of the table."""
+    other = "" if level_of(table) is LEVELS["state"] else " and another level, errors of states"
+    return f"another corpus{other}: compare only the order and the gains"
 
 
 def error_text(entry: Entry | None) -> str:
@@ -221,7 +249,7 @@ def headline(table: Table) -> str:
         if row["relative_gain"] is not None:
             fixed, learned = (row["columns"][c]["test_error"] for c in ("esn", "W_Wrec_m3"))
             text = (
-                f"With {row['units']:,} hidden units, learning W and W_rec takes the state error from "
+                f"With {row['units']:,} hidden units, learning W and W_rec takes the {level_of(table).short} from "
                 f"{percent(fixed)} % to {percent(learned)} %, {percent(row['relative_gain'])} % relative"
             )
             ours = row["relative_gain_ours"]
@@ -238,27 +266,28 @@ def markdown(table: Table) -> str:
     """Return the content of `table1.md`."""
     unfinished = "" if table["complete"] else "\nNot all cells are finished yet.\n"
     notes = "".join(f"\n- {note}" for note in table["notes"])
-    return f"""# Table 1: frame-level state error, in per cent
+    return f"""# Table 1: {level_of(table).title}, in per cent
 
 Corpus: {corpus_summary(table)}.{settings_summary(table)}
 {unfinished}
-{_markdown_table(error_head(table), error_rows(table))}
+{markdown_table(error_head(table), error_rows(table))}
 
 {GAINS}
 
-## The paper's results, on TIMIT (another corpus: compare only the order and the gains)
+## The paper's results, on TIMIT ({paper_note(table)})
 
-{_markdown_table(PAPER_HEAD, paper_rows(table))}
+{markdown_table(PAPER_HEAD, paper_rows(table))}
 
 ## Every cell
 
-{_markdown_table(DETAIL_HEAD, detail_rows(table))}
+{markdown_table(DETAIL_HEAD, detail_rows(table))}
 
 Notes on the corpus:{notes or " none"}
 """
 
 
-def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown, all columns but the first aligned to the right."""
     lines = ["| " + " | ".join(head) + " |", "|" + "|".join(["---"] + ["---:"] * (len(head) - 1)) + "|"]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
@@ -286,9 +315,10 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def plain_text(table: Table) -> str:
     """Return the table for a terminal, with the paper's below it."""
-    ours = [f"Test error in per cent: {corpus_summary(table)}", *aligned(error_head(table), error_rows(table))]
+    level = "" if level_of(table) is LEVELS["state"] else f", {level_of(table).title}"
+    ours = [f"Test error in per cent{level}: {corpus_summary(table)}", *aligned(error_head(table), error_rows(table))]
     paper = [
-        "The paper's results, on TIMIT (another corpus: compare only the order and the gains)",
+        f"The paper's results, on TIMIT ({paper_note(table)})",
         *aligned(PAPER_HEAD, paper_rows(table)),
     ]
     return "\n".join(["", *ours, "", *paper, "", headline(table)])

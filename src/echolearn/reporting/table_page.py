@@ -21,12 +21,12 @@ def table_page(table: Table, figures: Sequence[Figure]) -> str:
     body = f"""<header><p class=kicker>echolearn {html.escape(table["echolearn"])} · Table 1 {badge}</p>
 <h1>Echo state networks whose weights are learned</h1>
 <p class=lead>{html.escape(text.headline(table))}</p>
-<p class=note>Frame-level phone-state error on {corpus}.{settings}
+<p class=note>{text.level_of(table).title.capitalize()} on {corpus}.{settings}
 All cells took {clock(total)} to fit.</p></header>
 <section><h2>Test error, per cent</h2>{_error_table(table)}
 <p class=note>{html.escape(text.GAINS.replace("`", ""))}</p></section>
 <section><h2>The paper's results, on TIMIT</h2>
-<p class=note>Another corpus: compare only the order and the gains.</p>
+<p class=note>{text.paper_note(table).capitalize()}.</p>
 {table_block(text.PAPER_HEAD, text.paper_rows(table), kind="timit")}</section>
 {figure_blocks(figures)}
 <section><h2>Every cell</h2>{detail}

@@ -1,0 +1,101 @@
+"""The command `echolearn phones`. Whatever is slow to import is imported when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Unpack
+
+import click
+
+from echolearn.cli.errors import RESUME_NOTE
+from echolearn.cli.options import CorpusOptions, corpus_options, network_changes, network_options, words
+
+SYSTEMS = "fixed,learned,bidirectional,stacked"
+LEVELS = {"39": "phone39", "48": "phone48", "phone39": "phone39", "phone48": "phone48", "corpus": "corpus"}
+FRAMES = 60_000  # of the synthetic corpus, unless they are given
+
+
+class ListCommand(click.Command):
+    """A command without arguments whose option --systems takes words separated by spaces as well as by commas."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, joined(args, "--systems"))
+
+
+def joined(args: Sequence[str], option: str) -> list[str]:
+    """Return arguments with the words after an option joined by commas, up to the next option."""
+    found: list[str] = []
+    open_list = False
+    for arg in args:
+        if open_list and not arg.startswith("-") and found[-1] != option:
+            found[-1] += f",{arg}"
+            continue
+        found.append(arg)
+        open_list = arg == option or (open_list and not arg.startswith("-"))
+    return found
+
+
+@click.command(cls=ListCommand)
+@corpus_options
+@network_options(units=300)
+@click.option("--systems", callback=words, default=SYSTEMS, show_default=True, help="Which systems, in this order.")
+@click.option("--order", type=click.IntRange(1, 5), default=2, show_default=True, help="The order of the phone n-gram.")
+@click.option("--level", type=click.Choice(list(LEVELS)),
+              help="Score 39 or 48 classes of phones (Lee and Hon), or those of the corpus.  "
+              "[default: 39 for TIMIT, else corpus]")  # fmt: skip
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("runs/phones"), show_default=True,
+              help="The folder for tables, report and networks.")  # fmt: skip
+@click.option("--estimate", is_flag=True, help="Print the estimated time and memory of every system, and stop.")
+@click.option("--force", is_flag=True, help="Compute all systems again.")
+@click.pass_context
+def phones(
+    ctx: click.Context,
+    /,
+    *,
+    units: int,
+    epochs: int | None,
+    settings: tuple[str, ...],
+    seed: int,
+    systems: tuple[str, ...],
+    order: int,
+    level: str | None,
+    out: Path,
+    estimate: bool,
+    force: bool,
+    **corpus_settings: Unpack[CorpusOptions],
+) -> None:
+    """Recognise the phones of a corpus with fixed and learned networks, from speech to report.
+
+    Each system is fitted on train; its decoder is learned from the training labels and tuned on valid; test is decoded
+    once. The same command resumes a run that was stopped.
+    """
+    click.echo("echolearn phones", err=True)  # the imports take seconds
+    from echolearn.cli.corpora import opened_corpus
+    from echolearn.cli.phone_progress import PhoneDisplay
+    from echolearn.cli.progress import stderr
+    from echolearn.experiments import phones as experiment
+    from echolearn.experiments.estimate import CorpusSize
+    from echolearn.experiments.phone_plan import PhonePlan, estimate_text
+    from echolearn.experiments.phone_task import default_level
+    from echolearn.reporting.phone_table import plain_text
+
+    changes = network_changes(ctx, epochs, settings, seed)
+    seed = changes.pop("random_state")
+    chosen = default_level(corpus_settings["corpus"]) if level is None else LEVELS[level]
+    plan = PhonePlan(systems=systems, units=units, order=order, level=chosen, seed=seed, changes=changes)
+    plan.check()
+    if corpus_settings["corpus"] == "synthetic":
+        corpus_settings["frames"] = frames = corpus_settings["frames"] or FRAMES
+        if estimate:  # the size of synthetic speech is known before it is made
+            click.echo(estimate_text(plan, CorpusSize.of_synthetic(frames)))
+            return
+    ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished work is kept in {out}."
+    corpus = opened_corpus(**corpus_settings)
+    click.echo(estimate_text(plan, CorpusSize.of(corpus)), err=not estimate)
+    if estimate:
+        return
+    with PhoneDisplay(stderr()) as display:
+        table = experiment.run(corpus, plan, out, display, force=force)
+    click.echo(plain_text(table))
+    click.echo(f"written: {out / 'report.html'}, phones.md, phones.json")

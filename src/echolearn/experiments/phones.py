@@ -1,0 +1,324 @@
+"""`echolearn phones`: from a corpus to the phone error of fixed, learned, bidirectional and stacked networks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import NotRequired, Protocol, TypedDict, cast
+
+from echolearn import __version__
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators.loading import load
+from echolearn.experiments.corpus_parts import CorpusParts
+from echolearn.experiments.estimate import CorpusSize
+from echolearn.experiments.fitted_cells import CellStore, fingerprint_of, fit_fingerprint
+from echolearn.experiments.measured_fit import EpochRow, StateClassifier, kept_settings, timed_fit
+from echolearn.experiments.phone_figures import ReportedSystem, draw_figures
+from echolearn.experiments.phone_plan import PhonePlan, cost_of_system, decoding_seconds
+from echolearn.experiments.phone_task import TUNING, PhoneTask, frame_errors, part_probabilities, recognise
+from echolearn.experiments.provenance import MadeWith, made_with
+from echolearn.modelfile.atomic import write_atomically
+from echolearn.reporting.phone_page import phone_page
+from echolearn.reporting.phone_table import (
+    SCHEMA,
+    PartScore,
+    PhoneComparison,
+    PhoneRow,
+    PhoneTable,
+    write_phone_table,
+)
+from echolearn.speech._typing import Progress
+from echolearn.speech.corpus import Corpus
+from echolearn.speech.recognition.search import Token
+from echolearn.speech.scoring import Evaluation, matched_pairs
+from echolearn.training.cost_model import TYPICAL
+
+
+class PhoneProgress(Protocol):
+    """Receives the progress of the experiment.
+
+    `fits` and `decoding` are the work of the fit of each system and of decoding any of them, in the same unit;
+    `reused` marks a system of an earlier run.
+    """
+
+    def note(self, text: str) -> object: ...
+    def plan(self, fits: Mapping[str, float], decoding: float) -> object: ...
+    def start(self, system: str, epochs: int) -> object: ...
+    def epoch(self, system: str, done: int, row: EpochRow) -> object: ...
+    def decode(self, system: str, text: str, done: int, total: int) -> object: ...
+    def finish(self, system: str, row: PhoneRow, reused: bool) -> object: ...
+
+
+class FittedSystem(TypedDict):
+    """What is known of the fit of a system; its network is kept beside it."""
+
+    seconds: float
+    processor_seconds: float | None
+    peak_memory_mb: float | None
+    epochs: int
+    history: list[EpochRow]
+    settings: dict[str, object]
+    made_with: MadeWith
+    fingerprint: NotRequired[str]
+
+
+class ScoredSystem(TypedDict):
+    """What is known of the phones of a system; `recognised`: of each test utterance name, first and last + 1 frame."""
+
+    valid: PartScore
+    test: PartScore
+    weights: dict[str, float]
+    decoding_seconds: float
+    recognised: dict[str, list[tuple[str, int, int]]]
+
+
+@dataclass(frozen=True)
+class _Experiment:
+    """What all systems share."""
+
+    corpus: Corpus
+    plan: PhonePlan
+    parts: CorpusParts
+    task: PhoneTask
+    store: CellStore[FittedSystem]
+    progress: PhoneProgress
+
+    def fingerprint(self, system: str) -> str:
+        return fit_fingerprint(self.plan.estimator(system), self.parts.fingerprint)
+
+    def score_fingerprint(self, system: str) -> str:
+        return fingerprint_of([self.fingerprint(system), self.plan.level, self.plan.order, SCHEMA, TUNING])
+
+    def row(self, system: str, fitted: FittedSystem, scored: ScoredSystem) -> PhoneRow:
+        """Return the row of a system in the table."""
+        return {
+            "system": system,
+            "units": self.plan.units,
+            "bidirectional": system == "bidirectional",
+            "seconds": fitted["seconds"],
+            "processor_seconds": fitted["processor_seconds"],
+            "decoding_seconds": scored["decoding_seconds"],
+            "epochs": fitted["epochs"],
+            "valid": scored["valid"],
+            "test": scored["test"],
+            "weights": scored["weights"],
+            "made_with": dict(fitted["made_with"]),
+        }
+
+
+Done = dict[str, tuple[FittedSystem, ScoredSystem]]
+
+
+def run(corpus: Corpus, plan: PhonePlan, out: Path, progress: PhoneProgress, *, force: bool = False) -> PhoneTable:
+    """Compute the systems that the folder `out` does not hold yet, and return the table.
+
+    A network that is kept is not fitted again where only the level or the order of the n-gram has changed. After every
+    system the tables on disk hold all that is known. With `force`, all systems are computed again.
+    """
+    plan.check()
+    task = PhoneTask.of(corpus, plan.level, plan.order)
+    check_references(corpus, task)
+    out.mkdir(parents=True, exist_ok=True)
+    parts = CorpusParts.load(corpus)
+    for note in (*corpus.notes, *parts.notes):
+        progress.note(note)
+    store = CellStore[FittedSystem](out / "systems", progress.note)
+    if force:
+        store.remove(map(plan.name, plan.systems))
+    own = _Experiment(corpus, plan, parts, task, store, progress)
+    size = CorpusSize.of(corpus)
+    fits = {system: cost_of_system(plan, system, size, TYPICAL).seconds for system in plan.systems}
+    progress.plan(fits, decoding_seconds(size))
+    kept = {system: store.find(plan.name(system), own.fingerprint(system)) for system in plan.systems}
+    done = _finished(own, kept)
+    write_phone_table(out, table_of(own, done))
+    for system in (s for s in plan.systems if s not in done):
+        done[system] = _computed(own, system, kept[system])
+        write_phone_table(out, table_of(own, done))
+    table = table_of(own, done)
+    progress.note("drawing the report")
+    figures = draw_figures(corpus, task, [_reported(own, system, *done[system]) for system in plan.systems])
+    write_atomically(out / "report.html", phone_page(table, figures).encode())
+    return table
+
+
+def check_references(corpus: Corpus, task: PhoneTask) -> None:
+    """Refuse a corpus without phones to recognise in valid or test."""
+    for part in ("valid", "test"):
+        if not task.spoken[part]:
+            raise ValueError(f"{corpus.name} has no utterances of the {part} part; train, valid and test are needed.")
+        if not task.evaluate(part, {name: [] for name in task.spoken[part]}).total.reference:
+            raise ValueError(f"{corpus.name}: the {part} part has no phone but silences; there is nothing to score.")
+
+
+def _finished(own: _Experiment, kept: Mapping[str, FittedSystem | None]) -> Done:
+    """Return the systems that an earlier run has fitted and scored."""
+    done: Done = {}
+    for system, fitted in kept.items():
+        scored = None if fitted is None else _kept_score(own, system)
+        if fitted is not None and scored is not None:
+            done[system] = fitted, scored
+            own.progress.finish(system, own.row(system, fitted, scored), True)
+    return done
+
+
+def _kept_score(own: _Experiment, system: str) -> ScoredSystem | None:
+    found = own.store.find_score(own.plan.name(system), _kind(own.plan), own.score_fingerprint(system))
+    return None if found is None else cast(ScoredSystem, found)
+
+
+def _kind(plan: PhonePlan) -> str:
+    return f"{plan.level}-{plan.order}"
+
+
+def _computed(own: _Experiment, system: str, fitted: FittedSystem | None) -> tuple[FittedSystem, ScoredSystem]:
+    """Fit a system, unless its network is kept, and score it; both are stored."""
+    name, progress = own.plan.name(system), own.progress
+    progress.start(system, own.plan.epochs(system, len(own.parts.train[0])) if fitted is None else 0)
+    if fitted is None:
+        model: StateClassifier = own.plan.estimator(system)
+        fitted = _fitted(own, system, model)
+        own.store.save(name, fitted, model)
+    else:
+        progress.note(f"{system}: its network is kept from an earlier run")
+        model = cast(StateClassifier, load(own.store.model_path(name)))
+    scored = score(model, own.corpus, own.task, partial(_decode, own, system))
+    own.store.save_score(name, _kind(own.plan), own.score_fingerprint(system), cast("dict[str, object]", scored))
+    progress.finish(system, own.row(system, fitted, scored), False)
+    return fitted, scored
+
+
+def _fitted(own: _Experiment, system: str, model: StateClassifier) -> FittedSystem:
+    """Fit a network, or resume its fit: the training part teaches, the validation part decides on its settings."""
+    fingerprint = own.fingerprint(system)
+    layers = own.plan.layer_epochs(system, len(own.parts.train[0]))
+
+    def on_epoch(row: EpochRow) -> None:
+        before = layers[: int(row["layer"]) - 1] if "layer" in row else layers
+        own.progress.epoch(system, sum(before) + int(row["epoch"]), row)
+
+    checkpoint = own.store.checkpoint(own.plan.name(system), fingerprint)
+    measured = timed_fit(
+        model, own.parts.train, own.parts.valid_known, checkpoint, on_epoch=on_epoch, note=own.progress.note
+    )
+    history = _history(model)
+    return {
+        "seconds": measured["seconds"],
+        "processor_seconds": measured["processor_seconds"],
+        "peak_memory_mb": measured["peak_memory_mb"],
+        "epochs": len(history),
+        "history": history,
+        "settings": kept_settings(model if isinstance(model, ESNClassifier) else model.layers_[-1]),
+        "made_with": made_with(),
+        "fingerprint": fingerprint,
+    }
+
+
+def _history(model: StateClassifier) -> list[EpochRow]:
+    """Return the epochs of a fit: of a stack those of its layers, each with the layer's number, then the joint ones."""
+    rows: list[EpochRow] = []
+    if not isinstance(model, ESNClassifier):
+        rows += [{"layer": number, **row} for number, one in enumerate(model.layers_, 1) for row in one.history_]
+    return rows + [dict(row) for row in model.history_]
+
+
+def _decode(own: _Experiment, system: str, text: str, done: int, total: int) -> None:
+    own.progress.decode(system, text, done, total)
+
+
+def score(model: StateClassifier, corpus: Corpus, task: PhoneTask, progress: Progress) -> ScoredSystem:
+    """Tune a decoder on the validation part and decode the test part with it, once."""
+    started = time.perf_counter()
+    valid = part_probabilities(model, corpus, "valid")
+    decoder = task.tuned(valid, progress)
+    scores: dict[str, PartScore] = {}
+    tokens: dict[str, list[Token]] = {}
+    for part, probabilities in (("valid", valid), ("test", part_probabilities(model, corpus, "test"))):
+        tokens = recognise(decoder, probabilities)
+        found = task.evaluate(part, tokens)
+        with_silence = task.evaluate_with_silence(part, tokens).total.error_rate
+        by_frame = frame_errors(corpus, part, probabilities, task.phone_map)
+        scores[part] = _part_score(found, with_silence, by_frame)
+    return {
+        "valid": scores["valid"],
+        "test": scores["test"],
+        "weights": asdict(decoder.weights),
+        "decoding_seconds": round(time.perf_counter() - started, 3),
+        "recognised": {name: [(t.name, t.start, t.end) for t in found] for name, found in tokens.items()},
+    }
+
+
+def _part_score(found: Evaluation, with_silence: float, by_frame: tuple[float, float]) -> PartScore:
+    total, interval = found.total, found.interval()
+    several = len({found.speakers[name] for name in found.alignments}) > 1
+    return {
+        "phone_error": round(total.error_rate, 6),
+        "substitutions": round(total.substitutions / total.reference, 6),
+        "deletions": round(total.deletions / total.reference, 6),
+        "insertions": round(total.insertions / total.reference, 6),
+        "interval": [round(interval.low, 6), round(interval.high, 6)] if several else None,
+        "phone_error_with_silence": round(with_silence, 6),
+        "state_error": round(by_frame[0], 6),
+        "frame_phone_error": round(by_frame[1], 6),
+        "reference_phones": total.reference,
+    }
+
+
+def evaluation_of(scored: ScoredSystem, task: PhoneTask) -> Evaluation:
+    """Return the alignments of the phones that were recognised in the test part."""
+    return task.evaluate("test", {name: [Token(*one) for one in rows] for name, rows in scored["recognised"].items()})
+
+
+def table_of(own: _Experiment, done: Done) -> PhoneTable:
+    """Return the table of the finished systems."""
+    corpus, plan = own.corpus, own.plan
+    return {
+        "schema": SCHEMA,
+        "corpus": corpus.name,
+        "digest": own.parts.fingerprint,
+        "synthetic": corpus.synthetic,
+        "level": plan.level,
+        "phones": len(own.task.classes),
+        "states": len(corpus.state_names),
+        "speakers": len(set(corpus.speakers)),
+        "frames": corpus.frames,
+        "utterances": {part: len(corpus.which(part)) for part in ("train", "valid", "test")},
+        "rows": [own.row(system, *done[system]) for system in plan.systems if system in done],
+        "comparisons": comparisons({s: evaluation_of(done[s][1], own.task) for s in plan.systems if s in done}),
+        "settings": {**asdict(plan), "systems": list(plan.systems), "changes": dict(plan.changes)},
+        "notes": list(corpus.notes),
+        "complete": set(done) == set(plan.systems),
+        "echolearn": __version__,
+    }
+
+
+def comparisons(found: Mapping[str, Evaluation]) -> list[PhoneComparison]:
+    """Return every system against the fixed network, and those that learn more against the learned one."""
+    rows: list[PhoneComparison] = []
+    for against, systems in (
+        ("fixed", ("learned", "bidirectional", "stacked")),
+        ("learned", ("bidirectional", "stacked")),
+    ):
+        for system in (s for s in systems if s in found and against in found):
+            rate = found[against].total.error_rate
+            gain = round(1 - found[system].total.error_rate / rate, 4) if rate else None
+            several = len(found[system].alignments) > 1
+            p_value = round(matched_pairs(found[system], found[against]).p_value, 6) if several else None
+            rows.append({"system": system, "against": against, "relative_gain": gain, "p_value": p_value})
+    return rows
+
+
+def _reported(own: _Experiment, system: str, fitted: FittedSystem, scored: ScoredSystem) -> ReportedSystem:
+    """Return what the report shows of a system."""
+    name = own.plan.name(system)
+    return ReportedSystem(
+        name=system,
+        row=own.row(system, fitted, scored),
+        evaluation=evaluation_of(scored, own.task),
+        history=fitted["history"],
+        recognised=scored["recognised"],
+        load=lambda: cast(StateClassifier, load(own.store.model_path(name))),
+    )

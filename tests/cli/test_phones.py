@@ -1,0 +1,127 @@
+"""Tests of `echolearn phones` from its arguments to what it writes."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from rich.console import Console
+
+from echolearn.cli import phone_progress
+from echolearn.cli.phones import joined
+from echolearn.experiments import phones as experiment
+from samplephones import row
+from speechfiles import write_timit
+
+Run = Callable[..., Result]
+Refused = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the figures out, which take longer than all the rest."""
+    monkeypatch.setattr(experiment, "draw_figures", lambda *_: [])
+
+
+def test_from_the_command_line_and_again(run: Run, corpus: str, tmp_path: Path) -> None:
+    words = ("phones", "--corpus", corpus, "--units", 12, "--epochs", 2, "--out", tmp_path)
+    first = run(*words, "--systems", "fixed", "learned", "--seed", 2)
+    assert first.exit_code == 0, first.output
+    assert "estimated time and memory of every system" in first.output
+    assert "[2/2] learned: 2 epochs at most" in first.output
+    assert "report.html, phones.md, phones.json" in first.output
+    table = json.loads((tmp_path / "phones.json").read_text())
+    assert [r["system"] for r in table["rows"]] == ["fixed", "learned"]
+    assert (table["settings"]["seed"], table["level"], table["complete"]) == (2, "corpus", True)
+    again = run(*words, "--systems", "fixed,learned", "--seed", 2, "--level", "39")
+    assert "its network is kept" in again.output
+    assert json.loads((tmp_path / "phones.json").read_text())["level"] == "phone39"
+    third = run(*words, "--systems", "fixed", "--seed", 2)
+    assert "fixed: reused from an earlier run, phone error: test" in third.output
+
+
+def test_words_after_an_option_are_joined() -> None:
+    given = ["--systems", "fixed", "learned", "--units", "5", "--systems=stacked"]
+    assert joined(given, "--systems") == ["--systems", "fixed,learned", "--units", "5", "--systems=stacked"]
+    assert joined(["--systems"], "--systems") == ["--systems"]
+    assert joined(["--units", "5", "x"], "--systems") == ["--units", "5", "x"]
+
+
+def test_an_estimate_alone_writes_nothing(run: Run, corpus: str, tmp_path: Path) -> None:
+    for words in (("--corpus", corpus), ("--corpus", "synthetic", "--frames", 60_000)):
+        found = run("phones", *words, "--out", tmp_path / "out", "--estimate")
+        assert found.exit_code == 0, found.output
+        assert "all 4 systems: about" in found.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_ctrl_c_says_how_to_go_on(run: Run, corpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(phone_progress.PhoneDisplay, "decode", stopped)
+        found = run("phones", "--corpus", corpus, "--units", 8, "--systems", "fixed", "--out", tmp_path)
+    assert found.exit_code == 130
+    assert "run the same command again to continue" in found.output
+    assert json.loads((tmp_path / "phones.json").read_text())["complete"] is False
+
+
+def test_mistakes_are_reported(refused: Refused, corpus: str, tmp_path: Path) -> None:
+    words = ("phones", "--corpus", corpus, "--out", tmp_path / "out")
+    assert "expected some of fixed" in refused(*words, "--systems", "fixd")
+    assert "39" in refused(*words, "--level", "40")
+    assert "order" in refused(*words, "--order", "9")
+    assert "did you mean" in refused(*words, "--set", "spectral_radus=1")
+    assert "what the systems differ by" in refused(*words, "--set", "bidirectional=true")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_configuration_file_sets_the_options(run: Run, corpus: str, tmp_path: Path) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text(
+        f'corpus = "{corpus}"\nunits = 8\nsystems = ["fixed"]\norder = 3\nout = "{tmp_path / "out"}"\n'
+        "[estimator]\nleak = 0.5\n"
+    )
+    result = run("phones", "--config", config)
+    assert result.exit_code == 0, result.output
+    settings = json.loads((tmp_path / "out" / "phones.json").read_text())["settings"]
+    assert (settings["order"], settings["changes"]["leak"], settings["systems"]) == (3, 0.5, ["fixed"])
+
+
+def test_timit_is_scored_in_39_classes_by_default(run: Run, tmp_path: Path) -> None:
+    root = write_timit(tmp_path / "timit", upper=False)
+    result = run(
+        "phones", "--corpus", f"timit:{root}", "--cache", tmp_path / "cache", "--systems", "fixed", "--units", 8,
+        "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    table = json.loads((tmp_path / "out" / "phones.json").read_text())
+    assert (table["level"], table["phones"]) == ("phone39", 39)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_of_two_systems(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("echolearn.cli.progress.INTERVAL", 0.0)
+    out = io.StringIO()
+    with phone_progress.PhoneDisplay(Console(file=out, force_terminal=terminal, width=200)) as display:
+        display.plan({"fixed": 1.0, "learned": 8.0}, 2.0)
+        display.finish("fixed", row("fixed", 0.3), True)  # type: ignore[arg-type]
+        display.start("learned", 4)
+        display.epoch("learned", 2, {"epoch": 2, "valid_error": 0.5})
+        left = display.left.left
+        display.decode("learned", "weights of the decoder", 25, 50)
+        assert left == {("learned", "decode"): 2.0}  # the fit is done
+        display.finish("learned", row("learned", 0.2), False)  # type: ignore[arg-type]
+    text = out.getvalue()
+    assert "fixed: reused from an earlier run, phone error: test 30.0 %, valid 29.0 %" in text
+    assert "[2/2] learned: 4 epochs at most" in text
+    if not terminal:
+        assert "epoch 2/4  valid 50.0 %" in text
+        assert "weights of the decoder: 25 of 50" in text
+    assert "(fit 0:12, decoding 0:04)" in text

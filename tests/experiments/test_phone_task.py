@@ -1,0 +1,135 @@
+"""Tests of phones from the probabilities of a network: what is found by name, and what each part is used for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from echolearn.experiments import phone_task
+from echolearn.experiments.phone_task import PhoneTask, default_level, frame_errors, state_probabilities
+from echolearn.speech.corpus import Corpus
+from echolearn.speech.phones import state_names
+from echolearn.speech.recognition.search import Token
+
+
+class Network:
+    """Answers every frame with the same probabilities, of classes in an order of their own."""
+
+    def __init__(self, **probabilities: float):
+        self.classes_ = np.array(list(probabilities))
+        self.answer = np.array(list(probabilities.values()))
+
+    def predict_proba(self, X: list[np.ndarray]) -> list[np.ndarray]:
+        return [np.tile(self.answer, (len(x), 1)) for x in X]
+
+
+def with_labels(corpus: Corpus, part: str, change: Any) -> Corpus:
+    """Return the corpus with other labels in one part."""
+    changed = [change(y) if own == part else y for y, own in zip(corpus.labels, corpus.split, strict=True)]
+    return replace(corpus, labels=changed)
+
+
+def test_columns_are_found_by_name() -> None:
+    """The network has its classes in another order, and lacks the state c."""
+    network: Any = Network(d=0.2, b=0.3, a=0.5)
+    (P,) = state_probabilities(network, [np.zeros((2, 1))], ["a", "b", "c", "d"])
+    np.testing.assert_allclose(P, [[0.5, 0.3, 0.0, 0.2]] * 2, rtol=1e-6)
+
+
+def test_a_network_of_another_corpus_is_refused() -> None:
+    network: Any = Network(x=1.0)
+    with pytest.raises(ValueError, match="state x is not one of the corpus"):
+        state_probabilities(network, [np.zeros((2, 1))], ["a"])
+
+
+def test_states_that_are_not_sorted_are_decoded_as_they_are_named(corpus: Corpus) -> None:
+    """With the states of the corpus renumbered, the same network recognises the same phones."""
+    order = np.random.default_rng(0).permutation(len(corpus.state_names))
+    place = np.argsort(order)
+    names = tuple(corpus.state_names[k] for k in order)
+    other = replace(corpus, state_names=names, labels=[place[y].astype(np.int16) for y in corpus.labels])
+    answers = np.random.default_rng(1).dirichlet(np.ones(len(names)), 40)
+
+    class Fixed(Network):
+        def predict_proba(self, X: list[np.ndarray]) -> list[np.ndarray]:
+            return [answers for _ in X]
+
+    network: Any = Fixed(**dict.fromkeys(sorted(names), 0.0))
+    found = []
+    for one in (corpus, other):
+        (P,) = state_probabilities(network, [np.zeros((40, 1))], one.state_names)
+        found.append([token.name for token in PhoneTask.of(one).decoder.decode(P)])
+    assert found[0] == found[1]
+    assert len(set(found[0])) > 1
+
+
+def test_priors_durations_and_n_gram_come_from_train_alone(corpus: Corpus) -> None:
+    own = PhoneTask.of(corpus).decoder
+    for part, same in (("valid", True), ("test", True), ("train", False)):
+        other = PhoneTask.of(with_labels(corpus, part, lambda y: np.roll(y, 7) % 4)).decoder
+        equal = [
+            np.array_equal(own.priors, other.priors),
+            np.array_equal(own.graph.duration, other.graph.duration),
+            np.array_equal(own.graph.language, other.graph.language),
+        ]
+        assert equal == [same] * 3, part
+
+
+def test_weights_are_tuned_on_valid(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = PhoneTask.of(corpus)
+    seen: list[set[str]] = []
+
+    def recorded(decoder: Any, references: Any, probabilities: Any, **_: Any) -> Any:
+        seen.append(set(references) | set(probabilities))
+        assert references == task.spoken["valid"]
+        return decoder, 0.0
+
+    monkeypatch.setattr(phone_task, "tune_phones", recorded)
+    uniform = {name: np.full((30, 9), 1 / 9, np.float32) for name in task.spoken["valid"]}
+    task.tuned(uniform)
+    assert seen == [{corpus.utterances[k] for k in corpus.which("valid")}]
+
+
+def test_silences_do_not_count_unless_they_are_wanted(corpus: Corpus) -> None:
+    task = PhoneTask.of(corpus)
+    spoken = {name: [Token(p, k, k + 1) for k, p in enumerate(phones)] for name, phones in task.spoken["test"].items()}
+    quiet = {name: [t for t in tokens if t.name != "sil"] for name, tokens in spoken.items()}
+    silences = sum(phones.count("sil") for phones in task.spoken["test"].values())
+    everything = sum(map(len, task.spoken["test"].values()))
+    assert task.evaluate("test", quiet).total.errors == 0
+    assert task.evaluate("test", quiet).total.reference == everything - silences
+    assert task.evaluate_with_silence("test", spoken).total.errors == 0
+    assert task.evaluate_with_silence("test", quiet).total.deletions == silences > 0
+
+
+def test_phones_are_folded_for_timit_and_where_it_is_asked(corpus: Corpus) -> None:
+    assert default_level("timit:/x") == "phone39"
+    assert default_level("synthetic") == "corpus"
+    names = state_names(["ix", "zh", "sil"])
+    other = replace(corpus, state_names=names)
+    assert PhoneTask.of(other).classes == ("ix", "zh", "sil")
+    assert PhoneTask.of(other, "phone39").classes == ("ih", "sh", "sil")
+    assert PhoneTask.of(replace(other, name="timit:/x")).classes == ("ih", "sh", "sil")
+    task = PhoneTask.of(other, "phone39")
+    name, phones = next(iter(task.spoken["test"].items()))
+    assert "ix" in phones  # what is decoded is not folded, only what is scored
+    heard = {n: [Token("ih" if p == "ix" else p, 0, 1) for p in ps] for n, ps in task.spoken["test"].items()}
+    with pytest.raises(ValueError, match="does not name 'ih'"):
+        task.evaluate("test", heard)
+    assert task.phone_class("ix") == "ih"
+    assert name
+
+
+def test_frame_errors_by_hand(corpus: Corpus) -> None:
+    """Two utterances of three phones: wrong states of the right phone, wrong phones, and a phone that is left out."""
+    names = state_names(["ih", "ix", "q"])
+    labels = [np.array([0, 1, 3, 6], np.int16), np.array([0, 4, 4, 4], np.int16)]
+    small = replace(corpus, state_names=names, labels=labels, split=("test",) * 2, utterances=("a", "b"))
+    found = {"a": [0, 2, 0, 0], "b": [6, 4, 1, 5]}
+    P = {name: np.eye(9, dtype=np.float32)[states] for name, states in found.items()}
+    assert frame_errors(small, "test", P, None) == (6 / 8, 4 / 8)
+    folding = {"ih": "ih", "ix": "ih", "q": None}
+    assert frame_errors(small, "test", P, folding) == (6 / 8, 1 / 7)
