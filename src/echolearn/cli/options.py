@@ -95,10 +95,10 @@ _CORPUS_OPTIONS = (
     ),
     click.option(
         "--normalise",
-        type=click.Choice(["utterance", "corpus"]),
+        type=click.Choice(["utterance", "corpus", "running"]),
         default="utterance",
         show_default=True,
-        help="Normalise mean and variance over each utterance, or over the training part.",
+        help="Normalise mean and variance over each utterance, over the training part, or over the utterance so far.",
     ),
     click.option(
         "--config",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,16 +12,18 @@ from echolearn.speech._typing import Frames, Labels, Progress
 from echolearn.speech.cache import default_cache
 from echolearn.speech.errors import raise_any
 from echolearn.speech.featurefile import read_feature_file
-from echolearn.speech.features import FRAME_SECONDS
+from echolearn.speech.features import CEPSTRA, COLUMNS, FRAME_SECONDS
 from echolearn.speech.folder import find_folder
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.labels import Segment, read_mlf, write_mlf
 from echolearn.speech.phones import state_names
 from echolearn.speech.preparation import prepare
+from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.synthetic import DEFAULT_FRAMES, find_synthetic, synthetic_tree
 from echolearn.speech.timit import CORE_TEST, find_timit, frame_notes
 from echolearn.speech.utterances import PARTS, CorpusFiles, match_labels
 
+NORMALISATIONS = ("utterance", "corpus", "running")
 WORDS = "synthetic, timit:PATH, features:FILE.npz or wav:DIR"
 
 
@@ -51,6 +53,8 @@ class Corpus:
         What a user should know of the corpus.
     audio : tuple of str, default ()
         Path of each audio file; "" where there is none.
+    recipe : FeatureRecipe, optional
+        How the features were made of sound, or of the frames in a file; by default they are used as they are.
     """
 
     name: str
@@ -63,6 +67,7 @@ class Corpus:
     synthetic: bool = False
     notes: tuple[str, ...] = ()
     audio: tuple[str, ...] = ()
+    recipe: FeatureRecipe = field(default_factory=FeatureRecipe.ready)
 
     def which(self, part: str) -> list[int]:
         """Return the indices of a part's utterances.
@@ -163,9 +168,11 @@ def open_corpus(
     labels : str or Path, optional
         An HTK master label file to use instead of the label files of a `timit` or `wav` corpus. Names with a state
         (`aa_s2`, `aa[2]`) are used as they are; phones are aligned.
-    normalise : {"utterance", "corpus"}, default "utterance"
-        Whether each utterance is normalised by its own mean and deviation, or all of them by those of the training
-        part. Change it if utterances are too short to estimate a mean of their own. Ignored by `features`.
+    normalise : {"utterance", "corpus", "running"}, default "utterance"
+        Whether each utterance is normalised by its own mean and deviation, all of them by those of the training part,
+        or each by its frames so far, beginning with the training part's. Take "corpus" or "running" for a network that
+        recognises streams, and "corpus" if utterances are too short to estimate a mean of their own. `features` that
+        are neither 13 nor 39 columns are used as they are.
     progress : callable, optional
         Called as `progress(text, done, total)`.
 
@@ -203,8 +210,8 @@ def open_corpus(
     >>> X[0].shape, y[0]
     ((2, 2), array([0, 0], dtype=int16))
     """
-    if normalise not in ("utterance", "corpus"):
-        raise ValueError(f"normalise is {normalise!r}, expected 'utterance' or 'corpus'")
+    if normalise not in NORMALISATIONS:
+        raise ValueError(f"normalise is {normalise!r}, expected 'utterance', 'corpus' or 'running'")
     kind, _, place = word.partition(":")
     if kind not in ("synthetic", "timit", "features", "wav") or (kind == "synthetic") == bool(place):
         raise ValueError(f"corpus is {word!r}, expected {WORDS}")
@@ -213,7 +220,7 @@ def open_corpus(
     if kind == "features":
         if labels is not None:
             raise ValueError(f"labels={labels} needs audio; a features file brings its own labels")
-        return _from_features(Path(place))
+        return _from_features(Path(place), normalise)
     if kind == "synthetic" and labels is not None:
         raise ValueError(f"labels={labels} needs audio of one's own; the synthetic corpus has its labels")
     folder = Path(cache) if cache is not None else default_cache()
@@ -257,11 +264,15 @@ def _from_audio(
         state_names=state_names(prepared.phones),
         notes=tuple(files.notes),
         audio=tuple(str(u.audio) for u in utterances),
+        recipe=FeatureRecipe(normalise=normalise, scale=prepared.features.scale),
     )
 
 
-def _from_features(path: Path) -> Corpus:
-    features, arrays, note = read_feature_file(path)
+def _from_features(path: Path, normalise: str) -> Corpus:
+    features, arrays, note = read_feature_file(path, normalise)
+    recipe, width = FeatureRecipe.ready(), arrays["features"].shape[1]
+    if width in (CEPSTRA, COLUMNS):
+        recipe = FeatureRecipe(False, width == CEPSTRA, normalise, scale=features.scale)
     edges = np.cumsum(arrays["lengths"])[:-1]
     return Corpus(
         name=f"features:{path}",
@@ -273,4 +284,5 @@ def _from_features(path: Path) -> Corpus:
         state_names=tuple(arrays["state_names"].tolist()),
         notes=(note,),
         audio=("",) * len(arrays["lengths"]),
+        recipe=recipe,
     )
