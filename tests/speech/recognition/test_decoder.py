@@ -52,7 +52,7 @@ def word_decoder(order=2, **weights):
 )
 def test_words_are_found_with_their_frames(order, spoken, words):
     found = word_decoder(order).decode(sure(spoken.split()))
-    assert [tuple(token) for token in found] == words
+    assert [token[:3] for token in found] == words
 
 
 def test_the_tree_of_words_scores_a_path_as_the_language_model_does():

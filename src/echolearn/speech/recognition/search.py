@@ -4,7 +4,8 @@ Scores are log probabilities of the best path to each node. A frame is taken in 
 alive along its arcs to nodes that emit, whose emission is added; nodes worse than the best one by more than the beam
 die; then, without taking a frame, from nodes that emit to anchors, and from anchors to later anchors. Every anchor
 that is reached leaves a record (record before it, token, frame), from which the tokens of a path are read back. Of
-equal scores the first in the order of the arcs wins.
+equal scores the first in the order of the arcs wins. The best score of a frame is subtracted from all and added to an
+offset, so that scores in single precision stay exact however long a stream is.
 """
 
 from __future__ import annotations
@@ -33,11 +34,14 @@ class Token(NamedTuple):
         Its first frame.
     end : int
         The frame after its last.
+    confidence : float or None, default None
+        How probable it is that the token is right, between 0 and 1; None where nobody has computed it.
     """
 
     name: str
     start: int
     end: int
+    confidence: float | None = None
 
 
 @njit(cache=True, nogil=True)
@@ -105,8 +109,11 @@ def _advance(
     beam: np.float32,
     records: NDArray[np.int64],
     count: int,
-) -> tuple[NDArray[np.int64], int]:
-    """Take frames of log emissions: update scores and record (one per node); return the records and their number."""
+) -> tuple[NDArray[np.int64], int, float]:
+    """Take frames of log emissions: update scores and record (one per node); return the records, their number, and the
+    sum of what was subtracted from the scores.
+    """
+    offset = 0.0
     n_nodes = len(emission)
     fresh, carried = np.full(n_nodes, -np.inf, dtype=np.float32), np.empty(n_nodes, dtype=np.int64)
     completed, reached = np.empty(n_nodes, dtype=np.int32), np.empty(n_emitting, dtype=np.int64)
@@ -118,12 +125,13 @@ def _advance(
         for v in reached[:n_reached]:
             fresh[v] += frames[t, emission[v]]
             best = max(best, fresh[v])
+        offset += best
         n_alive = 0
         for v in reached[:n_reached]:
             if fresh[v] >= best - beam:
                 buffer[n_alive] = v
                 n_alive += 1
-                scores[v], record[v] = fresh[v], carried[v]
+                scores[v], record[v] = fresh[v] - best, carried[v]
                 _pass_on(v, n_emitting, first, target, weight, token, scores, record, carried, completed)
             fresh[v] = -np.inf
         if count + n_nodes - n_emitting > len(records):
@@ -138,7 +146,7 @@ def _advance(
                 count += 1
                 _pass_on(u, n_emitting, first, target, weight, token, scores, record, carried, completed)
         alive = buffer[:n_alive].copy()
-    return records, count
+    return records, count, offset
 
 
 @dataclass
@@ -166,6 +174,7 @@ class Search:
     records: NDArray[np.int64] = field(init=False)
     count: int = field(init=False, default=0)
     frame: int = field(init=False, default=0)
+    offset: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         n = len(self.graph.emission)
@@ -193,7 +202,7 @@ class Search:
             Scaled log probability of each frame in each state.
         """
         g = self.graph
-        self.records, self.count = _advance(
+        self.records, self.count, offset = _advance(
             g.emission,
             g.emitting,
             g.first,
@@ -209,10 +218,11 @@ class Search:
             self.count,
         )
         self.frame += len(frames)
+        self.offset += offset
 
     @property
     def final_scores(self) -> NDArray[np.float32]:
-        """Score of ending the utterance now, at each node."""
+        """Score of ending the utterance now, at each node, without the offset."""
         ended = np.full(len(self.scores), _LOST, dtype=np.float32)
         can_end = self.graph.final > -np.inf
         ended[can_end] = self.scores[can_end] + np.float32(self.language_weight) * self.graph.final[can_end]
@@ -230,7 +240,7 @@ class Search:
         """
         ended = self.final_scores
         node = int(np.argmax(ended))
-        score = float(ended[node])
+        score = float(ended[node]) + self.offset
         return ([] if score == -np.inf else self.tokens(int(self.record[node]))), score
 
     def tokens(self, record: int) -> list[Token]:
