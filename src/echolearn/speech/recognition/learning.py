@@ -8,11 +8,10 @@ from echolearn._typing import Array
 from echolearn.speech._typing import Progress
 from echolearn.speech.folding import PhoneMap, fold
 from echolearn.speech.phones import SILENCES
-from echolearn.speech.recognition.decoder import Decoder, state_shares, tune
-from echolearn.speech.recognition.graph import phone_graph
-from echolearn.speech.recognition.ngrams import estimate
-from echolearn.speech.recognition.phonemodels import learn_phone_models, phone_segments
+from echolearn.speech.recognition.decoder import Decoder, tune
+from echolearn.speech.recognition.phonemodels import phone_segments
 from echolearn.speech.recognition.search import Token
+from echolearn.speech.recognition.tasks import learn_phone_task
 from echolearn.speech.scoring import Evaluation, evaluate
 
 
@@ -33,9 +32,7 @@ def phone_decoder(labels: Sequence[Array], names: Sequence[str], *, order: int =
     Decoder
         The decoder, with the default weights.
     """
-    phones = learn_phone_models(labels, names)
-    model = estimate([spoken_phones(one, names) for one in labels], order=order)
-    return Decoder(phone_graph(phones, model), state_shares(labels, len(names)))
+    return learn_phone_task(labels, names, order=order).decoder()
 
 
 def spoken_phones(labels: Array, names: Sequence[str]) -> list[str]:

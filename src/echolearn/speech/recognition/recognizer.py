@@ -1,0 +1,421 @@
+"""From sound to phones and words: a network, what it is decoded with, and the recipe of its features, in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import islice
+from os import PathLike
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from echolearn import __version__
+from echolearn._typing import Array
+from echolearn.estimators._base import fitted_model
+from echolearn.estimators._stack import fitted_stack
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators.loading import estimator_of
+from echolearn.estimators.restoring import restore
+from echolearn.estimators.saving import model_parts
+from echolearn.estimators.stacked import StackedClassifier
+from echolearn.modelfile.json_values import from_json, to_json
+from echolearn.modelfile.layout import RECOGNIZER, Facts, ModelFileError, entries_of
+from echolearn.modelfile.reader import read_tensors
+from echolearn.modelfile.writer import storable, write_tensors
+from echolearn.speech._typing import Frames, Progress
+from echolearn.speech.audio import FULL_SCALE, RATE, resample
+from echolearn.speech.recipe import FeatureRecipe
+from echolearn.speech.recognition.committing import CommittingSearch
+from echolearn.speech.recognition.decoder import Decoder
+from echolearn.speech.recognition.hypothesis import Hypothesis
+from echolearn.speech.recognition.lexicon import Lexicon
+from echolearn.speech.recognition.ngrams import NGramModel
+from echolearn.speech.recognition.recognizerfile import MODEL, check_arrays, restore_tasks, task_parts
+from echolearn.speech.recognition.search import Token
+from echolearn.speech.recognition.streaming import PAUSE, RecognitionStream, pause_frames
+from echolearn.speech.recognition.tasks import PhoneTask, WordTask, word_task
+from echolearn.speech.samples import as_samples, scale_problem
+from echolearn.validation.values import check_path
+
+_AT_A_TIME = 32  # utterances that the network sees in one call
+_MISFITS = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
+
+
+class Recognizer:
+    """Recognises phones and words in recordings, in features and in streams.
+
+    `learn_recognizer` makes one from a fitted network and a corpus; `load_recognizer` reads one from its file.
+
+    Parameters
+    ----------
+    model : ESNClassifier or StackedClassifier
+        A network that was fitted to one phone state per frame; an ensemble and both directions are fine.
+    phones : PhoneTask
+        The phones that the states belong to, what follows what, and the weights of the decoder.
+    words : WordTask, optional
+        The words that are spelled in these phones. By default only phones are recognised.
+    features : FeatureRecipe, optional
+        How sound becomes the inputs of the network. By default inputs are given as ready features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNClassifier
+    >>> from echolearn.speech.recognition.tasks import learn_phone_task
+    >>> states, rng = ["n_s2", "ow_s2", "sil_s2"], np.random.default_rng(0)
+    >>> y = [np.repeat([2, 0, 1, 2], rng.integers(4, 9, 4)) for _ in range(20)]
+    >>> X = [np.eye(3)[one] + 0.1 * rng.normal(size=(len(one), 3)) for one in y]
+    >>> network = ESNClassifier(10, learn="none", random_state=0).fit(X, [np.array(states)[one] for one in y])
+    >>> recognizer = Recognizer(network, learn_phone_task(y, states))
+    >>> recognizer.recognize(X[0]).text
+    'n ow'
+    """
+
+    def __init__(
+        self,
+        model: ESNClassifier | StackedClassifier,
+        phones: PhoneTask,
+        words: WordTask | None = None,
+        features: FeatureRecipe | None = None,
+    ) -> None:
+        if not isinstance(model, (ESNClassifier, StackedClassifier)) or not model.per_step_:
+            raise ValueError(f"{type(model).__name__} does not classify every frame; expected a classifier of states")
+        if len(model.classes_) != len(phones.states):
+            raise ValueError(f"the network knows {len(model.classes_)} states, the phones have {len(phones.states)}")
+        if model.classes_.dtype.kind == "U" and tuple(model.classes_.tolist()) != phones.states:
+            raise ValueError("the states of the phones are not the network's classes in their order")
+        self.model, self.phones, self.words = model, phones, words
+        self.features = FeatureRecipe.ready() if features is None else features
+
+    @cached_property
+    def phone_decoder(self) -> Decoder:
+        """The decoder of phones."""
+        return self.phones.decoder()
+
+    @cached_property
+    def word_decoder(self) -> Decoder | None:
+        """The decoder of words, if there are any."""
+        return None if self.words is None else self.words.decoder(self.phones)
+
+    def with_words(self, lexicon: Lexicon | None = None, language_model: NGramModel | None = None) -> Recognizer:
+        """Return a recogniser of other words with the same network.
+
+        Parameters
+        ----------
+        lexicon : Lexicon, optional
+            Pronunciations. By default those that the recogniser has.
+        language_model : NGramModel, optional
+            Which words follow which. By default the one that the recogniser has; words of the lexicon that it does not
+            list cannot be recognised. If it has none, all words are equally probable.
+
+        Returns
+        -------
+        Recognizer
+            A recogniser of these words. The weights of its decoder are those of the words before, if there were any.
+
+        Raises
+        ------
+        ValueError
+            If there is no lexicon, or it does not fit the network's phones or the language model.
+        """
+        old = self.words
+        if lexicon is None and old is None:
+            raise ValueError("this recogniser knows no words: give a lexicon with their pronunciations")
+        model = language_model if language_model is not None or old is None else old.language_model
+        new = word_task(self.phones, lexicon if lexicon is not None else _known(old).lexicon, model)
+        weights = self.phones.weights if old is None else old.weights
+        return Recognizer(self.model, self.phones, replace(new, weights=weights), self.features)
+
+    def with_word_list(self, words: Iterable[str]) -> Recognizer:
+        """Return a recogniser of a few words, any of which may follow any other with the same probability.
+
+        Parameters
+        ----------
+        words : iterable of str
+            The words, such as digits or letters. The lexicon must have them.
+
+        Returns
+        -------
+        Recognizer
+            A recogniser of these words.
+
+        Raises
+        ------
+        ValueError
+            If the recogniser knows no words, or its lexicon lacks one of these.
+        """
+        if self.words is None:
+            raise ValueError("this recogniser knows no words: give a lexicon with their pronunciations")
+        task = word_task(self.phones, self.words.lexicon.restricted(words))
+        return Recognizer(self.model, self.phones, replace(task, weights=self.words.weights), self.features)
+
+    def recognize(
+        self,
+        utterance: ArrayLike,
+        *,
+        words: bool | None = None,
+        pause: float | None = None,
+        rate: int = RATE,
+        full_scale: float = FULL_SCALE,
+    ) -> Hypothesis:
+        """Recognise one utterance.
+
+        Parameters
+        ----------
+        utterance : array of shape (n_samples,) or (n_frames, n_columns)
+            Samples of a recording; or ready features with as many columns as the network has inputs; or the frames
+            that the recipe of the features begins with, such as 13 MFCC.
+        words : bool, optional
+            Whether to recognise words beside phones. By default if the recogniser knows any.
+        pause : float, optional
+            Seconds of silence after which what was said before is final, as in a stream. By default the whole
+            utterance decides about all its tokens.
+        rate : int, default 16000
+            Samples per second of a recording.
+        full_scale : float, default 32768.0
+            The loudest value that samples given as floats may have: 1.0 for samples between -1 and 1.
+
+        Returns
+        -------
+        Hypothesis
+            Phones, and words if there are any, with their times.
+
+        Raises
+        ------
+        ValueError
+            If words are asked for and the recogniser knows none, or the utterance is not of the right form.
+        """
+        inputs = self.inputs(utterance, rate=rate, full_scale=full_scale)
+        return next(iter(self.recognize_all({"utterance": inputs}, words=words, pause=pause).values()))
+
+    def recognize_all(
+        self,
+        utterances: Mapping[str, ArrayLike] | Iterable[tuple[str, ArrayLike]],
+        *,
+        words: bool | None = None,
+        pause: float | None = None,
+        progress: Progress | None = None,
+        total: int | None = None,
+    ) -> dict[str, Hypothesis]:
+        """Recognise many utterances.
+
+        Parameters
+        ----------
+        utterances : mapping of str to array, or iterable of (str, array)
+            The utterances by name, each as `recognize` takes it; an iterable is read 32 at a time.
+        words : bool, optional
+            Whether to recognise words beside phones. By default if the recogniser knows any.
+        pause : float, optional
+            Seconds of silence after which what was said before is final.
+        progress : callable, optional
+            Called as `progress(text, done, total)`.
+        total : int, optional
+            How many utterances there are, for the progress of an iterable that does not know.
+
+        Returns
+        -------
+        dict of str to Hypothesis
+            What was recognised, by name.
+        """
+        words = self._wants_words(words)
+        if isinstance(utterances, Mapping):
+            total, utterances = len(utterances), utterances.items()
+        found: dict[str, Hypothesis] = {}
+        for some in _batches(utterances):
+            rows = {name: self.inputs(given) for name, given in some}
+            for name, P in zip(rows, self.probabilities(list(rows.values())), strict=True):
+                found[name] = self._decoded(P, words, pause)
+                if progress is not None:
+                    progress("recognising", len(found), total or len(found))
+        return found
+
+    def probabilities(self, inputs: Sequence[Frames]) -> list[Array]:
+        """Return the network's probabilities of the states of many utterances.
+
+        Parameters
+        ----------
+        inputs : sequence of array of shape (n_frames, n_features)
+            Ready features of each utterance.
+
+        Returns
+        -------
+        list of array of shape (n_frames, n_states)
+            The probabilities, in the order of `phones.states`.
+        """
+        if isinstance(self.model, ESNClassifier):
+            return list(self.model.predict_proba(list(inputs), warm_up="cold"))
+        return list(self.model.predict_proba(list(inputs)))
+
+    def inputs(self, utterance: ArrayLike, *, rate: int = RATE, full_scale: float = FULL_SCALE) -> Frames:
+        """Return the inputs of the network for one utterance.
+
+        Parameters
+        ----------
+        utterance : array of shape (n_samples,) or (n_frames, n_columns)
+            The utterance, as `recognize` takes it.
+        rate : int, default 16000
+            Samples per second of a recording.
+        full_scale : float, default 32768.0
+            The loudest value that samples given as floats may have.
+
+        Returns
+        -------
+        array of shape (n_frames, n_features), float32
+            Ready features.
+        """
+        given = np.asarray(utterance)
+        if given.ndim == 1:
+            samples = as_samples(given, full_scale)
+            problem = scale_problem(samples)
+            if problem is not None:
+                raise ValueError(problem)
+            return self.features.of_samples(resample(samples, rate))
+        expected, columns = self.model.n_features_in_, self.features.columns
+        if given.ndim != 2 or given.shape[1] not in (expected, columns):
+            also = "" if columns in (None, expected) else f", or (n_frames, {columns})"
+            sound = "samples (n_samples,), or " if self.features.audio else ""
+            raise ValueError(
+                f"the utterance has shape {given.shape}; expected {sound}features (n_frames, {expected}){also}"
+            )
+        rows = given.astype(np.float32)
+        return rows if given.shape[1] == expected else self.features.of_frames(rows)
+
+    def stream(
+        self,
+        *,
+        words: bool | None = None,
+        pause: float | None = PAUSE,
+        rate: int = RATE,
+        full_scale: float = FULL_SCALE,
+    ) -> RecognitionStream:
+        """Return a stream that recognises sound while it is heard.
+
+        Together the final tokens are those that `recognize` gives with the same `pause`, however the sound is cut into
+        pieces.
+
+        Parameters
+        ----------
+        words : bool, optional
+            Whether to recognise words, or phones. By default words if the recogniser knows any.
+        pause : float, default 0.5
+            Seconds of silence after which what was said before is final. None: tokens are final only when no path
+            that is followed disagrees with them.
+        rate : int, default 16000
+            Samples per second: 8,000 to 192,000.
+        full_scale : float, default 32768.0
+            The loudest value that samples given as floats may have: 1.0 for samples between -1 and 1.
+
+        Returns
+        -------
+        RecognitionStream
+            A stream that has heard nothing yet.
+
+        Raises
+        ------
+        ValueError
+            If the network reads utterances in both directions, or its features are normalised per utterance: both need
+            the end of what is said.
+        """
+        if not isinstance(self.model, ESNClassifier):
+            raise ValueError(f"a {type(self.model).__name__} cannot stream; fit a single ESNClassifier to stream")
+        decoder = self.word_decoder if self._wants_words(words) else self.phone_decoder
+        assert decoder is not None
+        return RecognitionStream(
+            self.model.stream(warm_up="cold"),
+            self.features,
+            decoder,
+            self.phones.silent_states,
+            pause=pause,
+            rate=rate,
+            full_scale=full_scale,
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write network, phones, words, weights and the recipe of the features to one file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file (.safetensors). It appears when it is complete; an existing one is replaced.
+        """
+        place = check_path("path", path)
+        stacked = isinstance(self.model, StackedClassifier)
+        arrays, known = model_parts(fitted_stack(self.model) if stacked else fitted_model(self.model))
+        tensors, facts = task_parts(self.phones, self.words, self.features)
+        tensors = {name: storable(name, value) for name, value in tensors.items()}
+        tensors |= {f"{MODEL}{name}": value for name, value in arrays.items()}
+        facts |= {"echolearn": __version__, "model": known}
+        check_arrays(entries_of(tensors), facts)
+        _restored(dict(tensors), from_json(to_json(facts)))
+        write_tensors(place, tensors, facts, RECOGNIZER)
+
+    def _wants_words(self, words: bool | None) -> bool:
+        if words and self.words is None:
+            raise ValueError(
+                "this recogniser knows no words: train it with a lexicon (echolearn train --for recognition --lexicon "
+                "FILE), or give one now"
+            )
+        return self.words is not None if words is None else words
+
+    def _decoded(self, P: Array, words: bool, pause: float | None) -> Hypothesis:
+        phones = self._tokens(self.phone_decoder, P, pause)
+        spoken = self._tokens(self.word_decoder, P, pause) if words and self.word_decoder is not None else None
+        return Hypothesis(phones, spoken, len(P))
+
+    def _tokens(self, decoder: Decoder, P: Array, pause: float | None) -> tuple[Token, ...]:
+        if pause is None:
+            return tuple(decoder.decode(P))
+        search = CommittingSearch(decoder.search(), self.phones.silent_states, pause_frames(pause))
+        final, _ = search.advance(decoder.emissions(P))
+        return (*final, *search.finish())
+
+
+def _known(words: WordTask | None) -> WordTask:
+    assert words is not None
+    return words
+
+
+def _batches(pairs: Iterable[tuple[str, ArrayLike]]) -> Iterator[list[tuple[str, ArrayLike]]]:
+    rest = iter(pairs)
+    while some := list(islice(rest, _AT_A_TIME)):
+        yield some
+
+
+def load_recognizer(path: str | PathLike[str]) -> Recognizer:
+    """Return a recogniser from the file that its `save` method, or `echolearn train --for recognition`, wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    Recognizer
+        The recogniser, as it was saved.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    ModelFileError
+        The file is damaged, or is not a recogniser that this version can read. No code in a file is ever executed.
+    """
+    place = check_path("path", path)
+    tensors, facts = read_tensors(place, RECOGNIZER, check_arrays)
+    try:
+        return _restored(tensors, facts)
+    except _MISFITS as problem:
+        raise ModelFileError(f"{place} is not a recogniser that this version understands: {problem}") from problem
+
+
+def _restored(tensors: dict[str, Array], facts: Facts) -> Recognizer:
+    """Return the recogniser of a file's content, or raise an error of the usual kinds where something does not fit."""
+    own = {name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)}
+    model = estimator_of(restore(own, facts["model"]))
+    if not isinstance(model, (ESNClassifier, StackedClassifier)):
+        raise ValueError(f"a network of the kind {type(model).__name__}")
+    phones, words, recipe = restore_tasks(tensors, facts)
+    return Recognizer(model, phones, words, recipe)
