@@ -25,7 +25,7 @@ def test_a_missing_synthesiser_is_one_message(
 
 def test_the_options_name_the_corpus(corpus: str) -> None:
     opened = corpora.opened_corpus(
-        corpus=corpus, frames=None, corpus_seed=0, cache=None, labels=None, normalise="utterance"
+        corpus=corpus, frames=None, corpus_seed=0, cache=None, labels=None, normalise="utterance", transcripts=()
     )
     assert opened.name == corpus
 

@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from echolearn.speech import synthesis
-from echolearn.speech.espeak import EspeakError
+from echolearn.speech.espeak import EspeakError, Spoken, Voice
 from echolearn.speech.labels import Segment
+from echolearn.speech.recognition.lexicon import read_lexicon
+from echolearn.speech.sentences import every_word
 from echolearn.speech.speakers import draw_speakers
-from echolearn.speech.synthesis import SynthesisJob, phone_segments
+from echolearn.speech.synthesis import SynthesisJob, TimedPhone, timed_phones, word_segments, write_lexicon
 from echolearn.speech.synthetic import part_frames
 
 
@@ -41,19 +43,19 @@ def test_a_stop_begins_with_its_closure() -> None:
     rng = np.random.default_rng(0)
     loud, quiet = rng.normal(0, 5000, 2205), rng.normal(0, 50, 1100)
     samples = np.concatenate([loud, quiet, loud]).astype(np.int16)
-    found = phone_segments([(0, "a"), (3305, "t"), (4000, "_:")], samples, 22_050)
-    assert [name for _, _, name in found] == ["ae", "t", "sil"]
-    assert found[1][0] == pytest.approx(2205, abs=110)
+    found = timed_phones([(0, "a"), (3305, "t"), (4000, "_:")], samples, 22_050)
+    assert [phone.name for phone in found] == ["ae", "t", "sil"]
+    assert found[1].start == pytest.approx(2205, abs=110)
     with pytest.raises(EspeakError, match="not in the fixed list"):
-        phone_segments([(0, "weird")], samples, 22_050)
+        timed_phones([(0, "weird")], samples, 22_050)
 
 
 def test_a_closure_lasts_an_eighth_of_a_second_at_most() -> None:
     rng = np.random.default_rng(0)
     loud, quiet = rng.normal(0, 5000, 5500), rng.normal(0, 50, 11_000)
     samples = np.concatenate([loud, quiet, loud]).astype(np.int16)
-    found = phone_segments([(0, "a"), (16_500, "t"), (20_000, "_:")], samples, 22_050)
-    assert found[1][0] == 16_500 - 24 * 110  # 0.12 s in whole blocks of 110 samples
+    found = timed_phones([(0, "a"), (16_500, "t"), (20_000, "_:")], samples, 22_050)
+    assert found[1].start == 16_500 - 24 * 110  # 0.12 s in whole blocks of 110 samples
 
 
 def test_speakers_speak_until_their_share_of_the_frames_is_reached(
@@ -66,7 +68,7 @@ def test_speakers_speak_until_their_share_of_the_frames_is_reached(
             pass
 
     monkeypatch.setattr(synthesis, "Espeak", Silent)
-    spoken = np.ones(16_000, np.int16), [Segment(0.0, 1.0, "sil")]
+    spoken = synthesis.Sentence(np.ones(16_000, np.int16), [Segment(0.0, 1.0, "sil")], [])
     monkeypatch.setattr(synthesis, "synthesise", lambda *_: spoken)
     speakers = [s for s in draw_speakers(part_frames(100_000), seed=7) if s.part == "train"][:2]
     job = SynthesisJob(str(tmp_path), 7, tuple(speakers), {"train": 500.0, "valid": 0.0, "test": 0.0})
@@ -83,15 +85,15 @@ class Tones:
 
     rate = 16_000
 
-    def say(self, sentence: str, seed: int) -> tuple[np.ndarray, list[tuple[int, str]]]:
+    def say(self, sentence: str, seed: int) -> Spoken:
         samples = np.rint(300 * np.sin(np.arange(16_000) / 5)).astype(np.int16)
-        return samples, [(0, "a"), (8_000, "s")]
+        return Spoken(samples, [(0, "a"), (8_000, "s")], [(0, "Ah"), (7_900, "so")])
 
 
 def test_speech_is_of_one_level_with_silence_around_it() -> None:
     levels = []
     for seed in range(40):
-        samples, segments = synthesis.synthesise(Tones(), "", np.random.default_rng(seed))  # type: ignore[arg-type]
+        samples, segments, words = synthesis.synthesise(Tones(), "", np.random.default_rng(seed))  # type: ignore[arg-type]
         levels.append(np.log10(samples.astype(float).std()))
         assert [s.name for s in segments] == ["sil", "ae", "s", "sil"]
         first, a, s, last = segments
@@ -101,5 +103,43 @@ def test_speech_is_of_one_level_with_silence_around_it() -> None:
         assert s.end - s.start == pytest.approx(0.5, abs=1e-4)
         assert 0.08 <= last.end - last.start <= 0.2001
         assert last.end == pytest.approx(len(samples) / 16_000)
+        assert [w.name for w in words] == ["ah", "so"]
+        np.testing.assert_allclose([w[:2] for w in words], [a[:2], s[:2]], atol=1e-4)
     assert np.mean(levels) == pytest.approx(np.log10(1_400), abs=0.07)
     assert max(levels) - min(levels) < 0.5  # 4 dB below to 4 dB above, and the noise
+
+
+def test_words_have_the_times_of_their_phones() -> None:
+    """The closure of a stop begins before espeak-ng's word; a phone that begins before the word is not its own."""
+    phones = [
+        TimedPhone(0, 100, "sil", 0),
+        TimedPhone(100, 200, "ey", 100),
+        TimedPhone(200, 300, "r", 200),
+        TimedPhone(300, 400, "t", 350),
+        TimedPhone(400, 500, "uw", 400),
+    ]
+    found = word_segments([(90, "A"), (240, "two"), (240, "to")], phones)
+    assert [(word.start, word.end, word.name) for word in found] == [
+        (100, 300, "a"),
+        (240, 240, "two"),
+        (300, 500, "to"),
+    ]
+
+
+class Speller:
+    """An espeak-ng that pronounces the letters of a word; between vowels it adds an r."""
+
+    def use(self, voice: Voice) -> None:
+        self.language = voice.language
+
+    def pronounce(self, text: str) -> list[list[str]]:
+        extra = ["r"] if text.startswith("a ") and self.language == "en-us" else []
+        return [["s", "'aU", *extra] if len(word) > 3 else ["a"] for word in text.split()]
+
+
+def test_the_lexicon_has_every_word_with_the_variants_of_all_languages_and_contexts(tmp_path: Path) -> None:
+    voices = [Voice(language, "m1", 100, 50, 50) for language in ("en-us-nyc", "en-us")]
+    write_lexicon(tmp_path / "words.dic", Speller(), voices)  # type: ignore[arg-type]
+    lexicon = read_lexicon(tmp_path / "words.dic")
+    assert set(lexicon.words) == set(every_word())
+    assert lexicon.pronunciations["zebra"] == (("s", "aw"), ("s", "aw", "r"))

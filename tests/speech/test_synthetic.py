@@ -18,8 +18,11 @@ from echolearn.speech.errors import CorpusError
 from echolearn.speech.features import frame_count
 from echolearn.speech.labels import read_phn
 from echolearn.speech.phones import ENGLISH
+from echolearn.speech.recognition.lexicon import read_lexicon
+from echolearn.speech.synthesis import LEXICON
 from echolearn.speech.synthetic import part_frames, read_marker, synthetic_tree
 from echolearn.speech.transcripts import check_segments
+from echolearn.speech.words import read_word_file
 
 
 def test_parts_have_the_proportions_of_the_paper() -> None:
@@ -170,3 +173,17 @@ def test_a_cache_that_may_only_be_read_is_named(tmp_path: Path) -> None:
     ((_, what),) = problems_in_a_limited_process(drop, cache)
     assert "cannot be written (Permission denied)" in what
     assert "ECHOLEARN_CACHE" in what
+
+
+def test_words_are_those_of_the_sentences_and_spoken_as_the_lexicon_says(small_tree: Path) -> None:
+    lexicon = read_lexicon(small_tree / LEXICON)
+    spoken = listed = 0
+    for wav in small_tree.rglob("*.WAV"):
+        words, phones = read_phn(wav.with_suffix(".WRD")), read_phn(wav.with_suffix(".PHN"))
+        assert tuple(word.name for word in words) == read_word_file(wav.with_suffix(".TXT"))
+        assert set(lexicon.words) >= {word.name for word in words}
+        for word in words:
+            own = tuple(p.name for p in phones if word.start - 1e-4 <= p.start and p.end <= word.end + 1e-4)
+            spoken += 1
+            listed += own in lexicon.pronunciations[word.name]
+    assert listed / spoken > 0.9, "words run into each other, and one accent drops sounds; most are as listed"

@@ -22,6 +22,7 @@ def opened_corpus(**options: Unpack[CorpusOptions]) -> Corpus:
                 cache=options["cache"],
                 labels=options["labels"],
                 normalise=options["normalise"],
+                transcripts=options["transcripts"],
                 progress=progress,
             )
         except EspeakError as problem:

@@ -25,6 +25,7 @@ class CorpusOptions(TypedDict):
     cache: Path | None
     labels: Path | None
     normalise: str
+    transcripts: tuple[Path, ...]
 
 
 def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
@@ -99,6 +100,12 @@ _CORPUS_OPTIONS = (
         default="utterance",
         show_default=True,
         help="Normalise mean and variance over each utterance, over the training part, or over the utterance so far.",
+    ),
+    click.option(
+        "--transcripts",
+        type=click.Path(dir_okay=False, path_type=Path),
+        multiple=True,
+        help="A list of what was said, NAME WORDS or WORDS (NAME) on every line; may be given several times.",
     ),
     click.option(
         "--config",

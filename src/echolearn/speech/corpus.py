@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.synthetic import DEFAULT_FRAMES, find_synthetic, synthetic_tree
 from echolearn.speech.timit import CORE_TEST, find_timit, frame_notes
 from echolearn.speech.utterances import PARTS, CorpusFiles, match_labels
+from echolearn.speech.words import Words, match_transcripts, read_transcripts, read_word_file, word_file
 
 NORMALISATIONS = ("utterance", "corpus", "running")
 WORDS = "synthetic, timit:PATH, features:FILE.npz or wav:DIR"
@@ -53,6 +55,10 @@ class Corpus:
         What a user should know of the corpus.
     audio : tuple of str, default ()
         Path of each audio file; "" where there is none.
+    transcripts : tuple of str, default ()
+        Lists of transcripts that have the words of the utterances, instead of the .wrd and .txt files beside the audio.
+    lexicon : str, default ""
+        Path of the pronunciation dictionary that comes with the corpus; "" if there is none.
     recipe : FeatureRecipe, optional
         How the features were made of sound, or of the frames in a file; by default they are used as they are.
     """
@@ -67,7 +73,18 @@ class Corpus:
     synthetic: bool = False
     notes: tuple[str, ...] = ()
     audio: tuple[str, ...] = ()
+    transcripts: tuple[str, ...] = ()
+    lexicon: str = ""
     recipe: FeatureRecipe = field(default_factory=FeatureRecipe.ready)
+
+    @cached_property
+    def words(self) -> tuple[Words, ...]:
+        """The words of each utterance, read when they are first asked for; () where they are not known."""
+        if self.transcripts:
+            listed = [item for path in self.transcripts for item in read_transcripts(path).items()]
+            return tuple(match_transcripts(self.utterances, dict(listed), ", ".join(self.transcripts)))
+        files = [word_file(Path(audio)) if audio else None for audio in self.audio]
+        return tuple(() if file is None else read_word_file(file) for file in files)
 
     def which(self, part: str) -> list[int]:
         """Return the indices of a part's utterances.
@@ -145,6 +162,7 @@ def open_corpus(
     cache: str | Path | None = None,
     labels: str | Path | None = None,
     normalise: str = "utterance",
+    transcripts: Sequence[str | Path] = (),
     progress: Progress | None = None,
 ) -> Corpus:
     """Open a corpus with its features and one state label per frame.
@@ -173,6 +191,9 @@ def open_corpus(
         or each by its frames so far, beginning with the training part's. Take "corpus" or "running" for a network that
         recognises streams, and "corpus" if utterances are too short to estimate a mean of their own. `features` that
         are neither 13 nor 39 columns are used as they are.
+    transcripts : sequence of str or Path, default ()
+        Lists of transcripts (Kaldi's ``text``, or ``WORDS (NAME)`` on every line) for the words of the utterances. By
+        default they come from the .wrd or .txt files beside the audio.
     progress : callable, optional
         Called as `progress(text, done, total)`.
 
@@ -217,12 +238,13 @@ def open_corpus(
         raise ValueError(f"corpus is {word!r}, expected {WORDS}")
     if frames is not None and kind != "synthetic":
         raise ValueError(f"frames={frames} sizes the synthetic corpus; {word!r} has the size it has")
-    if kind == "features":
-        if labels is not None:
-            raise ValueError(f"labels={labels} needs audio; a features file brings its own labels")
-        return _from_features(Path(place), normalise)
+    if kind == "features" and labels is not None:
+        raise ValueError(f"labels={labels} needs audio; a features file brings its own labels")
     if kind == "synthetic" and labels is not None:
         raise ValueError(f"labels={labels} needs audio of one's own; the synthetic corpus has its labels")
+    lists = tuple(str(path) for path in ([transcripts] if isinstance(transcripts, str | Path) else transcripts))
+    if kind == "features":
+        return replace(_from_features(Path(place), normalise), transcripts=lists)
     folder = Path(cache) if cache is not None else default_cache()
     if kind == "synthetic":
         tree = synthetic_tree(DEFAULT_FRAMES if frames is None else frames, seed, folder, progress)
@@ -235,7 +257,7 @@ def open_corpus(
     if kind == "timit" and not CORE_TEST.isdisjoint(corpus.speakers):  # a part of TIMIT has no usual counts
         counts = {part: len(corpus.which(part)) for part in PARTS}
         corpus = replace(corpus, notes=corpus.notes + tuple(frame_notes(corpus.frames, counts)))
-    return replace(corpus, synthetic=kind == "synthetic")
+    return replace(corpus, synthetic=kind == "synthetic", lexicon=files.lexicon, transcripts=lists)
 
 
 def _from_audio(

@@ -1,11 +1,13 @@
-"""espeak-ng through ctypes: samples of a sentence and the first sample of every phone."""
+"""espeak-ng through ctypes: samples of a sentence with its phones and words, and the pronunciation of words."""
 
 from __future__ import annotations
 
 import ctypes
+import re
 from ctypes import _Pointer
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,8 @@ INSTALL = "install it with: pip install 'echolearn[speech]'"
 _SYNCHRONOUS = 2
 _PHONEME_EVENTS, _NEVER_EXIT = 0x0001, 0x8000
 _CHARS_UTF8 = 1
-_END_OF_EVENTS, _PHONEME = 0, 7
+_END_OF_EVENTS, _WORD, _PHONEME = 0, 1, 7
+_SEPARATOR = "_"  # between the phones of a pronunciation; no phone of English has it in its name
 _RATE, _PITCH, _RANGE = 1, 3, 4
 
 
@@ -29,6 +32,7 @@ class _Id(ctypes.Union):
 
 class _Event(ctypes.Structure):
     type: int
+    text_position: int
     sample: int
     id: _Id
     _fields_ = (
@@ -71,6 +75,24 @@ class Voice:
     range: int
 
 
+class Spoken(NamedTuple):
+    """A sentence as it was spoken.
+
+    Parameters
+    ----------
+    samples : array of shape (n_samples,), int16
+        The audio.
+    phones : list of (int, str)
+        First sample and espeak-ng's name of every phone.
+    words : list of (int, str)
+        First sample and text of every word.
+    """
+
+    samples: NDArray[np.int16]
+    phones: list[tuple[int, str]]
+    words: list[tuple[int, str]]
+
+
 class Espeak:
     """The synthesiser. Make only one per process, because the library keeps its state in globals.
 
@@ -93,6 +115,7 @@ class Espeak:
             raise EspeakError(f"espeak-ng found no voices in {data}; {INSTALL}")
         self._chunks: list[NDArray[np.int16]] = []
         self._phones: list[tuple[int, str]] = []
+        self._words: list[tuple[int, int]] = []  # first sample, and first character counted from 1
         # Kept as an attribute: the library holds the only other reference, which Python cannot see.
         self._callback = _Callback(self._collect)
         self._library.espeak_SetSynthCallback(self._callback)
@@ -119,7 +142,7 @@ class Espeak:
         for parameter, value in ((_RATE, voice.rate), (_PITCH, voice.pitch), (_RANGE, voice.range)):
             self._library.espeak_SetParameter(parameter, value, 0)
 
-    def say(self, text: str, seed: int) -> tuple[NDArray[np.int16], list[tuple[int, str]]]:
+    def say(self, text: str, seed: int) -> Spoken:
         """Synthesise a sentence in the selected voice.
 
         Parameters
@@ -131,23 +154,49 @@ class Espeak:
 
         Returns
         -------
-        samples : array of shape (n_samples,), int16
-            The audio at `rate`.
-        phones : list of (int, str)
-            First sample and espeak-ng's name of every phone.
+        Spoken
+            The audio at `rate`, its phones and its words.
 
         Raises
         ------
         EspeakError
             If espeak-ng fails.
         """
-        self._chunks, self._phones = [], []
+        self._chunks, self._phones, self._words = [], [], []
         self._library.espeak_ng_SetRandSeed(ctypes.c_long(seed))
         raw = text.encode()
         status = self._library.espeak_Synth(raw, len(raw) + 1, 0, 1, 0, _CHARS_UTF8, None, None)
         if status != 0 or self._library.espeak_Synchronize() != 0 or not self._chunks:
             raise EspeakError(f"espeak-ng could not say {text!r} (status {status})")
-        return np.concatenate(self._chunks), self._phones
+        ends = [first for _, first in self._words[1:]] + [len(text) + 1]
+        words = [
+            (sample, word)
+            for (sample, first), end in zip(self._words, ends, strict=True)
+            for word in re.findall(r"[\w']+", text[first - 1 : end - 1])  # "was the" may be spoken as one word
+        ]
+        return Spoken(np.concatenate(self._chunks), self._phones, words)
+
+    def pronounce(self, text: str) -> list[list[str]]:
+        """Return how words are pronounced in the selected voice, without saying them.
+
+        Parameters
+        ----------
+        text : str
+            One word or several.
+
+        Returns
+        -------
+        list of list of str
+            espeak-ng's names of the phones of each word. Words that are spoken as one are one entry.
+        """
+        rest = ctypes.c_char_p(text.encode())
+        function = self._library.espeak_TextToPhonemes
+        function.restype = ctypes.c_char_p
+        found: list[str] = []
+        while rest.value:
+            clause = function(ctypes.byref(rest), _CHARS_UTF8, ord(_SEPARATOR) << 8)
+            found += clause.decode("utf-8", "replace").split()
+        return [word.split(_SEPARATOR) for word in found]
 
     def _collect(self, samples: _Pointer[ctypes.c_short], count: int, events: _Pointer[_Event]) -> int:
         """Keep a chunk of samples and the phones in it; the library calls this for every chunk."""
@@ -158,6 +207,8 @@ class Espeak:
             event = events[at]
             if event.type == _PHONEME:
                 self._phones.append((event.sample, event.id.string.decode("utf-8", "replace")))
+            elif event.type == _WORD:
+                self._words.append((event.sample, event.text_position))
             at += 1
         return 0
 

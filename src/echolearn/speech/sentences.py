@@ -6,6 +6,7 @@ The words were chosen so that every phone of the American English list occurs, r
 
 from __future__ import annotations
 
+import re
 import zlib
 
 import numpy as np
@@ -117,3 +118,22 @@ def draw_sentence(rng: np.random.Generator, part: str) -> str:
         sentence = sentence[0].upper() + sentence[1:]
         if part_of(sentence) == part:
             return sentence
+
+
+def every_word() -> list[str]:
+    """Return all words that sentences may have.
+
+    Returns
+    -------
+    list of str
+        The words in lower case and in alphabetical order, plural forms and the words of the templates among them.
+
+    Examples
+    --------
+    >>> words = every_word()
+    >>> "zebra" in words, "zebras" in words, "why" in words
+    (True, True, True)
+    """
+    listed = {word.lower() for words in WORDS.values() for word in words} | {f"{noun}s" for noun in WORDS["noun"]}
+    own = {word for template in TEMPLATES for word in re.findall(r"[a-z]+", re.sub(r"\{.*?\}s?", " ", template))}
+    return sorted(listed | own)

@@ -1,4 +1,4 @@
-"""Synthetic speech: the .WAV, .PHN and .TXT files of some speakers in a TIMIT tree, written by a process of its own.
+"""Synthetic speech: .WAV, .PHN, .WRD and .TXT files of some speakers in a TIMIT tree, written by a process of its own.
 
 espeak-ng keeps its state in globals: what it produces depends on what it produced before in the same process. So a
 job, a fixed list of speakers, is always done by one new process in a fixed order, and the corpus is the same on any
@@ -14,7 +14,7 @@ import sys
 import wave
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from echolearn.speech.espeak import Espeak, EspeakError, Voice
 from echolearn.speech.features import frame_count
 from echolearn.speech.labels import Segment, write_phn
 from echolearn.speech.phones import STOPS, fold_espeak
-from echolearn.speech.sentences import draw_sentence
+from echolearn.speech.sentences import draw_sentence, every_word
 from echolearn.speech.speakers import Speaker
 
 SNR_DB = (8.0, 25.0)
@@ -35,6 +35,32 @@ _COLOUR = 0.8  # pole of the noise's filter: background noise is mostly low
 _HALF_UTTERANCE = 140  # frames; stopping this early makes the part's size right on average
 # A closure is a run of blocks of samples at most this loud, of the loudest block before the stop, and this long.
 _CLOSURE_LEVEL, _CLOSURE_SECONDS, _BLOCK = 0.2, 0.12, 110
+
+
+LEXICON = "LEXICON.DIC"
+_CONTEXTS = (
+    "{}",
+    "a {} a",
+    "the {} the",
+)  # in which words are pronounced for the lexicon; a word is its second or only one
+
+
+class Sentence(NamedTuple):
+    """A sentence as it is written to the corpus.
+
+    Parameters
+    ----------
+    samples : array of shape (n_samples,), int16
+        The audio at 16 kHz.
+    phones : list of Segment
+        Its phones. The first and the last are silence.
+    words : list of Segment
+        Its words in lower case.
+    """
+
+    samples: NDArray[np.int16]
+    phones: list[Segment]
+    words: list[Segment]
 
 
 class SpeakerReport(TypedDict):
@@ -60,12 +86,15 @@ class SynthesisJob:
         The speakers in their order.
     frames_per_speaker : dict of str to float
         How many frames a speaker of each part is to speak, on average.
+    lexicon : bool, default False
+        Whether this job also writes the pronunciations of all words.
     """
 
     root: str
     seed: int
     speakers: tuple[Speaker, ...]
     frames_per_speaker: dict[str, float]
+    lexicon: bool = False
 
     def to_json(self) -> str:
         """Return the job as JSON.
@@ -93,11 +122,32 @@ class SynthesisJob:
         """
         raw = json.loads(text)
         speakers = tuple(Speaker(**{**one, "voice": Voice(**one["voice"])}) for one in raw["speakers"])
-        return cls(raw["root"], raw["seed"], speakers, raw["frames_per_speaker"])
+        return cls(raw["root"], raw["seed"], speakers, raw["frames_per_speaker"], raw["lexicon"])
 
 
-def phone_segments(events: list[tuple[int, str]], samples: NDArray[np.int16], rate: int) -> list[tuple[int, int, str]]:
-    """Turn espeak-ng's phones into segments that cover the audio.
+class TimedPhone(NamedTuple):
+    """A phone of espeak-ng in the audio.
+
+    Parameters
+    ----------
+    start : int
+        Its first sample.
+    end : int
+        The sample after its last.
+    name : str
+        The phone of the American English list.
+    event : int
+        The sample that espeak-ng gives: of a stop that of its burst, which comes after `start`.
+    """
+
+    start: int
+    end: int
+    name: str
+    event: int
+
+
+def timed_phones(events: list[tuple[int, str]], samples: NDArray[np.int16], rate: int) -> list[TimedPhone]:
+    """Turn espeak-ng's phones into phones that cover the audio.
 
     espeak-ng gives the time of a stop's burst and leaves the closure to the phone before; phoneticians count the
     closure as part of the stop. So the start of a stop moves back over the silence in front of it.
@@ -113,29 +163,56 @@ def phone_segments(events: list[tuple[int, str]], samples: NDArray[np.int16], ra
 
     Returns
     -------
-    list of (int, int, str)
-        First sample, the sample after the last, and the phone of the American English list.
+    list of TimedPhone
+        The phones.
 
     Raises
     ------
     EspeakError
         If espeak-ng names a phone that is not in the table.
     """
-    starts: list[tuple[int, str]] = [(0, "sil")]
-    for sample, name in events:
-        phone = fold_espeak(name)
+    starts: list[tuple[int, str, int]] = [(0, "sil", 0)]
+    for event, name in events:
+        phone, sample = fold_espeak(name), event
         if phone is None:
             raise EspeakError(f"espeak-ng spoke a phone {name!r} that is not in the fixed list")
         if phone == "" or (phone == "sil" and starts[-1][1] == "sil"):
             continue
-        before, previous = starts[-1]
+        before, previous, _ = starts[-1]
         if phone in STOPS and previous != "sil":
             sample = _closure_start(samples[before:sample], rate) + before
         if sample <= before:
             starts.pop()
-        starts.append((sample, phone))
-    ends = [start for start, _ in starts[1:]] + [len(samples)]
-    return [(start, end, phone) for (start, phone), end in zip(starts, ends, strict=True) if end > start]
+        starts.append((sample, phone, event))
+    ends = [start for start, _, _ in starts[1:]] + [len(samples)]
+    found = [TimedPhone(start, end, phone, event) for (start, phone, event), end in zip(starts, ends, strict=True)]
+    return [phone for phone in found if phone.end > phone.start]
+
+
+def word_segments(spoken: list[tuple[int, str]], phones: list[TimedPhone]) -> list[TimedPhone]:
+    """Give words the times of their phones.
+
+    Parameters
+    ----------
+    spoken : list of (int, str)
+        The sample at which espeak-ng begins each word, at or a little before its first phone, and the word.
+    phones : list of TimedPhone
+        The phones of the sentence.
+
+    Returns
+    -------
+    list of TimedPhone
+        The words in lower case. A word begins with its first phone and ends with its last; one without a phone of its
+        own has no length.
+    """
+    sounds = [phone for phone in phones if phone.name != "sil"]
+    owner = np.searchsorted([start for start, _ in spoken], [phone.event for phone in sounds], side="right") - 1
+    found: list[TimedPhone] = []
+    for k, (event, word) in enumerate(spoken):
+        own = [phone for phone, at in zip(sounds, owner, strict=True) if at == k]
+        start, end = (own[0].start, own[-1].end) if own else (event, event)
+        found.append(TimedPhone(start, end, word.lower(), event))
+    return found
 
 
 def _closure_start(before: NDArray[np.int16], rate: int) -> int:
@@ -153,7 +230,7 @@ def _closure_start(before: NDArray[np.int16], rate: int) -> int:
     return len(before) - run * _BLOCK
 
 
-def synthesise(espeak: Espeak, sentence: str, rng: np.random.Generator) -> tuple[NDArray[np.int16], list[Segment]]:
+def synthesise(espeak: Espeak, sentence: str, rng: np.random.Generator) -> Sentence:
     """Synthesise a sentence in the selected voice, with silence around it and noise in the background.
 
     Parameters
@@ -167,20 +244,18 @@ def synthesise(espeak: Espeak, sentence: str, rng: np.random.Generator) -> tuple
 
     Returns
     -------
-    samples : array of shape (n_samples,), int16
-        The audio at 16 kHz.
-    segments : list of Segment
-        Its phones. The first and the last are silence.
+    Sentence
+        Audio, phones and words.
     """
-    raw, events = espeak.say(sentence, int(rng.integers(1, 2**31 - 1)))
-    phones = phone_segments(events, raw, espeak.rate)
+    raw, events, spoken = espeak.say(sentence, int(rng.integers(1, 2**31 - 1)))
+    phones = timed_phones(events, raw, espeak.rate)
     head, tail = (int(seconds * espeak.rate) for seconds in rng.uniform(*SILENCE_SECONDS, size=2))
     clean = resample(np.pad(raw, (head, tail)).astype(np.float32), espeak.rate)
     clean *= np.float32(_LEVEL * 10 ** rng.uniform(-0.2, 0.2) / max(1.0, float(clean.std())))
     noisy = clean + _noise(len(clean), float(clean.std()), rng)
     samples = np.clip(np.rint(noisy), -32_768, 32_767).astype(np.int16)
-    edges = [0] + [round((start + head) * RATE / espeak.rate) for start, _, _ in phones[1:]] + [len(samples)]
-    names = [name for _, _, name in phones]
+    edges = [0] + [round((phone.start + head) * RATE / espeak.rate) for phone in phones[1:]] + [len(samples)]
+    names = [phone.name for phone in phones]
     if names[0] != "sil":
         names, edges = ["sil", *names], [0, round(head * RATE / espeak.rate), *edges[1:]]
     if names[-1] != "sil":
@@ -188,7 +263,12 @@ def synthesise(espeak: Espeak, sentence: str, rng: np.random.Generator) -> tuple
             [*names, "sil"],
             [*edges[:-1], len(samples) - round(tail * RATE / espeak.rate), edges[-1]],
         )
-    return samples, [Segment(a / RATE, b / RATE, n) for a, b, n in zip(edges, edges[1:], names, strict=False)]
+    segments = [Segment(a / RATE, b / RATE, n) for a, b, n in zip(edges, edges[1:], names, strict=False)]
+    words = [
+        Segment((word.start + head) / espeak.rate, (word.end + head) / espeak.rate, word.name)
+        for word in word_segments(spoken, phones)
+    ]
+    return Sentence(samples, segments, words)
 
 
 def _noise(count: int, speech: float, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -228,20 +308,52 @@ def run_job(job: SynthesisJob) -> None:
         while count == 0 or done[speaker.part] + _HALF_UTTERANCE < due[speaker.part]:
             count += 1
             sentence = draw_sentence(rng, speaker.part)
-            samples, segments = synthesise(espeak, sentence, rng)
-            _write(folder / f"SX{count:03d}", samples, segments, sentence)
-            digest.update(samples.tobytes())
-            done[speaker.part] += frame_count(len(samples))
+            said = synthesise(espeak, sentence, rng)
+            _write(folder / f"SX{count:03d}", said, sentence)
+            digest.update(said.samples.tobytes())
+            done[speaker.part] += frame_count(len(said.samples))
         frames = done[speaker.part] - before
         report = SpeakerReport(speaker=speaker.name, frames=frames, utterances=count, sha256=digest.hexdigest())
         print(json.dumps(report), flush=True)
+    if job.lexicon:  # last, because what espeak-ng says depends on what it did before
+        write_lexicon(Path(job.root) / LEXICON, espeak, [speaker.voice for speaker in job.speakers])
 
 
-def _write(stem: Path, samples: NDArray[np.int16], segments: list[Segment], sentence: str) -> None:
+def write_lexicon(path: Path, espeak: Espeak, voices: list[Voice]) -> None:
+    """Write the pronunciations of all words of the sentences, in the format of the CMU dictionary.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    espeak : Espeak
+        The synthesiser.
+    voices : list of Voice
+        One voice of each language is asked, for each word alone and between vowels and consonants.
+    """
+    pronunciations: dict[str, dict[tuple[str, ...], None]] = {word: {} for word in every_word()}
+    for voice in {voice.language: voice for voice in voices}.values():
+        espeak.use(voice)
+        for word, found in pronunciations.items():
+            for context in _CONTEXTS:
+                said = espeak.pronounce(context.format(word))
+                if len(said) == len(context.split()):
+                    phones = [fold_espeak(name) for name in said[len(said) // 2]]
+                    found[tuple(phone for phone in phones if phone)] = None
+    lines = []
+    for word, found in pronunciations.items():
+        heads = [word, *(f"{word}({k})" for k in range(2, len(found) + 1))]
+        lines += [f"{head}  {' '.join(phones)}\n" for head, phones in zip(heads, found, strict=False)]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def _write(stem: Path, said: Sentence, sentence: str) -> None:
+    samples = said.samples
     with stem.with_suffix(".WAV").open("wb") as raw, wave.open(raw, "wb") as file:
         file.setparams((1, 2, RATE, len(samples), "NONE", ""))
         file.writeframes(samples.astype("<i2").tobytes())
-    write_phn(stem.with_suffix(".PHN"), segments)
+    write_phn(stem.with_suffix(".PHN"), said.phones)
+    write_phn(stem.with_suffix(".WRD"), said.words)
     stem.with_suffix(".TXT").write_text(f"0 {len(samples)} {sentence}\n", encoding="utf-8")
 
 

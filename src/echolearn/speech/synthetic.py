@@ -21,13 +21,13 @@ from echolearn.speech.errors import CorpusError
 from echolearn.speech.espeak import INSTALL, EspeakError
 from echolearn.speech.phones import ENGLISH
 from echolearn.speech.speakers import Speaker, draw_speakers
-from echolearn.speech.synthesis import SpeakerReport, SynthesisJob
+from echolearn.speech.synthesis import LEXICON, SpeakerReport, SynthesisJob
 from echolearn.speech.utterances import PARTS, CorpusFiles, Utterance, pair_files
 
 DEFAULT_FRAMES = 100_000
 MOST_FRAMES = 1_124_823  # the paper's training set; the tree's names and sentences suffice for more
 MARKER = "corpus.json"
-_VERSION = 1  # raised whenever the same settings would give other files
+_VERSION = 2  # raised whenever the same settings would give other files
 _JOBS = 4  # fixed: what espeak-ng produces depends on the job, and must not depend on the machine
 
 
@@ -191,7 +191,7 @@ def find_synthetic(tree: Path, seed: int) -> CorpusFiles:
             if audio is not None:
                 utterances.append(Utterance(f"{side.lower()}/{key}", speaker, parts[speaker], audio, phn))
     note = f"synthetic speech by espeak-ng: {len(parts)} voices, {len(utterances)} sentences, seed {seed}"
-    return CorpusFiles(utterances, lambda used: ENGLISH, [note])
+    return CorpusFiles(utterances, lambda used: ENGLISH, [note], lexicon=str(tree / LEXICON))
 
 
 def _synthesise_all(
@@ -204,7 +204,10 @@ def _synthesise_all(
     """Write the files of all speakers; return their reports in the order of the speakers."""
     frames = settings["frames"]
     shares = {part: frames[part] / sum(s.part == part for s in speakers) for part in PARTS}
-    jobs = [SynthesisJob(str(root), settings["seed"], tuple(speakers[k::_JOBS]), shares) for k in range(_JOBS)]
+    jobs = [
+        SynthesisJob(str(root), settings["seed"], tuple(speakers[k::_JOBS]), shares, lexicon=k == 0)
+        for k in range(_JOBS)
+    ]
     reports: dict[str, SpeakerReport] = {}
     lock = threading.Lock()
     total = sum(frames.values())

@@ -62,6 +62,8 @@ class CorpusFiles:
         What is wrong so far.
     depends_on : str
         What decides the labels besides the files of the utterances; another text is another cache entry.
+    lexicon : str
+        Path of the pronunciation dictionary that comes with the corpus; "" if there is none.
     """
 
     utterances: list[Utterance]
@@ -69,6 +71,7 @@ class CorpusFiles:
     notes: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     depends_on: str = ""
+    lexicon: str = ""
 
 
 def pair_files(root: Path, label_endings: Sequence[str] = LABEL_ENDINGS) -> dict[str, tuple[Path | None, Path | None]]:

@@ -1,4 +1,4 @@
-"""A phone decoder from state labels: durations, phone n-gram and priors from train, weights tuned on valid."""
+"""A decoder of phones and words from state labels: what is learned comes from train, weights are tuned on valid."""
 
 from __future__ import annotations
 
@@ -119,5 +119,66 @@ def tune_phones(
 
     def error(recognised: Mapping[str, Sequence[Token]]) -> float:
         return evaluate_phones(references, recognised, phone_map=phone_map).total.error_rate
+
+    return tune(decoder, error, probabilities, progress=progress)
+
+
+def evaluate_words(
+    references: Mapping[str, Sequence[str]],
+    recognised: Mapping[str, Sequence[Token]],
+    *,
+    speakers: Mapping[str, str] | None = None,
+) -> Evaluation:
+    """Align recognised words with the spoken ones. Upper and lower case are the same.
+
+    Parameters
+    ----------
+    references : mapping of str to sequence of str
+        The spoken words of each utterance.
+    recognised : mapping of str to sequence of Token
+        The recognised words of each utterance.
+    speakers : mapping of str to str, optional
+        The speaker of each utterance.
+
+    Returns
+    -------
+    Evaluation
+        The alignments.
+    """
+    heard = {name: [token.name.upper() for token in recognised[name]] for name in recognised}
+    spoken = {name: [word.upper() for word in words] for name, words in references.items()}
+    return evaluate(spoken, heard, speakers=speakers)
+
+
+def tune_words(
+    decoder: Decoder,
+    references: Mapping[str, Sequence[str]],
+    probabilities: Mapping[str, Array],
+    *,
+    progress: Progress | None = None,
+) -> tuple[Decoder, float]:
+    """Choose the weights of a word decoder by the word error on validation utterances.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        The decoder to start from.
+    references : mapping of str to sequence of str
+        The spoken words of each validation utterance.
+    probabilities : mapping of str to array of shape (n_frames, n_states)
+        The network's probabilities for the same utterances.
+    progress : callable, optional
+        Called as `progress(text, done, total)`.
+
+    Returns
+    -------
+    decoder : Decoder
+        The decoder with the weights of the smallest word error.
+    error : float
+        Its word error, a fraction of the spoken words.
+    """
+
+    def error(recognised: Mapping[str, Sequence[Token]]) -> float:
+        return evaluate_words(references, recognised).total.error_rate
 
     return tune(decoder, error, probabilities, progress=progress)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from os import PathLike
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,19 +27,22 @@ from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.speech._typing import Frames, Progress
 from echolearn.speech.audio import FULL_SCALE, RATE, resample
+from echolearn.speech.corpus import Corpus
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition.committing import CommittingSearch
 from echolearn.speech.recognition.decoder import Decoder
 from echolearn.speech.recognition.hypothesis import Hypothesis
+from echolearn.speech.recognition.learning import spoken_phones, tune_phones, tune_words
 from echolearn.speech.recognition.lexicon import Lexicon
-from echolearn.speech.recognition.ngrams import NGramModel
+from echolearn.speech.recognition.ngrams import NGramModel, estimate
 from echolearn.speech.recognition.recognizerfile import MODEL, check_arrays, restore_tasks, task_parts
 from echolearn.speech.recognition.search import Token
 from echolearn.speech.recognition.streaming import PAUSE, RecognitionStream, pause_frames
-from echolearn.speech.recognition.tasks import PhoneTask, WordTask, word_task
+from echolearn.speech.recognition.tasks import PhoneTask, WordTask, learn_phone_task, word_task
 from echolearn.speech.samples import as_samples, scale_problem
 from echolearn.validation.values import check_path
 
+_Item = TypeVar("_Item")
 _AT_A_TIME = 32  # utterances that the network sees in one call
 _MISFITS = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
 
@@ -327,6 +331,7 @@ class Recognizer:
             self.features,
             decoder,
             self.phones.silent_states,
+            inputs=self.model.n_features_in_,
             pause=pause,
             rate=rate,
             full_scale=full_scale,
@@ -377,8 +382,8 @@ def _known(words: WordTask | None) -> WordTask:
     return words
 
 
-def _batches(pairs: Iterable[tuple[str, ArrayLike]]) -> Iterator[list[tuple[str, ArrayLike]]]:
-    rest = iter(pairs)
+def _batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    rest = iter(items)
     while some := list(islice(rest, _AT_A_TIME)):
         yield some
 
@@ -419,3 +424,162 @@ def _restored(tensors: dict[str, Array], facts: Facts) -> Recognizer:
         raise ValueError(f"a network of the kind {type(model).__name__}")
     phones, words, recipe = restore_tasks(tensors, facts)
     return Recognizer(model, phones, words, recipe)
+
+
+def learn_recognizer(
+    model: ESNClassifier | StackedClassifier,
+    corpus: Corpus,
+    *,
+    order: int = 2,
+    lexicon: Lexicon | None = None,
+    language_model: NGramModel | None = None,
+    progress: Progress | None = None,
+) -> Recognizer:
+    """Make a recogniser of a network that was fitted to the states of a corpus.
+
+    Durations, n-grams and priors are learned from the labels of the training part, and the weights of the decoders are
+    chosen by phone and word error on the validation part. The test part is not looked at.
+
+    Parameters
+    ----------
+    model : ESNClassifier or StackedClassifier
+        The fitted network. Its classes are names of states, or their indices in `corpus.state_names`.
+    corpus : Corpus
+        The corpus that it was fitted to.
+    order : int, default 2
+        Order of the n-grams of phones, and of words if no language model is given. Try 3 if there are 100,000 phones.
+    lexicon : Lexicon, optional
+        Pronunciations of words. By default only phones are recognised.
+    language_model : NGramModel, optional
+        Which words follow which. By default it is estimated from the words of the training part; all words are equally
+        probable if there are none.
+    progress : callable, optional
+        Called as `progress(text, done, total)`.
+
+    Returns
+    -------
+    Recognizer
+        The recogniser.
+
+    Raises
+    ------
+    ValueError
+        If the network lacks states of the training part, the corpus has no validation part, or the lexicon has other
+        phones than the network.
+    """
+    states = network_states(model, corpus.state_names)
+    phones = learn_phone_task(_labels_in(states, corpus), states, order=order)
+    part = valid_part(corpus)
+    base = Recognizer(model, phones, None, corpus.recipe)
+    inputs = [corpus.features[k] for k in corpus.which("valid")]
+    found = [P.astype(np.float32) for some in _batches(inputs) for P in base.probabilities(some)]
+    probabilities = dict(zip(part.phones, found, strict=True))
+    decoder, _ = tune_phones(base.phone_decoder, part.phones, probabilities, progress=progress)
+    phones = replace(phones, weights=decoder.weights)
+    words = None
+    if lexicon is not None:
+        if language_model is None:
+            language_model = _trained_words(corpus, order)
+        words = word_task(phones, lexicon, language_model)
+        words = replace(words, weights=replace(phones.weights, penalty=0.0))
+        if part.words:
+            own = {name: probabilities[name] for name in part.words}
+            best, _ = tune_words(words.decoder(phones), part.words, own, progress=progress)
+            words = replace(words, weights=best.weights)
+    return Recognizer(model, phones, words, corpus.recipe)
+
+
+@dataclass(frozen=True)
+class SpokenPart:
+    """What was said in a part of a corpus.
+
+    Parameters
+    ----------
+    phones : dict of str to list of str
+        The phones of each utterance, silences included.
+    words : dict of str to tuple of str
+        The words of the utterances whose words are known.
+    speakers : dict of str to str
+        The speaker of each utterance.
+    """
+
+    phones: dict[str, list[str]]
+    words: dict[str, tuple[str, ...]]
+    speakers: dict[str, str]
+
+
+def valid_part(corpus: Corpus) -> SpokenPart:
+    """Return what was said in the validation part.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The corpus.
+
+    Returns
+    -------
+    SpokenPart
+        Phones, words and speakers of its utterances.
+
+    Raises
+    ------
+    ValueError
+        If it has no utterances.
+    """
+    which = corpus.which("valid")
+    if not which:
+        raise ValueError(f"{corpus.name} has no utterances of the valid part, on which the decoder is tuned")
+    return SpokenPart(
+        {corpus.utterances[k]: spoken_phones(corpus.labels[k], corpus.state_names) for k in which},
+        {corpus.utterances[k]: corpus.words[k] for k in which if corpus.words[k]},
+        {corpus.utterances[k]: corpus.speakers[k] for k in which},
+    )
+
+
+def network_states(model: ESNClassifier | StackedClassifier, state_names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of a network's classes, in their order.
+
+    Parameters
+    ----------
+    model : ESNClassifier or StackedClassifier
+        A fitted network whose classes are names of states, or their indices.
+    state_names : sequence of str
+        The names that indices stand for.
+
+    Returns
+    -------
+    tuple of str
+        The names. They may be fewer than `state_names`, and in another order.
+
+    Raises
+    ------
+    ValueError
+        If a class is neither a name nor an index.
+    """
+    classes = model.classes_
+    if classes.dtype.kind in "iu" and 0 <= classes.min() <= classes.max() < len(state_names):
+        return tuple(state_names[k] for k in classes.tolist())
+    if classes.dtype.kind != "U":
+        raise ValueError(f"the network's classes are {classes.dtype}; expected names of phone states such as aa_s2")
+    return tuple(classes.tolist())
+
+
+def _labels_in(states: Sequence[str], corpus: Corpus) -> list[Array]:
+    """Return the labels of the training part as indices into a network's states."""
+    place = {name: k for k, name in enumerate(states)}
+    index = np.array([place.get(name, -1) for name in corpus.state_names])
+    labels = [index[corpus.labels[k]] for k in corpus.which("train")]
+    unknown = {corpus.state_names[s] for k in corpus.which("train") for s in np.unique(corpus.labels[k]) if index[s] < 0}
+    if unknown:
+        some = ", ".join(sorted(unknown)[:5])
+        raise ValueError(
+            f"the network does not know {len(unknown)} states of the training part of {corpus.name}, such as {some}; "
+            "was it fitted to another corpus?"
+        )
+    return labels
+
+
+def _trained_words(corpus: Corpus, order: int) -> NGramModel | None:
+    """Return a language model of the words of the training part, if they are known."""
+    said = [corpus.words[k] for k in corpus.which("train") if corpus.words[k]]
+    return estimate(said, order=order) if said else None

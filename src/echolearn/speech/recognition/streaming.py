@@ -44,6 +44,8 @@ class RecognitionStream:
         What is recognised.
     silent_states : iterable of int
         The states of silence.
+    inputs : int
+        Columns of ready features.
     pause : float, optional
         Seconds of silence after which what was said before is final. None: only when no path disagrees.
     rate : int, default 16000
@@ -59,17 +61,18 @@ class RecognitionStream:
         decoder: Decoder,
         silent_states: Iterable[int],
         *,
+        inputs: int,
         pause: float | None = PAUSE,
         rate: int = RATE,
         full_scale: float = FULL_SCALE,
     ) -> None:
         self._network, self._recipe, self._decoder = network, recipe, decoder
-        self._features = recipe.stream()
+        self._features, self._inputs = recipe.stream(), inputs
         self._resampler, self._full_scale = Resampler(rate), full_scale
         self._search = CommittingSearch(decoder.search(), list(silent_states), pause_frames(pause))
         self._segment: deque[Token] = deque(maxlen=_SHOWN)
         self._heard, self._scale_checked = np.empty(0, dtype=np.float32), False
-        self._frames_taken, self._ended = False, False
+        self._ended = False
 
     def push(self, samples: ArrayLike) -> Update:
         """Take the next samples.
@@ -118,7 +121,7 @@ class RecognitionStream:
         """
         self._check_open()
         rows = np.asarray(frames, dtype=np.float32)
-        inputs = self._network.reservoir.n_in
+        inputs = self._inputs
         if rows.ndim != 2 or rows.shape[1] not in (inputs, self._recipe.columns):
             also = "" if self._recipe.columns in (None, inputs) else f" or (n_frames, {self._recipe.columns})"
             raise ValueError(f"frames have shape {rows.shape}; expected (n_frames, {inputs}){also}")
