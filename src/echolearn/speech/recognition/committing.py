@@ -113,6 +113,7 @@ class CommittingSearch:
         self._silent = np.isin(search.graph.emission, sorted(silent_states))
         self._spoken = np.array([name not in SILENCES for name in search.graph.tokens])
         self._root = -1
+        self._said = self._paused = 0  # ends of the last spoken tokens: that is final, and that a pause was found after
 
     def advance(self, frames: NDArray[np.float32]) -> tuple[list[Token], bool]:
         """Take more frames.
@@ -127,7 +128,7 @@ class CommittingSearch:
         final : list of Token
             The tokens that have become final.
         pause : bool
-            Whether a pause was found in these frames.
+            Whether a pause was found in these frames: once after everything that was said.
         """
         final: list[Token] = []
         paused = False
@@ -135,13 +136,9 @@ class CommittingSearch:
             size = min(len(frames), GRID - self.search.frame % GRID)
             self.search.advance(frames[:size])
             frames = frames[size:]
-            if self.pause is not None and self.search.frame % GRID == 0:
-                last = self._before_a_pause(self.pause)
-                if last is not None:
-                    s = self.search
-                    _give_up(s.records, s.count, s.record, s.scores, last)
-                    final += self._committed()
-                    paused = True
+            if self.pause is not None and self.search.frame % GRID == 0 and self._commit_at_a_pause(self.pause):
+                paused = True
+                final += self._committed()
             elif self.search.count > _SPARE:
                 final += self._committed()
         return final + self._committed(), paused
@@ -171,21 +168,28 @@ class CommittingSearch:
     def _best(self) -> int:
         return int(np.argmax(self.search.scores[: self.search.graph.emitting]))
 
-    def _before_a_pause(self, pause: int) -> int | None:
-        """Return the record that ends the last token before a pause, if the best path is in one."""
-        best = self._best()
+    def _commit_at_a_pause(self, pause: int) -> bool:
+        """Return whether the best path has just come to a pause; if so, give up paths with other tokens before it."""
+        s, best = self.search, self._best()
         if not self._silent[best]:
-            return None
-        records, own = self.search.records, int(self.search.record[best])
-        while own >= 0 and not (records[own, 1] >= 0 and self._spoken[records[own, 1]]):
-            own = int(records[own, 0])
-        return own if own >= 0 and self.search.frame - records[own, 2] >= pause else None
+            return False
+        own = int(s.record[best])
+        while own >= 0 and not (s.records[own, 1] >= 0 and self._spoken[s.records[own, 1]]):
+            own = int(s.records[own, 0])
+        end = int(s.records[own, 2]) if own >= 0 else self._said
+        if end == self._paused or s.frame - end < pause:
+            return False
+        self._paused = end
+        if own >= 0:
+            _give_up(s.records, s.count, s.record, s.scores, own)
+        return True
 
     def _committed(self) -> list[Token]:
         """Return tokens that have become final, and forget the records that are no longer needed."""
         s = self.search
         common = _common(s.records, s.count, s.record, s.scores)
         tokens = s.tokens(common) if common > self._root else []
+        self._said = max([self._said, *(token.end for token in tokens if token.name not in SILENCES)])
         if common > self._root or s.count > _SPARE:
             s.count = _trimmed(s.records, s.count, s.record, s.scores, common)
             self._root = min(common, 0)

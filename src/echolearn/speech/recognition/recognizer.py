@@ -44,6 +44,7 @@ from echolearn.validation.values import check_path
 
 _Item = TypeVar("_Item")
 _AT_A_TIME = 32  # utterances that the network sees in one call
+MOST_UNSAID = 5000  # words of a lexicon that are possible though nobody said them: a larger one is for all purposes
 _MISFITS = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
 
 
@@ -451,8 +452,9 @@ def learn_recognizer(
     lexicon : Lexicon, optional
         Pronunciations of words. By default only phones are recognised.
     language_model : NGramModel, optional
-        Which words follow which. By default it is estimated from the words of the training part; all words are equally
-        probable if there are none.
+        Which words follow which. By default it is estimated from the words of the training part; words of the lexicon
+        that were not said there are possible, too, if the lexicon has at most 5,000 words. All words are equally
+        probable if no words of the training part are known.
     progress : callable, optional
         Called as `progress(text, done, total)`.
 
@@ -479,7 +481,7 @@ def learn_recognizer(
     words = None
     if lexicon is not None:
         if language_model is None:
-            language_model = _trained_words(corpus, order)
+            language_model = _trained_words(corpus, lexicon, order)
         words = word_task(phones, lexicon, language_model)
         words = replace(words, weights=replace(phones.weights, penalty=0.0))
         if part.words:
@@ -579,7 +581,10 @@ def _labels_in(states: Sequence[str], corpus: Corpus) -> list[Array]:
     return labels
 
 
-def _trained_words(corpus: Corpus, order: int) -> NGramModel | None:
-    """Return a language model of the words of the training part, if they are known."""
-    said = [corpus.words[k] for k in corpus.which("train") if corpus.words[k]]
-    return estimate(said, order=order) if said else None
+def _trained_words(corpus: Corpus, lexicon: Lexicon, order: int) -> NGramModel | None:
+    """Return a language model of the words of the training part, if they are known, spelled as in the lexicon."""
+    spelling = {word.upper(): word for word in lexicon.words}
+    said = [[spelling.get(word.upper(), word) for word in corpus.words[k]] for k in corpus.which("train")]
+    said = [words for words in said if words]
+    others = lexicon.words if len(lexicon.words) <= MOST_UNSAID else ()
+    return estimate(said, order=order, vocabulary=others) if said else None
