@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from echolearn._typing import Array
 from echolearn.speech._typing import Progress
 from echolearn.speech.recognition.graph import Graph
+from echolearn.speech.recognition.lattices import BEAM, Lattice, build_lattice
 from echolearn.speech.recognition.search import Search, Token
 
 SMALLEST = 1e-10  # probabilities below count as this
@@ -46,6 +47,8 @@ class DecodingWeights:
         Subtracted for every token. Raise it if there are too many insertions.
     beam : float, default 40.0
         How far below the best score a path may be before it is given up. A smaller one is faster and finds worse paths.
+    confidence_scale : float, default 0.3
+        Factor of all scores when confidences are computed; see `echolearn.speech.recognition.confidence.calibrate`.
     """
 
     prior_exponent: float = 0.6
@@ -53,6 +56,7 @@ class DecodingWeights:
     duration_weight: float = 1.0
     penalty: float = 0.0
     beam: float = 40.0
+    confidence_scale: float = 0.3
 
 
 @dataclass(frozen=True)
@@ -105,13 +109,15 @@ class Decoder:
         )
         return Search(self.graph, arcs, w.language_weight, w.beam)
 
-    def decode(self, probabilities: Array) -> list[Token]:
+    def decode(self, probabilities: Array, *, confidences: bool = False) -> list[Token]:
         """Return the tokens of one utterance.
 
         Parameters
         ----------
         probabilities : array of shape (n_frames, n_states)
             Probability of each state at each frame.
+        confidences : bool, default False
+            Whether to compute the confidence of every token from a lattice, which takes some times as long.
 
         Returns
         -------
@@ -119,15 +125,45 @@ class Decoder:
             The tokens with their frames. Where the beam has lost every path that can end, the search is repeated with a
             wider one.
         """
-        search = self.search()
+        if confidences:
+            lattice = self.lattice(probabilities)
+            return lattice.confidences(lattice.best(), self.weights.confidence_scale)
         emissions = self.emissions(probabilities)
+        search = self.search()
         search.advance(emissions)
         tokens, score = search.best()
         if score == -np.inf and np.isfinite(search.beam):
-            search = replace(self, weights=replace(self.weights, beam=np.inf)).search()
+            search = self._without_beam().search()
             search.advance(emissions)
             tokens, score = search.best()
         return tokens
+
+    def lattice(self, probabilities: Array, *, beam: float | None = None) -> Lattice:
+        """Return the lattice of one utterance: all paths that are not much worse than the best one.
+
+        Parameters
+        ----------
+        probabilities : array of shape (n_frames, n_states)
+            Probability of each state at each frame.
+        beam : float, optional
+            How far below the score of the best path that of another may be; 20 by default. A larger one gives a larger
+            lattice; one above the search's own `beam` may miss paths that the search has given up.
+
+        Returns
+        -------
+        Lattice
+            The lattice. Its best path is what `decode` returns.
+        """
+        emissions = self.emissions(probabilities)
+        width = BEAM if beam is None else beam
+        lattice = build_lattice(self.search(), emissions, penalty=self.weights.penalty, beam=width)
+        if not len(lattice.start) and np.isfinite(self.weights.beam):
+            search = self._without_beam().search()
+            lattice = build_lattice(search, emissions, penalty=self.weights.penalty, beam=width)
+        return lattice
+
+    def _without_beam(self) -> Decoder:
+        return replace(self, weights=replace(self.weights, beam=np.inf))
 
 
 def state_shares(labels: Iterable[Array], n_states: int) -> NDArray[np.float64]:

@@ -125,7 +125,7 @@ def _advance(
         for v in reached[:n_reached]:
             fresh[v] += frames[t, emission[v]]
             best = max(best, fresh[v])
-        offset += best
+        offset += float(best)
         n_alive = 0
         for v in reached[:n_reached]:
             if fresh[v] >= best - beam:

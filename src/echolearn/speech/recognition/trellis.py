@@ -1,0 +1,312 @@
+"""Everything that a search kept alive, frame by frame: the states of the best path, and the arcs of a lattice.
+
+A search keeps one path per node. Its trellis keeps every node that was alive at every frame, with the score of the best
+path to it. From there a pass backwards gives the best score of any whole path through a node. Nodes below the best path
+by more than a lattice's beam are dropped; between those that remain, the best path of every token from one anchor and
+frame to another is an arc of the lattice. So a lattice is exact: every path within its beam that the search's beam has
+not lost is in it, with its score.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from echolearn.speech.recognition.search import Search
+
+_SLACK = 0.01  # for the single precision of the search's scores
+
+
+class Arcs(NamedTuple):
+    """Arcs between points of a trellis, one entry per arc: where it starts and ends, its token, its score and the log
+    probability of the language model within.
+    """
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    token: NDArray[np.int64]
+    score: NDArray[np.float64]
+    language: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Trellis:
+    """The nodes that were alive after each frame, those before the first frame included.
+
+    Parameters
+    ----------
+    search : Search
+        The search that has taken the frames.
+    frames : array of shape (n_frames, n_states), float32
+        Scaled log probabilities that it has taken.
+    bounds : array of shape (n_frames + 2,), int64
+        Where the nodes that were alive after each frame begin in `node`.
+    node : array of shape (n_points,), int64
+        The nodes, ascending within a frame, so that every arc leads to a later entry.
+    score : array of shape (n_points,)
+        Score of the best path to each.
+    """
+
+    search: Search
+    frames: NDArray[np.float32]
+    bounds: NDArray[np.int64]
+    node: NDArray[np.int64]
+    score: NDArray[np.float64]
+
+    @property
+    def final(self) -> NDArray[np.float64]:
+        """Score of ending at each node of the graph, without the path to it."""
+        final: NDArray[np.float64] = self.search.language_weight * self.search.graph.final.astype(np.float64)
+        return final
+
+    def best_nodes(self) -> NDArray[np.int64] | None:
+        """Return the node of each frame on the best path.
+
+        Returns
+        -------
+        array of shape (n_frames,), int64, or None
+            The nodes, all of which emit; None if no path can end.
+        """
+        last = slice(self.bounds[-2], self.bounds[-1])
+        ended = self.score[last] + self.final[self.node[last]]
+        if not len(ended) or ended.max() == -np.inf:
+            return None
+        g = self.search.graph
+        end = int(self.node[last][np.argmax(ended)])
+        nodes: NDArray[np.int64] = _trace(
+            g.emitting, g.first, g.target, self.search.weights, self.bounds, self.node, self.score, end
+        )
+        return nodes
+
+    def arcs(self, beam: float) -> tuple[NDArray[np.int64], Arcs]:
+        """Return the points of a lattice and the arcs between them.
+
+        Parameters
+        ----------
+        beam : float
+            How far below the best path a path may be.
+
+        Returns
+        -------
+        points : array of shape (n_points,), int64
+            The frame of each anchor that is within the beam, in order; the first is where utterances start, and after
+            the last there is one more for their end.
+        arcs : Arcs
+            The arcs between them, sorted by `start`. There are none if no path can end.
+        """
+        g, weights = self.search.graph, self.search.weights
+        later = _backward(
+            g.emission, g.emitting, g.first, g.target, weights, self.frames, self.final, self.bounds, self.node
+        )
+        lowest = self.score[0] + later[0] - beam - _SLACK  # the first point is the start
+        kept = (self.score + later >= lowest) & (later > -np.inf)
+        bounds = np.r_[0, np.cumsum(kept)][self.bounds]
+        node = self.node[kept]
+        ways = np.stack([self.score, later], axis=1)[kept]
+        which, values = _collapse(
+            g.emission,
+            g.emitting,
+            g.first,
+            g.target,
+            weights,
+            g.language,
+            g.token,
+            self.frames,
+            bounds,
+            node,
+            ways,
+            lowest,
+        )
+        return self._between_anchors(bounds, node, which, values)
+
+    def _between_anchors(
+        self,
+        bounds: NDArray[np.int64],
+        node: NDArray[np.int64],
+        which: NDArray[np.int64],
+        values: NDArray[np.float64],
+    ) -> tuple[NDArray[np.int64], Arcs]:
+        """Number the anchors, add the end, and keep the best of the arcs with equal ends and token."""
+        graph = self.search.graph
+        anchor = node >= graph.emitting
+        frame = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))[anchor]
+        number = np.cumsum(anchor) - 1
+        last = bounds[-2] + np.flatnonzero(graph.final[node[bounds[-2] :]] > -np.inf)
+        ends = np.stack([number[last], np.full(len(last), len(frame)), np.full(len(last), -1)], axis=1)
+        final = graph.final[node[last]].astype(np.float64)
+        which = np.concatenate([np.c_[number[which[:, 0]], number[which[:, 1]], which[:, 2]], ends])
+        values = np.concatenate([values, np.c_[self.search.language_weight * final, final]])
+        order = np.lexsort((-values[:, 0], which[:, 2], which[:, 1], which[:, 0]))
+        which, values = which[order], values[order]
+        first = np.r_[True, (np.diff(which, axis=0) != 0).any(axis=1)][: len(which)]
+        start, end, token = which[first].T
+        points = frame if len(frame) else np.zeros(1, dtype=np.int64)
+        return np.r_[points, len(self.frames)], Arcs(start, end, token, *values[first].T)
+
+
+def search_trellis(search: Search, frames: NDArray[np.float32]) -> Trellis:
+    """Let a search take all frames of an utterance and keep what was alive.
+
+    Parameters
+    ----------
+    search : Search
+        A search that has taken no frame yet.
+    frames : array of shape (n_frames, n_states), float32
+        Scaled log probability of each frame in each state.
+
+    Returns
+    -------
+    Trellis
+        The nodes that were alive after each frame.
+    """
+    nodes = [np.flatnonzero(search.scores > -np.inf)]
+    scores = [search.scores[nodes[0]].astype(np.float64)]
+    for t in range(len(frames)):
+        search.advance(frames[t : t + 1])
+        nodes.append(np.flatnonzero(search.scores > -np.inf))
+        scores.append(search.scores[nodes[-1]].astype(np.float64) + search.offset)
+    bounds = np.cumsum([0, *(len(one) for one in nodes)])
+    return Trellis(search, frames, bounds, np.concatenate(nodes), np.concatenate(scores))
+
+
+@njit(cache=True, nogil=True)
+def _trace(
+    n_emitting: int,
+    first: NDArray[np.int64],
+    target: NDArray[np.int32],
+    weight: NDArray[np.float32],
+    bounds: NDArray[np.int64],
+    node: NDArray[np.int64],
+    score: NDArray[np.float64],
+    end: int,
+) -> NDArray[np.int64]:
+    """Return the nodes that emit on the best path to a node after the last frame."""
+    t = len(bounds) - 2
+    path = np.empty(t, dtype=np.int64)
+    v = end
+    while t > 0:
+        if v < n_emitting:
+            path[t - 1] = v
+            t -= 1
+            if t == 0:
+                break
+        best, before = -np.inf, -1
+        for i in range(bounds[t], bounds[t + 1]):
+            for arc in range(first[node[i]], first[node[i] + 1]):
+                if target[arc] == v and score[i] + weight[arc] > best:
+                    best, before = score[i] + weight[arc], node[i]
+        v = before
+    return path
+
+
+@njit(cache=True, nogil=True)
+def _backward(
+    emission: NDArray[np.int32],
+    n_emitting: int,
+    first: NDArray[np.int64],
+    target: NDArray[np.int32],
+    weight: NDArray[np.float32],
+    frames: NDArray[np.float32],
+    final: NDArray[np.float64],
+    bounds: NDArray[np.int64],
+    node: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Return the score of the best way from each point of the trellis to the end."""
+    now, later = np.full(len(emission), -np.inf), np.full(len(emission), -np.inf)
+    found = np.empty(len(node))
+    last = len(frames)
+    for t in range(last, -1, -1):
+        for i in range(bounds[t + 1] - 1, bounds[t] - 1, -1):
+            u = node[i]
+            best = final[u] if t == last else -np.inf
+            for arc in range(first[u], first[u + 1]):
+                v = target[arc]
+                if v >= n_emitting:
+                    best = max(best, weight[arc] + now[v])
+                elif t < last:
+                    best = max(best, weight[arc] + frames[t, emission[v]] + later[v])
+            now[u] = found[i] = best
+        if t < last:
+            for i in range(bounds[t + 1], bounds[t + 2]):
+                later[node[i]] = -np.inf
+        now, later = later, now
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _find(node: NDArray[np.int64], begin: int, end: int, wanted: int) -> int:
+    """Return where a node stands among ascending ones, or -1."""
+    stop = end
+    while begin < end:
+        middle = (begin + end) // 2
+        if node[middle] < wanted:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin if begin < stop and node[begin] == wanted else -1
+
+
+@njit(cache=True, nogil=True)
+def _collapse(
+    emission: NDArray[np.int32],
+    n_emitting: int,
+    first: NDArray[np.int64],
+    target: NDArray[np.int32],
+    weight: NDArray[np.float32],
+    language: NDArray[np.float32],
+    token: NDArray[np.int32],
+    frames: NDArray[np.float32],
+    bounds: NDArray[np.int64],
+    node: NDArray[np.int64],
+    ways: NDArray[np.float64],
+    lowest: float,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the arcs between anchors as columns start, end, token and score, language; ways: score to and from."""
+    which, values, count = np.empty((4096, 3), dtype=np.int64), np.empty((4096, 2)), 0
+    value, inside = np.full(len(node), -np.inf), np.zeros(len(node))
+    points, following = np.empty(len(node), dtype=np.int64), np.empty(len(node), dtype=np.int64)
+    for begun in range(len(frames) + 1):
+        for i in range(bounds[begun], bounds[begun + 1]):
+            if node[i] < n_emitting:
+                continue
+            points[0], value[i], inside[i], n, t = i, 0.0, 0.0, 1, begun
+            while n > 0:
+                reached = 0
+                for c in points[:n]:
+                    for arc in range(first[node[c]], first[node[c] + 1]):
+                        v = target[arc]
+                        step = 1 if v < n_emitting else 0
+                        j = _find(node, bounds[t + step], bounds[t + step + 1], v) if t + step <= len(frames) else -1
+                        if j < 0:
+                            continue
+                        s = value[c] + weight[arc] + (frames[t, emission[v]] if step else np.float32(0.0))
+                        if ways[i, 0] + s + ways[j, 1] < lowest:
+                            continue
+                        if step == 0:
+                            which, values = _room(which, values, count)
+                            which[count, 0], which[count, 1], which[count, 2] = i, j, token[arc]
+                            values[count, 0], values[count, 1] = s, inside[c] + language[arc]
+                            count += 1
+                        elif s > value[j]:
+                            if value[j] == -np.inf:
+                                following[reached] = j
+                                reached += 1
+                            value[j], inside[j] = s, inside[c] + language[arc]
+                for c in points[:n]:
+                    value[c] = -np.inf
+                points, following, n, t = following, points, reached, t + 1
+    return which[:count], values[:count]
+
+
+@njit(cache=True, nogil=True)
+def _room(
+    which: NDArray[np.int64], values: NDArray[np.float64], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the same columns, twice as long if they are full."""
+    if count < len(which):
+        return which, values
+    return np.concatenate((which, np.empty_like(which))), np.concatenate((values, np.empty_like(values)))
