@@ -22,12 +22,13 @@ from echolearn.speech.recognition.search import Search, Token
 SMALLEST = 1e-10  # probabilities below count as this
 # what `tune` tries for each weight, one after another
 CHOICES: dict[str, tuple[float, ...]] = {
-    "language_weight": (0.5, 1.0, 1.5, 2.0, 3.0, 4.0),
-    "penalty": (-4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0),
+    "language_weight": (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0),
+    "penalty": (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0),
     "prior_exponent": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
     "duration_weight": (0.25, 0.5, 0.75, 1.0, 1.5, 2.0),
 }
 ROUNDS = 2
+BEAMS = (20.0, 30.0, 40.0, 60.0, 80.0, 120.0, 160.0)  # tried from the widest down, after the weights
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,7 @@ def tune(
     *,
     progress: Progress | None = None,
 ) -> tuple[Decoder, float]:
-    """Choose the weights of a decoder on validation utterances, one weight after another, in two rounds.
+    """Choose the weights of a decoder on validation utterances, one after another in two rounds, and then the beam.
 
     Parameters
     ----------
@@ -216,7 +217,8 @@ def tune(
     Returns
     -------
     decoder : Decoder
-        The same decoder with the weights of the smallest error; of equal errors the first that was tried.
+        The same decoder with the weights of the smallest error; of equal errors the first that was tried. Its beam is
+        the narrowest whose error is not above that of the widest.
     error : float
         Its error.
     """
@@ -228,12 +230,22 @@ def tune(
     best = decoder.weights
     lowest = tried(best)
     steps = [(name, value) for _ in range(ROUNDS) for name, values in CHOICES.items() for value in values]
+    total = len(steps) + len(BEAMS)
     for done, (name, value) in enumerate(steps):
         if progress is not None:
-            progress("weights of the decoder", done, len(steps))
+            progress("weights of the decoder", done, total)
         if getattr(best, name) != value:
             weights = replace(best, **{name: value})
             found = tried(weights)
             if found < lowest:
                 best, lowest = weights, found
-    return replace(decoder, weights=best), lowest
+    lowest = np.inf
+    for done, beam in enumerate(reversed(BEAMS), len(steps)):
+        if progress is not None:
+            progress("beam of the decoder", done, total)
+        weights = replace(best, beam=beam)
+        found = tried(weights)
+        if found > lowest:
+            break
+        best, lowest = weights, found
+    return replace(decoder, weights=best), float(lowest)
