@@ -207,3 +207,32 @@ def test_both_directions_ensembles_and_stacks_recognise():
     for network in (toyspeech.network(bidirectional=True), toyspeech.network(ensemble=2), stack):
         found = Recognizer(network, known.phones, None, known.features).recognize(samples)
         assert [t.name for t in found.phones] == spoken_phones(labels, toyspeech.STATE_NAMES)
+
+
+def test_confidences_and_other_hypotheses(new):
+    recognizer = toyspeech.recognizer()
+    words, samples, _ = new[0]
+    found, plain = recognizer.recognize(samples, confidences=True), recognizer.recognize(samples)
+    assert [t[:3] for t in found.words] == [t[:3] for t in plain.words]
+    assert all(0 < t.confidence <= 1 for t in (*found.words, *found.phones))
+    assert all(t.confidence is None for t in plain.words)
+    with pytest.raises(ValueError, match="pause=None"):
+        recognizer.recognize(samples, confidences=True, pause=0.5)
+    texts, scores = zip(*recognizer.nbest(samples, 3), strict=True)
+    assert texts[0] == " ".join(words)
+    assert list(scores) == sorted(scores, reverse=True)
+    assert len(set(texts)) == len(texts)
+    assert " n " in f" {recognizer.nbest(samples, 1, words=False)[0][0]} " or "NO" not in words
+
+
+def test_a_transcription_as_a_result(new):
+    words, samples, labels = new[0]
+    found = toyspeech.recognizer().recognize(samples)
+    result = found.as_result("ann/u1")
+    assert [t.name for t in result.tokens] == list(words)
+    assert [t.name for t in result.phones] == [t.name for t in found.phones]
+    assert result.seconds == pytest.approx(len(labels) / 100)
+    phones = found.as_result("u1", level="phones", channel=2)
+    assert (phones.tokens, phones.phones, phones.channel) == (result.phones, (), 2)
+    with pytest.raises(ValueError, match="'phones' or 'words'"):
+        found.segments("letters")

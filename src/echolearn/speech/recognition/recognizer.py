@@ -31,7 +31,7 @@ from echolearn.speech.corpus import Corpus
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition.committing import CommittingSearch
 from echolearn.speech.recognition.decoder import Decoder
-from echolearn.speech.recognition.hypothesis import Hypothesis
+from echolearn.speech.recognition.transcription import Transcription
 from echolearn.speech.recognition.learning import spoken_phones, tune_phones, tune_words
 from echolearn.speech.recognition.lexicon import Lexicon
 from echolearn.speech.recognition.ngrams import NGramModel, estimate
@@ -161,10 +161,11 @@ class Recognizer:
         utterance: ArrayLike,
         *,
         words: bool | None = None,
+        confidences: bool = False,
         pause: float | None = None,
         rate: int = RATE,
         full_scale: float = FULL_SCALE,
-    ) -> Hypothesis:
+    ) -> Transcription:
         """Recognise one utterance.
 
         Parameters
@@ -174,6 +175,8 @@ class Recognizer:
             that the recipe of the features begins with, such as 13 MFCC.
         words : bool, optional
             Whether to recognise words beside phones. By default if the recogniser knows any.
+        confidences : bool, default False
+            Whether to compute how probable it is that each token is right, which takes some times as long.
         pause : float, optional
             Seconds of silence after which what was said before is final, as in a stream. By default the whole
             utterance decides about all its tokens.
@@ -184,7 +187,7 @@ class Recognizer:
 
         Returns
         -------
-        Hypothesis
+        Transcription
             Phones, and words if there are any, with their times.
 
         Raises
@@ -193,17 +196,19 @@ class Recognizer:
             If words are asked for and the recogniser knows none, or the utterance is not of the right form.
         """
         inputs = self.inputs(utterance, rate=rate, full_scale=full_scale)
-        return next(iter(self.recognize_all({"utterance": inputs}, words=words, pause=pause).values()))
+        found = self.recognize_all({"utterance": inputs}, words=words, confidences=confidences, pause=pause)
+        return found["utterance"]
 
     def recognize_all(
         self,
         utterances: Mapping[str, ArrayLike] | Iterable[tuple[str, ArrayLike]],
         *,
         words: bool | None = None,
+        confidences: bool = False,
         pause: float | None = None,
         progress: Progress | None = None,
         total: int | None = None,
-    ) -> dict[str, Hypothesis]:
+    ) -> dict[str, Transcription]:
         """Recognise many utterances.
 
         Parameters
@@ -212,6 +217,8 @@ class Recognizer:
             The utterances by name, each as `recognize` takes it; an iterable is read 32 at a time.
         words : bool, optional
             Whether to recognise words beside phones. By default if the recogniser knows any.
+        confidences : bool, default False
+            Whether to compute how probable it is that each token is right.
         pause : float, optional
             Seconds of silence after which what was said before is final.
         progress : callable, optional
@@ -221,20 +228,44 @@ class Recognizer:
 
         Returns
         -------
-        dict of str to Hypothesis
+        dict of str to Transcription
             What was recognised, by name.
         """
         words = self._wants_words(words)
+        if confidences and pause is not None:
+            raise ValueError("confidences need the whole utterance; give pause=None")
         if isinstance(utterances, Mapping):
             total, utterances = len(utterances), utterances.items()
-        found: dict[str, Hypothesis] = {}
+        found: dict[str, Transcription] = {}
         for some in _batches(utterances):
             rows = {name: self.inputs(given) for name, given in some}
             for name, P in zip(rows, self.probabilities(list(rows.values())), strict=True):
-                found[name] = self._decoded(P, words, pause)
+                found[name] = self._decoded(P, words, confidences, pause)
                 if progress is not None:
                     progress("recognising", len(found), total or len(found))
         return found
+
+    def nbest(self, utterance: ArrayLike, n: int, *, words: bool | None = None) -> list[tuple[str, float]]:
+        """Return the best hypotheses of one utterance.
+
+        Parameters
+        ----------
+        utterance : array of shape (n_samples,) or (n_frames, n_columns)
+            The utterance, as `recognize` takes it.
+        n : int
+            How many, at most.
+        words : bool, optional
+            Whether they are of words or of phones. By default of words if the recogniser knows any.
+
+        Returns
+        -------
+        list of (str, float)
+            Text and log score of each, the best one first. Silences are part of the texts of phones.
+        """
+        decoder = self.word_decoder if self._wants_words(words) else self.phone_decoder
+        assert decoder is not None
+        lattice = decoder.lattice(self.probabilities([self.inputs(utterance)])[0])
+        return [(" ".join(found.tokens), found.score) for found in lattice.nbest(n)]
 
     def probabilities(self, inputs: Sequence[Frames]) -> list[Array]:
         """Return the network's probabilities of the states of many utterances.
@@ -365,17 +396,16 @@ class Recognizer:
             )
         return self.words is not None if words is None else words
 
-    def _decoded(self, P: Array, words: bool, pause: float | None) -> Hypothesis:
-        phones = self._tokens(self.phone_decoder, P, pause)
-        spoken = self._tokens(self.word_decoder, P, pause) if words and self.word_decoder is not None else None
-        return Hypothesis(phones, spoken, len(P))
+    def _decoded(self, P: Array, words: bool, confidences: bool, pause: float | None) -> Transcription:
+        def tokens(decoder: Decoder) -> tuple[Token, ...]:
+            if pause is None:
+                return tuple(decoder.decode(P, confidences=confidences))
+            search = CommittingSearch(decoder.search(), self.phones.silent_states, pause_frames(pause))
+            final, _ = search.advance(decoder.emissions(P))
+            return (*final, *search.finish())
 
-    def _tokens(self, decoder: Decoder, P: Array, pause: float | None) -> tuple[Token, ...]:
-        if pause is None:
-            return tuple(decoder.decode(P))
-        search = CommittingSearch(decoder.search(), self.phones.silent_states, pause_frames(pause))
-        final, _ = search.advance(decoder.emissions(P))
-        return (*final, *search.finish())
+        spoken = tokens(self.word_decoder) if words and self.word_decoder is not None else None
+        return Transcription(tokens(self.phone_decoder), spoken, len(P))
 
 
 def _known(words: WordTask | None) -> WordTask:

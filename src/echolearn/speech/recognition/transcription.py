@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from echolearn.speech.features import FRAME_SECONDS
+from echolearn.speech.formats.results import Recognised, TimedToken
 from echolearn.speech.labels import Segment
 from echolearn.speech.phones import SILENCES
 from echolearn.speech.recognition.search import Token
@@ -33,7 +34,7 @@ def text_of(tokens: Iterable[Token]) -> str:
 
 
 @dataclass(frozen=True)
-class Hypothesis:
+class Transcription:
     """What was recognised in one utterance.
 
     Parameters
@@ -47,7 +48,7 @@ class Hypothesis:
 
     Examples
     --------
-    >>> found = Hypothesis((Token("sil", 0, 9), Token("n", 9, 14), Token("ow", 14, 30)), (Token("NO", 9, 30),), 30)
+    >>> found = Transcription((Token("sil", 0, 9), Token("n", 9, 14), Token("ow", 14, 30)), (Token("NO", 9, 30),), 30)
     >>> found.text, found.segments()
     ('NO', [Segment(start=0.09, end=0.3, name='NO')])
     """
@@ -69,7 +70,7 @@ class Hypothesis:
     @property
     def seconds(self) -> float:
         """Duration of the utterance."""
-        return self.frames * FRAME_SECONDS
+        return _seconds(self.frames)
 
     def segments(self, level: str | None = None) -> list[Segment]:
         """Return tokens with their times in seconds.
@@ -87,9 +88,38 @@ class Hypothesis:
         if level not in (None, "phones", "words"):
             raise ValueError(f"level is {level!r}, expected 'phones' or 'words'")
         tokens = self.tokens if level is None else self.phones if level == "phones" else self.words or ()
-        return [
-            Segment(round(t.start * FRAME_SECONDS, 9), round(t.end * FRAME_SECONDS, 9), t.name) for t in tokens
-        ]
+        return [Segment(_seconds(token.start), _seconds(token.end), token.name) for token in tokens]
+
+
+    def as_result(self, utterance: str, *, level: str | None = None, channel: int = 1) -> Recognised:
+        """Return the transcription as the writers of formats take it.
+
+        Parameters
+        ----------
+        utterance : str
+            Name of the utterance, without blanks.
+        level : {"phones", "words"}, optional
+            Which tokens the result has. By default the words, or the phones if there are no words.
+        channel : int, default 1
+            The channel of the recording.
+
+        Returns
+        -------
+        Recognised
+            The tokens with their times and confidences; below words also the phones.
+        """
+        words = None if level == "phones" else self.words
+        phones = tuple(map(_timed, self.phones))
+        tokens = phones if words is None else tuple(map(_timed, words))
+        return Recognised(utterance, tokens, () if words is None else phones, channel, seconds=self.seconds)
+
+
+def _timed(token: Token) -> TimedToken:
+    return TimedToken(token.name, _seconds(token.start), _seconds(token.end), token.confidence)
+
+
+def _seconds(frame: int) -> float:
+    return round(frame * FRAME_SECONDS, 9)
 
 
 @dataclass(frozen=True)
