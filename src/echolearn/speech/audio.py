@@ -133,7 +133,7 @@ def resample(samples: NDArray[np.float32], rate: int, path: str | Path = "audio"
 
 
 def _decode(path: Path, *, one: bool) -> tuple[NDArray[np.float32], int]:
-    """Return samples between -1 and 1 of shape (n_samples, n_channels), and their rate; one: refuse several channels."""
+    """Return samples (n_samples, n_channels) between -1 and 1, and their rate; one: refuse several channels."""
     try:
         import soundfile
     except (ImportError, OSError) as error:

@@ -29,7 +29,7 @@ def test_words_and_phones_are_recognised_in_samples(new):
         assert found.text == " ".join(words)
         assert [t.name for t in found.phones] == spoken_phones(labels, toyspeech.STATE_NAMES)
         assert found.frames == len(labels)
-        true = [t for t in found.words if t.name == words[0]][0]
+        true = next(t for t in found.words if t.name == words[0])
         first = next(k for k, y in enumerate(labels) if not toyspeech.STATE_NAMES[y].startswith("sil"))
         assert abs(true.start - first) <= 3
         assert found.segments("words")[0].start == pytest.approx(true.start * 0.01)
@@ -73,7 +73,7 @@ def test_states_are_matched_by_their_names():
     recognizer = toyspeech.recognizer(words=False)
     for phone in recognizer.phones.phones:
         assert {split_state(states[label])[0] for label in phone.labels} == {phone.name}
-    counts = {name: 1 for name in states}
+    counts = dict.fromkeys(states, 1)
     for k in own.which("train"):
         for label in own.labels[k]:
             counts[own.state_names[label]] += 1
@@ -87,7 +87,7 @@ def test_classes_may_be_indices_of_states():
     network = ESNClassifier(30, learn="none", random_state=0).fit(X, y)
     found = learn_recognizer(network, own)
     assert found.phones.states == network_states(network, own.state_names) != toyspeech.recognizer().phones.states
-    words, samples, labels = toyspeech.speech(seed=1, utterances=10)[0]
+    _, samples, labels = toyspeech.speech(seed=1, utterances=10)[0]
     assert [t.name for t in found.recognize(samples).phones] == spoken_phones(labels, toyspeech.STATE_NAMES)
 
 
@@ -198,7 +198,7 @@ def test_a_network_that_does_not_fit_the_phones_is_refused():
 
 
 def test_both_directions_ensembles_and_stacks_recognise():
-    words, samples, labels = toyspeech.speech(seed=1, utterances=10)[0]
+    _, samples, labels = toyspeech.speech(seed=1, utterances=10)[0]
     own, names = toyspeech.corpus(), np.array(toyspeech.STATE_NAMES)
     X, y = own.part("train")
     stack = StackedClassifier([ESNClassifier(20, learn="none"), ESNClassifier(20, learn="none")], random_state=0)

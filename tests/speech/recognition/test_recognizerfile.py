@@ -35,9 +35,7 @@ def test_a_recogniser_comes_back_as_it_was_saved(path):
         for part in ("entry", "leaving", "next"):
             np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
     for name in ("emission", "target", "duration", "language", "token", "final"):
-        np.testing.assert_array_equal(
-            getattr(again.word_decoder.graph, name), getattr(saved.word_decoder.graph, name)
-        )
+        np.testing.assert_array_equal(getattr(again.word_decoder.graph, name), getattr(saved.word_decoder.graph, name))
     assert again.features.describe() == saved.features.describe()
     np.testing.assert_array_equal(again.features.scale, saved.features.scale)
 
@@ -54,7 +52,7 @@ def test_a_recogniser_of_phones_with_ready_features(tmp_path):
 
 
 def test_load_says_what_to_use_and_a_network_is_no_recogniser(path, tmp_path):
-    with pytest.raises(ModelFileError, match="load it with .*load_recognizer"):
+    with pytest.raises(ModelFileError, match=r"load it with .*load_recognizer"):
         echolearn.load(path)
     assert file_kind(path) == RECOGNIZER
     toyspeech.network().save(tmp_path / "net.safetensors")

@@ -31,7 +31,6 @@ from echolearn.speech.corpus import Corpus
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition.committing import CommittingSearch
 from echolearn.speech.recognition.decoder import Decoder
-from echolearn.speech.recognition.transcription import Transcription
 from echolearn.speech.recognition.learning import spoken_phones, tune_phones, tune_words
 from echolearn.speech.recognition.lexicon import Lexicon
 from echolearn.speech.recognition.ngrams import NGramModel, estimate
@@ -39,6 +38,7 @@ from echolearn.speech.recognition.recognizerfile import MODEL, check_arrays, res
 from echolearn.speech.recognition.search import Token
 from echolearn.speech.recognition.streaming import PAUSE, RecognitionStream, pause_frames
 from echolearn.speech.recognition.tasks import PhoneTask, WordTask, learn_phone_task, word_task
+from echolearn.speech.recognition.transcription import Transcription
 from echolearn.speech.samples import as_samples, scale_problem
 from echolearn.validation.values import check_path
 
@@ -601,7 +601,9 @@ def _labels_in(states: Sequence[str], corpus: Corpus) -> list[Array]:
     place = {name: k for k, name in enumerate(states)}
     index = np.array([place.get(name, -1) for name in corpus.state_names])
     labels = [index[corpus.labels[k]] for k in corpus.which("train")]
-    unknown = {corpus.state_names[s] for k in corpus.which("train") for s in np.unique(corpus.labels[k]) if index[s] < 0}
+    unknown = {
+        corpus.state_names[s] for k in corpus.which("train") for s in np.unique(corpus.labels[k]) if index[s] < 0
+    }
     if unknown:
         some = ", ".join(sorted(unknown)[:5])
         raise ValueError(

@@ -33,9 +33,7 @@ _GRAMS = re.compile(r"(?:phones|words)\.ngrams\.(?:(?P<text>tokens)|\d(?:\.(?:pr
 MOST_ORDERS = 9
 
 
-def task_parts(
-    phones: PhoneTask, words: WordTask | None, recipe: FeatureRecipe
-) -> tuple[dict[str, Array], Facts]:
+def task_parts(phones: PhoneTask, words: WordTask | None, recipe: FeatureRecipe) -> tuple[dict[str, Array], Facts]:
     """Return the arrays and facts of all that a recogniser knows beside its network."""
     tensors = {"priors": phones.priors, **_phone_tensors(phones), **_gram_tensors("phones", phones.language_model)}
     facts: Facts = {
@@ -46,7 +44,10 @@ def task_parts(
         "recipe": {name: getattr(recipe, name) for name in ("audio", "differences", "normalise", "context")},
     }
     if words is not None:
-        tensors |= {**_lexicon_tensors(words.lexicon, phones.phone_names), **_gram_tensors("words", words.language_model)}
+        tensors |= {
+            **_lexicon_tensors(words.lexicon, phones.phone_names),
+            **_gram_tensors("words", words.language_model),
+        }
         facts |= {"word_order": words.language_model.order, "word_weights": _floats(words.weights)}
     if recipe.scale is not None:
         tensors |= {"recipe.mean": recipe.scale[0], "recipe.deviation": recipe.scale[1]}
@@ -162,7 +163,9 @@ def _gram_tensors(kind: str, model: NGramModel) -> dict[str, Array]:
         tensors |= {
             f"{kind}.ngrams.{order}": np.array(rows, dtype=np.int64).reshape(-1, order),
             f"{kind}.ngrams.{order}.probability": np.array([model.probability[gram] for gram in grams], dtype=float),
-            f"{kind}.ngrams.{order}.backoff": np.array([model.backoff.get(gram, np.nan) for gram in grams], dtype=float),
+            f"{kind}.ngrams.{order}.backoff": np.array(
+                [model.backoff.get(gram, np.nan) for gram in grams], dtype=float
+            ),
         }
     lost = [gram for gram in model.backoff if gram not in model.probability]
     if lost:

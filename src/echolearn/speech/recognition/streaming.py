@@ -22,8 +22,8 @@ from echolearn.speech.features import FRAME_SECONDS
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition.committing import CommittingSearch
 from echolearn.speech.recognition.decoder import Decoder
-from echolearn.speech.recognition.transcription import Update, text_of
 from echolearn.speech.recognition.search import Token
+from echolearn.speech.recognition.transcription import Update, text_of
 from echolearn.speech.samples import Resampler, as_samples, scale_problem
 
 PAUSE = 0.5  # seconds of silence

@@ -122,7 +122,10 @@ def learn_phone_task(labels: Sequence[Array], states: Sequence[str], *, order: i
     """
     spoken = [[phone for phone, _, _ in phone_segments(one, states)] for one in labels]
     return PhoneTask(
-        tuple(states), learn_phone_models(labels, states), estimate(spoken, order=order), state_shares(labels, len(states))
+        tuple(states),
+        learn_phone_models(labels, states),
+        estimate(spoken, order=order),
+        state_shares(labels, len(states)),
     )
 
 

@@ -90,7 +90,6 @@ class Transcription:
         tokens = self.tokens if level is None else self.phones if level == "phones" else self.words or ()
         return [Segment(_seconds(token.start), _seconds(token.end), token.name) for token in tokens]
 
-
     def as_result(self, utterance: str, *, level: str | None = None, channel: int = 1) -> Recognised:
         """Return the transcription as the writers of formats take it.
 
