@@ -18,9 +18,9 @@ ANY = click.Path(path_type=Path)
 @click.argument("recordings", nargs=-1, type=ANY)
 @corpus_options
 @part_option
-@click.option("--out", default="ctm", show_default=True,
+@click.option("--out",
               help="What to print: ctm, json, stm or mlf. Or textgrid, to write one beside each recording. "
-                   "Or the file or folder to write.")  # fmt: skip
+                   "Or the file or folder to write.  [default: ctm]")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["ctm", "textgrid", "json", "mlf", "stm"]),
               help="The format of --out PATH.  [default: by its ending; textgrid for a folder]")  # fmt: skip
 @click.option("--level", type=click.Choice(["words", "phones"]),
@@ -40,7 +40,7 @@ def recognize(
     model: Path,
     recordings: tuple[Path, ...],
     part: str,
-    out: str,
+    out: str | None,
     form: str | None,
     level: str | None,
     lexicon: Path | None,
@@ -63,12 +63,12 @@ def recognize(
 
     if not recordings and ctx.get_parameter_source("corpus") is click.core.ParameterSource.DEFAULT:
         raise ValueError("there is nothing to recognise: name recordings or a folder of them, or give --corpus")
-    place = Destination(out, form or ("json" if nbest else None))
+    place = Destination(out or ("json" if nbest else "ctm"), form)
     recognizer = recognition.open_recognizer(model)
     recognizer = recognition.with_words(recognizer, lexicon, language_model, words_list)
     options = recognition.RecognitionOptions(channels, level, confidences, nbest)
     found = recognition.find_recordings(recordings)
-    place.check(found)
+    place.check(found, nbest=nbest > 0)
     features = None if recordings else commands.part_features(opened_corpus(**corpus_settings), part)
     with stage_progress(stderr()) as progress:
         if features is None:

@@ -36,8 +36,10 @@ class Destination:
         """Whether results are written beside the recordings."""
         return self.path is None and self.kind == "textgrid"
 
-    def check(self, recordings: Mapping[str, Path]) -> None:
-        """Refuse to replace TextGrids beside recordings: they may be labels that somebody has made."""
+    def check(self, recordings: Mapping[str, Path], *, nbest: bool) -> None:
+        """Refuse n-best lists as anything but JSON, and to replace TextGrids beside recordings: they may be labels."""
+        if nbest and self.kind != "json":
+            raise ValueError("--nbest gives JSON: use --out json, or --out FILE.json")
         there = [_beside(path, 1) for path in recordings.values() if _beside(path, 1).exists()] if self.beside else []
         if there:
             raise ValueError(f"{there[0]} exists already; give --out FOLDER to write TextGrids elsewhere")
@@ -64,8 +66,6 @@ class Destination:
 
     def put_nbest(self, nbest: Mapping[str, Sequence[tuple[str, float]]]) -> str:
         """Write the best hypotheses as JSON and return what to print."""
-        if self.kind != "json":
-            raise ValueError("--nbest gives JSON: use --out json, or --out FILE.json")
         found = {name: [{"text": text, "score": score} for text, score in best] for name, best in nbest.items()}
         text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
         if self.path is None:

@@ -70,7 +70,7 @@ def test_states_are_matched_by_their_names():
     states = network_states(network, own.state_names)
     assert states != own.state_names[: len(states)]
     assert set(states) < set(own.state_names)
-    recognizer = toyspeech.recognizer(words=False)
+    recognizer = learn_recognizer(network, own)
     for phone in recognizer.phones.phones:
         assert {split_state(states[label])[0] for label in phone.labels} == {phone.name}
     counts = dict.fromkeys(states, 1)

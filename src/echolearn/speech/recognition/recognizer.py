@@ -506,7 +506,7 @@ def learn_recognizer(
     inputs = [corpus.features[k] for k in corpus.which("valid")]
     found = [P.astype(np.float32) for some in _batches(inputs) for P in base.probabilities(some)]
     probabilities = dict(zip(part.phones, found, strict=True))
-    decoder, _ = tune_phones(base.phone_decoder, part.phones, probabilities, progress=progress)
+    decoder, _ = tune_phones(base.phone_decoder, part.phones, probabilities, progress=_of("phones", progress))
     phones = replace(phones, weights=decoder.weights)
     words = None
     if lexicon is not None:
@@ -516,9 +516,14 @@ def learn_recognizer(
         words = replace(words, weights=replace(phones.weights, penalty=0.0))
         if part.words:
             own = {name: probabilities[name] for name in part.words}
-            best, _ = tune_words(words.decoder(phones), part.words, own, progress=progress)
+            best, _ = tune_words(words.decoder(phones), part.words, own, progress=_of("words", progress))
             words = replace(words, weights=best.weights)
     return Recognizer(model, phones, words, corpus.recipe)
+
+
+def _of(level: str, progress: Progress | None) -> Progress | None:
+    """Return the progress of work that is done for phones and for words, under two names."""
+    return None if progress is None else lambda what, done, total: progress(f"{level}: {what}", done, total)
 
 
 @dataclass(frozen=True)
