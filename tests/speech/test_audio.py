@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from echolearn.speech.audio import read_audio, read_channels
+from echolearn.speech.audio import read_audio
 from echolearn.speech.errors import CorpusError
 from speechfiles import tones, write_riff, write_sphere
 
@@ -140,17 +140,3 @@ def test_a_header_that_promises_more_samples_than_memory_holds_is_not_trusted(tm
 def test_samples_half_a_scale_below_and_above_zero_are_not_silent(tmp_path: Path) -> None:
     square = np.repeat(np.array([-16_384, 16_384] * 100, dtype=np.int16), 8)  # a range of exactly 1
     np.testing.assert_array_equal(read_audio(write_riff(tmp_path / "a.wav", square)), square)
-
-
-def test_channels_are_mixed_or_split(tmp_path: Path) -> None:
-    left, right = tones(0.2, seed=1), tones(0.2, seed=2)
-    path = write_riff(tmp_path / "two.wav", np.stack([left, right, np.zeros_like(left)], axis=1))
-    split = read_channels(path, "split")
-    assert list(split) == [1, 2]  # nothing is to be heard in the third
-    np.testing.assert_array_equal(split[2], right)
-    mixed = read_channels(path, "mix")
-    np.testing.assert_allclose(mixed[1], (left.astype(float) + right) / 3, atol=0.1)
-    with pytest.raises(CorpusError, match="has 3 channels"):
-        read_channels(path)
-    with pytest.raises(ValueError, match="'one', 'mix' or 'split'"):
-        read_channels(path, "both")

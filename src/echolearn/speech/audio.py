@@ -41,57 +41,25 @@ def read_audio(path: str | Path) -> NDArray[np.float32]:
         With one problem, if the file is missing, unreadable, truncated, empty, silent, of several channels or of a
         rate at which no speech is recorded.
     """
-    return read_channels(path)[1]
-
-
-def read_channels(path: str | Path, channels: str = "one") -> dict[int, NDArray[np.float32]]:
-    """Read an audio file of any number of channels.
-
-    Needs soundfile (`pip install 'echolearn[speech]'`).
-
-    Parameters
-    ----------
-    path : str or Path
-        A RIFF, NIST SPHERE, FLAC, AIFF or OGG file. Rates other than 16 kHz are resampled.
-    channels : {"one", "mix", "split"}, default "one"
-        Whether several channels are refused, averaged, or returned each by itself.
-
-    Returns
-    -------
-    dict of int to array of shape (n_samples,), float32
-        The samples of each channel, counted from 1, at 16 kHz on the 16-bit scale. Of channels that are split, those in
-        which nothing is to be heard are left out.
-
-    Raises
-    ------
-    CorpusError
-        As `read_audio` does.
-    """
-    if channels not in ("one", "mix", "split"):
-        raise ValueError(f"channels is {channels!r}, expected 'one', 'mix' or 'split'")
     path = Path(path)
     if not path.is_file():
         raise CorpusError.one(path, "no such audio file; check the path, or that the corpus is complete")
     promised = _promised_samples(path)
-    sound, rate = _decode(path, one=channels == "one")
-    count = len(sound)
-    if count == 0:
+    mono, rate = _decode(path)
+    if mono.size == 0:
         raise CorpusError.one(path, "holds no samples; record it again or remove it together with its labels")
-    if promised is not None and count < promised:
+    if promised is not None and mono.size < promised:
         raise CorpusError.one(
             path,
-            f"is truncated: the header promises {promised} samples, {count} are there; copy it again",
+            f"is truncated: the header promises {promised} samples, {mono.size} are there; copy it again",
         )
-    loudest = float(np.abs(sound).max())  # NaN if any sample is
+    loudest = float(np.abs(mono).max())  # NaN if any sample is
     if not loudest <= _LOUDEST:
         what = f"holds samples that are not numbers (NaN or infinity) or larger than {_LOUDEST:g} times full scale"
         raise CorpusError.one(path, f"{what}; convert it again")
-    if channels == "mix":
-        sound = sound.mean(axis=1, keepdims=True, dtype=np.float32)
-    heard = [k for k in range(sound.shape[1]) if float(np.ptp(sound[:, k])) > 0.0]
-    if not heard:
-        raise CorpusError.one(path, f"is silent: all {count} samples are equal; expected speech")
-    return {k + 1: resample(np.ascontiguousarray(sound[:, k]) * np.float32(FULL_SCALE), rate, path) for k in heard}
+    if float(np.ptp(mono)) == 0.0:
+        raise CorpusError.one(path, f"is silent: all {mono.size} samples are equal; expected speech")
+    return resample(mono * np.float32(FULL_SCALE), rate, path)
 
 
 def resample(samples: NDArray[np.float32], rate: int, path: str | Path = "audio") -> NDArray[np.float32]:
@@ -132,8 +100,8 @@ def resample(samples: NDArray[np.float32], rate: int, path: str | Path = "audio"
     return np.asarray(resample_poly(samples, RATE // common, rate // common), dtype=np.float32)
 
 
-def _decode(path: Path, *, one: bool) -> tuple[NDArray[np.float32], int]:
-    """Return samples (n_samples, n_channels) between -1 and 1, and their rate; one: refuse several channels."""
+def _decode(path: Path) -> tuple[NDArray[np.float32], int]:
+    """Return samples between -1 and 1, and their rate."""
     try:
         import soundfile
     except (ImportError, OSError) as error:
@@ -142,15 +110,14 @@ def _decode(path: Path, *, one: bool) -> tuple[NDArray[np.float32], int]:
         ) from error
     try:
         with soundfile.SoundFile(str(path)) as file:
-            rate, channels = file.samplerate, file.channels
-            chunks = [np.empty((0, channels), np.float32)]
-            while (channels == 1 or not one) and len(chunk := file.read(_CHUNK, dtype="float32", always_2d=True)):
+            rate, channels, chunks = file.samplerate, file.channels, [np.empty(0, np.float32)]
+            while channels == 1 and len(chunk := file.read(_CHUNK, dtype="float32")):
                 chunks.append(chunk)
     except (OSError, RuntimeError, ValueError, TypeError) as error:
         size = path.stat().st_size
         reason = "is an empty file" if size == 0 else f"is not audio that can be read ({size} bytes: {error})"
         raise CorpusError.one(path, f"{reason}; expected RIFF or NIST SPHERE, 16 kHz, one channel") from error
-    if channels != 1 and one:
+    if channels != 1:
         raise CorpusError.one(path, f"has {channels} channels, expected 1; write one channel to its own file")
     return np.concatenate(chunks), int(rate)
 
