@@ -57,6 +57,15 @@ def test_files_bags_and_delayed_sequences_are_fitted_as_arrays_are(client, files
         assert here.score(of_X, y) == here.score(X, y)
 
 
+def test_files_are_added_as_arrays_are(client, files):
+    X, y, both, of_X, of_y = files
+    here = ESNClassifier(**SETTINGS).fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
+    with on(client):
+        for data in ((both[20:], None), (of_X[20:], of_y[20:])):
+            there = ESNClassifier(**SETTINGS).fit(X[:20], y[:20]).partial_fit(*data)
+            np.testing.assert_allclose(there.network_.readout.U, here.network_.readout.U, rtol=1e-10)
+
+
 def test_sources_that_cannot_be_read_are_refused(client, files, tmp_path):
     X, y, _, of_X, _ = files
     here = ESNClassifier(**SETTINGS).fit(X, y)

@@ -105,3 +105,10 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="expected rows of 3 labels"):
         ridge.partial_fit(X, [s[:, :2] for s in SETS])
     ridge.partial_fit(X, SETS)
+
+
+def test_labels_of_the_washout_do_not_change_probabilities():
+    how = {**toys.FAST, "learn": "none", "washout": 5}
+    turned = [np.vstack([1 - s[:5], s[5:]]) for s in SETS]
+    expected, found = (ESNClassifier(**how).fit(X, y).predict_proba(X) for y in (SETS, turned))
+    np.testing.assert_allclose(np.concatenate(found), np.concatenate(expected), atol=1e-6)

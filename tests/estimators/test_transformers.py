@@ -85,6 +85,7 @@ def test_the_same_bits(case):
     for name, value in vars(fitted).items():
         if name.endswith("_") and not name.startswith("_"):
             np.testing.assert_array_equal(getattr(back, name), value, err_msg=name)
+            assert np.shape(getattr(back, name)) == np.shape(value), name
 
 
 def test_a_restored_scaler_can_go_on_learning():

@@ -216,3 +216,10 @@ def test_rows_of_series_with_more_than_one_target_each_are_undecided():
     for y in (np.zeros((len(UCR), 3)), [np.zeros(UCR.shape[1]) for _ in UCR]):
         with pytest.raises(ValueError, match=rf"{len(UCR)} steps with {UCR.shape[1]} features, or {len(UCR)} series"):
             choose_layout(unpack(UCR), y, "auto")
+
+
+def test_labels_of_other_steps_than_any_axis_leave_time_first():
+    """So the error says that labels and steps differ, whatever the axes look like."""
+    X = [np.cumsum(np.random.default_rng(k).standard_normal((5, 40)), axis=1) for k in range(3)]
+    labels = [np.array(["a", "b"] * 10 + ["a"])] * 3
+    assert choose_layout(unpack(X), labels, "auto") == "time_first"

@@ -1,5 +1,7 @@
 """Tables: which rows are the steps of which sequence, in which order, and what is refused."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -170,3 +172,10 @@ def test_a_warm_up_of_other_sequences_is_refused():
     np.testing.assert_array_equal(answer[IDS[3]], esn.predict(keyed)[IDS[3]][5:])
     with pytest.raises(ValueError, match="warm_up names other sequences than X"):
         esn.predict(keyed, warm_up={i: keyed[i][:5] for i in IDS[::-1]})
+
+
+def test_one_date_is_a_date():
+    """A table of a single row is read by its first and only date."""
+    table = pd.DataFrame({"date": [datetime.date(2024, 1, 1)], "value": [1.0]}, dtype=object)
+    with pytest.raises(ValueError, match="holds dates"):
+        read_table(table)
