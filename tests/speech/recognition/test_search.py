@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from echolearn.speech.recognition.graph import GraphBuilder, chain_graph, phone_graph
+from echolearn.speech.recognition.graph import GraphBuilder, phone_graph
 from echolearn.speech.recognition.ngrams import estimate
 from echolearn.speech.recognition.phonemodels import learn_phone_models
 from echolearn.speech.recognition.search import Search
@@ -127,25 +127,3 @@ def test_a_larger_penalty_gives_fewer_tokens():
         return len(search.best()[0])
 
     assert tokens(-10.0) > tokens(0.0) > tokens(10.0) > 0
-
-
-def test_a_given_sequence_of_phones_is_aligned():
-    phones = learn_phone_models(utterances(), NAMES)
-    graph = chain_graph(phones, ["sil", "a", "b", "sil"])
-    search = Search(graph, graph.weights(duration_weight=1.0, language_weight=1.0, penalty=0.0))
-    labels = np.repeat([6, 7, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8], 3)
-    search.advance(emissions(labels))
-    assert [token[:3] for token in search.best()[0]] == [
-        ("sil", 0, 9),
-        ("a", 9, 18),
-        ("b", 18, 27),
-        ("sil", 27, 36),
-    ]
-
-
-def test_an_utterance_too_short_for_its_phones_has_no_alignment():
-    phones = learn_phone_models(utterances(), NAMES)
-    graph = chain_graph(phones, ["sil", "a", "b", "sil"])
-    search = Search(graph, graph.weights(duration_weight=1.0, language_weight=1.0, penalty=0.0))
-    search.advance(emissions(np.array([6, 0, 3])))
-    assert search.best() == ([], -np.inf)

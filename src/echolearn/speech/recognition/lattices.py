@@ -2,10 +2,11 @@
 
 A lattice is a graph whose nodes are points in time (an anchor of the decoding graph at a frame) and whose arcs are
 tokens with the score of their best path in between. From it come the best hypotheses in order, the probability of
-every arc given the whole utterance, and from these the confidences of recognised tokens: the probability that a token
-was spoken there at all, summed over the arcs of this token at a frame, at the best of its frames (F. Wessel,
-R. Schlueter, K. Macherey and H. Ney, "Confidence measures for large vocabulary continuous speech recognition", IEEE
-Transactions on Speech and Audio Processing 9(3), 2001).
+every arc given the whole utterance, and from these the confidences of recognised tokens: the probability that this
+token is spoken at a frame, summed over its arcs whatever their bounds, in the mean of the token's frames (after F.
+Wessel, R. Schlueter, K. Macherey and H. Ney, "Confidence measures for large vocabulary continuous speech recognition",
+IEEE Transactions on Speech and Audio Processing 9(3), 2001, who take the largest of the frames; on AN4's validation
+part that was too sure of itself, with a normalised cross entropy below 0).
 """
 
 from __future__ import annotations
@@ -197,8 +198,8 @@ class Lattice:
         Returns
         -------
         list of Token
-            The same tokens. The confidence of one is the probability that this token was spoken at a frame, summed
-            over all arcs, at the frame within its bounds where it is largest.
+            The same tokens. The confidence of one is the probability that this token is spoken at a frame, summed over
+            all arcs of the same token, in the mean of its frames.
         """
         posteriors = self.posteriors(scale)
         length = int(self.frame[-1]) + 1
@@ -212,7 +213,7 @@ class Lattice:
                 change -= np.bincount(self.frame[self.end[arcs]], posteriors[arcs], minlength=length)
                 present[token.name] = np.cumsum(change)
             inside = present[token.name][token.start : token.end]
-            found.append(token._replace(confidence=float(np.clip(inside.max(initial=0.0), 0.0, 1.0))))
+            found.append(token._replace(confidence=float(np.clip(inside.mean(), 0.0, 1.0))))
         return found
 
     def pruned(self, beam: float) -> Lattice:

@@ -45,7 +45,7 @@ def write_slf(path: str | Path, lattice: Lattice, *, utterance: str | None = Non
     used = {lattice.tokens[token] for token in np.unique(lattice.token) if token >= 0}
     for name in sorted(used):
         if name.split() != [name] or name in _SILENT or '"' in name or "\\" in name:
-            raise ValueError(f"a lattice file cannot hold the token {name!r}: expected a word without blanks and quotes")
+            raise ValueError(f"a lattice file cannot hold the token {name!r}: expected no blanks or quotes")
     head = ["VERSION=1.0"]
     if utterance is not None:
         head.append(f'UTTERANCE="{_escaped(utterance)}"')

@@ -60,7 +60,8 @@ class Trellis:
     @property
     def final(self) -> NDArray[np.float64]:
         """Score of ending at each node of the graph, without the path to it."""
-        final: NDArray[np.float64] = self.search.language_weight * self.search.graph.final.astype(np.float64)
+        final = self.search.graph.final.astype(np.float64)
+        final[final > -np.inf] *= self.search.language_weight
         return final
 
     def best_nodes(self) -> NDArray[np.int64] | None:
