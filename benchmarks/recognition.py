@@ -207,7 +207,9 @@ def compared(ours, theirs):
 
 def run_row(speech, row, test):
     """Return the figures of one row. test: function that opens the test part, or None to stay on valid."""
-    record = {key: row[key] for key in ("name", "seconds")}
+    record = {
+        key: row[key] for key in ("name", "seconds", "asked", "most", "most_words", "asked_of_first") if key in row
+    }
     chosen = {}
     for side in SIDES:
         chosen[side], trials = choose(speech, row, side)

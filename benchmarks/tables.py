@@ -3,9 +3,9 @@
     python benchmarks/tables.py            (make tables)
     python benchmarks/tables.py --check    only say which files would change
 
-A table stands between `<!-- table: NAME -->` and `<!-- end -->`. NAME is a function of contest_tables.py,
-measured_tables.py, paper_tables.py or reliability_tables.py, with - for _; what stands between the two lines is
-replaced by what it returns. tests/benchmarks/test_tables.py runs the check.
+A table stands between `<!-- table: NAME -->` and `<!-- end -->`. NAME is a function of one of the modules imported
+below, with - for _; what stands between the two lines is replaced by what it returns. tests/benchmarks/test_tables.py
+runs the check.
 """
 
 import re
@@ -14,6 +14,7 @@ import sys
 import contest_tables  # noqa: F401  (their tables register themselves)
 import measured_tables  # noqa: F401
 import paper_tables  # noqa: F401
+import recognition_tables  # noqa: F401
 import reliability_tables  # noqa: F401
 from table_text import ROOT, TABLES
 
