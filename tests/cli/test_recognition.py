@@ -132,10 +132,13 @@ def test_channels(run: Run, toy: Path, tmp_path: Path) -> None:
     path = write_riff(tmp_path / "two.wav", np.stack([left, right], axis=1))
     alone = run("recognize", toy, path)
     assert alone.exit_code == 1
-    assert "has 2 channels; give --channels mix, or --channels split" in alone.stderr
+    assert "has 2 channels; give --channels mix, --channels split, or the number of one" in alone.stderr
     split = run("recognize", toy, path, "--channels", "split", "--level", "phones")
     assert {line.split()[1] for line in split.stdout.splitlines()} == {"1", "2"}
     assert run("recognize", toy, path, "--channels", "mix").exit_code == 0
+    second = run("recognize", toy, path, "--channels", 2, "--level", "phones").stdout.splitlines()
+    assert second == [line for line in split.stdout.splitlines() if line.split()[1] == "2"]
+    assert "expected mix, split" in run("recognize", toy, path, "--channels", "both").output
 
 
 def test_other_words(run: Run, toy: Path, recordings: Path, tmp_path: Path) -> None:

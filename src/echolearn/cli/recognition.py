@@ -13,6 +13,15 @@ from echolearn.cli.options import FILE, CorpusOptions, corpus_options, part_opti
 ANY = click.Path(path_type=Path)
 
 
+def channels_of(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | str | None:
+    """Parse `mix`, `split` or the number of a channel."""
+    if text is None or text in ("mix", "split"):
+        return text
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= 99:
+        return int(text)
+    raise click.BadParameter(f"{text!r}; expected mix, split, or the number of a channel")
+
+
 @click.command()
 @click.argument("model", type=FILE)
 @click.argument("recordings", nargs=-1, type=ANY)
@@ -27,8 +36,8 @@ ANY = click.Path(path_type=Path)
               help="What to recognise.  [default: words, if the model knows any]")  # fmt: skip
 @word_options
 @click.option("--words-list", type=FILE, help="A file of words: only these are recognised, in any order.")
-@click.option("--channels", type=click.Choice(["one", "mix", "split"]), default="one", show_default=True,
-              help="Refuse recordings of several channels, average them, or recognise each channel.")  # fmt: skip
+@click.option("--channels", metavar="mix|split|NUMBER", callback=channels_of,
+              help="Average channels, recognise each, or one.  [default: several are refused]")  # fmt: skip
 @click.option("--confidences", is_flag=True, help="Compute how probable it is that each token is right.")
 @click.option("--nbest", type=click.IntRange(min=0), default=0,
               help="Give this many hypotheses of each recording, as JSON.")  # fmt: skip
@@ -46,7 +55,7 @@ def recognize(
     lexicon: Path | None,
     language_model: Path | None,
     words_list: Path | None,
-    channels: str,
+    channels: int | str | None,
     confidences: bool,
     nbest: int,
     **corpus_settings: Unpack[CorpusOptions],

@@ -171,9 +171,9 @@ class Recognition:
 
 @dataclass(frozen=True)
 class RecognitionOptions:
-    """How recordings are recognised: channels ("one", "mix" or "split"), words or phones, and what is added."""
+    """How recordings are recognised: channels ("mix", "split", a number or None), words or phones, what is added."""
 
-    channels: str = "one"
+    channels: int | str | None = None
     level: str | None = None
     confidences: bool = False
     nbest: int = 0
@@ -197,8 +197,9 @@ def recognize_recordings(
     def inputs() -> Iterator[tuple[tuple[str, int], Frames]]:
         for name, path in recordings.items():
             try:
-                for channel, samples in read_channels(path, options.channels).items():
-                    yield (name, channel), recognizer.inputs(samples)
+                for channel, samples in enumerate(read_channels(path, options.channels), 1):
+                    number = options.channels if isinstance(options.channels, int) else channel
+                    yield (name, number), recognizer.inputs(samples)
             except CorpusError as error:
                 done.problems += [_several_channels(problem) for problem in error.problems]
             except ValueError as error:
@@ -256,4 +257,6 @@ def _recognize(
 def _several_channels(problem: Problem) -> Problem:
     if "channels, expected 1" not in problem.what:
         return problem
-    return Problem(problem.file, problem.what.split(",")[0] + "; give --channels mix, or --channels split")
+    return Problem(
+        problem.file, problem.what.split(",")[0] + "; give --channels mix, --channels split, or the number of one"
+    )
