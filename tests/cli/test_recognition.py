@@ -15,7 +15,7 @@ from echolearn.speech.formats.ctm import read_ctm
 from echolearn.speech.formats.json_results import read_json
 from echolearn.speech.formats.textgrid import read_textgrid
 from echolearn.speech.recognition.arpa import write_arpa
-from echolearn.speech.recognition.tasks import equal_words
+from echolearn.speech.recognition.grammar import word_list
 from speechfiles import write_riff
 
 Run = Callable[..., Result]
@@ -147,7 +147,7 @@ def test_other_words(run: Run, toy: Path, recordings: Path, tmp_path: Path) -> N
     assert few.exit_code == 0, few.output
     assert "YES" not in few.stdout
     (tmp_path / "other.dic").write_text("nope  N OW\nyep  Y EH S\nso  S OW\n")
-    write_arpa(tmp_path / "other.arpa", equal_words(["nope", "yep", "so"]))
+    write_arpa(tmp_path / "other.arpa", word_list(["nope", "yep", "so"]))
     words = ("--lexicon", tmp_path / "other.dic", "--language-model", tmp_path / "other.arpa")
     assert "NO" not in run("recognize", toy, recordings, *words).stdout
     assert {line.split()[4] for line in run("recognize", toy, recordings, *words).stdout.splitlines()} <= {

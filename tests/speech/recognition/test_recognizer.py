@@ -9,11 +9,12 @@ import toyspeech
 from echolearn import ESNClassifier, StackedClassifier
 from echolearn.speech.phones import split_state
 from echolearn.speech.recognition.decoder import DecodingWeights
+from echolearn.speech.recognition.grammar import word_list
 from echolearn.speech.recognition.learning import evaluate_phones, spoken_phones
 from echolearn.speech.recognition.lexicon import Lexicon
-from echolearn.speech.recognition.ngrams import END, estimate
+from echolearn.speech.recognition.ngrams import estimate
 from echolearn.speech.recognition.recognizer import Recognizer, learn_recognizer, network_states, valid_part
-from echolearn.speech.recognition.tasks import equal_words, learn_phone_task
+from echolearn.speech.recognition.tasks import learn_phone_task
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +138,7 @@ def test_other_words():
     lexicon = Lexicon({"NO": (("N", "OW0"),), "YES": (("Y", "EH1"), ("Y", "EH1", "S")), "new": (("s", "ow"),)})
     found = recognizer.with_words(lexicon).recognize(samples)
     assert "new" not in found.text  # the language model does not list it
-    model = equal_words(lexicon.words)
+    model = word_list(lexicon.words)
     found = recognizer.with_words(lexicon, model).recognize(samples)
     assert found.text == " ".join(words).replace("SO", "new")
     assert recognizer.with_words(language_model=model).words.lexicon == recognizer.words.lexicon
@@ -155,9 +156,11 @@ def test_a_list_of_words_allows_no_others():
     recognizer = toyspeech.recognizer()
     one = recognizer.with_word_list(["NO", "SO"])
     model = one.words.language_model
-    assert model.score((), "NO") == model.score(("SO",), "SO") == model.score((), END)
+    assert model == word_list(["NO", "SO"])
     for _, samples, _ in toyspeech.speech(seed=1, utterances=10):
         assert {t.name for t in one.recognize(samples).words} <= {"NO", "SO"}
+    single = recognizer.with_word_list(["NO", "SO", "YES"], repeat=False)
+    assert all(len(single.recognize(samples).words) == 1 for _, samples, _ in toyspeech.speech(seed=1, utterances=10))
     with pytest.raises(ValueError, match="lacks 1 of 2 words: PERHAPS"):
         recognizer.with_word_list(["NO", "PERHAPS"])
     with pytest.raises(ValueError, match="knows no words"):

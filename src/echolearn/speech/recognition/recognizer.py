@@ -30,7 +30,9 @@ from echolearn.speech.audio import FULL_SCALE, RATE, resample
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition.committing import CommittingSearch
+from echolearn.speech.recognition.confidence import calibrate
 from echolearn.speech.recognition.decoder import Decoder
+from echolearn.speech.recognition.grammar import word_list
 from echolearn.speech.recognition.learning import spoken_phones, tune_phones, tune_words
 from echolearn.speech.recognition.lexicon import Lexicon
 from echolearn.speech.recognition.ngrams import NGramModel, estimate
@@ -133,13 +135,15 @@ class Recognizer:
         weights = self.phones.weights if old is None else old.weights
         return Recognizer(self.model, self.phones, replace(new, weights=weights), self.features)
 
-    def with_word_list(self, words: Iterable[str]) -> Recognizer:
-        """Return a recogniser of a few words, any of which may follow any other with the same probability.
+    def with_word_list(self, words: Iterable[str], *, repeat: bool = True) -> Recognizer:
+        """Return a recogniser of a few words, all of the same probability.
 
         Parameters
         ----------
         words : iterable of str
             The words, such as digits or letters. The lexicon must have them.
+        repeat : bool, default True
+            Whether an utterance is any sequence of the words. Otherwise it is exactly one of them.
 
         Returns
         -------
@@ -153,7 +157,8 @@ class Recognizer:
         """
         if self.words is None:
             raise ValueError("this recogniser knows no words: give a lexicon with their pronunciations")
-        task = word_task(self.phones, self.words.lexicon.restricted(words))
+        lexicon = self.words.lexicon.restricted(words)
+        task = word_task(self.phones, lexicon, word_list(lexicon.words, repeat=repeat))
         return Recognizer(self.model, self.phones, replace(task, weights=self.words.weights), self.features)
 
     def recognize(
@@ -507,6 +512,7 @@ def learn_recognizer(
     found = [P.astype(np.float32) for some in _batches(inputs) for P in base.probabilities(some)]
     probabilities = dict(zip(part.phones, found, strict=True))
     decoder, _ = tune_phones(base.phone_decoder, part.phones, probabilities, progress=_of("phones", progress))
+    decoder, _ = calibrate(decoder, part.phones, probabilities)
     phones = replace(phones, weights=decoder.weights)
     words = None
     if lexicon is not None:
@@ -516,8 +522,9 @@ def learn_recognizer(
         words = replace(words, weights=replace(phones.weights, penalty=0.0))
         if part.words:
             own = {name: probabilities[name] for name in part.words}
-            best, _ = tune_words(words.decoder(phones), part.words, own, progress=_of("words", progress))
-            words = replace(words, weights=best.weights)
+            said = {name: _spelled(one, lexicon) for name, one in part.words.items()}
+            best, _ = tune_words(words.decoder(phones), said, own, progress=_of("words", progress))
+            words = replace(words, weights=calibrate(best, said, own)[0].weights)
     return Recognizer(model, phones, words, corpus.recipe)
 
 
@@ -618,10 +625,14 @@ def _labels_in(states: Sequence[str], corpus: Corpus) -> list[Array]:
     return labels
 
 
+def _spelled(words: Iterable[str], lexicon: Lexicon) -> list[str]:
+    """Return words in the case of the lexicon, those that it has in some."""
+    spelling = {word.upper(): word for word in lexicon.words}
+    return [word if word in lexicon.pronunciations else spelling.get(word.upper(), word) for word in words]
+
+
 def _trained_words(corpus: Corpus, lexicon: Lexicon, order: int) -> NGramModel | None:
     """Return a language model of the words of the training part, if they are known, spelled as in the lexicon."""
-    spelling = {word.upper(): word for word in lexicon.words}
-    said = [[spelling.get(word.upper(), word) for word in corpus.words[k]] for k in corpus.which("train")]
-    said = [words for words in said if words]
+    said = [_spelled(corpus.words[k], lexicon) for k in corpus.which("train") if corpus.words[k]]
     others = lexicon.words if len(lexicon.words) <= MOST_UNSAID else ()
     return estimate(said, order=order, vocabulary=others) if said else None

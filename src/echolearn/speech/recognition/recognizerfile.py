@@ -188,7 +188,7 @@ def _grams(kind: str, tensors: Mapping[str, Array], order: object) -> NGramModel
             raise ValueError(f"{name} has shape {rows.shape}")
         if rows.size and not 0 <= rows.min() <= rows.max() < len(tokens):
             raise ValueError(f"{name} has a token that there is not")
-        if not (scores <= 1e-6).all() or np.isinf(weights).any():
+        if not (scores <= 1e-6).all() or (weights == np.inf).any():
             raise ValueError(f"{name} has numbers that are not logarithms of probabilities")
         for row, score, weight in zip(rows.tolist(), scores.tolist(), weights.tolist(), strict=True):
             gram = tuple(tokens[k] for k in row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -12,9 +11,10 @@ from numpy.typing import NDArray
 from echolearn._typing import Array
 from echolearn.speech.phones import SILENCES, silence_of, split_state
 from echolearn.speech.recognition.decoder import Decoder, DecodingWeights, state_shares
+from echolearn.speech.recognition.grammar import word_list
 from echolearn.speech.recognition.graph import phone_graph, word_graph
 from echolearn.speech.recognition.lexicon import Lexicon
-from echolearn.speech.recognition.ngrams import END, START, NGramModel, estimate
+from echolearn.speech.recognition.ngrams import NGramModel, estimate
 from echolearn.speech.recognition.phonemodels import PhoneModel, learn_phone_models, phone_segments
 
 
@@ -139,7 +139,7 @@ def word_task(phones: PhoneTask, lexicon: Lexicon, language_model: NGramModel | 
     lexicon : Lexicon
         Pronunciations; marks of stress and case may differ from the phones'.
     language_model : NGramModel, optional
-        Which words follow which. By default all words of the lexicon are equally probable everywhere.
+        Which words follow which. By default any word of the lexicon may follow any other.
 
     Returns
     -------
@@ -152,30 +152,8 @@ def word_task(phones: PhoneTask, lexicon: Lexicon, language_model: NGramModel | 
         If the lexicon has phones that the network does not know, or none of its words is in the language model.
     """
     spelled = lexicon.with_phones_of(phones.phone_names)
-    model = equal_words(spelled.words) if language_model is None else language_model
+    model = word_list(spelled.words) if language_model is None else language_model
     if not any((word,) in model.probability for word in spelled.words):
         raise ValueError("no word of the language model is in the lexicon; are both in the same case and spelling?")
     return WordTask(spelled, model)
 
-
-def equal_words(words: Sequence[str]) -> NGramModel:
-    """Return a language model in which all words, and the end, are equally probable everywhere.
-
-    Parameters
-    ----------
-    words : sequence of str
-        The words.
-
-    Returns
-    -------
-    NGramModel
-        The model.
-
-    Examples
-    --------
-    >>> model = equal_words(["NO", "YES"])
-    >>> model.score(("NO",), "NO") == model.score((), "YES") == model.score((), "</s>")
-    True
-    """
-    share = -math.log(len(words) + 1)
-    return NGramModel(1, {(START,): -math.inf, **{(token,): share for token in (*words, END)}}, {})
