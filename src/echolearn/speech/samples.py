@@ -6,6 +6,7 @@ from math import gcd
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.signal import firwin, resample_poly
 
 from echolearn.speech.audio import FULL_SCALE, RATE, resample
 
@@ -98,6 +99,10 @@ class Resampler:
         self._up, self._down = RATE // gcd(rate, RATE), rate // gcd(rate, RATE)
         resample(np.zeros(1, dtype=np.float32), rate)  # refuses a rate at which no speech is recorded
         self._half = _FILTER * max(self._up, self._down)
+        self._taps = np.ones(1, dtype=np.float32)
+        if rate != RATE:  # what resample_poly designs by itself, at every call
+            taps = firwin(2 * self._half + 1, 1 / max(self._up, self._down), window=("kaiser", 5.0))
+            self._taps = taps.astype(np.float32)
         self._kept = np.empty(0, dtype=np.float32)
         self._base = 0  # of the first sample kept; a multiple of `down`, so that outputs fall into place
         self._given = 0  # samples that were returned
@@ -137,7 +142,8 @@ class Resampler:
         if end <= self._given:
             return np.empty(0, dtype=np.float32)
         origin = self._base * self._up // self._down
-        found = resample(self._kept, self.rate)[self._given - origin : end - origin]
+        found = np.asarray(resample_poly(self._kept, self._up, self._down, window=self._taps), dtype=np.float32)
+        found = found[self._given - origin : end - origin]
         self._given = end
         needed = max(0, (end * self._down - self._half) // self._up)
         base = max(self._base, needed // self._down * self._down)

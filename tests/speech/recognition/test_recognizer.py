@@ -85,7 +85,7 @@ def test_states_are_matched_by_their_names():
 def test_classes_may_be_indices_of_states():
     own = toyspeech.corpus()
     X, y = own.part("train")
-    network = ESNClassifier(30, learn="none", random_state=0).fit(X, y)
+    network = ESNClassifier(30, learn="none", readout="ridge", random_state=0).fit(X, y)
     found = learn_recognizer(network, own)
     assert found.phones.states == network_states(network, own.state_names) != toyspeech.recognizer().phones.states
     _, samples, labels = toyspeech.speech(seed=1, utterances=10)[0]
@@ -204,7 +204,8 @@ def test_both_directions_ensembles_and_stacks_recognise():
     _, samples, labels = toyspeech.speech(seed=1, utterances=10)[0]
     own, names = toyspeech.corpus(), np.array(toyspeech.STATE_NAMES)
     X, y = own.part("train")
-    stack = StackedClassifier([ESNClassifier(20, learn="none"), ESNClassifier(20, learn="none")], random_state=0)
+    layers = [ESNClassifier(20, learn="none", readout="ridge") for _ in range(2)]
+    stack = StackedClassifier(layers, random_state=0)
     stack.fit(X, [names[one] for one in y])
     known = toyspeech.recognizer(words=False)
     for network in (toyspeech.network(bidirectional=True), toyspeech.network(ensemble=2), stack):
