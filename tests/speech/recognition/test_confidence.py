@@ -56,21 +56,19 @@ def noisy(rng, words):
 
 def test_the_scale_of_the_largest_cross_entropy_is_chosen():
     rng = np.random.default_rng(0)
-    spoken = {str(k): [str(word) for word in rng.choice(list(LEXICON.words), size=4)] for k in range(40)}
+    spoken = {str(k): [str(word) for word in rng.choice(list(LEXICON.words), size=4)] for k in range(15)}
     probabilities = {name: noisy(rng, words) for name, words in spoken.items()}
     decoder = word_decoder(1)
     chosen, quality = calibrate(decoder, spoken, probabilities)
     found = {}
+    lattices = {name: decoder.lattice(P) for name, P in probabilities.items()}
     for scale in (*SCALES, decoder.weights.confidence_scale):
-        heard = {}
-        for name, P in probabilities.items():
-            lattice = decoder.lattice(P)
-            heard[name] = lattice.confidences(lattice.best(), scale)
+        heard = {name: lattice.confidences(lattice.best(), scale) for name, lattice in lattices.items()}
         found[scale] = confidence_quality(spoken, heard)
     best = max(found, key=lambda scale: found[scale].cross_entropy)
     assert quality == found[best]
     assert chosen.weights.confidence_scale == best
-    assert quality.wrong > 10
+    assert quality.wrong >= 5
     assert quality.roc_area > 0.6
     again = {name: chosen.decode(P, confidences=True) for name, P in probabilities.items()}
     assert confidence_quality(spoken, again) == quality

@@ -9,6 +9,7 @@ from echolearn.speech.recognition.lexicon import Lexicon
 from echolearn.speech.recognition.ngrams import estimate
 from echolearn.speech.recognition.phonemodels import learn_phone_models
 from reference.decoding import best_path
+from reference.words import scores_of_all
 
 PHONES = ["n", "ow", "y", "eh", "s", "sil"]
 NAMES = [f"{phone}_s{state}" for phone in PHONES for state in (2, 3, 4)]
@@ -127,3 +128,25 @@ def test_tuning_takes_the_weights_of_the_smallest_error():
     assert best.weights == wanted
     assert error == 0
     assert len(tried) < 70
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_sequence_of_words_has_the_score_of_its_language_model_and_its_alignment(seed, order):
+    weights = DecodingWeights(prior_exponent=0.0, language_weight=1.7, duration_weight=0.8, penalty=0.4, beam=np.inf)
+    model = estimate(TEXTS, order=order)
+    decoder = Decoder(word_graph(models(), LEXICON, model), np.full(len(NAMES), 1 / len(NAMES)), weights)
+    P = np.random.default_rng(seed).dirichlet(np.full(len(NAMES), 0.3), size=6)
+    expected = scores_of_all(decoder.emissions(P), models(), LEXICON, model, weights)
+    found = {hypothesis.tokens: hypothesis.score for hypothesis in decoder.lattice(P, beam=np.inf).nbest(1000)}
+    assert found.keys() == expected.keys()
+    assert len(found) > 10
+    for words, score in expected.items():
+        assert found[words] == pytest.approx(score, abs=1e-3)
+
+
+def test_a_bigram_has_one_copy_of_each_word_beside_the_tree_of_all():
+    few = word_graph(models(), LEXICON, estimate([["NO", "NO"], ["YES"], ["KNOWN"]], order=2))
+    many = word_graph(models(), LEXICON, estimate([[a, b, a] for a in LEXICON.words for b in LEXICON.words], order=2))
+    assert few.emitting == many.emitting
+    assert len(many.target) > len(few.target)

@@ -25,8 +25,8 @@ def heard(graph, spoken):
 
 def test_all_sequences_of_a_list_have_a_probability_of_one_together():
     model = word_list(["A", "B"], end_probability=0.5)
-    total = sum(math.exp(model.log_probability(words)) for n in range(18) for words in product("AB", repeat=n))
-    assert total == pytest.approx(1 - 0.5**18)
+    total = sum(math.exp(model.log_probability(words)) for n in range(10) for words in product("AB", repeat=n))
+    assert total == pytest.approx(1 - 0.5**10)
     assert model.log_probability(["A", "C"]) == -math.inf
     assert model.log_probability(["A", "A"]) == model.log_probability(["A", "B"])
 
@@ -63,8 +63,8 @@ def test_what_is_heard_with_a_list():
 
 def test_one_word_needs_no_tree_that_nothing_reaches():
     once = word_graph(models(), LEXICON, word_list(WORDS, repeat=False))
-    loop = word_graph(models(), LEXICON, word_list(WORDS))
-    assert once.emitting == loop.emitting
+    phones = sum(len(one) for variants in LEXICON.pronunciations.values() for one in variants)
+    assert once.emitting == phones * models()[0].leaving.size
 
 
 @pytest.mark.parametrize("words", [["NO", "YES"], ["NO"], ["NO", "NO", "KNOWN"]])

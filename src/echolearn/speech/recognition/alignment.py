@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from echolearn._typing import Array
 from echolearn.speech.recognition.decoder import Decoder, DecodingWeights
-from echolearn.speech.recognition.graph import Graph, GraphBuilder
+from echolearn.speech.recognition.graph import Graph, GraphBuilder, at
 from echolearn.speech.recognition.lexicon import Lexicon
 from echolearn.speech.recognition.phonemodels import PhoneModel
 from echolearn.speech.recognition.search import Token
@@ -66,18 +66,15 @@ class _AlignmentGraph:
 
     def add_phones(self, start: int, end: int, phones: Sequence[str], word: int) -> None:
         """Add phones one after another between two anchors; word: its position, or -1 for a silence."""
-        ways = [(start, 0.0)]
+        ways = at(start)
         for phone in phones:
             model = self.models[phone]
             ways_in, ways_out = self.builder.add_phone(model)
             self.owners += [_Spoken(word, phone, self.places)] * model.leaving.size
             self.places += 1
-            for node, weight in ways:
-                for entry, entry_weight in ways_in:
-                    self.builder.add_arc(node, entry, duration=weight + entry_weight)
+            self.builder.add_arcs(ways, ways_in)
             ways = ways_out
-        for node, weight in ways:
-            self.builder.add_arc(node, end, duration=weight)
+        self.builder.add_arcs(ways, at(end))
 
     def add_optional(self, start: int, phone: str | None) -> int:
         """Add a phone that may be left out, and return the anchor behind it."""
@@ -213,7 +210,8 @@ def realigned_labels(
     Returns
     -------
     array of shape (n_frames,), int64
-        Label of the state of each frame.
+        Label of the state of each frame. Labels alone do not show the boundary between two equal phones where the
+        second begins with a later state than the first ended with; `align_phones` does.
 
     Raises
     ------

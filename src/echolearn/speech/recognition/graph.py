@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from echolearn.speech.recognition.ngrams import END, START, History, NGramModel
 from echolearn.speech.recognition.phonemodels import PhoneModel
 
 NONE = -1  # no token; no emission
+_ARC = np.dtype([("source", "i4"), ("target", "i4"), ("duration", "f4"), ("language", "f4"), ("token", "i4")])
 
 
 @dataclass(frozen=True)
@@ -92,19 +94,30 @@ class Graph:
         return weights
 
 
+class Ways(NamedTuple):
+    """Ways into or out of something: nodes, and the log probability of the durations on each way."""
+
+    nodes: NDArray[np.int32]
+    weights: NDArray[np.float64]
+
+
 @dataclass
 class GraphBuilder:
-    """Collects nodes and arcs, and numbers them in the end: first the nodes that emit, then anchors in their order."""
+    """Collects nodes and arcs, and numbers them in the end: first the nodes that emit, then anchors in their order.
 
-    emission: list[int] = field(default_factory=list)
+    Nodes and arcs are kept as bytes, 20 per arc.
+    """
+
     anchors: list[int] = field(default_factory=list)
-    arcs: list[tuple[int, int, float, float, int]] = field(default_factory=list)
     final: dict[int, float] = field(default_factory=dict)
+    _emission: bytearray = field(default_factory=bytearray)
+    _arcs: bytearray = field(default_factory=bytearray)
+    _templates: dict[int, _Template] = field(default_factory=dict)
 
     def add_node(self, label: int) -> int:
         """Add a node that emits a state and return it."""
-        self.emission.append(label)
-        return len(self.emission) - 1
+        self._emission += np.int32(label).tobytes()
+        return len(self._emission) // 4 - 1
 
     def add_anchor(self) -> int:
         """Add an anchor and return it; anchors with arcs to other anchors come before those."""
@@ -116,46 +129,108 @@ class GraphBuilder:
     ) -> None:
         """Add an arc; one of probability zero is left out."""
         if duration + language > -math.inf:
-            self.arcs.append((source, target, duration, language, token))
+            self._arcs += np.array((source, target, duration, language, token), dtype=_ARC).tobytes()
 
-    def add_phone(self, model: PhoneModel) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
-        """Add the states of a phone; return its ways in and out: nodes with log probabilities."""
-        n, positions = model.leaving.shape
-        nodes = [[self.add_node(label) for _ in range(positions)] for label in model.labels]
-        ways_out = []
-        for k in range(n):
-            for position in range(positions):
-                node, leave = nodes[k][position], float(model.leaving[k, position])
-                self.add_arc(node, nodes[k][min(position + 1, positions - 1)], duration=math.log1p(-leave))
-                for other in range(k + 1, n):
-                    self.add_arc(node, nodes[other][0], duration=math.log(leave) + _log(model.next[k, other]))
-                ways_out.append((node, math.log(leave) + _log(model.next[k, n])))
-        ways_in = [(nodes[k][0], _log(model.entry[k])) for k in range(n)]
-        return ways_in, ways_out
+    def add_arcs(self, ways: Ways, into: Ways, *, language: float = 0.0, token: int = NONE) -> None:
+        """Add an arc from each of some ways out to each of some ways in; those of probability zero are left out."""
+        if language > -math.inf:
+            source, target = np.repeat(ways.nodes, len(into.nodes)), np.tile(into.nodes, len(ways.nodes))
+            duration = np.add.outer(ways.weights, into.weights).ravel()
+            self._append(source, target, duration, language=language, token=token)
+
+    def _append(
+        self,
+        source: NDArray[np.int32],
+        target: NDArray[np.int32],
+        duration: NDArray[np.float64],
+        *,
+        language: float,
+        token: int,
+    ) -> None:
+        """Append arcs of the same language score and token."""
+        arcs = np.empty(len(source), dtype=_ARC)
+        arcs["source"], arcs["target"], arcs["duration"] = source, target, duration
+        arcs["language"], arcs["token"] = language, token
+        self._arcs += arcs.tobytes()
+
+    def add_phone(self, model: PhoneModel) -> tuple[Ways, Ways]:
+        """Add the states of a phone; return its ways in and out."""
+        if id(model) not in self._templates:
+            self._templates[id(model)] = _template(model)
+        _, labels, (source, target, duration), ways_in, ways_out = self._templates[id(model)]
+        base = np.int32(len(self._emission) // 4)
+        self._emission += labels
+        self._append(source + base, target + base, duration, language=0.0, token=NONE)
+        return Ways(ways_in.nodes + base, ways_in.weights), Ways(ways_out.nodes + base, ways_out.weights)
 
     def build(self, start: int, tokens: Sequence[str]) -> Graph:
         """Return the graph as arrays."""
-        anchors = set(self.anchors)
-        order = [node for node in range(len(self.emission)) if node not in anchors] + self.anchors
-        number = np.empty(len(order), dtype=np.int64)
-        number[order] = np.arange(len(order))
-        source = number[np.array([arc[0] for arc in self.arcs], dtype=np.int64)]
+        emission = np.frombuffer(self._emission, dtype=np.int32)
+        order = np.concatenate([np.flatnonzero(emission >= 0), np.array(self.anchors, dtype=np.int64)])
+        number = np.empty(len(order), dtype=np.int32)
+        number[order] = np.arange(len(order), dtype=np.int32)
+        arcs = np.frombuffer(self._arcs, dtype=_ARC)
+        source = number[arcs["source"]]
         by_source = np.argsort(source, kind="stable")
         final = np.full(len(order), -np.inf, dtype=np.float32)
         for node, value in self.final.items():
             final[number[node]] = value
-        columns = [np.array([arc[k] for arc in self.arcs])[by_source] for k in range(1, 5)]
         return Graph(
-            emission=np.array(self.emission, dtype=np.int32)[order],
-            first=np.searchsorted(source[by_source], np.arange(len(order) + 1)).astype(np.int64),
-            target=number[columns[0]].astype(np.int32),
-            duration=columns[1].astype(np.float32),
-            language=columns[2].astype(np.float32),
-            token=columns[3].astype(np.int32),
+            emission=emission[order],
+            first=np.r_[0, np.cumsum(np.bincount(source, minlength=len(order)))].astype(np.int64),
+            target=number[arcs["target"]][by_source],
+            duration=arcs["duration"][by_source],
+            language=arcs["language"][by_source],
+            token=arcs["token"][by_source],
             final=final,
             start=int(number[start]),
             tokens=tuple(tokens),
         )
+
+
+class _Template(NamedTuple):
+    """A phone as it is added: its model, the labels of its nodes as bytes, the arcs between them, ways in and out."""
+
+    model: PhoneModel
+    labels: bytes
+    arcs: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
+    ways_in: Ways
+    ways_out: Ways
+
+
+def _template(model: PhoneModel) -> _Template:
+    """Return a phone's nodes, one per state and frame of its duration, numbered from 0, and their arcs."""
+    n, positions = model.leaving.shape
+    arcs: list[tuple[int, int, float]] = []
+    ways_out: list[tuple[int, float]] = []
+    for k in range(n):
+        for position in range(positions):
+            node, leave = k * positions + position, float(model.leaving[k, position])
+            arcs.append((node, k * positions + min(position + 1, positions - 1), math.log1p(-leave)))
+            arcs += [
+                (node, other * positions, math.log(leave) + _log(model.next[k, other])) for other in range(k + 1, n)
+            ]
+            ways_out.append((node, math.log(leave) + _log(model.next[k, n])))
+    source, target, duration = zip(*(arc for arc in arcs if arc[2] > -math.inf), strict=True)
+    labels = np.repeat(np.array(model.labels, dtype=np.int32), positions)
+    return _Template(
+        model,
+        labels.tobytes(),
+        (np.array(source, dtype=np.int32), np.array(target, dtype=np.int32), np.array(duration)),
+        _ways((k * positions, _log(model.entry[k])) for k in range(n)),
+        _ways(ways_out),
+    )
+
+
+def _ways(pairs: Iterable[tuple[int, float]]) -> Ways:
+    """Return ways from pairs of a node and a log probability, without the impossible ones."""
+    possible = [pair for pair in pairs if pair[1] > -math.inf]
+    return Ways(np.array([node for node, _ in possible], dtype=np.int32), np.array([weight for _, weight in possible]))
+
+
+def at(anchor: int) -> Ways:
+    """Return the way that begins or ends at an anchor."""
+    return _ways([(anchor, 0.0)])
 
 
 def histories(model: NGramModel) -> list[History]:
@@ -202,7 +277,7 @@ def phone_graph(phones: Sequence[PhoneModel], model: NGramModel) -> Graph:
     builder = GraphBuilder()
     anchors = add_histories(builder, model)
     index = {phone.name: k for k, phone in enumerate(phones)}
-    copies: dict[tuple[str, History], list[tuple[int, float]]] = {}
+    copies: dict[tuple[str, History], Ways] = {}
     for history, followers in listed(model).items():
         if history not in anchors:
             continue
@@ -212,11 +287,8 @@ def phone_graph(phones: Sequence[PhoneModel], model: NGramModel) -> Graph:
             after = model.state((*history, name))
             if (name, after) not in copies:
                 copies[name, after], ways_out = builder.add_phone(phones[index[name]])
-                for node, weight in ways_out:
-                    builder.add_arc(node, anchors[after], duration=weight, token=index[name])
-            score = model.probability[*history, name]
-            for node, weight in copies[name, after]:
-                builder.add_arc(anchors[history], node, duration=weight, language=score)
+                builder.add_arcs(ways_out, at(anchors[after]), token=index[name])
+            builder.add_arcs(at(anchors[history]), copies[name, after], language=model.probability[*history, name])
     return builder.build(anchors[model.state((START,))], [phone.name for phone in phones])
 
 
@@ -225,9 +297,11 @@ def word_graph(
 ) -> Graph:
     """Build the graph of any sequence of words, weighted by an n-gram of words.
 
-    The words that may follow a history share the beginnings of their pronunciations (a prefix tree). The probability
-    of the likeliest word below a node of the tree is taken into account as soon as the node is reached, so that a
-    narrow beam does not lose words before they are complete.
+    Every word may be spoken after the empty history, where words share the beginnings of their pronunciations (a prefix
+    tree). The probability of the likeliest word below a node of the tree is taken into account as soon as the node is
+    reached, so that a narrow beam does not lose words before they are complete. The words that are listed after longer
+    histories are few. Each of them has one copy of its states per history that it leads to, whatever the history
+    before it: with a bigram one copy per word, however many bigrams there are.
 
     Parameters
     ----------
@@ -257,12 +331,23 @@ def word_graph(
     if not words:
         raise ValueError("no word of the language model is in the lexicon; are both in the same case and spelling?")
     index = {word: k for k, word in enumerate(words)}
+    copies: dict[tuple[str, int], list[Ways]] = {}
     for history, followers in listed(model).items():
-        if history in anchors:
-            known = {word: model.probability[*history, word] for word in followers if word in index}
-            scores = {word: score for word, score in known.items() if score > -math.inf}
-            ends = {word: (anchors[model.state((*history, word))], index[word]) for word in scores}
+        if history not in anchors:
+            continue
+        known = {word: model.probability[*history, word] for word in followers if word in index}
+        scores = {word: score for word, score in known.items() if score > -math.inf}
+        ends = {word: (anchors[model.state((*history, word))], index[word]) for word in scores}
+        if not history:
             add_words(builder, anchors[history], scores, ends=ends, lexicon=lexicon, phones=by_name)
+            continue
+        for word, score in scores.items():
+            end, token = ends[word]
+            if (word, end) not in copies:
+                spoken = [[by_name[phone] for phone in one] for one in lexicon.pronunciations[word]]
+                copies[word, end] = [_add_chain(builder, one, end, token) for one in spoken]
+            for ways_in in copies[word, end]:
+                builder.add_arcs(at(anchors[history]), ways_in, language=score)
     if silence is not None:
         add_pauses(builder, anchors.values(), by_name[silence])
     return builder.build(anchors[model.state((START,))], words)
@@ -278,17 +363,26 @@ def add_words(
     phones: Mapping[str, PhoneModel],
 ) -> None:
     """Add the prefix tree of the words that may follow an anchor; ends: the anchor and the token of each."""
-    _add_tree(builder, _prefix_tree(scores, lexicon), [(anchor, 0.0)], ends, phones, reached=0.0)
+    _add_tree(builder, _prefix_tree(scores, lexicon), at(anchor), ends, phones, reached=0.0)
+
+
+def _add_chain(builder: GraphBuilder, phones: Sequence[PhoneModel], end: int, token: int) -> Ways:
+    """Add phones one after another that complete a token at an anchor; return the ways in."""
+    first, ways = builder.add_phone(phones[0])
+    for phone in phones[1:]:
+        ways_in, ways_out = builder.add_phone(phone)
+        builder.add_arcs(ways, ways_in)
+        ways = ways_out
+    builder.add_arcs(ways, at(end), token=token)
+    return first
 
 
 def add_pauses(builder: GraphBuilder, anchors: Iterable[int], model: PhoneModel) -> None:
     """Add a silence that may be spoken at each anchor."""
     for anchor in anchors:
         ways_in, ways_out = builder.add_phone(model)
-        for node, weight in ways_in:
-            builder.add_arc(anchor, node, duration=weight)
-        for node, weight in ways_out:
-            builder.add_arc(node, anchor, duration=weight)
+        builder.add_arcs(at(anchor), ways_in)
+        builder.add_arcs(ways_out, at(anchor))
 
 
 @dataclass
@@ -316,7 +410,7 @@ def _prefix_tree(scores: Mapping[str, float], lexicon: Lexicon) -> _Prefix:
 def _add_tree(
     builder: GraphBuilder,
     tree: _Prefix,
-    ways: list[tuple[int, float]],
+    ways: Ways,
     ends: Mapping[str, tuple[int, int]],
     phones: Mapping[str, PhoneModel],
     *,
@@ -325,13 +419,10 @@ def _add_tree(
     """Add the states of a tree below some ways into it; reached: the language score on the way so far."""
     for word, score in tree.words.items():
         anchor, token = ends[word]
-        for node, weight in ways:
-            builder.add_arc(node, anchor, duration=weight, language=score - reached, token=token)
+        builder.add_arcs(ways, at(anchor), language=score - reached, token=token)
     for phone, below in tree.next.items():
         ways_in, ways_out = builder.add_phone(phones[phone])
-        for node, weight in ways:
-            for entry, entry_weight in ways_in:
-                builder.add_arc(node, entry, duration=weight + entry_weight, language=below.best - reached)
+        builder.add_arcs(ways, ways_in, language=below.best - reached)
         _add_tree(builder, below, ways_out, ends, phones, reached=below.best)
 
 

@@ -177,7 +177,8 @@ class Lattice:
         Returns
         -------
         array of shape (n_arcs,)
-            The probabilities. The arcs that cross any point in time have a sum of 1.
+            The probabilities. The arcs that cross any point in time have a sum of 1. A token that a language model both
+            lists and reaches by back-off has a path for each, and both count.
         """
         scaled = scale * self.scores
         before = _forward_sum(len(self.frame), self.start, self.end, scaled)

@@ -112,7 +112,9 @@ def phone_segments(labels: Array, names: Sequence[str]) -> list[tuple[str, int, 
     return found
 
 
-def learn_phone_models(labels: Iterable[Array], names: Sequence[str]) -> tuple[PhoneModel, ...]:
+def learn_phone_models(
+    labels: Iterable[Array], names: Sequence[str], *, positions: int = POSITIONS
+) -> tuple[PhoneModel, ...]:
     """Learn the durations of all phones from state labels.
 
     Parameters
@@ -121,6 +123,8 @@ def learn_phone_models(labels: Iterable[Array], names: Sequence[str]) -> tuple[P
         State labels of the training utterances.
     names : sequence of str
         Name of each state. Names without a state are phones of one state.
+    positions : int, default 8
+        How many frames of a state have a probability of their own to be its last; 1: durations are geometric.
 
     Returns
     -------
@@ -139,13 +143,14 @@ def learn_phone_models(labels: Iterable[Array], names: Sequence[str]) -> tuple[P
                 durations[run.label][run.length] += 1
             following = [run.label for run in inside[1:]]
             moves.update(zip([run.label for run in inside], [*following, None], strict=True))
-    return tuple(_model(phone, names, durations, entries, moves) for phone in phones_of_states(names))
+    leaving = {label: hazards(durations[label], positions) for label in range(len(names))}
+    return tuple(_model(phone, names, leaving, entries, moves) for phone in phones_of_states(names))
 
 
 def _model(
     phone: str,
     names: Sequence[str],
-    durations: dict[int, Counter[int]],
+    leaving: dict[int, NDArray[np.float64]],
     entries: Counter[int],
     moves: Counter[tuple[int, int | None]],
 ) -> PhoneModel:
@@ -163,7 +168,7 @@ def _model(
         name=phone,
         labels=labels,
         entry=_shares(entry),
-        leaving=np.array([hazards(durations[label]) for label in labels]),
+        leaving=np.array([leaving[label] for label in labels]),
         next=np.array([_shares(row, allowed=np.arange(n + 1) > k) for k, row in enumerate(next_state)]),
     )
 

@@ -114,7 +114,8 @@ def read_slf(path: str | Path) -> Lattice:
     Returns
     -------
     Lattice
-        The lattice. Its nodes are numbered anew where the file has them out of order.
+        The lattice. Its nodes are numbered anew where the file has them out of order; a node without a time lies at
+        frame 0.
 
     Raises
     ------

@@ -13,6 +13,7 @@ multiplied by them, and n = Σ w.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from echolearn._typing import Array
@@ -64,11 +65,14 @@ def entropy_gradient(reservoir: Reservoir, task: Task, V: Array, batch: Batch) -
     return EntropyGradient(gradients, seen.H_c.T @ R, loss, n)
 
 
+BatchEntropy = Callable[[Reservoir, Task, Array, Batch], EntropyGradient]
+
+
 class CrossEntropyObjective:
     """The `Objective` of a network with a softmax readout, all of whose weights are learned on the cross entropy.
 
     held_out: data for validation, or None; fit: the ridge readout from which the softmax readout was started, for the
-    preconditioner.
+    preconditioner; gradient: the loss of a batch and its derivatives, by default the cross entropy of its frames.
     """
 
     error_name = "cross_entropy"
@@ -82,7 +86,9 @@ class CrossEntropyObjective:
         plan: LearningPlan,
         *,
         fit: RidgeFit,
+        gradient: BatchEntropy = entropy_gradient,
     ):
+        self.gradient = gradient
         self.data, self.held_out, self.task, self.plan = data, held_out, task, plan
         strength = network.readout.strength
         assert strength is not None
@@ -108,10 +114,10 @@ class CrossEntropyObjective:
         """Do nothing: there is nothing to prepare."""
 
     def step(self, which: Array, done: float) -> tuple[float, float]:
-        reservoir, task, V = self.learned.reservoir, self.task, self.readout.V
+        reservoir, task, V, gradient = self.learned.reservoir, self.task, self.readout.V, self.gradient
 
         def part(data: Dataset, which: Array) -> EntropyGradient:
-            return entropy_gradient(reservoir, task, V, data.batch(which))
+            return gradient(reservoir, task, V, data.batch(which))
 
         found = self.data.sum(part, split_minibatch(which, self.data.lengths, self.plan.threads, reservoir.N))
         gradients = self.learned.by_weight(found.gradients)
