@@ -102,6 +102,11 @@ item []:
 '''
 
 
+def short_grid(tier: str) -> str:
+    """Return a TextGrid of one tier that lasts a second."""
+    return f'File type = "ooTextFile"\nObject class = "TextGrid"\n\n0\n1\n<exists>\n1\n{tier}'
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_long_form_of_a_textgrid_is_read(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "a.TextGrid"
@@ -114,15 +119,22 @@ def test_textgrids_without_the_tier_or_cut_short_are_refused(tmp_path: Path) -> 
     path.write_text(LONG_GRID.replace('"phones"', '"tones"'))
     with pytest.raises(CorpusError, match=r"interval tiers \['tones', 'words'\]"):
         read_textgrid(path)
-    for damaged in (LONG_GRID[:-60], '"IntervalTier" "phones" 0 1 -2', '"IntervalTier" "phones" 0 1 -5'):
+    for damaged in (LONG_GRID[:-60], short_grid('"IntervalTier" "phones" 0 1 -2'), LONG_GRID[:60]):
         path.write_text(damaged)
         with pytest.raises(CorpusError, match="cut short"):
             read_textgrid(path)
 
 
+def test_labels_that_an_mlf_cannot_hold_are_not_written(tmp_path: Path) -> None:
+    for name, label in (('a"b', "aa"), ("a", "a a"), ("", "aa")):
+        with pytest.raises(ValueError, match=r"quotation marks|expected a name without blanks|no name"):
+            write_mlf(tmp_path / "a.mlf", {name: [Segment(0.0, 0.1, label)]})
+    assert not (tmp_path / "a.mlf").exists()
+
+
 def test_the_only_tier_is_read_whatever_its_name(tmp_path: Path) -> None:
     path = tmp_path / "a.TextGrid"
-    path.write_text('"IntervalTier" "tones" 0 1 1 0 1 "aa"')
+    path.write_text(short_grid('"IntervalTier" "tones" 0 1 1 0 1 "aa"'))
     assert read_textgrid(path) == [Segment(0.0, 1.0, "aa")]
 
 
@@ -166,6 +178,15 @@ def test_files_that_are_not_text_or_do_not_exist_are_refused(tmp_path: Path) -> 
     [
         ("#!MLF!#\n", "names no utterance"),
         ("#!MLF!#\n0 10 aa\n", "an utterance name"),
+        ('"*/a.lab"\n0 10 aa\n.\n', "line 1: .*expected #!MLF!#"),
+        ('#!MLF!#\n"*/a.lab"\n0 10 aa\n', "line 3: the file ends inside an utterance"),
+        ('#!MLF!#\n"*/a.lab"\n0 10 aa\n"*/b.lab"\n0 10 aa\n.\n', "line 4 is .*full stop"),
+        ('#!MLF!#\n"*/a.lab\n0 10 aa\n.\n', "line 2 is .*utterance name"),
+        ('#!MLF!#\n"*/.lab"\n0 10 aa\n.\n', "line 2 is .*utterance name"),
+        ('#!MLF!#\n"*/a.lab"\n10 5 aa\n.\n', "line 3 is"),
+        ('#!MLF!#\n"*/a.lab"\n10 15 aa\n5 10 b\n.\n', "line 4 is .*order of their times"),
+        ('#!MLF!#\n"*/a.lab"\n0 10 aa b\n.\n', "line 3 is .*perhaps a score"),
+        ('#!MLF!#\n"*/a.lab"\n0 5 s2 -1 aa\n.\n"*/b.lab"\n0 5 s2 -1\n.\n', "line 6 is .*name of the phone"),
         ('#!MLF!#\n"*/a.lab"\n0 10 aa\n.\n"*/a.lab"\n0 10 aa\n.\n', "appears twice"),
     ],
 )
@@ -187,10 +208,10 @@ def test_times_that_are_not_whole_numbers_are_refused(tmp_path: Path, time: str)
 
 
 @pytest.mark.parametrize(
-    "tier", ["", '"phones"', '"phones" 0 1 1000000000', '"phones" 0 1 1 0 1e999 "aa"', '"phones" 0 1']
+    "tier", ["", '"phones"', '"phones" 0 1 1000000000', '"phones" 0 1 1000000000 0 1 "aa"', '"phones" 0 1']
 )
 def test_a_tier_that_promises_more_than_the_file_holds_is_refused(tmp_path: Path, tier: str) -> None:
     path = tmp_path / "a.TextGrid"
-    path.write_text(f'"IntervalTier" {tier}', encoding="utf-8")
+    path.write_text(short_grid(f'"IntervalTier" {tier}'), encoding="utf-8")
     with pytest.raises(CorpusError, match="is cut short or damaged; export it from Praat again"):
         read_textgrid(path)

@@ -44,7 +44,8 @@ def test_a_master_label_file_that_is_incomplete_or_does_not_fit_is_refused(
     entries = text.split(".\n")
     names = list(read_mlf(tmp_path / "all.mlf"))
 
-    (tmp_path / "part.mlf").write_text(".\n".join(entries[1:]).replace("h#_s2", "h#[2]"))
+    part = "#!MLF!#\n" + ".\n".join(entries[1:]).replace("h#_s2", "h#[2]")
+    (tmp_path / "part.mlf").write_text(part)
     found = problems_of(lambda: open_timit(root, labels=tmp_path / "part.mlf"))
     assert len(found) == 1
     assert "covers 11 of 12 utterances" in found[0]

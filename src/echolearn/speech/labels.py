@@ -6,18 +6,20 @@ written again, because rounding to whole units removes the error in a double's l
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech.audio import RATE
 from echolearn.speech.errors import CorpusError
+from echolearn.speech.formats.results import name_problem
+from echolearn.speech.formats.textgrid import checked, find_tier, read_tiers
+from echolearn.speech.textfile import fields_of, line_problem, number_of, read_lines
 
 HTK_UNITS = 10_000_000  # per second
-# A string in quotation marks (which doubles those inside), or a number that is no part of a word or an index.
-_TEXTGRID_TOKEN = re.compile(r'"((?:[^"]|"")*)"|(?<![\w.\[])(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![\w\]])')
+_ENTRY = re.compile(r'"([^"]+)"')
 
 
 class Segment(NamedTuple):
@@ -95,8 +97,8 @@ def read_phn(path: str | Path, rate: int = RATE) -> list[Segment]:
     """
     segments = []
     for number, line in _lines(path):
-        fields = line.split()
-        if len(fields) != 3 or not (_is_time(fields[0]) and _is_time(fields[1])):
+        fields = fields_of(line)
+        if len(fields) != 3 or not _are_times(fields):
             raise _bad_line(path, number, line, "start end phone, times in samples")
         segments.append(Segment(int(fields[0]) / rate, int(fields[1]) / rate, fields[2]))
     return _not_empty(path, segments)
@@ -147,11 +149,11 @@ def read_lab(path: str | Path) -> list[Segment] | list[str]:
     CorpusError
         If the file cannot be read, holds no labels or has a line of another form.
     """
-    rows = [line.split() for _, line in _lines(path)]
+    lines = _lines(path)
+    rows = [fields_of(line) for _, line in lines]
     if rows and all(len(row) == 1 for row in rows):
         return [row[0] for row in rows]
-    segments = [_htk_segment(path, number, line) for number, line in _lines(path)]
-    return _not_empty(path, segments)
+    return _not_empty(path, [_htk_segment(path, number, line) for number, line in lines])
 
 
 def read_mlf(path: str | Path) -> dict[str, list[Segment]]:
@@ -174,32 +176,54 @@ def read_mlf(path: str | Path) -> dict[str, list[Segment]]:
     CorpusError
         If the file cannot be read, names no utterance or one twice, or has a line of another form.
     """
+    lines = _lines(path)
+    if not lines or lines[0][1] != "#!MLF!#":
+        found_there = repr(lines[0][1][:40]) if lines else "nothing"
+        raise line_problem(path, 1, f"{found_there}; expected #!MLF!# of an HTK master label file")
     found: dict[str, list[Segment]] = {}
     current: list[Segment] | None = None
     phone = ""
-    for number, line in _lines(path):
-        if line == "#!MLF!#":
-            continue
+    for number, line in lines[1:]:
         if line.startswith('"'):
-            pattern = line.strip('"').replace("\\", "/")
-            name = re.sub(r"\.\w+$", "", pattern).removeprefix("*/").lstrip("/")
+            if current is not None:
+                raise _bad_line(path, number, line, "labels, or a line with a full stop before the next utterance")
+            name, phone = _entry_name(path, number, line), ""
             if name in found:
-                raise CorpusError.one(path, f"line {number}: {name} appears twice; keep one of the two")
+                raise line_problem(path, number, f"{name} appears twice; keep one of the two")
             current = found[name] = []
-        elif line == ".":
-            current = None
         elif current is None:
             raise _bad_line(path, number, line, 'an utterance name such as "*/name.lab" before its labels')
+        elif line == ".":
+            current = None
         else:
-            segment = _htk_segment(path, number, line)
-            fields = line.split()
-            if re.fullmatch(r"s[2-4]", segment.name):
-                phone = fields[4] if len(fields) > 4 else phone
-                segment = segment._replace(name=f"{phone}_{segment.name}")
+            segment, phone = _state_of(path, number, line, phone)
+            if current and segment.start < current[-1].start:
+                raise _bad_line(path, number, line, "labels in the order of their times")
             current.append(segment)
+    if current is not None:
+        raise line_problem(path, lines[-1][0], "the file ends inside an utterance; expected a line with a full stop")
     if not found:
-        raise CorpusError.one(path, "names no utterance; expected an HTK master label file (#!MLF!#)")
+        raise line_problem(path, 1, 'the file names no utterance; expected one such as "*/name.lab" and its labels')
     return found
+
+
+def _entry_name(path: str | Path, number: int, line: str) -> str:
+    match = _ENTRY.fullmatch(line)
+    name = re.sub(r"\.\w+$", "", match[1].replace("\\", "/")).removeprefix("*/").lstrip("/") if match else ""
+    if name_problem(name, "the utterance"):
+        raise _bad_line(path, number, line, 'an utterance name such as "*/name.lab"')
+    return name
+
+
+def _state_of(path: str | Path, number: int, line: str, phone: str) -> tuple[Segment, str]:
+    """Return the segment of a line, a state of HVite with the phone that it belongs to, and that phone."""
+    segment, fields = _htk_segment(path, number, line), fields_of(line)
+    if not re.fullmatch(r"s[2-4]", segment.name):
+        return segment, phone
+    phone = fields[4] if len(fields) > 4 else phone
+    if not phone:
+        raise _bad_line(path, number, line, "the name of the phone after the score of its first state")
+    return segment._replace(name=f"{phone}_{segment.name}"), phone
 
 
 def write_mlf(path: str | Path, utterances: Mapping[str, Sequence[Segment]]) -> None:
@@ -208,7 +232,7 @@ def write_mlf(path: str | Path, utterances: Mapping[str, Sequence[Segment]]) -> 
     Parameters
     ----------
     path : str or Path
-        The file; one that exists is replaced.
+        The file; one that exists is replaced, completely or not at all.
     utterances : mapping of str to sequence of Segment
         The segments of each utterance by its name, which becomes the entry `"*/name.lab"`.
 
@@ -225,9 +249,14 @@ def write_mlf(path: str | Path, utterances: Mapping[str, Sequence[Segment]]) -> 
     """
     entries = ["#!MLF!#\n"]
     for name, segments in utterances.items():
+        wrong = [name_problem(name, "an utterance"), *(name_problem(s.name, "a label") for s in segments)]
+        if any(wrong) or '"' in name:
+            raise ValueError(
+                f"{name!r}: {next(filter(None, wrong), 'a name with quotation marks cannot be in an MLF')}"
+            )
         rows = (f"{round(s.start * HTK_UNITS)} {round(s.end * HTK_UNITS)} {s.name}\n" for s in segments)
         entries += [f'"*/{name}.lab"\n', *rows, ".\n"]
-    Path(path).write_text("".join(entries), encoding="utf-8")
+    write_atomically(Path(path), "".join(entries).encode())
 
 
 def read_textgrid(path: str | Path, tier: str = "phones") -> list[Segment]:
@@ -251,80 +280,36 @@ def read_textgrid(path: str | Path, tier: str = "phones") -> list[Segment]:
     CorpusError
         If the file cannot be read, is damaged or has no such tier.
     """
-    tiers = _textgrid_tiers(path, _TEXTGRID_TOKEN.findall(_text(path)))
-    wanted = [name for name in tiers if name.lower() in (tier, tier.rstrip("s"))]
-    if not wanted and len(tiers) == 1:
-        wanted = list(tiers)
-    if not wanted:
-        raise CorpusError.one(path, f"has interval tiers {sorted(tiers)}; expected one called {tier!r}")
-    return _not_empty(path, tiers[wanted[0]])
-
-
-def _textgrid_tiers(path: str | Path, tokens: list[tuple[str, str]]) -> dict[str, list[Segment]]:
-    """Return the interval tiers by name; a token is (string, "") or ("", number)."""
-    tiers: dict[str, list[Segment]] = {}
-    at = 0
-    while at < len(tokens):
-        if tokens[at][0] != "IntervalTier":
-            at += 1
-            continue
-        name = tokens[at + 1][0] if at + 1 < len(tokens) else ""
-        try:
-            count = int(tokens[at + 4][1])
-            if not 0 <= 3 * count <= len(tokens):
-                raise IndexError(f"{count} intervals")
-            rows = [tokens[at + 5 + 3 * k : at + 8 + 3 * k] for k in range(count)]
-            tiers[name] = [
-                Segment(_seconds(row[0][1]), _seconds(row[1][1]), row[2][0].replace('""', '"').strip() or "sil")
-                for row in rows
-            ]
-        except (ValueError, IndexError) as error:
-            what = f"tier {name[:60]!r} is cut short or damaged; export it from Praat again"
-            raise CorpusError.one(path, what) from error
-        at += 5 + 3 * count
-    return tiers
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not math.isfinite(seconds):
-        raise ValueError(f"{text:.20} seconds")
-    return seconds
+    tiers = read_tiers(path)
+    found = find_tier(path, tiers, tier) or (tiers[0] if len(tiers) == 1 else None)
+    if found is None:
+        names = sorted(tier.name for tier in tiers)
+        raise line_problem(path, 1, f"the file has interval tiers {names}; expected one called {tier!r}")
+    intervals = checked(path, (i if i.text else i._replace(text="sil") for i in found.intervals))
+    return [Segment(i.start, i.end, i.text) for i in intervals]
 
 
 def _htk_segment(path: str | Path, number: int, line: str) -> Segment:
-    fields = line.split()
-    if len(fields) < 3 or not (_is_time(fields[0]) and _is_time(fields[1])):
-        raise _bad_line(path, number, line, "start end name, times in units of 100 ns")
+    fields = fields_of(line)
+    if len(fields) < 3 or not _are_times(fields) or (len(fields) > 3 and number_of(fields[3]) is None):
+        raise _bad_line(path, number, line, "start end name, times in units of 100 ns, and perhaps a score")
     return Segment(int(fields[0]) / HTK_UNITS, int(fields[1]) / HTK_UNITS, fields[2])
 
 
-def _is_time(field: str) -> bool:
-    """Return whether a field is digits only, and no more of them than the longest recording needs."""
-    return field.isascii() and field.isdigit() and len(field) <= 18
-
-
-def _text(path: str | Path) -> str:
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        raise CorpusError.one(path, f"cannot be read ({error.strerror}); check path and permissions") from error
-    encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    try:
-        return raw.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise CorpusError.one(path, f"is not text ({error.reason}); expected phone labels in UTF-8") from error
+def _are_times(fields: list[str]) -> bool:
+    """Return whether the first two fields are digits only, no more of them than needed, and in order."""
+    times = fields[:2]
+    digits = all(field.isascii() and field.isdigit() and len(field) <= 18 for field in times)
+    return digits and int(times[0]) <= int(times[1])
 
 
 def _lines(path: str | Path) -> list[tuple[int, str]]:
-    """Return the lines that are not blank, with their numbers."""
-    rows = ((number, line.strip()) for number, line in enumerate(_text(path).splitlines(), 1))
-    return [(number, line) for number, line in rows if line]
+    return read_lines(path, "labels")
 
 
 def _not_empty(path: str | Path, segments: list[Segment]) -> list[Segment]:
     if not segments:
-        raise CorpusError.one(path, "holds no labels; expected at least one phone")
+        raise line_problem(path, 1, "the file holds no labels; expected at least one phone")
     return segments
 
 

@@ -1,0 +1,175 @@
+"""STM files of NIST's scoring tools: `file channel speaker start end [<label>] words` on every line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from echolearn.modelfile.atomic import write_atomically
+from echolearn.speech.errors import CorpusError
+from echolearn.speech.formats.results import OVERLAP, decimal_of, name_problem, time_problem, units_of
+from echolearn.speech.textfile import fields_of, line_problem, number_of, read_lines
+
+_EXPECTED = "expected: file channel speaker start end [<label>] words"
+_LABEL = re.compile(r"<[^<>]*>")
+_CHANNEL = re.compile(r"[1-9]\d?", re.ASCII)
+_LETTERS = {"A": 1, "B": 2}
+
+
+class StmSegment(NamedTuple):
+    """A stretch of a recording and the words that are spoken in it.
+
+    Parameters
+    ----------
+    file : str
+        Name of the recording, without blanks.
+    channel : int
+        The channel, counted from 1.
+    speaker : str
+        Who speaks.
+    start : float
+        Where the stretch begins, in seconds.
+    end : float
+        Where it ends, in seconds.
+    words : tuple of str
+        The words; () if nothing is said.
+    label : str, default ""
+        What NIST's tools count separately, such as `<o,f0,male>`; "" for none.
+    """
+
+    file: str
+    channel: int
+    speaker: str
+    start: float
+    end: float
+    words: tuple[str, ...]
+    label: str = ""
+
+
+def write_stm(path: str | Path, segments: Iterable[StmSegment]) -> None:
+    """Write an STM file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; one that exists is replaced, completely or not at all.
+    segments : iterable of StmSegment
+        The segments, sorted by file, channel and time when they are written.
+
+    Raises
+    ------
+    ValueError
+        If a name, time or label cannot stand in such a file, or segments of one speaker overlap.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> segment = StmSegment("call", 1, "ann", 0.5, 1.25, ("yes", "sir"), "<o,f0>")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_stm(f"{folder}/a.stm", [segment])
+    ...     print(Path(folder, "a.stm").read_text(), end="")
+    ...     read_stm(f"{folder}/a.stm") == [segment]
+    call 1 ann 0.50 1.25 <o,f0> yes sir
+    True
+    """
+    rows = []
+    before: StmSegment | None = None
+    for segment in sorted(segments, key=lambda s: (s.file, s.channel, s.start)):
+        what = _problem(before, segment)
+        if what:
+            raise ValueError(f"an STM file cannot hold this segment of {segment.file!r}: {what}")
+        times = (decimal_of(units_of(segment.start)), decimal_of(units_of(segment.end)))
+        fields = [segment.file, str(segment.channel), segment.speaker, *times, segment.label, *segment.words]
+        rows.append(" ".join(field for field in fields if field) + "\n")
+        before = segment
+    write_atomically(Path(path), "".join(rows).encode())
+
+
+def read_stm(path: str | Path) -> list[StmSegment]:
+    """Read an STM file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. Lines that begin with ;; are comments. A channel is a number from 1 to 99, or A or B, which are 1
+        and 2.
+
+    Returns
+    -------
+    list of StmSegment
+        The segments in the order of the file.
+
+    Raises
+    ------
+    CorpusError
+        With the file and the line, if it cannot be read, holds no segment, has a line of another form, segments that
+        are out of order or overlap by more than 10 ms, or alternatives in braces, which are not understood.
+    """
+    found: list[StmSegment] = []
+    finished: set[tuple[str, int]] = set()
+    for number, line in read_lines(path, "an STM file"):
+        if line.startswith(";;"):
+            continue
+        segment = _parsed(path, number, line)
+        before = found[-1] if found else None
+        if before is not None and before[:2] != segment[:2]:
+            finished.add(before[:2])
+        what = _problem(before, segment)
+        if what is None and segment[:2] in finished:
+            what = f"{segment.file!r} occurs again after another recording; expected its lines next to each other"
+        if what:
+            raise line_problem(path, number, what)
+        found.append(segment)
+    if not found:
+        raise CorpusError.one(path, f"line 1: the file holds no segment; {_EXPECTED}")
+    return found
+
+
+def _parsed(path: str | Path, number: int, line: str) -> StmSegment:
+    fields = fields_of(line)
+    if len(fields) < 5:
+        raise line_problem(path, number, f"has {len(fields)} fields; {_EXPECTED}")
+    file, channel, speaker, start, end, *rest = fields
+    if channel not in _LETTERS and not _CHANNEL.fullmatch(channel):
+        raise line_problem(path, number, f"the channel is {channel[:20]!r}; expected 1 to 99, A or B")
+    times = number_of(start), number_of(end)
+    if times[0] is None or times[1] is None:
+        text = start if times[0] is None else end
+        raise line_problem(path, number, f"{text[:40]!r} is no time in seconds; {_EXPECTED}")
+    label = rest.pop(0) if rest and rest[0].startswith("<") and rest[0].endswith(">") else ""
+    which = _LETTERS[channel] if channel in _LETTERS else int(channel)
+    return StmSegment(file, which, speaker, times[0], times[1], tuple(rest), label)
+
+
+def _problem(before: StmSegment | None, segment: StmSegment) -> str | None:
+    """Return why a segment cannot follow another one, or None."""
+    names = [(segment.file, "the file"), (segment.speaker, "the speaker"), *((w, "a word") for w in segment.words)]
+    what = next((found for name, of in names if (found := name_problem(name, of))), None)
+    what = what or time_problem(segment.start) or time_problem(segment.end)
+    if what:
+        return what
+    if not 1 <= segment.channel <= 99 or segment.file.startswith(";;"):
+        return (
+            f"channel {segment.channel} of {segment.file!r}; expected a channel from 1 to 99 and no comment as a name"
+        )
+    if segment.end <= segment.start:
+        return f"it ends at {segment.end:.7g} s and starts at {segment.start:.7g} s; expected an end after the start"
+    if segment.label and not (_LABEL.fullmatch(segment.label) and name_problem(segment.label, "") is None):
+        return f"the label is {segment.label[:40]!r}; expected <...> without blanks"
+    if any(set(word) & set("{}") for word in segment.words):
+        return "has alternatives in braces, which are not understood; keep one of them"
+    if not segment.label and segment.words and segment.words[0][0] == "<" and segment.words[0][-1] == ">":
+        return f"the first word {segment.words[0][:40]!r} cannot be told from a label; write a label in front of it"
+    return _order_problem(before, segment)
+
+
+def _order_problem(before: StmSegment | None, segment: StmSegment) -> str | None:
+    if before is None or before[:2] != segment[:2]:
+        return None
+    if segment.start < before.start:
+        return f"it starts at {segment.start:.7g} s, before the segment above it; expected the order of time"
+    if before.speaker == segment.speaker and before.end - segment.start > OVERLAP + 1e-9:
+        return f"it starts at {segment.start:.7g} s, while the segment above it lasts until {before.end:.7g} s"
+    return None

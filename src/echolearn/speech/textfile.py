@@ -1,0 +1,186 @@
+"""Text files as lines with their numbers, or the line that is no text.
+
+Every reader of a text format begins here, so that all of them agree on what a line and a blank are.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from echolearn.speech.errors import CorpusError
+
+# Blanks besides space, tab and line ends, control characters, a byte-order mark inside the text, and halves of a
+# UTF-16 pair. Python would split lines and words at some of them, and editors show none of them.
+UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u2060\u3000\ufeff\ud800-\udfff]"
+)
+LINE_END = re.compile("\r\n|\r|\n")
+# Longer digit strings than any file of speech has; a reader's int() and float() stay quick and finite.
+_NUMBER = re.compile(r"[-+]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?", re.ASCII)
+
+
+def read_lines(path: str | Path, what: str) -> list[tuple[int, str]]:
+    """Return the lines of a text file with their numbers, without blanks around them; blank lines are left out.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, in UTF-8 with or without a byte-order mark, or in UTF-16 with one.
+    what : str
+        What the file should be, for messages.
+
+    Returns
+    -------
+    list of (int, str)
+        Number of the line, counted from 1, and its text. Lines end in LF, CR LF or CR.
+
+    Raises
+    ------
+    CorpusError
+        If the file cannot be read, is in another encoding or holds characters that do not belong into text.
+    """
+    lines = LINE_END.split(read_text(path, what))
+    return [(number, text) for number, line in enumerate(lines, 1) if (text := line.strip(" \t"))]
+
+
+def read_text(path: str | Path, what: str) -> str:
+    """Return the text of a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, in UTF-8 with or without a byte-order mark, or in UTF-16 with one.
+    what : str
+        What the file should be, for messages.
+
+    Returns
+    -------
+    str
+        The text.
+
+    Raises
+    ------
+    CorpusError
+        If the file cannot be read, is in another encoding or holds characters that do not belong into text.
+    """
+    raw = read_bytes(path, what)
+    encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        before = raw[: error.start].decode(encoding, "ignore")
+        raise line_problem(
+            path, line_number(before, len(before)), f"is not text ({error.reason}); expected {what} in UTF-8"
+        ) from error
+    found = UNPRINTABLE.search(text)
+    if found:
+        character = f"the character U+{ord(found[0]):04X}"
+        raise line_problem(path, line_number(text, found.start()), f"holds {character}; expected {what} as plain text")
+    return text
+
+
+def read_bytes(path: str | Path, what: str) -> bytes:
+    """Return the content of a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    what : str
+        What the file should be, for messages.
+
+    Returns
+    -------
+    bytes
+        The content.
+
+    Raises
+    ------
+    CorpusError
+        If the file cannot be read.
+    """
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise CorpusError.one(
+            path, f"cannot be read ({reason}); expected {what}, check path and permissions"
+        ) from error
+
+
+def line_number(text: str, at: int) -> int:
+    """Return the number of the line that a character stands in.
+
+    Parameters
+    ----------
+    text : str
+        A text.
+    at : int
+        Index of the character.
+
+    Returns
+    -------
+    int
+        The number, counted from 1.
+    """
+    return 1 + sum(1 for _ in LINE_END.finditer(text, 0, at))
+
+
+def line_problem(path: str | Path, number: int, what: str) -> CorpusError:
+    """Return the error of one line.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    number : int
+        The line, counted from 1.
+    what : str
+        What was found there and what was expected.
+
+    Returns
+    -------
+    CorpusError
+        The error, to be raised by the caller.
+    """
+    return CorpusError.one(path, f"line {number}: {what}")
+
+
+def fields_of(line: str) -> list[str]:
+    """Return the fields of a line, which are separated by spaces and tabs.
+
+    Parameters
+    ----------
+    line : str
+        A line of `read_lines`.
+
+    Returns
+    -------
+    list of str
+        The fields.
+    """
+    return line.split()  # `read_text` has refused all other blanks
+
+
+def number_of(text: str) -> float | None:
+    """Return the finite number that a field holds, or None if it holds something else.
+
+    Parameters
+    ----------
+    text : str
+        A field. NaN, infinity, hexadecimal digits, digits of other scripts, underscores and numbers that a double
+        cannot hold are no numbers here.
+
+    Returns
+    -------
+    float or None
+        The number.
+
+    Examples
+    --------
+    >>> number_of("1.5e-3"), number_of("nan"), number_of("1_0"), number_of("1e999")
+    (0.0015, None, None, None)
+    """
+    value = float(text) if _NUMBER.fullmatch(text) else float("inf")
+    return value if abs(value) < float("inf") else None
