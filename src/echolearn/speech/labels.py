@@ -15,7 +15,7 @@ from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech.audio import RATE
 from echolearn.speech.errors import CorpusError
 from echolearn.speech.formats.results import name_problem
-from echolearn.speech.formats.textgrid import checked, find_tier, read_tiers
+from echolearn.speech.formats.tiers import checked, find_tier, read_tiers
 from echolearn.speech.textfile import fields_of, line_problem, number_of, read_lines
 
 HTK_UNITS = 10_000_000  # per second

@@ -8,7 +8,8 @@ import pytest
 
 from echolearn.speech.errors import CorpusError
 from echolearn.speech.formats.results import Recognised, TimedToken
-from echolearn.speech.formats.textgrid import read_textgrid, read_tiers, textgrid_of, write_textgrid
+from echolearn.speech.formats.textgrid import read_textgrid, textgrid_of, write_textgrid
+from echolearn.speech.formats.tiers import read_tiers
 
 LONG = '''File type = "ooTextFile"
 Object class = "TextGrid"

@@ -1,0 +1,259 @@
+"""The tiers of a Praat TextGrid, in its long or its short text form.
+
+Praat itself reads every number, string and <flag> that stands free and ignores the rest, so that a damaged number
+shifts all that follow. Here the words between the values must be those of the long form, or there must be none.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from echolearn.speech.errors import CorpusError
+from echolearn.speech.formats.results import name_problem, time_problem
+from echolearn.speech.textfile import LINE_END, line_problem, number_of, read_text
+
+TOLERANCE = 0.001  # seconds by which boundaries may disagree, because tools round them differently
+_PIECE = re.compile(
+    r'(?P<string>"(?:[^"]|"")*"(?=\s|$))|(?P<flag><\w*>(?=\s|$))|(?P<number>[-+.\d][^\s"]*)|(?P<word>[^\s"]+)|(?P<quote>")'
+)
+_WHOLE = re.compile(r"\d{1,9}", re.ASCII)
+_CUT = "the tier is cut short or damaged; export it from Praat again"
+
+
+class Interval(NamedTuple):
+    """An interval of a tier as it stands in the file.
+
+    Parameters
+    ----------
+    start : float
+        Where it begins, in seconds.
+    end : float
+        Where it ends, in seconds.
+    text : str
+        Its text without blanks around it, "" if it has none.
+    line : int
+        Line of the file on which the text stands.
+    """
+
+    start: float
+    end: float
+    text: str
+    line: int
+
+
+class Tier(NamedTuple):
+    """An interval tier.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    intervals : tuple of Interval
+        Its intervals, which follow one another without gaps.
+    """
+
+    name: str
+    intervals: tuple[Interval, ...]
+
+
+def checked(path: str | Path, intervals: Iterable[Interval]) -> list[Interval]:
+    """Return intervals after comparing their texts with what a name may be.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, which an error names.
+    intervals : iterable of Interval
+        Intervals with a text.
+
+    Returns
+    -------
+    list of Interval
+        The same intervals.
+
+    Raises
+    ------
+    CorpusError
+        With the line of a text that has blanks inside.
+    """
+    found = list(intervals)
+    for interval in found:
+        what = name_problem(interval.text, "the text")
+        if what:
+            raise line_problem(path, interval.line, what)
+    return found
+
+
+def find_tier(path: str | Path, tiers: Sequence[Tier], name: str, speaker: str | None = None) -> Tier | None:
+    """Return the tier of a name, or None if there is none.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, which an error names.
+    tiers : sequence of Tier
+        Its tiers.
+    name : str
+        The name: `phones` stands for phones, Phone, and `speaker - phones`.
+    speaker : str, optional
+        The speaker in front of the name.
+
+    Returns
+    -------
+    Tier or None
+        The tier.
+
+    Raises
+    ------
+    CorpusError
+        If several tiers fit.
+    """
+    wanted = (name, name.removesuffix("s"))
+    if speaker is None:
+        fitting = [tier for tier in tiers if tier.name.lower().rpartition(" - ")[2].strip() in wanted]
+    else:
+        fitting = [t for t in tiers if t.name.lower() in [f"{speaker.lower()} - {w}" for w in wanted]]
+    if len(fitting) > 1:
+        names = ", ".join(repr(tier.name) for tier in fitting)
+        raise CorpusError.one(path, f"line 1: several tiers fit {name!r}: {names}; name the speaker, or remove others")
+    return fitting[0] if fitting else None
+
+
+def read_tiers(path: str | Path) -> list[Tier]:
+    """Read all interval tiers of a TextGrid.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, in UTF-8, or in UTF-16 with a byte-order mark.
+
+    Returns
+    -------
+    list of Tier
+        The interval tiers in the order of the file. Tiers of points are checked and left out.
+
+    Raises
+    ------
+    CorpusError
+        With the file and the line, if the file cannot be read, is no TextGrid, is damaged, or has intervals that do
+        not follow one another.
+    """
+    return _Reader(path, read_text(path, "a Praat TextGrid")).tiers()
+
+
+class _Reader:
+    """Reads the values of one file in order, and names the file and the line in every error."""
+
+    def __init__(self, path: str | Path, text: str) -> None:
+        self.path = path
+        self.lines = [0, *(end.end() for end in LINE_END.finditer(text))]
+        self.pieces = _PIECE.finditer(text)
+        self.at = 0
+        self.long: bool | None = None  # whether the values have words before them; None in the header
+
+    def tiers(self) -> list[Tier]:
+        kind = self.string("Filetype=")
+        if kind not in ("ooTextFile", "ooTextFile short"):
+            raise self.problem(f'the file type is {kind[:40]!r}; expected "ooTextFile" of a Praat TextGrid')
+        if self.string("Objectclass=") != "TextGrid":
+            raise self.problem('the file holds another object; expected a "TextGrid"')
+        bounds = self.times("xmin=")
+        if self.value("flag", "tiers?") != "<exists>":
+            raise self.problem("the TextGrid has no tiers; expected <exists>")
+        count = self.whole("size=")
+        tiers = [self.tier(k, bounds) for k in range(1, count + 1)]
+        for piece in self.pieces:
+            self.at = piece.start()
+            raise self.problem(f"the file goes on after its {count} tiers; expected its end")
+        found = [tier for tier in tiers if tier is not None]
+        if not found:
+            raise self.problem("the TextGrid has no interval tier; expected at least one")
+        return found
+
+    def tier(self, k: int, whole: tuple[float, float]) -> Tier | None:
+        """Read one tier; None if it is one of points."""
+        kind = self.string(f"item[]:item[{k}]:class=" if k == 1 else f"item[{k}]:class=")
+        if kind not in ("IntervalTier", "TextTier"):
+            raise self.problem(f"the tier is of the kind {kind[:40]!r}; expected IntervalTier or TextTier")
+        name, bounds = self.string("name="), self.times("xmin=")
+        self.compare(bounds[0], whole[0], "start of the tier", "start of the TextGrid")
+        self.compare(bounds[1], whole[1], "end of the tier", "end of the TextGrid")
+        if kind == "IntervalTier":
+            return Tier(name, self.intervals(bounds))
+        for i in range(1, self.whole("points:size=") + 1):
+            self.seconds(f"points[{i}]:number=", f"points[{i}]:time=")
+            self.string("mark=")
+        return None
+
+    def intervals(self, bounds: tuple[float, float]) -> tuple[Interval, ...]:
+        rows: list[Interval] = []
+        at = bounds[0]
+        for k in range(1, self.whole("intervals:size=") + 1):
+            start = self.seconds(f"intervals[{k}]:xmin=")
+            self.compare(start, at, "start of the interval", "end of the one before" if rows else "start of the tier")
+            end = self.end_of(start)
+            text = self.string("text=").strip()
+            rows.append(Interval(start, end, text, self.line()))
+            at = end
+        if not rows:
+            raise self.problem("the tier has no intervals; expected at least one")
+        self.compare(at, bounds[1], "end of the last interval", "end of the tier")
+        return tuple(rows)
+
+    def times(self, label: str) -> tuple[float, float]:
+        """Read a start and an end."""
+        start = self.seconds(label)
+        return start, self.end_of(start)
+
+    def end_of(self, start: float) -> float:
+        end = self.seconds("xmax=")
+        if not start < end:
+            raise self.problem(f"ends at {end:.7g} s and starts at {start:.7g} s; expected an end after the start")
+        return end
+
+    def compare(self, found: float, expected: float, what: str, other: str) -> None:
+        if abs(found - expected) > TOLERANCE:
+            apart = f"the {what} is {found:.7g} s, the {other} {expected:.7g} s"
+            raise self.problem(f"{apart}; expected intervals that follow one another")
+
+    def seconds(self, *labels: str) -> float:
+        text = self.value("number", *labels)
+        value = number_of(text)
+        if value is None or time_problem(value):
+            raise self.problem(f"{text[:40]!r} is no time in seconds; expected a number from 0 on")
+        return value
+
+    def whole(self, label: str) -> int:
+        text = self.value("number", label)
+        if not _WHOLE.fullmatch(text):
+            raise self.problem(f"{text[:40]!r} is no number of tiers, intervals or points; {_CUT}")
+        return int(text)
+
+    def string(self, label: str) -> str:
+        return self.value("string", label)[1:-1].replace('""', '"')
+
+    def value(self, kind: str, *labels: str) -> str:
+        """Return the next value, which has one of the labels before it in the long form and nothing in the short."""
+        words = ""
+        for piece in self.pieces:
+            self.at = piece.start()
+            if piece.lastgroup == "word" and any(label.startswith(words + piece[0]) for label in labels):
+                words += piece[0]
+            elif piece.lastgroup == kind and words in ("", *labels) and (self.long is None or self.long == bool(words)):
+                if kind == "number":
+                    self.long = bool(words)
+                return piece[0]
+            else:
+                expected = f"{labels[0]!r} and a {kind}" if self.long in (None, True) else f"a {kind}"
+                raise self.problem(f"found {(words + ' ' + piece[0]).strip()[:60]!r}; expected {expected}; {_CUT}")
+        raise self.problem(f"the file ends here; {_CUT}")
+
+    def line(self) -> int:
+        return bisect_right(self.lines, self.at)
+
+    def problem(self, what: str) -> CorpusError:
+        return line_problem(self.path, self.line(), what)
