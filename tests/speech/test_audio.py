@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from echolearn.speech.audio import read_audio
+from echolearn.speech.audio import count_channels, read_audio, read_channels
 from echolearn.speech.errors import CorpusError
 from speechfiles import tones, write_riff, write_sphere
 
@@ -140,3 +140,41 @@ def test_a_header_that_promises_more_samples_than_memory_holds_is_not_trusted(tm
 def test_samples_half_a_scale_below_and_above_zero_are_not_silent(tmp_path: Path) -> None:
     square = np.repeat(np.array([-16_384, 16_384] * 100, dtype=np.int16), 8)  # a range of exactly 1
     np.testing.assert_array_equal(read_audio(write_riff(tmp_path / "a.wav", square)), square)
+
+
+def test_channels_are_mixed_split_or_chosen(tmp_path: Path) -> None:
+    left, right = tones(0.3), tones(0.3, seed=1)[::-1]
+    path = write_riff(tmp_path / "a.wav", np.column_stack([left, right]))
+    assert count_channels(path) == 2
+    assert "has 2 channels, expected 1" in problem_with(path)
+    np.testing.assert_array_equal(read_audio(path, channels=1), left.astype(np.float32))
+    np.testing.assert_array_equal(read_audio(path, channels=2), right.astype(np.float32))
+    mixed = (left.astype(float) + right) / 2
+    np.testing.assert_allclose(read_audio(path, channels="mix"), mixed, atol=0.01)
+    for found, expected in zip(read_channels(path), (left, right), strict=True):
+        np.testing.assert_array_equal(found, expected.astype(np.float32))
+    with pytest.raises(CorpusError, match="has 2 channels; expected at least 3"):
+        read_audio(path, channels=3)
+    for wrong in ("both", 0, True, 1.5):
+        with pytest.raises(ValueError, match="expected 'mix', 'split' or the number"):
+            read_channels(path, wrong)
+    with pytest.raises(ValueError, match="use read_channels"):
+        read_audio(path, channels="split")
+
+
+def test_files_of_one_channel_are_the_same_in_every_way(tmp_path: Path) -> None:
+    path = write_riff(tmp_path / "a.wav", tones(0.3))
+    for channels in (None, 1, "mix"):
+        np.testing.assert_array_equal(read_audio(path, channels=channels), tones(0.3).astype(np.float32))
+    assert len(read_channels(path)) == 1
+
+
+def test_a_silent_channel_is_named_and_a_cut_stereo_file_refused(tmp_path: Path) -> None:
+    stereo = np.column_stack([tones(0.3), np.zeros(4800, np.int16)])
+    path = write_riff(tmp_path / "a.wav", stereo)
+    with pytest.raises(CorpusError, match="channel 2 is silent"):
+        read_channels(path)
+    assert len(read_audio(path, channels=1)) == len(read_audio(path, channels="mix")) == 4800
+    path.write_bytes(path.read_bytes()[:-400])
+    with pytest.raises(CorpusError, match="promises 4800 samples, 4700 are there"):
+        read_audio(path, channels="mix")

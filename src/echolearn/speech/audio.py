@@ -20,15 +20,18 @@ _LOUDEST = 65_536.0  # times full scale: 16-bit samples that were written as flo
 _CHUNK = 2**20  # samples decoded at a time: a header may promise more than there are, and than memory has room for
 
 
-def read_audio(path: str | Path) -> NDArray[np.float32]:
-    """Read a one-channel audio file.
+def read_audio(path: str | Path, *, channels: int | str | None = None) -> NDArray[np.float32]:
+    """Read one channel of an audio file, or the mean of all its channels.
 
     Needs soundfile (`pip install 'echolearn[speech]'`).
 
     Parameters
     ----------
     path : str or Path
-        A RIFF, NIST SPHERE, FLAC, AIFF or OGG file of one channel. Rates other than 16 kHz are resampled.
+        A RIFF, NIST SPHERE, FLAC, AIFF or OGG file. Rates other than 16 kHz are resampled.
+    channels : int or "mix", optional
+        Which channel of a file with several to read, counted from 1, or "mix" for their mean. By default a file with
+        several channels is refused, because nobody knows which of them has the speech.
 
     Returns
     -------
@@ -40,26 +43,58 @@ def read_audio(path: str | Path) -> NDArray[np.float32]:
     CorpusError
         With one problem, if the file is missing, unreadable, truncated, empty, silent, of several channels or of a
         rate at which no speech is recorded.
+    ValueError
+        If `channels` is "split"; `read_channels` returns all channels.
     """
+    if channels == "split":
+        raise ValueError("channels='split' gives one array per channel; use read_channels")
+    return read_channels(path, channels)[0]
+
+
+def read_channels(path: str | Path, channels: int | str | None = "split") -> list[NDArray[np.float32]]:
+    """Read the channels of an audio file.
+
+    Parameters
+    ----------
+    path : str or Path
+        As in `read_audio`.
+    channels : int, "mix", "split" or None, default "split"
+        One channel, counted from 1; the mean of all; each of them; or None to refuse a file with several.
+
+    Returns
+    -------
+    list of array of shape (n_samples,), float32
+        The samples of each channel at 16 kHz on the 16-bit scale.
+
+    Raises
+    ------
+    CorpusError
+        As `read_audio`; a silent channel is named.
+    """
+    if channels not in (None, "mix", "split") and not (type(channels) is int and channels >= 1):
+        raise ValueError(f"channels is {channels!r}, expected 'mix', 'split' or the number of a channel")
     path = Path(path)
     if not path.is_file():
         raise CorpusError.one(path, "no such audio file; check the path, or that the corpus is complete")
     promised = _promised_samples(path)
-    mono, rate = _decode(path)
-    if mono.size == 0:
+    found, rate = _decode(path, channels)
+    size = found.shape[1]
+    if size == 0:
         raise CorpusError.one(path, "holds no samples; record it again or remove it together with its labels")
-    if promised is not None and mono.size < promised:
+    if promised is not None and size < promised:
         raise CorpusError.one(
             path,
-            f"is truncated: the header promises {promised} samples, {mono.size} are there; copy it again",
+            f"is truncated: the header promises {promised} samples, {size} are there; copy it again",
         )
-    loudest = float(np.abs(mono).max())  # NaN if any sample is
+    loudest = float(np.abs(found).max())  # NaN if any sample is
     if not loudest <= _LOUDEST:
         what = f"holds samples that are not numbers (NaN or infinity) or larger than {_LOUDEST:g} times full scale"
         raise CorpusError.one(path, f"{what}; convert it again")
-    if float(np.ptp(mono)) == 0.0:
-        raise CorpusError.one(path, f"is silent: all {mono.size} samples are equal; expected speech")
-    return resample(mono * np.float32(FULL_SCALE), rate, path)
+    for k, mono in enumerate(found, 1):
+        if float(np.ptp(mono)) == 0.0:
+            which = f"channel {k} " if len(found) > 1 else ""
+            raise CorpusError.one(path, f"{which}is silent: all {size} samples are equal; expected speech")
+    return [resample(mono * np.float32(FULL_SCALE), rate, path) for mono in found]
 
 
 def resample(samples: NDArray[np.float32], rate: int, path: str | Path = "audio") -> NDArray[np.float32]:
@@ -100,8 +135,45 @@ def resample(samples: NDArray[np.float32], rate: int, path: str | Path = "audio"
     return np.asarray(resample_poly(samples, RATE // common, rate // common), dtype=np.float32)
 
 
-def _decode(path: Path) -> tuple[NDArray[np.float32], int]:
-    """Return samples between -1 and 1, and their rate."""
+def count_channels(path: str | Path) -> int:
+    """Return how many channels an audio file has, for a note on what was mixed or split.
+
+    Parameters
+    ----------
+    path : str or Path
+        As in `read_audio`.
+
+    Returns
+    -------
+    int
+        The number of channels.
+
+    Raises
+    ------
+    CorpusError
+        If the file is missing or no audio.
+    """
+    return _read(Path(path), read_samples=False)[2]
+
+
+def _decode(path: Path, channels: int | str | None) -> tuple[NDArray[np.float32], int]:
+    """Return samples between -1 and 1, of shape (channels asked for, samples), and their rate."""
+    samples, rate, count = _read(path, read_samples=True, only_one=channels is None)
+    if channels is None and count != 1:
+        raise CorpusError.one(
+            path, f"has {count} channels, expected 1; write one channel to its own file, or mix or split them"
+        )
+    if type(channels) is int:
+        if channels > count:
+            raise CorpusError.one(path, f"has {count} channels; expected at least {channels}")
+        return np.ascontiguousarray(samples[:, channels - 1 : channels].T), rate
+    if channels == "mix" and count > 1:
+        return samples.mean(axis=1, dtype=np.float64).astype(np.float32)[None], rate
+    return np.ascontiguousarray(samples.T), rate
+
+
+def _read(path: Path, *, read_samples: bool, only_one: bool = False) -> tuple[NDArray[np.float32], int, int]:
+    """Return samples of shape (samples, channels), none of them if they are not wanted, the rate and the channels."""
     try:
         import soundfile
     except (ImportError, OSError) as error:
@@ -110,16 +182,15 @@ def _decode(path: Path) -> tuple[NDArray[np.float32], int]:
         ) from error
     try:
         with soundfile.SoundFile(str(path)) as file:
-            rate, channels, chunks = file.samplerate, file.channels, [np.empty(0, np.float32)]
-            while channels == 1 and len(chunk := file.read(_CHUNK, dtype="float32")):
+            rate, channels, chunks = file.samplerate, file.channels, [np.empty((0, file.channels), np.float32)]
+            wanted = read_samples and not (only_one and channels > 1)
+            while wanted and len(chunk := file.read(_CHUNK, dtype="float32", always_2d=True)):
                 chunks.append(chunk)
     except (OSError, RuntimeError, ValueError, TypeError) as error:
         size = path.stat().st_size
         reason = "is an empty file" if size == 0 else f"is not audio that can be read ({size} bytes: {error})"
         raise CorpusError.one(path, f"{reason}; expected RIFF or NIST SPHERE, 16 kHz, one channel") from error
-    if channels != 1:
-        raise CorpusError.one(path, f"has {channels} channels, expected 1; write one channel to its own file")
-    return np.concatenate(chunks), int(rate)
+    return np.concatenate(chunks), int(rate), int(channels)
 
 
 def _promised_samples(path: Path) -> int | None:
