@@ -76,6 +76,7 @@ examples: $(VENV)/ready  ## the pictures of examples/, into runs/examples
 
 reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd inputs, stress, load, kills (docs/reliability.md)
 	$(BIN)/python -m reliability.model_files
+	$(BIN)/python -m reliability.damaged_speech
 	$(BIN)/python -m reliability.inputs
 	.venv-fuzz/bin/python -m reliability.fuzz
 	$(BIN)/python -m reliability.stress

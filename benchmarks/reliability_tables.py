@@ -61,6 +61,13 @@ def model_files():
 
 
 @table
+def damaged_speech():
+    """Return what became of damaged files of speech."""
+    columns = ("files", "refused", "equal", "legal", "wrong")
+    return counts(load("damaged_speech")["files"], "", {name: name for name in columns})
+
+
+@table
 def fuzz():
     """Return the files that coverage-guided fuzzing tried."""
     heads = {"tries": "files tried", "edges at first": "edges at first", "edges": "edges", "findings": "findings"}

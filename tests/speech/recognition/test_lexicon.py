@@ -48,8 +48,8 @@ def test_all_wrong_lines_are_listed(tmp_path):
 
 def test_a_file_of_other_bytes_is_refused(tmp_path):
     path = tmp_path / "words.dic"
-    path.write_bytes(b"\xff\xfe\x00A")
-    with pytest.raises(CorpusError, match="can be read"):
+    path.write_bytes(b"A AH\nB \xff\xfe\x00A")
+    with pytest.raises(CorpusError, match="line 2: is not text"):
         read_lexicon(path)
 
 

@@ -69,7 +69,7 @@ GOOD = (
         (("-0.1\ta a", "0.1\ta a"), "line 11: the logarithm 0.1 stands for a probability above 1"),
         (("-0.1\ta a", "-0.1\tb a"), "the history 'b'"),
         (("-0.1\ta a", "-0.1\ta b"), "the token 'b'"),
-        (("-0.1\ta a", "x\ta a"), "'x' is not a number"),
+        (("-0.1\ta a", "x\ta a"), "'x' is not a logarithm"),
         (("-0.1\ta a", "nan\ta a"), "'nan' is not a logarithm"),
         (("-0.1\ta a", "-0.1\ta"), "2 fields"),
         (("-0.1\ta a", "-0.1\ta a\n-0.1\ta a"), "listed twice"),

@@ -68,10 +68,19 @@ class ArkReader:
     def at_end(self) -> bool:
         return self.file.tell() >= self.size
 
-    def seek(self, offset: int) -> None:
-        if offset >= self.size:
-            raise CorpusError.one(self.path, f"has {self.size} bytes; expected an object at offset {offset}")
-        self.file.seek(offset)
+    def seek(self, offset: int | None) -> None:
+        """Go to an object of an archive, which has a name and a space before it; None is the one of the file."""
+        if (offset or 0) >= self.size:
+            raise CorpusError.one(self.path, f"has {self.size} bytes; expected an object at offset {offset or 0}")
+        if offset is not None:
+            first = max(0, offset - _LONGEST_NAME)
+            self.file.seek(first)
+            before = self.file.read(offset - first)
+            is_text = self.file.read(2) != b"\0B"
+            name = before[:-1].rpartition(b"\n")[2] if is_text else before[-2:-1]
+            if before[-1:] != b" " or not name or name.split() != [name]:
+                raise CorpusError.one(self.path, f"offset {offset}: no array begins here; write the script file again")
+        self.file.seek(offset or 0)
 
     def name(self) -> str:
         """Read the name of an entry and the space after it."""
@@ -178,10 +187,10 @@ class ArkReader:
         line = self.file.readline()
         if not line.endswith(b"\n"):
             raise self.problem("the file ends inside an array; it is cut short")
-        return line.rstrip(b"\r\n")
+        return line.removesuffix(b"\n").removesuffix(b"\r")
 
     def integers(self, line: bytes) -> Array:
-        fields = line.split()
+        fields = _fields(line)
         wrong = [f for f in fields if not _INTEGER.fullmatch(f) or not -(2**31) <= int(f) < 2**31]
         if wrong:
             raise self.problem(f"{wrong[0][:40]!r} is no whole number of 32 bits; expected those, or an array in [ ]")
@@ -191,7 +200,7 @@ class ArkReader:
         values: list[list[float]] = []
         for row in rows:
             values.append([])
-            for field in row.split():
+            for field in _fields(row):
                 value = number_of(field.decode("ascii", "replace"))
                 if value is None or abs(value) > _LARGEST:
                     raise self.problem(f"{field[:40]!r} is no finite number of 32 bits")
@@ -206,6 +215,11 @@ class ArkReader:
         at = max(self.began, self.file.tell() - 1)
         self.file.seek(0)
         return line_problem(self.path, 1 + self.file.read(at).count(b"\n"), what)
+
+
+def _fields(line: bytes) -> list[bytes]:
+    """Return what spaces and tabs separate; `bytes.split` would split a number at a stray line end, too."""
+    return [field for field in line.replace(b"\t", b" ").split(b" ") if field]
 
 
 def _scaled(codes: Array, low: float, span: float, steps: int) -> Array:

@@ -157,7 +157,9 @@ class _Reader:
         channel, seconds = row.get("channel", 1), row.get("seconds")
         if type(channel) is not int:
             raise self.problem(f"{place}.channel", f"is {str(channel)[:40]!r}; expected a whole number")
-        levels = {key: self.tokens(row.get(key) or [], f"{place}.{key}") for key in ("tokens", "phones", "states")}
+        optional = {key: [] if row.get(key) is None else row[key] for key in ("phones", "states")}
+        given_tokens = {"tokens": row["tokens"], **optional}
+        levels = {key: self.tokens(value, f"{place}.{key}") for key, value in given_tokens.items()}
         name = row["utterance"]
         try:
             return Recognised(

@@ -55,12 +55,7 @@ def read_ark(path: str | Path) -> dict[str, Array]:
     ...     read_ark(f"{folder}/a.ark")["u1"].shape, open_scp(f"{folder}/a.scp")["u1"].shape
     ((2, 3), (2, 3))
     """
-    found: dict[str, Array] = {}
-    for name, array in ark_entries(path):
-        if name in found:
-            raise CorpusError.one(path, f"the entry {name!r} occurs twice; keep one of the two")
-        found[name] = array
-    return found
+    return dict(ark_entries(path))
 
 
 def ark_entries(path: str | Path) -> Iterator[tuple[str, Array]]:
@@ -79,10 +74,14 @@ def ark_entries(path: str | Path) -> Iterator[tuple[str, Array]]:
         Its matrix or vector.
     """
     with opened(path) as file:
-        reader = ArkReader(path, file)
+        reader, seen = ArkReader(path, file), set()
         while not reader.at_end():
             name = reader.name()
-            yield name, reader.object()
+            array = reader.object()
+            if name in seen:
+                raise reader.problem(f"the entry {name!r} occurs twice; keep one of the two")
+            seen.add(name)
+            yield name, array
 
 
 def write_ark(
@@ -178,20 +177,28 @@ class ScpArrays(Mapping[str, Array]):
 
     Parameters
     ----------
-    places : dict of str to ArkPlace
-        The place of each array.
+    path : str or Path
+        The script file, which errors name together with the line and the archive.
+    places : dict of str to (int, ArkPlace)
+        The line and the place of each array.
 
     Attributes
     ----------
-    places : dict of str to ArkPlace
-        The place of each array.
+    path : str or Path
+        The script file.
+    places : dict of str to (int, ArkPlace)
+        The line and the place of each array.
     """
 
-    def __init__(self, places: dict[str, ArkPlace]) -> None:
-        self.places = places
+    def __init__(self, path: str | Path, places: dict[str, tuple[int, ArkPlace]]) -> None:
+        self.path, self.places = path, places
 
     def __getitem__(self, name: str) -> Array:
-        return read_place(self.places[name])
+        number, place = self.places[name]
+        try:
+            return read_place(place)
+        except CorpusError as error:
+            raise line_problem(self.path, number, str(error.problems[0])) from error
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.places)
@@ -219,7 +226,8 @@ def open_scp(path: str | Path) -> ScpArrays:
         With the file and the line, if it cannot be read, has a name twice or a line of another form. A command
         (`copy-feats ... |`) is refused, because echolearn runs no commands that it finds in files.
     """
-    return ScpArrays({name: _place(path, number, rest) for name, (number, rest) in read_table(path).items()})
+    rows = read_table(path).items()
+    return ScpArrays(path, {name: (number, _place(path, number, rest)) for name, (number, rest) in rows})
 
 
 def read_table(path: str | Path, *, empty: bool = False) -> dict[str, tuple[int, str]]:
@@ -332,7 +340,7 @@ def read_place(place: ArkPlace) -> Array:
     """
     with opened(place.file) as file:
         reader = ArkReader(place.file, file)
-        reader.seek(place.offset or 0)
+        reader.seek(place.offset)
         array = reader.object()
         if place.offset is None and not reader.at_end():
             raise reader.problem("the file goes on after its object; expected its end, or an offset in the script file")

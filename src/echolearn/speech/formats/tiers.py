@@ -216,7 +216,7 @@ class _Reader:
         return end
 
     def compare(self, found: float, expected: float, what: str, other: str) -> None:
-        if abs(found - expected) > TOLERANCE:
+        if abs(found - expected) > TOLERANCE + 1e-9:
             apart = f"the {what} is {found:.7g} s, the {other} {expected:.7g} s"
             raise self.problem(f"{apart}; expected intervals that follow one another")
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech.errors import CorpusError
 from echolearn.speech.recognition.ngrams import START, History, NGramModel
+from echolearn.speech.textfile import LINE_END, fields_of, number_of, read_text
 
 _TEN = math.log(10)
 _IMPOSSIBLE = -99.0  # the logarithm that stands for a probability of zero, as SRILM writes it
-_COUNT = re.compile(r"ngram\s+(\d+)\s*=\s*(\d+)")
+_LARGEST = 99.0  # the largest logarithm of a back-off weight: beyond it a number is damaged
+_COUNT = re.compile(r"ngram[ \t]+(\d{1,2})[ \t]*=[ \t]*(\d{1,12})", re.ASCII)
 
 
 def write_arpa(path: str | Path, model: NGramModel) -> None:
@@ -77,11 +79,7 @@ def read_arpa(path: str | Path) -> NGramModel:
     >>> abs(again.score(("n",), "ow") - model.score(("n",), "ow")) < 1e-9
     True
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError.one(path, f"is not a language model that can be read ({error})") from error
-    return _Reader(path, text).read()
+    return _Reader(path, read_text(path, "a language model in the ARPA format")).read()
 
 
 class _Reader:
@@ -90,7 +88,7 @@ class _Reader:
     def __init__(self, path: str | Path, text: str) -> None:
         self.path = path
         self.number = 0
-        self.lines = iter(text.splitlines())
+        self.lines = iter(LINE_END.split(text))
 
     def read(self) -> NGramModel:
         while self.next() != "\\data\\":
@@ -114,6 +112,10 @@ class _Reader:
                 count += 1
             if count != expected:
                 raise self.problem(f"the file announces {expected} {order}-grams and holds {count}")
+        for rest in self.lines:
+            self.number += 1
+            if rest.strip(" \t"):
+                raise self.problem(f"{rest[:40]!r} follows the end of the model; expected nothing after \\end\\")
         return NGramModel(len(announced), probability, backoff)
 
     def next(self) -> str:
@@ -124,7 +126,7 @@ class _Reader:
             expected = r"\data\, the n-grams and \end\ "
             raise self.problem(f"the file ends here; expected {expected.strip()} of an ARPA file") from None
         self.number += 1
-        return line.strip()
+        return line.strip(" \t")
 
     def announced(self) -> list[int]:
         """Read the numbers of n-grams up to the head of the first section."""
@@ -148,7 +150,7 @@ class _Reader:
             if line.startswith("\\"):
                 raise self.problem(f"{line!r}; expected an entry or {end!r}")
             if line:
-                yield line.split()
+                yield fields_of(line)
 
     def entry(self, fields: list[str], order: int) -> tuple[History, float, float | None]:
         """Return n-gram, log probability and log back-off weight of an entry."""
@@ -164,12 +166,9 @@ class _Reader:
 
     def logarithm(self, text: str) -> float:
         """Return a decimal logarithm as a natural one."""
-        try:
-            value = float(text)
-        except ValueError:
-            raise self.problem(f"{text!r} is not a number") from None
-        if math.isnan(value) or value == math.inf:
-            raise self.problem(f"{text!r} is not a logarithm of a probability")
+        value = -math.inf if text.lower() in ("-inf", "-infinity") else number_of(text)
+        if value is None or value > _LARGEST:
+            raise self.problem(f"{text[:40]!r} is not a logarithm of a probability or of a back-off weight")
         return -math.inf if value <= _IMPOSSIBLE else value * _TEN
 
     def problem(self, what: str) -> CorpusError:

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from echolearn.speech.errors import CorpusError, Problem, raise_any
+from echolearn.speech.errors import Problem, raise_any
+from echolearn.speech.textfile import fields_of, read_lines
 
-_VARIANT = re.compile(r"(?P<word>.+?)\((?P<number>\d+)\)")
+_VARIANT = re.compile(r"(?P<word>.+?)\((?P<number>\d+)\)", re.ASCII)
 _STRESS = re.compile(r"[012]$")
 
 Pronunciation = tuple[str, ...]
@@ -145,14 +146,10 @@ def read_lexicon(path: str | Path) -> Lexicon:
     ...     read_lexicon(Path(folder) / "words.dic").pronunciations["A"]
     (('AH',), ('EY',))
     """
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError.one(path, f"is not a pronunciation dictionary that can be read ({error})") from error
     found: dict[str, tuple[Pronunciation, ...]] = {}
     problems: list[Problem] = []
-    for number, line in enumerate(lines, 1):
-        fields = re.sub(r"\s#.*", "", line).split()
+    for number, line in read_lines(path, "a pronunciation dictionary"):
+        fields = fields_of(re.sub(r"[ \t]#.*", "", line))
         if not fields or fields[0].startswith((";;;", "#")):
             continue
         word, phones = fields[0], tuple(fields[1:])
@@ -165,7 +162,9 @@ def read_lexicon(path: str | Path) -> Lexicon:
         else:
             problems.append(Problem(str(path), f"line {number}: {what}"))
     if not found and not problems:
-        problems.append(Problem(str(path), "holds no word; expected a word and its phones on every line"))
+        problems.append(
+            Problem(str(path), "line 1: the file holds no word; expected a word and its phones on every line")
+        )
     raise_any(problems)
     return Lexicon(found)
 
