@@ -72,7 +72,7 @@ _CORPUS_OPTIONS = (
         "--corpus",
         default="synthetic",
         show_default=True,
-        help="The corpus: synthetic, timit:PATH, features:FILE.npz or wav:DIR.",
+        help="The corpus: synthetic, timit:PATH, features:FILE.npz, kaldi:DIR or wav:DIR.",
     ),
     click.option(
         "--frames", type=click.IntRange(min=1000), help="The number of training frames of the synthetic corpus."

@@ -1,4 +1,4 @@
-"""Corpora by name: `synthetic`, `timit:PATH`, `features:FILE.npz`, `wav:DIR`."""
+"""Corpora by name: `synthetic`, `timit:PATH`, `features:FILE.npz`, `kaldi:DIR`, `wav:DIR`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import numpy as np
 from echolearn.speech._typing import Frames, Labels, Progress
 from echolearn.speech.cache import default_cache
 from echolearn.speech.errors import raise_any
-from echolearn.speech.featurefile import read_feature_file
+from echolearn.speech.featurefile import prepare_arrays, read_feature_file
 from echolearn.speech.features import FRAME_SECONDS
 from echolearn.speech.folder import find_folder
 from echolearn.speech.framelist import FrameList
+from echolearn.speech.kaldicorpus import find_kaldi, read_aligned_features, transcripts_of
 from echolearn.speech.labels import Segment, read_mlf, write_mlf
 from echolearn.speech.phones import state_names
 from echolearn.speech.preparation import prepare
@@ -24,7 +25,7 @@ from echolearn.speech.timit import CORE_TEST, find_timit, frame_notes
 from echolearn.speech.utterances import PARTS, CorpusFiles, match_labels
 from echolearn.speech.words import Words, match_transcripts, read_transcripts, read_word_file, word_file
 
-WORDS = "synthetic, timit:PATH, features:FILE.npz or wav:DIR"
+WORDS = "synthetic, timit:PATH, features:FILE.npz, kaldi:DIR or wav:DIR"
 
 
 @dataclass(frozen=True)
@@ -169,8 +170,8 @@ def open_corpus(
     ----------
     word : str
         The corpus: ``synthetic`` (speech by espeak-ng), ``timit:PATH`` (TIMIT, or a part of it such as
-        NLTK's sample), ``features:FILE.npz`` (features of one's own) or ``wav:DIR`` (a folder of audio with phone
-        labels).
+        NLTK's sample), ``features:FILE.npz`` (features of one's own), ``kaldi:DIR`` (data folders of Kaldi: features
+        with alignments or, with `labels`, audio) or ``wav:DIR`` (a folder of audio with phone labels).
     frames : int, optional
         Training frames of the synthetic corpus, by default 100,000. The only corpus whose size can be chosen.
     seed : int, default 0
@@ -179,8 +180,8 @@ def open_corpus(
         Folder in which synthetic speech, features and labels are kept. By default the variable ECHOLEARN_CACHE, or
         `echolearn` in the user's cache folder.
     labels : str or Path, optional
-        An HTK master label file to use instead of the label files of a `timit` or `wav` corpus. Names with a state
-        (`aa_s2`, `aa[2]`) are used as they are; phones are aligned.
+        An HTK master label file to use instead of the label files of a `timit` or `wav` corpus, or the alignments of
+        a `kaldi` corpus. Names with a state (`aa_s2`, `aa[2]`) are used as they are; phones are aligned.
     normalise : {"utterance", "corpus"}, default "utterance"
         Whether each utterance is normalised by its own mean and deviation, or all of them by those of the training
         part. Change it if utterances are too short to estimate a mean of their own. Ignored by `features`.
@@ -227,7 +228,7 @@ def open_corpus(
     if normalise not in ("utterance", "corpus"):
         raise ValueError(f"normalise is {normalise!r}, expected 'utterance' or 'corpus'")
     kind, _, place = word.partition(":")
-    if kind not in ("synthetic", "timit", "features", "wav") or (kind == "synthetic") == bool(place):
+    if kind not in ("synthetic", "timit", "features", "kaldi", "wav") or (kind == "synthetic") == bool(place):
         raise ValueError(f"corpus is {word!r}, expected {WORDS}")
     if frames is not None and kind != "synthetic":
         raise ValueError(f"frames={frames} sizes the synthetic corpus; {word!r} has the size it has")
@@ -236,14 +237,16 @@ def open_corpus(
     if kind == "synthetic" and labels is not None:
         raise ValueError(f"labels={labels} needs audio of one's own; the synthetic corpus has its labels")
     lists = tuple(str(path) for path in ([transcripts] if isinstance(transcripts, str | Path) else transcripts))
-    if kind == "features":
-        return replace(_from_features(Path(place)), transcripts=lists)
+    if kind == "features" or (kind == "kaldi" and labels is None):
+        return replace(_from_features(word), transcripts=lists or _kaldi_transcripts(word))
     folder = Path(cache) if cache is not None else default_cache()
     if kind == "synthetic":
         tree = synthetic_tree(DEFAULT_FRAMES if frames is None else frames, seed, folder, progress)
         files = find_synthetic(tree, seed)
     elif kind == "timit":
         files = find_timit(place, seed, labels_required=labels is None)
+    elif kind == "kaldi":
+        files, lists = find_kaldi(place), lists or _kaldi_transcripts(word)
     else:
         files = find_folder(place, seed, labels_required=labels is None)
     corpus = _from_audio(word, files, folder, labels=labels, normalise=normalise, progress=progress)
@@ -282,11 +285,21 @@ def _from_audio(
     )
 
 
-def _from_features(path: Path) -> Corpus:
-    features, arrays, note = read_feature_file(path)
+def _kaldi_transcripts(word: str) -> tuple[str, ...]:
+    kind, _, place = word.partition(":")
+    return transcripts_of(place) if kind == "kaldi" else ()
+
+
+def _from_features(word: str) -> Corpus:
+    kind, _, place = word.partition(":")
+    if kind == "kaldi":
+        arrays = read_aligned_features(place)
+        features, note = prepare_arrays(arrays, place)
+    else:
+        features, arrays, note = read_feature_file(place)
     edges = np.cumsum(arrays["lengths"])[:-1]
     return Corpus(
-        name=f"features:{path}",
+        name=word,
         features=features,
         labels=np.split(arrays["labels"].astype(np.int16), edges),
         split=tuple(arrays["split"].tolist()),

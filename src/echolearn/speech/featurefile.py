@@ -46,18 +46,44 @@ def read_feature_file(path: str | Path) -> tuple[FrameList, dict[str, Array], st
     """
     path = Path(path)
     arrays = _load(path)
-    raise_any(_problems(arrays, str(path)))
+    features, note = prepare_arrays(arrays, str(path))
+    return features, arrays, note
+
+
+def prepare_arrays(arrays: dict[str, Array], file: str) -> tuple[FrameList, str]:
+    """Check the arrays of a feature file and prepare their features.
+
+    Parameters
+    ----------
+    arrays : dict of str to array
+        The arrays that `read_feature_file` describes.
+    file : str
+        Where they come from, for errors.
+
+    Returns
+    -------
+    features : FrameList
+        The prepared features.
+    note : str
+        What was done to the features.
+
+    Raises
+    ------
+    CorpusError
+        If arrays are missing, or their shapes, values or labels do not fit together.
+    """
+    raise_any(_problems(arrays, file))
     raw, lengths = np.asarray(arrays["features"], dtype=np.float32), arrays["lengths"].tolist()
     width = raw.shape[1]
     if width not in (CEPSTRA, COLUMNS):
-        return FrameList.of_lengths(raw, lengths, context=1), arrays, f"{width} features, used as they are"
+        return FrameList.of_lengths(raw, lengths, context=1), f"{width} features, used as they are"
     ready = np.empty((len(raw), COLUMNS), dtype=np.float32)
     for start, end in FrameList.of_lengths(raw, lengths).bounds:
         rows = raw[start:end]
         ready[start:end] = normalised(with_differences(rows) if width == CEPSTRA else rows)
     done = "13 MFCC with differences" if width == CEPSTRA else "39 features"
     note = f"{done}, normalised per utterance, context of {CONTEXT}"
-    return FrameList.of_lengths(ready, lengths), arrays, note
+    return FrameList.of_lengths(ready, lengths), note
 
 
 def _load(path: Path) -> dict[str, Array]:

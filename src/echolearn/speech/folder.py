@@ -14,7 +14,7 @@ from echolearn.speech.phones import ENGLISH, TIMIT_61
 from echolearn.speech.utterances import PARTS, CorpusFiles, Utterance, pair_files
 
 PHONE_LIST = "phones.txt"
-_PART_FOLDERS = {"train": "train", "valid": "valid", "validation": "valid", "dev": "valid", "test": "test"}
+PART_FOLDERS = {"train": "train", "valid": "valid", "validation": "valid", "dev": "valid", "test": "test"}
 _HELD_OUT = 0.1
 
 
@@ -167,8 +167,8 @@ def _split(utterances: list[Utterance], seed: int, root: Path) -> tuple[list[Utt
 def _part_and_speaker(key: str) -> tuple[str, str]:
     """Return what the folders of a path say; the part is "" if none of them names one."""
     folders = key.split("/")[:-1]
-    part = next((_PART_FOLDERS[f] for f in folders if f in _PART_FOLDERS), "")
-    others = [f for f in folders if f not in _PART_FOLDERS]
+    part = next((PART_FOLDERS[f] for f in folders if f in PART_FOLDERS), "")
+    others = [f for f in folders if f not in PART_FOLDERS]
     return part, others[-1] if others else "unknown"
 
 
