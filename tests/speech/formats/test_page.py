@@ -1,0 +1,37 @@
+"""The page docs/formats.md: its examples run one after another and print what their comments say."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+PAGE = (Path(__file__).parents[3] / "docs" / "formats.md").read_text(encoding="utf-8")
+
+
+def test_the_examples_print_what_their_comments_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    examples = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert len(examples) > 8
+    for example in examples:
+        exec(compile(example, "formats.md", "exec"), names)
+    said = [
+        re.sub(r", read when it is accessed$", "", text) for text in re.findall(r"^print\(.*\)  # (.*)$", PAGE, re.M)
+    ]
+    assert capsys.readouterr().out.splitlines() == said
+    (ctm,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    assert (tmp_path / "out.ctm").read_text() == ctm
+
+
+def test_the_functions_of_the_table_exist() -> None:
+    rows = re.findall(r"^\|.*\|(.*)\|(.*)\| `([\w.]+)` \|$", PAGE, re.M)
+    assert len(rows) == 11
+    for read, write, module in rows:
+        found = importlib.import_module("echolearn." + (module if module.startswith("speech") else f"speech.{module}"))
+        for name in re.findall(r"`(\w+)", read + write):
+            assert hasattr(found, name), f"{module} has no {name}"
