@@ -133,7 +133,7 @@ def recognition_streams():
     found = load("recognition_streams").get("rows", [])
     if not found:
         return NOT_RUN
-    heads = ["mean and deviation", ">phone error %", ">texts as offline", ">ms per frame (99 %)", ">ms to appear (95 %)"]
+    heads = ["mean and deviation", ">phone error %", ">text as offline", ">ms per frame (99 %)", ">ms to appear (95 %)"]
     return markdown(heads, [_stream_row(row) for row in found])
 
 

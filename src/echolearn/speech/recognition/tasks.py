@@ -156,4 +156,3 @@ def word_task(phones: PhoneTask, lexicon: Lexicon, language_model: NGramModel | 
     if not any((word,) in model.probability for word in spelled.words):
         raise ValueError("no word of the language model is in the lexicon; are both in the same case and spelling?")
     return WordTask(spelled, model)
-
