@@ -187,8 +187,9 @@ def recipe_of(path: Path) -> FeatureRecipe:
     return load_recognizer(path).features if file_kind(path) == RECOGNIZER else FeatureRecipe()
 
 
-def audio_features(paths: Sequence[Path], recipe: FeatureRecipe) -> tuple[list[str], list[Array]]:
-    """Return names and features of audio files; CorpusError lists all that is wrong."""
+def audio_features(paths: Sequence[Path], recipe: FeatureRecipe | None = None) -> tuple[list[str], list[Array]]:
+    """Return names and features of audio files, normalised per utterance by default; CorpusError lists all problems."""
+    how = FeatureRecipe() if recipe is None else recipe
     X: list[Array] = []
     problems: list[Problem] = []
     for path in paths:
@@ -200,7 +201,7 @@ def audio_features(paths: Sequence[Path], recipe: FeatureRecipe) -> tuple[list[s
         if len(samples) < WINDOW:
             problems.append(Problem(str(path), f"holds {len(samples)} samples, a frame needs {WINDOW}"))
             continue
-        X.append(recipe.of_samples(samples))
+        X.append(how.of_samples(samples))
     names = [path.with_suffix("").as_posix().lstrip("/.") for path in paths]
     repeated = {name for name in names if names.count(name) > 1}
     problems += [Problem(name, "is given twice; a label file names each utterance once") for name in sorted(repeated)]
