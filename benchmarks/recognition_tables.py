@@ -122,3 +122,28 @@ def _word_row(row, order):
     p = statistics.median(found["p_values"])
     cells = [mean_and_spread(ours), mean_and_spread(theirs), relative(found["relative"]), f"{p:.2g}"]
     return [row["name"], row["seconds"], {"1": "unigram", "2": "bigram", "3": "trigram"}[order], *cells, asked, answer]
+
+
+HOW = {"utterance": "of the utterance", "corpus": "of the training part", "running": "of the frames so far"}
+
+
+@table
+def recognition_streams():
+    """Return what streaming costs in error, and its times."""
+    found = load("recognition_streams").get("rows", [])
+    if not found:
+        return NOT_RUN
+    heads = ["mean and deviation", ">phone error %", ">text as offline", ">ms per frame (99 %)", ">ms to appear (95 %)"]
+    return markdown(heads, [_stream_row(row) for row in found])
+
+
+def _stream_row(row):
+    first = [HOW[row["normalise"]], f"{row['phone_error']:.1f}"]
+    if "equal" not in row:
+        return [*first, "cannot stream", "–", "–"]
+    return [
+        *first,
+        f"{row['equal']} of {row['utterances']}",
+        f"{row['ms_per_frame']:.2f} ({row['ms_per_frame_99']:.2f})",
+        f"{row['delay_ms']:.0f} ({row['delay_ms_95']:.0f})",
+    ]

@@ -23,7 +23,7 @@ def test_options_that_do_not_apply_are_refused(tmp_path: Path) -> None:
         ("wav:x", {"frames": 10}, "sizes the synthetic corpus"),
         ("features:x", {"labels": "a.mlf"}, "needs audio"),
         ("synthetic", {"labels": "a.mlf"}, "needs audio"),
-        ("synthetic", {"normalise": "never"}, "'utterance' or 'corpus'"),
+        ("synthetic", {"normalise": "never"}, "'utterance', 'corpus' or 'running'"),
     ):
         with pytest.raises(ValueError, match=message):
             open_corpus(word, **options)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -12,19 +13,21 @@ import click
 from echolearn import __version__
 from echolearn.cli.errors import RESUME_NOTE, CommandGroup, UserError
 from echolearn.cli.options import (
+    FILE,
     CorpusOptions,
     corpus_options,
     network_changes,
     network_options,
     part_option,
+    recognition_options,
     scheduler_option,
     table_settings,
     whole_numbers,
     words,
 )
 from echolearn.cli.phones import phones
+from echolearn.cli.recognition import recognize, score
 
-FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -35,6 +38,8 @@ def main() -> None:
 
 
 main.add_command(phones)
+main.add_command(recognize)
+main.add_command(score)
 
 
 @main.command()
@@ -117,6 +122,7 @@ def table1(
 @corpus_options
 @network_options(units=300)
 @click.option("--paper", is_flag=True, help="Start from the paper's settings instead of our defaults.")
+@recognition_options
 @scheduler_option
 @click.pass_context
 def train(
@@ -129,10 +135,16 @@ def train(
     settings: tuple[str, ...],
     seed: int,
     paper: bool,
+    purpose: str,
+    lexicon: Path | None,
+    language_model: Path | None,
+    order: int,
     scheduler: str | None,
     **corpus_settings: Unpack[CorpusOptions],
 ) -> None:
     """Fit a network to a corpus and save it as MODEL (.safetensors).
+
+    With --for recognition, MODEL is a recogniser: it has the network and what turns its states into phones and words.
 
     The same command resumes a fit that was stopped. At most five minutes of work are lost.
     """
@@ -140,19 +152,23 @@ def train(
     from echolearn.cli.progress import FitDisplay, stderr
     from echolearn.cluster.connection import use_engine
     from echolearn.estimators.classifier import ESNClassifier
-    from echolearn.experiments import commands
+    from echolearn.experiments import commands, recognition
 
     changes = network_changes(ctx, epochs, settings, seed)
     estimator = (ESNClassifier.paper if paper else ESNClassifier)(units, **changes)
     commands.check_training(model, estimator)
+    how = recognition.settings_for(purpose, lexicon, language_model, order)
     with use_engine(scheduler):
         corpus = opened_corpus(**corpus_settings)
         ctx.meta[RESUME_NOTE] = (
             "stopped; run the same command again to continue: its last state is kept beside the model."
         )
         with FitDisplay(stderr()) as display:
-            result = commands.train(corpus, estimator, model, display)
+            made_of = None if how is None else partial(recognition.recognizer_for, corpus, how, display.stage)
+            result = commands.train(corpus, estimator, model, display, made_of)
     click.echo(commands.training_summary(result, corpus))
+    if how is not None:
+        click.echo(recognition.recognition_summary(recognition.open_recognizer(model), corpus))
     click.echo(f"written: {model}")
 
 
@@ -228,7 +244,7 @@ def predict(
         raise ValueError(f"--out {out}: expected a name that ends in .mlf or .npz")
     network = commands.load_model(model)
     if audio:
-        names, X = commands.audio_features(audio)
+        names, X = commands.audio_features(audio, commands.recipe_of(model))
     else:
         names, X = commands.part_features(opened_corpus(**corpus_settings), part)
     commands.write_predictions(network, names, X, out)
@@ -258,9 +274,11 @@ def align(*, out: Path, **corpus_settings: Unpack[CorpusOptions]) -> None:
 def info(ctx: click.Context, /, *, model: Path | None, **corpus_settings: Unpack[CorpusOptions]) -> None:
     """Describe MODEL, or the corpus of --corpus; without either, this installation."""
     from echolearn.cli.corpora import opened_corpus
-    from echolearn.experiments import commands, descriptions
+    from echolearn.experiments import commands, descriptions, recognition
 
-    if model is not None:
+    if model is not None and recognition.is_recognizer(model):
+        click.echo(descriptions.describe_recognizer(recognition.open_recognizer(model), model))
+    elif model is not None:
         click.echo(descriptions.describe_model(commands.load_model(model), model))
     elif ctx.get_parameter_source("corpus") is not click.core.ParameterSource.DEFAULT:
         click.echo(descriptions.describe_corpus(opened_corpus(**corpus_settings)))

@@ -10,6 +10,7 @@ import click
 
 from echolearn.cli import configuration
 
+FILE = click.Path(dir_okay=False, path_type=Path)
 Command = TypeVar("Command", bound=Callable[..., object])
 
 # The tables of estimator settings that the configuration file of a command may have.
@@ -117,10 +118,10 @@ _CORPUS_OPTIONS = (
     ),
     click.option(
         "--normalise",
-        type=click.Choice(["utterance", "corpus"]),
+        type=click.Choice(["utterance", "corpus", "running"]),
         default="utterance",
         show_default=True,
-        help="Normalise mean and variance over each utterance, or over the training part.",
+        help="Normalise mean and variance over each utterance, over the training part, or over the utterance so far.",
     ),
     click.option(
         "--transcripts",
@@ -181,3 +182,34 @@ part_option = click.option(
 scheduler_option = click.option(
     "--scheduler", metavar="ADDRESS", help="Work on the Dask cluster of this scheduler, such as tcp://host:8786."
 )
+_WORD_OPTIONS = (
+    click.option("--lexicon", type=FILE, help="Pronunciations of words, in the format of the CMU dictionary."),
+    click.option("--language-model", type=FILE, help="Which words follow which: an ARPA file."),
+)
+
+
+def word_options(command: Command) -> Command:
+    """Give a command the options that name the words to recognise."""
+    for option in reversed(_WORD_OPTIONS):
+        command = option(command)
+    return command
+
+
+def recognition_options(command: Command) -> Command:
+    """Give a command the options by which a network becomes a recogniser."""
+    order = click.option(
+        "--order",
+        type=click.IntRange(1, 5),
+        default=2,
+        show_default=True,
+        help="Order of the n-grams that are learned.",
+    )
+    purpose = click.option(
+        "--for",
+        "purpose",
+        type=click.Choice(["states", "recognition"]),
+        default="states",
+        show_default=True,
+        help="Save a network for states of frames, or a recogniser of phones and words.",
+    )
+    return purpose(word_options(order(command)))

@@ -281,3 +281,9 @@ class FitDisplay(Display):
             self.bar("fitting", int(row["epoch"]), self.epochs)
         elif self.is_due() or row["epoch"] == self.epochs:
             self.note(f"{epoch_text(row, self.epochs)}  {time_text(self.left.of_job())}".rstrip())
+
+    def stage(self, what: str, done: int, total: int) -> None:
+        """Show work after the fit."""
+        if self.bar is None:
+            self.bar = _stage_lines(self.console)
+        self.bar(what, done, total)

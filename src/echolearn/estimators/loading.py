@@ -16,8 +16,8 @@ from echolearn.estimators.pipelines import check_file, restore_pipeline
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.restoring import restore
 from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
-from echolearn.modelfile.layout import ModelFileError
-from echolearn.modelfile.reader import read_tensors
+from echolearn.modelfile.layout import RECOGNIZER, ModelFileError
+from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.validation.values import check_path
 
 NETWORKS = {kind.__name__: kind for kind in (ESNClassifier, ESNForecaster, ESNRegressor)}
@@ -57,17 +57,22 @@ def load(path: str | PathLike[str]) -> SingleEstimator | StackEstimator | Pipeli
     True
     """
     place = check_path("path", path)
+    if file_kind(place) == RECOGNIZER:
+        raise ModelFileError(
+            f"{place} is a recogniser of speech: load it with echolearn.speech.recognition.recognizer.load_recognizer."
+        )
     tensors, facts = read_tensors(place, FORMAT, check_file)
     try:
         if "steps" not in facts:
-            return _estimator(restore(tensors, facts))
+            return estimator_of(restore(tensors, facts))
         steps, name, model = restore_pipeline(tensors, facts)
-        return Pipeline([*steps, (name, _estimator(model))])
+        return Pipeline([*steps, (name, estimator_of(model))])
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as problem:
         raise ModelFileError(f"{place} is not a model this version understands: {problem}") from problem
 
 
-def _estimator(model: FittedModel | FittedStack) -> SingleEstimator | StackEstimator:
+def estimator_of(model: FittedModel | FittedStack) -> SingleEstimator | StackEstimator:
+    """Return the fitted estimator of a model."""
     return _stack(model) if isinstance(model, FittedStack) else _single(model)
 
 

@@ -21,12 +21,16 @@ from echolearn.experiments.corpus_parts import CorpusParts
 from echolearn.experiments.fitted_cells import fit_fingerprint
 from echolearn.experiments.measured_fit import EpochRow, FitResult, confusion_counts, fit_and_test, planned_epochs
 from echolearn.modelfile.atomic import write_atomically
+from echolearn.modelfile.layout import RECOGNIZER
+from echolearn.modelfile.reader import file_kind
 from echolearn.speech.audio import RATE, read_audio
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.errors import CorpusError, Problem, raise_any
-from echolearn.speech.features import SHIFT, WINDOW, mfcc, normalised, with_context, with_differences
+from echolearn.speech.features import SHIFT, WINDOW
 from echolearn.speech.labels import Segment, write_mlf
 from echolearn.speech.phones import phones_of_states
+from echolearn.speech.recipe import FeatureRecipe
+from echolearn.speech.recognition.recognizer import load_recognizer
 from echolearn.training.progress import clock
 
 SHOWN_CONFUSIONS = 8
@@ -38,6 +42,13 @@ class FitProgress(Protocol):
     def note(self, text: str) -> object: ...
     def start(self, epochs: int) -> object: ...
     def epoch(self, row: EpochRow) -> object: ...
+    def stage(self, what: str, done: int, total: int) -> None: ...
+
+
+class Saveable(Protocol):
+    """Something that can be saved to a file."""
+
+    def save(self, path: Path) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -99,15 +110,24 @@ def check_training(model: Path, estimator: ESNClassifier) -> None:
         raise ValueError(f"{model} cannot be written: its folder does not exist, or it is a folder itself.")
 
 
-def train(corpus: Corpus, estimator: ESNClassifier, model: Path, progress: FitProgress) -> FitResult:
-    """Fit and save a network. Until the model file is written, a checkpoint folder beside it allows to resume."""
+def train(
+    corpus: Corpus,
+    estimator: ESNClassifier,
+    model: Path,
+    progress: FitProgress,
+    made_of: Callable[[ESNClassifier], Saveable] | None = None,
+) -> FitResult:
+    """Fit and save a network, or what is made of it. Until the file is there, a checkpoint allows resuming."""
     parts = CorpusParts.load(corpus)
     checkpoint = model.with_name(f"{model.name}-{fit_fingerprint(estimator, parts.fingerprint)}.checkpoint")
     for note in (*corpus.notes, *parts.notes):
         progress.note(note)
     progress.start(planned_epochs(estimator, len(parts.train[0])))
     result = fit_and_test(estimator, parts, checkpoint, on_epoch=progress.epoch, note=progress.note)
-    estimator.save(model)
+    if made_of is None:
+        estimator.save(model)
+    else:
+        made_of(estimator).save(model)
     shutil.rmtree(checkpoint, ignore_errors=True)
     return result
 
@@ -120,8 +140,8 @@ def training_summary(result: FitResult, corpus: Corpus) -> str:
 
 
 def load_model(path: Path) -> ESNClassifier:
-    """Load a network for phone states; ValueError for a network of another kind."""
-    model = load(path)
+    """Load a network for phone states, or that of a recogniser; ValueError for a network of another kind."""
+    model = load_recognizer(path).model if file_kind(path) == RECOGNIZER else load(path)
     if not isinstance(model, ESNClassifier) or not model.per_step_ or model.classes_.dtype.kind != "U":
         raise ValueError(f"{path} is not a network for phone states; make one with: echolearn train")
     return model
@@ -162,8 +182,14 @@ def evaluate(model: ESNClassifier, corpus: Corpus, part: str) -> Evaluation:
     )
 
 
-def audio_features(paths: Sequence[Path]) -> tuple[list[str], list[Array]]:
-    """Return names and features of audio files, normalised per utterance; CorpusError lists all that is wrong."""
+def recipe_of(path: Path) -> FeatureRecipe:
+    """Return how sound becomes the inputs of a network: as its recogniser says, otherwise normalised per utterance."""
+    return load_recognizer(path).features if file_kind(path) == RECOGNIZER else FeatureRecipe()
+
+
+def audio_features(paths: Sequence[Path], recipe: FeatureRecipe | None = None) -> tuple[list[str], list[Array]]:
+    """Return names and features of audio files, normalised per utterance by default; CorpusError lists all problems."""
+    how = FeatureRecipe() if recipe is None else recipe
     X: list[Array] = []
     problems: list[Problem] = []
     for path in paths:
@@ -175,7 +201,7 @@ def audio_features(paths: Sequence[Path]) -> tuple[list[str], list[Array]]:
         if len(samples) < WINDOW:
             problems.append(Problem(str(path), f"holds {len(samples)} samples, a frame needs {WINDOW}"))
             continue
-        X.append(with_context(normalised(with_differences(mfcc(samples)))))
+        X.append(how.of_samples(samples))
     names = [path.with_suffix("").as_posix().lstrip("/.") for path in paths]
     repeated = {name for name in names if names.count(name) > 1}
     problems += [Problem(name, "is given twice; a label file names each utterance once") for name in sorted(repeated)]

@@ -64,6 +64,7 @@ def corpus_fingerprint(corpus: Corpus) -> str:
     digest = hashlib.sha256(repr((corpus.state_names, corpus.split, corpus.utterances)).encode())
     features = corpus.features
     digest.update(repr((features.bounds, features.context, features.scale)).encode())
+    digest.update(b"running" if features.running else b"")
     for start in range(0, len(features.frames), _HASHED_FRAMES):
         digest.update(np.ascontiguousarray(features.frames[start : start + _HASHED_FRAMES]).data)
     for labels in corpus.labels:

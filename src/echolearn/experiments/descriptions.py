@@ -6,6 +6,8 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 from echolearn import __version__
@@ -16,6 +18,9 @@ from echolearn.speech.audio import RATE
 from echolearn.speech.cache import default_cache
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.features import SHIFT
+from echolearn.speech.recognition.decoder import DecodingWeights
+from echolearn.speech.recognition.ngrams import NGramModel
+from echolearn.speech.recognition.recognizer import Recognizer
 from echolearn.training.progress import clock
 
 # Optional packages, and the extra of echolearn that installs each.
@@ -28,7 +33,7 @@ EXTRAS = {
 }
 
 
-def describe_model(model: ESNClassifier, path: Path) -> str:
+def describe_model(model: ESNClassifier, path: Path | str) -> str:
     """Return size, spectral radius, training and settings of a network."""
     reservoir, history = model.reservoir_, model.history_
     defaults = ESNClassifier().get_params(deep=False)
@@ -46,6 +51,39 @@ def describe_model(model: ESNClassifier, path: Path) -> str:
         lines.append(f"{len(history)} epochs in {clock(history[-1]['seconds'])}, best held-out error {best:.4f}")
     lines.append("settings other than the defaults: " + (", ".join(f"{k}={v!r}" for k, v in changed.items()) or "none"))
     return "\n".join(lines)
+
+
+def describe_recognizer(recognizer: Recognizer, path: Path) -> str:
+    """Return what a recogniser recognises and how, and its network."""
+    phones, words = recognizer.phones, recognizer.words
+    lines = [
+        f"{path}: recogniser of {len(phones.phones)} phones"
+        + (f" and {len(words.lexicon.words):,} words" if words else ""),
+        f"features: {recognizer.features.describe()}; can stream: {_can_stream(recognizer)}",
+        f"phones: {_grams_text(phones.language_model)}; {_weights_text(phones.weights)}",
+    ]
+    if words is not None:
+        lines.append(f"words: {_grams_text(words.language_model)}; {_weights_text(words.weights)}")
+    if isinstance(recognizer.model, ESNClassifier):
+        lines.append(describe_model(recognizer.model, "network"))
+    return "\n".join(lines)
+
+
+def _can_stream(recognizer: Recognizer) -> str:
+    try:
+        recognizer.stream()
+    except ValueError as problem:
+        return f"no ({problem})"
+    return f"yes, {1000 * recognizer.features.latency:.0f} ms behind the sound"
+
+
+def _grams_text(model: NGramModel) -> str:
+    counts = Counter(len(gram) for gram in model.probability)
+    return "n-grams of " + ", ".join(f"order {order}: {counts[order]:,}" for order in sorted(counts))
+
+
+def _weights_text(weights: DecodingWeights) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in asdict(weights).items())
 
 
 def describe_corpus(corpus: Corpus) -> str:

@@ -66,6 +66,16 @@ def read_tensors(path: Path, kind: str, check: Check | None = None) -> tuple[dic
     return tensors, facts
 
 
+def file_kind(path: Path) -> str | None:
+    """Return the kind of file that the header names, before anything else is looked at; None if it names none."""
+    try:
+        with path.open("rb") as file:
+            _, metadata, _ = _read_header(file, path.stat().st_size)
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None
+    return next((name for name in metadata if name != "sha256"), None)
+
+
 def _read_header(file: BufferedReader, size: int) -> tuple[dict[str, Entry], dict[str, str], int]:
     """Return the descriptions of the arrays, the metadata, and where the bytes of the arrays begin.
 

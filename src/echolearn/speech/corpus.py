@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -13,18 +13,20 @@ from echolearn.speech._typing import Frames, Labels, Progress
 from echolearn.speech.cache import default_cache
 from echolearn.speech.errors import raise_any
 from echolearn.speech.featurefile import prepare_arrays, read_feature_file
-from echolearn.speech.features import FRAME_SECONDS
+from echolearn.speech.features import CEPSTRA, COLUMNS, FRAME_SECONDS
 from echolearn.speech.folder import find_folder
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.kaldicorpus import find_kaldi, read_aligned_features, transcripts_of
 from echolearn.speech.labels import Segment, read_mlf, write_mlf
 from echolearn.speech.phones import state_names
 from echolearn.speech.preparation import prepare
+from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.synthetic import DEFAULT_FRAMES, find_synthetic, synthetic_tree
 from echolearn.speech.timit import CORE_TEST, find_timit, frame_notes
 from echolearn.speech.utterances import PARTS, CorpusFiles, match_labels
 from echolearn.speech.words import Words, match_transcripts, read_transcripts, read_word_file, word_file
 
+NORMALISATIONS = ("utterance", "corpus", "running")
 WORDS = "synthetic, timit:PATH, features:FILE.npz, kaldi:DIR or wav:DIR"
 
 
@@ -58,6 +60,8 @@ class Corpus:
         Lists of transcripts that have the words of the utterances, instead of the .wrd and .txt files beside the audio.
     lexicon : str, default ""
         Path of the pronunciation dictionary that comes with the corpus; "" if there is none.
+    recipe : FeatureRecipe, optional
+        How the features were made of sound, or of the frames in a file; by default they are used as they are.
     """
 
     name: str
@@ -72,6 +76,7 @@ class Corpus:
     audio: tuple[str, ...] = ()
     transcripts: tuple[str, ...] = ()
     lexicon: str = ""
+    recipe: FeatureRecipe = field(default_factory=FeatureRecipe.ready)
 
     @cached_property
     def words(self) -> tuple[Words, ...]:
@@ -182,9 +187,11 @@ def open_corpus(
     labels : str or Path, optional
         An HTK master label file to use instead of the label files of a `timit` or `wav` corpus, or the alignments of
         a `kaldi` corpus. Names with a state (`aa_s2`, `aa[2]`) are used as they are; phones are aligned.
-    normalise : {"utterance", "corpus"}, default "utterance"
-        Whether each utterance is normalised by its own mean and deviation, or all of them by those of the training
-        part. Change it if utterances are too short to estimate a mean of their own. Ignored by `features`.
+    normalise : {"utterance", "corpus", "running"}, default "utterance"
+        Whether each utterance is normalised by its own mean and deviation, all of them by those of the training part,
+        or each by its frames so far, beginning with the training part's. Take "corpus" or "running" for a network that
+        recognises streams, and "corpus" if utterances are too short to estimate a mean of their own. Features of a
+        file that are neither 13 nor 39 columns are used as they are.
     transcripts : sequence of str or Path, default ()
         Lists of transcripts (Kaldi's ``text``, or ``WORDS (NAME)`` on every line) for the words of the utterances. By
         default they come from the .wrd or .txt files beside the audio.
@@ -225,8 +232,8 @@ def open_corpus(
     >>> X[0].shape, y[0]
     ((2, 2), array([0, 0], dtype=int16))
     """
-    if normalise not in ("utterance", "corpus"):
-        raise ValueError(f"normalise is {normalise!r}, expected 'utterance' or 'corpus'")
+    if normalise not in NORMALISATIONS:
+        raise ValueError(f"normalise is {normalise!r}, expected 'utterance', 'corpus' or 'running'")
     kind, _, place = word.partition(":")
     if kind not in ("synthetic", "timit", "features", "kaldi", "wav") or (kind == "synthetic") == bool(place):
         raise ValueError(f"corpus is {word!r}, expected {WORDS}")
@@ -238,7 +245,7 @@ def open_corpus(
         raise ValueError(f"labels={labels} needs audio of one's own; the synthetic corpus has its labels")
     lists = tuple(str(path) for path in ([transcripts] if isinstance(transcripts, str | Path) else transcripts))
     if kind == "features" or (kind == "kaldi" and labels is None):
-        return replace(_from_features(word), transcripts=lists or _kaldi_transcripts(word))
+        return replace(_from_features(word, normalise), transcripts=lists or _kaldi_transcripts(word))
     folder = Path(cache) if cache is not None else default_cache()
     if kind == "synthetic":
         tree = synthetic_tree(DEFAULT_FRAMES if frames is None else frames, seed, folder, progress)
@@ -282,6 +289,7 @@ def _from_audio(
         state_names=state_names(prepared.phones),
         notes=tuple(files.notes),
         audio=tuple(str(u.audio) for u in utterances),
+        recipe=FeatureRecipe(normalise=normalise, scale=prepared.features.scale),
     )
 
 
@@ -290,13 +298,16 @@ def _kaldi_transcripts(word: str) -> tuple[str, ...]:
     return transcripts_of(place) if kind == "kaldi" else ()
 
 
-def _from_features(word: str) -> Corpus:
+def _from_features(word: str, normalise: str) -> Corpus:
     kind, _, place = word.partition(":")
     if kind == "kaldi":
         arrays = read_aligned_features(place)
-        features, note = prepare_arrays(arrays, place)
+        features, note = prepare_arrays(arrays, place, normalise)
     else:
-        features, arrays, note = read_feature_file(place)
+        features, arrays, note = read_feature_file(place, normalise)
+    recipe, width = FeatureRecipe.ready(), arrays["features"].shape[1]
+    if width in (CEPSTRA, COLUMNS):
+        recipe = FeatureRecipe(False, width == CEPSTRA, normalise, scale=features.scale)
     edges = np.cumsum(arrays["lengths"])[:-1]
     return Corpus(
         name=word,
@@ -308,4 +319,5 @@ def _from_features(word: str) -> Corpus:
         state_names=tuple(arrays["state_names"].tolist()),
         notes=(note,),
         audio=("",) * len(arrays["lengths"]),
+        recipe=recipe,
     )

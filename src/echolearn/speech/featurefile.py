@@ -16,10 +16,15 @@ from echolearn.speech.features import CEPSTRA, COLUMNS, CONTEXT, normalised, wit
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.utterances import PARTS
 
+HOW = {
+    "utterance": "normalised per utterance",
+    "corpus": "normalised by the training part",
+    "running": "normalised by the frames so far",
+}
 ARRAYS = ("features", "labels", "lengths", "utterances", "speakers", "split", "state_names")
 
 
-def read_feature_file(path: str | Path) -> tuple[FrameList, dict[str, Array], str]:
+def read_feature_file(path: str | Path, normalise: str = "utterance") -> tuple[FrameList, dict[str, Array], str]:
     """Read features and their labels.
 
     Parameters
@@ -27,6 +32,8 @@ def read_feature_file(path: str | Path) -> tuple[FrameList, dict[str, Array], st
     path : str or Path
         An .npz file with the arrays `features`, `labels`, `lengths`, `utterances`, `speakers`, `split` and
         `state_names` (docs/speech.md), read without pickle.
+    normalise : str, default "utterance"
+        "utterance", "corpus" or "running", see `open_corpus`. Features that are used as they are ignore it.
 
     Returns
     -------
@@ -46,11 +53,11 @@ def read_feature_file(path: str | Path) -> tuple[FrameList, dict[str, Array], st
     """
     path = Path(path)
     arrays = _load(path)
-    features, note = prepare_arrays(arrays, str(path))
+    features, note = prepare_arrays(arrays, str(path), normalise)
     return features, arrays, note
 
 
-def prepare_arrays(arrays: dict[str, Array], file: str) -> tuple[FrameList, str]:
+def prepare_arrays(arrays: dict[str, Array], file: str, normalise: str = "utterance") -> tuple[FrameList, str]:
     """Check the arrays of a feature file and prepare their features.
 
     Parameters
@@ -59,6 +66,8 @@ def prepare_arrays(arrays: dict[str, Array], file: str) -> tuple[FrameList, str]
         The arrays that `read_feature_file` describes.
     file : str
         Where they come from, for errors.
+    normalise : str, default "utterance"
+        "utterance", "corpus" or "running", see `open_corpus`. Features that are used as they are ignore it.
 
     Returns
     -------
@@ -80,10 +89,14 @@ def prepare_arrays(arrays: dict[str, Array], file: str) -> tuple[FrameList, str]
     ready = np.empty((len(raw), COLUMNS), dtype=np.float32)
     for start, end in FrameList.of_lengths(raw, lengths).bounds:
         rows = raw[start:end]
-        ready[start:end] = normalised(with_differences(rows) if width == CEPSTRA else rows)
+        rows = with_differences(rows) if width == CEPSTRA else rows
+        ready[start:end] = normalised(rows) if normalise == "utterance" else rows
+    features = FrameList.of_lengths(ready, lengths)
+    if normalise != "utterance":
+        train = np.flatnonzero(arrays["split"] == "train").tolist()
+        features = features.scaled_like(train, running=normalise == "running")
     done = "13 MFCC with differences" if width == CEPSTRA else "39 features"
-    note = f"{done}, normalised per utterance, context of {CONTEXT}"
-    return FrameList.of_lengths(ready, lengths), note
+    return features, f"{done}, {HOW[normalise]}, context of {CONTEXT}"
 
 
 def _load(path: Path) -> dict[str, Array]:

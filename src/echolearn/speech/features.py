@@ -6,6 +6,7 @@ A frame is a window of 25 ms, one every 10 ms, without padding: `1 + (n - 400) /
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from echolearn.speech._typing import Frames
@@ -17,7 +18,9 @@ BANDS, LOWEST, LIFTER = 23, 20.0, 22.0  # mel bands, the lowest frequency in Hz,
 CEPSTRA = 13
 COLUMNS = 3 * CEPSTRA
 CONTEXT = 3
-_SPREAD = 2  # frames on each side that a difference is fitted over, as in HTK and Kaldi
+SPREAD = 2  # frames on each side that a difference is fitted over, as in HTK and Kaldi
+PRIOR_FRAMES = 100.0  # what the training part counts for, in frames, at the start of a running normalisation
+LONGEST_MEMORY = 3000.0  # frames that a running mean looks back to
 _SMALLEST_DEVIATION = 1e-5
 
 
@@ -182,14 +185,29 @@ def differences(frames: Frames) -> Frames:
     >>> differences(np.arange(0, 14, 2, dtype=np.float32)[:, None])[2:-2].ravel()
     array([2., 2., 2.], dtype=float32)
     """
-    count = len(frames)
-    if count == 0:
+    if len(frames) == 0:
         return frames.copy()
-    padded = np.pad(frames, ((_SPREAD, _SPREAD), (0, 0)), mode="edge")
-    slope = np.zeros_like(frames)
-    for k in range(1, _SPREAD + 1):
-        slope += k * (padded[_SPREAD + k : _SPREAD + k + count] - padded[_SPREAD - k : _SPREAD - k + count])
-    return slope / np.float32(2 * sum(k * k for k in range(1, _SPREAD + 1)))
+    return slopes(np.pad(frames, ((SPREAD, SPREAD), (0, 0)), mode="edge"))
+
+
+def slopes(padded: Frames) -> Frames:
+    """Return the slopes of frames that have two neighbours on each side.
+
+    Parameters
+    ----------
+    padded : array of shape (n_frames + 4, n_columns)
+        The frames with two more before and after them.
+
+    Returns
+    -------
+    array of shape (n_frames, n_columns)
+        The slope of every column at every frame.
+    """
+    count = len(padded) - 2 * SPREAD
+    slope = np.zeros((count, padded.shape[1]), dtype=padded.dtype)
+    for k in range(1, SPREAD + 1):
+        slope += k * (padded[SPREAD + k : SPREAD + k + count] - padded[SPREAD - k : SPREAD - k + count])
+    return slope / np.float32(2 * sum(k * k for k in range(1, SPREAD + 1)))
 
 
 def with_differences(cepstra: Frames) -> Frames:
@@ -242,6 +260,73 @@ def normalised(
     scaled = (frames - mean) / np.where(still, 1.0, deviation)
     scaled[:, still] = 0.0
     return scaled.astype(np.float32)
+
+
+@njit(cache=True)
+def _follow(
+    frames: NDArray[np.float32],
+    mean: NDArray[np.float64],
+    square: NDArray[np.float64],
+    seen: float,
+    out: NDArray[np.float32],
+) -> float:
+    """Normalise frame after frame by moments that include it, and update the moments; return what they count for."""
+    for t in range(len(frames)):
+        seen = min(seen + 1.0, LONGEST_MEMORY)
+        for c in range(frames.shape[1]):
+            x = np.float64(frames[t, c])
+            mean[c] += (x - mean[c]) / seen
+            square[c] += (x * x - square[c]) / seen
+            deviation = np.sqrt(max(square[c] - mean[c] * mean[c], 0.0))
+            out[t, c] = (x - mean[c]) / deviation if deviation >= _SMALLEST_DEVIATION else 0.0
+    return seen
+
+
+class RunningScale:
+    """Normalises frames as they come, by the mean and deviation of the frames so far.
+
+    The training part counts as the first 100 frames; frames more than 30 seconds ago are gradually forgotten. Nothing
+    depends on later frames, so that a stream and a whole recording give the same features.
+
+    Parameters
+    ----------
+    mean : array of shape (n_columns,)
+        Mean of the training part.
+    deviation : array of shape (n_columns,)
+        Standard deviation of the training part.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> frames = np.array([[1.0], [3.0], [2.0]], dtype=np.float32)
+    >>> scale = RunningScale(np.zeros(1), np.ones(1))
+    >>> in_pieces = np.concatenate([scale.apply(frames[:1]), scale.apply(frames[1:])])
+    >>> bool((in_pieces == RunningScale(np.zeros(1), np.ones(1)).apply(frames)).all())
+    True
+    """
+
+    def __init__(self, mean: NDArray[np.float64], deviation: NDArray[np.float64]) -> None:
+        self._mean = np.array(mean, dtype=np.float64)
+        self._square = np.asarray(deviation, dtype=np.float64) ** 2 + self._mean**2
+        self._seen = PRIOR_FRAMES
+
+    def apply(self, frames: Frames) -> Frames:
+        """Return the next frames normalised.
+
+        Parameters
+        ----------
+        frames : array of shape (n_frames, n_columns), float32
+            The next frames.
+
+        Returns
+        -------
+        array of shape (n_frames, n_columns), float32
+            The normalised frames.
+        """
+        out = np.empty(frames.shape, dtype=np.float32)
+        given = np.ascontiguousarray(frames, dtype=np.float32)
+        self._seen = _follow(given, self._mean, self._square, self._seen, out)
+        return out
 
 
 def with_context(frames: Frames, context: int = CONTEXT) -> Frames:

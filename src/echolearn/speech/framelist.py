@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.speech._typing import Frames
-from echolearn.speech.features import CONTEXT, normalised, with_context
+from echolearn.speech.features import CONTEXT, RunningScale, normalised, with_context
 
 
 class FrameList(Sequence[Frames]):
@@ -29,6 +29,9 @@ class FrameList(Sequence[Frames]):
         Frames in a row of an item, see `with_context`.
     scale : (mean, deviation), optional
         Arrays of shape (n_columns,) by which items are normalised. By default they are used as stored.
+    running : bool, default False
+        Whether each item is normalised by its frames so far, beginning with the scale (see `RunningScale`), instead of
+        by the scale throughout.
 
     Examples
     --------
@@ -47,8 +50,10 @@ class FrameList(Sequence[Frames]):
         bounds: Sequence[tuple[int, int]],
         context: int = CONTEXT,
         scale: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+        running: bool = False,
     ) -> None:
         self.frames, self.bounds, self.context, self.scale = frames, list(bounds), context, scale
+        self.running = running
 
     @classmethod
     def of_lengths(cls, frames: Frames, lengths: Sequence[int], context: int = CONTEXT) -> FrameList:
@@ -80,11 +85,11 @@ class FrameList(Sequence[Frames]):
     def __getitem__(self, k: slice) -> FrameList: ...
     def __getitem__(self, k: int | slice) -> Frames | FrameList:
         if isinstance(k, slice):
-            return FrameList(self.frames, self.bounds[k], self.context, self.scale)
+            return FrameList(self.frames, self.bounds[k], self.context, self.scale, self.running)
         start, end = self.bounds[k]
         rows = np.array(self.frames[start:end], dtype=np.float32)
         if self.scale is not None:
-            rows = normalised(rows, *self.scale)
+            rows = RunningScale(*self.scale).apply(rows) if self.running else normalised(rows, *self.scale)
         return with_context(rows, self.context)
 
     def lengths(self) -> list[int]:
@@ -110,7 +115,7 @@ class FrameList(Sequence[Frames]):
         FrameList
             A list over the same array of frames.
         """
-        return FrameList(self.frames, [self.bounds[k] for k in which], self.context, self.scale)
+        return FrameList(self.frames, [self.bounds[k] for k in which], self.context, self.scale, self.running)
 
     def without_context(self) -> FrameList:
         """Return the same utterances without neighbouring frames.
@@ -120,15 +125,17 @@ class FrameList(Sequence[Frames]):
         FrameList
             A list over the same array of frames.
         """
-        return FrameList(self.frames, self.bounds, 1, self.scale)
+        return FrameList(self.frames, self.bounds, 1, self.scale, self.running)
 
-    def scaled_like(self, which: Sequence[int]) -> FrameList:
+    def scaled_like(self, which: Sequence[int], *, running: bool = False) -> FrameList:
         """Return the same utterances, normalised by the mean and deviation of some of them.
 
         Parameters
         ----------
         which : sequence of int
             Indices of the utterances that the mean and deviation are computed over, in one pass.
+        running : bool, default False
+            Whether mean and deviation follow each utterance from there on.
 
         Returns
         -------
@@ -141,4 +148,4 @@ class FrameList(Sequence[Frames]):
             total, square, count = total + rows.sum(axis=0), square + (rows**2).sum(axis=0), count + len(rows)
         mean = np.asarray(total) / count
         deviation = np.sqrt(np.maximum(np.asarray(square) / count - mean**2, 0.0))
-        return FrameList(self.frames, self.bounds, self.context, (mean, deviation))
+        return FrameList(self.frames, self.bounds, self.context, (mean, deviation), running)

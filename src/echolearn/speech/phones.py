@@ -21,7 +21,8 @@ _ENGLISH = """
 TIMIT_61: tuple[str, ...] = tuple(_TIMIT.split())
 ENGLISH: tuple[str, ...] = tuple(_ENGLISH.split())
 
-SILENCES = frozenset({"sil", "h#", "pau", "epi", "sp", "_"})
+_SILENCES = ("sil", "h#", "pau", "epi", "sp", "_", "<sil>")
+SILENCES = frozenset(_SILENCES) | {name.upper() for name in _SILENCES}
 
 # Phones that begin with a closure; espeak-ng gives the time of their burst.
 STOPS = frozenset({"p", "b", "t", "d", "k", "g", "ch", "jh"})
@@ -87,6 +88,30 @@ def state_names(phones: Sequence[str]) -> tuple[str, ...]:
     ('aa_s2', 'aa_s3', 'aa_s4', 'sil_s2', 'sil_s3', 'sil_s4')
     """
     return tuple(f"{phone}_s{state + 2}" for phone in phones for state in range(STATES_PER_PHONE))
+
+
+def silence_of(phones: Iterable[str]) -> str | None:
+    """Return the phone that stands for silence.
+
+    Parameters
+    ----------
+    phones : iterable of str
+        A phone list.
+
+    Returns
+    -------
+    str or None
+        The silence; of several the one that comes first in `sil h# pau epi sp _ <sil>`, in lower or upper case. None
+        if there is none.
+
+    Examples
+    --------
+    >>> silence_of(["aa", "pau", "h#"]), silence_of(["AA", "SIL"]), silence_of(["aa"])
+    ('h#', 'SIL', None)
+    """
+    known = set(phones)
+    spellings = (spelling for name in _SILENCES for spelling in (name, name.upper()))
+    return next((spelling for spelling in spellings if spelling in known), None)
 
 
 def split_state(name: str) -> tuple[str, int | None]:

@@ -70,7 +70,7 @@ def prepare(
     master : mapping of str to list of Segment, optional
         Labels of the utterances by key, instead of their label files.
     normalise : str, default "utterance"
-        "utterance" or "corpus", see `open_corpus`.
+        "utterance", "corpus" or "running", see `open_corpus`.
     progress : callable, optional
         Called as `progress(text, done, total)`.
 
@@ -213,7 +213,9 @@ def _map_features(folder: Path, utterances: Sequence[Utterance], lengths: Sequen
     path = folder / "features.f32"
     frames = np.memmap(path, dtype="<f4", mode="r", shape=(sum(lengths), COLUMNS))
     features = FrameList.of_lengths(frames, lengths)
-    return features.scaled_like(_training(utterances)) if normalise == "corpus" else features
+    if normalise == "utterance":
+        return features
+    return features.scaled_like(_training(utterances), running=normalise == "running")
 
 
 def _open(folder: Path, utterances: Sequence[Utterance], normalise: str) -> Prepared:

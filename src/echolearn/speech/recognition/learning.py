@@ -1,4 +1,4 @@
-"""A phone decoder from state labels: durations, phone n-gram and priors from train, weights tuned on valid."""
+"""A decoder of phones and words from state labels: what is learned comes from train, weights are tuned on valid."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from echolearn._typing import Array
 from echolearn.speech._typing import Progress
 from echolearn.speech.folding import PhoneMap, fold
 from echolearn.speech.phones import SILENCES
-from echolearn.speech.recognition.decoder import Decoder, state_shares, tune
-from echolearn.speech.recognition.graph import phone_graph
-from echolearn.speech.recognition.ngrams import estimate
-from echolearn.speech.recognition.phonemodels import learn_phone_models, phone_segments
+from echolearn.speech.recognition.decoder import Decoder, tune
+from echolearn.speech.recognition.phonemodels import phone_segments
 from echolearn.speech.recognition.search import Token
+from echolearn.speech.recognition.tasks import learn_phone_task
 from echolearn.speech.scoring import Evaluation, evaluate
 
 
@@ -33,9 +32,7 @@ def phone_decoder(labels: Sequence[Array], names: Sequence[str], *, order: int =
     Decoder
         The decoder, with the default weights.
     """
-    phones = learn_phone_models(labels, names)
-    model = estimate([spoken_phones(one, names) for one in labels], order=order)
-    return Decoder(phone_graph(phones, model), state_shares(labels, len(names)))
+    return learn_phone_task(labels, names, order=order).decoder()
 
 
 def spoken_phones(labels: Array, names: Sequence[str]) -> list[str]:
@@ -122,5 +119,66 @@ def tune_phones(
 
     def error(recognised: Mapping[str, Sequence[Token]]) -> float:
         return evaluate_phones(references, recognised, phone_map=phone_map).total.error_rate
+
+    return tune(decoder, error, probabilities, progress=progress)
+
+
+def evaluate_words(
+    references: Mapping[str, Sequence[str]],
+    recognised: Mapping[str, Sequence[Token]],
+    *,
+    speakers: Mapping[str, str] | None = None,
+) -> Evaluation:
+    """Align recognised words with the spoken ones. Upper and lower case are the same.
+
+    Parameters
+    ----------
+    references : mapping of str to sequence of str
+        The spoken words of each utterance.
+    recognised : mapping of str to sequence of Token
+        The recognised words of each utterance.
+    speakers : mapping of str to str, optional
+        The speaker of each utterance.
+
+    Returns
+    -------
+    Evaluation
+        The alignments.
+    """
+    heard = {name: [token.name.upper() for token in recognised[name]] for name in recognised}
+    spoken = {name: [word.upper() for word in words] for name, words in references.items()}
+    return evaluate(spoken, heard, speakers=speakers)
+
+
+def tune_words(
+    decoder: Decoder,
+    references: Mapping[str, Sequence[str]],
+    probabilities: Mapping[str, Array],
+    *,
+    progress: Progress | None = None,
+) -> tuple[Decoder, float]:
+    """Choose the weights of a word decoder by the word error on validation utterances.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        The decoder to start from.
+    references : mapping of str to sequence of str
+        The spoken words of each validation utterance.
+    probabilities : mapping of str to array of shape (n_frames, n_states)
+        The network's probabilities for the same utterances.
+    progress : callable, optional
+        Called as `progress(text, done, total)`.
+
+    Returns
+    -------
+    decoder : Decoder
+        The decoder with the weights of the smallest word error.
+    error : float
+        Its word error, a fraction of the spoken words.
+    """
+
+    def error(recognised: Mapping[str, Sequence[Token]]) -> float:
+        return evaluate_words(references, recognised).total.error_rate
 
     return tune(decoder, error, probabilities, progress=progress)

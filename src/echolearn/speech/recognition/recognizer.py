@@ -1,0 +1,638 @@
+"""From sound to phones and words: a network, what it is decoded with, and the recipe of its features, in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from os import PathLike
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from echolearn import __version__
+from echolearn._typing import Array
+from echolearn.estimators._base import fitted_model
+from echolearn.estimators._stack import fitted_stack
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators.loading import estimator_of
+from echolearn.estimators.restoring import restore
+from echolearn.estimators.saving import model_parts
+from echolearn.estimators.stacked import StackedClassifier
+from echolearn.modelfile.json_values import from_json, to_json
+from echolearn.modelfile.layout import RECOGNIZER, Facts, ModelFileError, entries_of
+from echolearn.modelfile.reader import read_tensors
+from echolearn.modelfile.writer import storable, write_tensors
+from echolearn.speech._typing import Frames, Progress
+from echolearn.speech.audio import FULL_SCALE, RATE, resample
+from echolearn.speech.corpus import Corpus
+from echolearn.speech.recipe import FeatureRecipe
+from echolearn.speech.recognition.committing import CommittingSearch
+from echolearn.speech.recognition.confidence import calibrate
+from echolearn.speech.recognition.decoder import Decoder
+from echolearn.speech.recognition.grammar import word_list
+from echolearn.speech.recognition.learning import spoken_phones, tune_phones, tune_words
+from echolearn.speech.recognition.lexicon import Lexicon
+from echolearn.speech.recognition.ngrams import NGramModel, estimate
+from echolearn.speech.recognition.recognizerfile import MODEL, check_arrays, restore_tasks, task_parts
+from echolearn.speech.recognition.search import Token
+from echolearn.speech.recognition.streaming import PAUSE, RecognitionStream, pause_frames
+from echolearn.speech.recognition.tasks import PhoneTask, WordTask, learn_phone_task, word_task
+from echolearn.speech.recognition.transcription import Transcription
+from echolearn.speech.samples import as_samples, scale_problem
+from echolearn.validation.values import check_path
+
+_Item = TypeVar("_Item")
+_AT_A_TIME = 32  # utterances that the network sees in one call
+MOST_UNSAID = 5000  # words of a lexicon that are possible though nobody said them: a larger one is for all purposes
+_MISFITS = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
+
+
+class Recognizer:
+    """Recognises phones and words in recordings, in features and in streams.
+
+    `learn_recognizer` makes one from a fitted network and a corpus; `load_recognizer` reads one from its file.
+
+    Parameters
+    ----------
+    model : ESNClassifier or StackedClassifier
+        A network that was fitted to one phone state per frame; an ensemble and both directions are fine.
+    phones : PhoneTask
+        The phones that the states belong to, what follows what, and the weights of the decoder.
+    words : WordTask, optional
+        The words that are spelled in these phones. By default only phones are recognised.
+    features : FeatureRecipe, optional
+        How sound becomes the inputs of the network. By default inputs are given as ready features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNClassifier
+    >>> from echolearn.speech.recognition.tasks import learn_phone_task
+    >>> states, rng = ["n_s2", "ow_s2", "sil_s2"], np.random.default_rng(0)
+    >>> y = [np.repeat([2, 0, 1, 2], rng.integers(4, 9, 4)) for _ in range(20)]
+    >>> X = [np.eye(3)[one] + 0.1 * rng.normal(size=(len(one), 3)) for one in y]
+    >>> network = ESNClassifier(10, learn="none", random_state=0).fit(X, [np.array(states)[one] for one in y])
+    >>> recognizer = Recognizer(network, learn_phone_task(y, states))
+    >>> recognizer.recognize(X[0]).text
+    'n ow'
+    """
+
+    def __init__(
+        self,
+        model: ESNClassifier | StackedClassifier,
+        phones: PhoneTask,
+        words: WordTask | None = None,
+        features: FeatureRecipe | None = None,
+    ) -> None:
+        if not isinstance(model, (ESNClassifier, StackedClassifier)) or not model.per_step_:
+            raise ValueError(f"{type(model).__name__} does not classify every frame; expected a classifier of states")
+        if len(model.classes_) != len(phones.states):
+            raise ValueError(f"the network knows {len(model.classes_)} states, the phones have {len(phones.states)}")
+        if model.classes_.dtype.kind == "U" and tuple(model.classes_.tolist()) != phones.states:
+            raise ValueError("the states of the phones are not the network's classes in their order")
+        self.model, self.phones, self.words = model, phones, words
+        self.features = FeatureRecipe.ready() if features is None else features
+
+    @cached_property
+    def phone_decoder(self) -> Decoder:
+        """The decoder of phones."""
+        return self.phones.decoder()
+
+    @cached_property
+    def word_decoder(self) -> Decoder | None:
+        """The decoder of words, if there are any."""
+        return None if self.words is None else self.words.decoder(self.phones)
+
+    def with_words(self, lexicon: Lexicon | None = None, language_model: NGramModel | None = None) -> Recognizer:
+        """Return a recogniser of other words with the same network.
+
+        Parameters
+        ----------
+        lexicon : Lexicon, optional
+            Pronunciations. By default those that the recogniser has.
+        language_model : NGramModel, optional
+            Which words follow which. By default the one that the recogniser has; words of the lexicon that it does not
+            list cannot be recognised. If it has none, all words are equally probable.
+
+        Returns
+        -------
+        Recognizer
+            A recogniser of these words. The weights of its decoder are those of the words before, if there were any.
+
+        Raises
+        ------
+        ValueError
+            If there is no lexicon, or it does not fit the network's phones or the language model.
+        """
+        old = self.words
+        if lexicon is None and old is None:
+            raise ValueError("this recogniser knows no words: give a lexicon with their pronunciations")
+        model = language_model if language_model is not None or old is None else old.language_model
+        new = word_task(self.phones, lexicon if lexicon is not None else _known(old).lexicon, model)
+        weights = self.phones.weights if old is None else old.weights
+        return Recognizer(self.model, self.phones, replace(new, weights=weights), self.features)
+
+    def with_word_list(self, words: Iterable[str], *, repeat: bool = True) -> Recognizer:
+        """Return a recogniser of a few words, all of the same probability.
+
+        Parameters
+        ----------
+        words : iterable of str
+            The words, such as digits or letters. The lexicon must have them.
+        repeat : bool, default True
+            Whether an utterance is any sequence of the words. Otherwise it is exactly one of them.
+
+        Returns
+        -------
+        Recognizer
+            A recogniser of these words.
+
+        Raises
+        ------
+        ValueError
+            If the recogniser knows no words, or its lexicon lacks one of these.
+        """
+        if self.words is None:
+            raise ValueError("this recogniser knows no words: give a lexicon with their pronunciations")
+        lexicon = self.words.lexicon.restricted(words)
+        task = word_task(self.phones, lexicon, word_list(lexicon.words, repeat=repeat))
+        return Recognizer(self.model, self.phones, replace(task, weights=self.words.weights), self.features)
+
+    def recognize(
+        self,
+        utterance: ArrayLike,
+        *,
+        words: bool | None = None,
+        confidences: bool = False,
+        pause: float | None = None,
+        rate: int = RATE,
+        full_scale: float = FULL_SCALE,
+    ) -> Transcription:
+        """Recognise one utterance.
+
+        Parameters
+        ----------
+        utterance : array of shape (n_samples,) or (n_frames, n_columns)
+            Samples of a recording; or ready features with as many columns as the network has inputs; or the frames
+            that the recipe of the features begins with, such as 13 MFCC.
+        words : bool, optional
+            Whether to recognise words beside phones. By default if the recogniser knows any.
+        confidences : bool, default False
+            Whether to compute how probable it is that each token is right, which takes some times as long.
+        pause : float, optional
+            Seconds of silence after which what was said before is final, as in a stream. By default the whole
+            utterance decides about all its tokens.
+        rate : int, default 16000
+            Samples per second of a recording.
+        full_scale : float, default 32768.0
+            The loudest value that samples given as floats may have: 1.0 for samples between -1 and 1.
+
+        Returns
+        -------
+        Transcription
+            Phones, and words if there are any, with their times.
+
+        Raises
+        ------
+        ValueError
+            If words are asked for and the recogniser knows none, or the utterance is not of the right form.
+        """
+        inputs = self.inputs(utterance, rate=rate, full_scale=full_scale)
+        found = self.recognize_all({"utterance": inputs}, words=words, confidences=confidences, pause=pause)
+        return found["utterance"]
+
+    def recognize_all(
+        self,
+        utterances: Mapping[str, ArrayLike] | Iterable[tuple[str, ArrayLike]],
+        *,
+        words: bool | None = None,
+        confidences: bool = False,
+        pause: float | None = None,
+        progress: Progress | None = None,
+        total: int | None = None,
+    ) -> dict[str, Transcription]:
+        """Recognise many utterances.
+
+        Parameters
+        ----------
+        utterances : mapping of str to array, or iterable of (str, array)
+            The utterances by name, each as `recognize` takes it; an iterable is read 32 at a time.
+        words : bool, optional
+            Whether to recognise words beside phones. By default if the recogniser knows any.
+        confidences : bool, default False
+            Whether to compute how probable it is that each token is right.
+        pause : float, optional
+            Seconds of silence after which what was said before is final.
+        progress : callable, optional
+            Called as `progress(text, done, total)`.
+        total : int, optional
+            How many utterances there are, for the progress of an iterable that does not know.
+
+        Returns
+        -------
+        dict of str to Transcription
+            What was recognised, by name.
+        """
+        words = self._wants_words(words)
+        if confidences and pause is not None:
+            raise ValueError("confidences need the whole utterance; give pause=None")
+        if isinstance(utterances, Mapping):
+            total, utterances = len(utterances), utterances.items()
+        found: dict[str, Transcription] = {}
+        for some in _batches(utterances):
+            rows = {name: self.inputs(given) for name, given in some}
+            for name, P in zip(rows, self.probabilities(list(rows.values())), strict=True):
+                found[name] = self._decoded(P, words, confidences, pause)
+                if progress is not None:
+                    progress("recognising", len(found), total or len(found))
+        return found
+
+    def nbest(self, utterance: ArrayLike, n: int, *, words: bool | None = None) -> list[tuple[str, float]]:
+        """Return the best hypotheses of one utterance.
+
+        Parameters
+        ----------
+        utterance : array of shape (n_samples,) or (n_frames, n_columns)
+            The utterance, as `recognize` takes it.
+        n : int
+            How many, at most.
+        words : bool, optional
+            Whether they are of words or of phones. By default of words if the recogniser knows any.
+
+        Returns
+        -------
+        list of (str, float)
+            Text and log score of each, the best one first. Silences are part of the texts of phones.
+        """
+        decoder = self.word_decoder if self._wants_words(words) else self.phone_decoder
+        assert decoder is not None
+        lattice = decoder.lattice(self.probabilities([self.inputs(utterance)])[0])
+        return [(" ".join(found.tokens), found.score) for found in lattice.nbest(n)]
+
+    def probabilities(self, inputs: Sequence[Frames]) -> list[Array]:
+        """Return the network's probabilities of the states of many utterances.
+
+        Parameters
+        ----------
+        inputs : sequence of array of shape (n_frames, n_features)
+            Ready features of each utterance.
+
+        Returns
+        -------
+        list of array of shape (n_frames, n_states)
+            The probabilities, in the order of `phones.states`.
+        """
+        if isinstance(self.model, ESNClassifier):
+            return list(self.model.predict_proba(list(inputs), warm_up="cold"))
+        return list(self.model.predict_proba(list(inputs)))
+
+    def inputs(self, utterance: ArrayLike, *, rate: int = RATE, full_scale: float = FULL_SCALE) -> Frames:
+        """Return the inputs of the network for one utterance.
+
+        Parameters
+        ----------
+        utterance : array of shape (n_samples,) or (n_frames, n_columns)
+            The utterance, as `recognize` takes it.
+        rate : int, default 16000
+            Samples per second of a recording.
+        full_scale : float, default 32768.0
+            The loudest value that samples given as floats may have.
+
+        Returns
+        -------
+        array of shape (n_frames, n_features), float32
+            Ready features.
+        """
+        given = np.asarray(utterance)
+        if given.ndim == 1:
+            samples = as_samples(given, full_scale)
+            problem = scale_problem(samples)
+            if problem is not None:
+                raise ValueError(problem)
+            return self.features.of_samples(resample(samples, rate))
+        expected, columns = self.model.n_features_in_, self.features.columns
+        if given.ndim != 2 or given.shape[1] not in (expected, columns):
+            also = "" if columns in (None, expected) else f", or (n_frames, {columns})"
+            sound = "samples (n_samples,), or " if self.features.audio else ""
+            raise ValueError(
+                f"the utterance has shape {given.shape}; expected {sound}features (n_frames, {expected}){also}"
+            )
+        rows = given.astype(np.float32)
+        return rows if given.shape[1] == expected else self.features.of_frames(rows)
+
+    def stream(
+        self,
+        *,
+        words: bool | None = None,
+        pause: float | None = PAUSE,
+        rate: int = RATE,
+        full_scale: float = FULL_SCALE,
+    ) -> RecognitionStream:
+        """Return a stream that recognises sound while it is heard.
+
+        Together the final tokens are those that `recognize` gives with the same `pause`, however the sound is cut into
+        pieces.
+
+        Parameters
+        ----------
+        words : bool, optional
+            Whether to recognise words, or phones. By default words if the recogniser knows any.
+        pause : float, default 0.5
+            Seconds of silence after which what was said before is final. None: tokens are final only when no path
+            that is followed disagrees with them.
+        rate : int, default 16000
+            Samples per second: 8,000 to 192,000.
+        full_scale : float, default 32768.0
+            The loudest value that samples given as floats may have: 1.0 for samples between -1 and 1.
+
+        Returns
+        -------
+        RecognitionStream
+            A stream that has heard nothing yet.
+
+        Raises
+        ------
+        ValueError
+            If the network reads utterances in both directions, or its features are normalised per utterance: both need
+            the end of what is said.
+        """
+        if not isinstance(self.model, ESNClassifier):
+            raise ValueError(f"a {type(self.model).__name__} cannot stream; fit a single ESNClassifier to stream")
+        decoder = self.word_decoder if self._wants_words(words) else self.phone_decoder
+        assert decoder is not None
+        return RecognitionStream(
+            self.model.stream(warm_up="cold"),
+            self.features,
+            decoder,
+            self.phones.silent_states,
+            inputs=self.model.n_features_in_,
+            pause=pause,
+            rate=rate,
+            full_scale=full_scale,
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write network, phones, words, weights and the recipe of the features to one file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file (.safetensors). It appears when it is complete; an existing one is replaced.
+        """
+        place = check_path("path", path)
+        stacked = isinstance(self.model, StackedClassifier)
+        arrays, known = model_parts(fitted_stack(self.model) if stacked else fitted_model(self.model))
+        tensors, facts = task_parts(self.phones, self.words, self.features)
+        tensors = {name: storable(name, value) for name, value in tensors.items()}
+        tensors |= {f"{MODEL}{name}": value for name, value in arrays.items()}
+        facts |= {"echolearn": __version__, "model": known}
+        check_arrays(entries_of(tensors), facts)
+        _restored(dict(tensors), from_json(to_json(facts)))
+        write_tensors(place, tensors, facts, RECOGNIZER)
+
+    def _wants_words(self, words: bool | None) -> bool:
+        if words and self.words is None:
+            raise ValueError(
+                "this recogniser knows no words: train it with a lexicon (echolearn train --for recognition --lexicon "
+                "FILE), or give one now"
+            )
+        return self.words is not None if words is None else words
+
+    def _decoded(self, P: Array, words: bool, confidences: bool, pause: float | None) -> Transcription:
+        def tokens(decoder: Decoder) -> tuple[Token, ...]:
+            if pause is None:
+                return tuple(decoder.decode(P, confidences=confidences))
+            search = CommittingSearch(decoder.search(), self.phones.silent_states, pause_frames(pause))
+            final, _ = search.advance(decoder.emissions(P))
+            return (*final, *search.finish())
+
+        spoken = tokens(self.word_decoder) if words and self.word_decoder is not None else None
+        return Transcription(tokens(self.phone_decoder), spoken, len(P))
+
+
+def _known(words: WordTask | None) -> WordTask:
+    assert words is not None
+    return words
+
+
+def _batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    rest = iter(items)
+    while some := list(islice(rest, _AT_A_TIME)):
+        yield some
+
+
+def load_recognizer(path: str | PathLike[str]) -> Recognizer:
+    """Return a recogniser from the file that its `save` method, or `echolearn train --for recognition`, wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    Recognizer
+        The recogniser, as it was saved.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    ModelFileError
+        The file is damaged, or is not a recogniser that this version can read. No code in a file is ever executed.
+    """
+    place = check_path("path", path)
+    tensors, facts = read_tensors(place, RECOGNIZER, check_arrays)
+    try:
+        return _restored(tensors, facts)
+    except _MISFITS as problem:
+        raise ModelFileError(f"{place} is not a recogniser that this version understands: {problem}") from problem
+
+
+def _restored(tensors: dict[str, Array], facts: Facts) -> Recognizer:
+    """Return the recogniser of a file's content, or raise an error of the usual kinds where something does not fit."""
+    own = {name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)}
+    model = estimator_of(restore(own, facts["model"]))
+    if not isinstance(model, (ESNClassifier, StackedClassifier)):
+        raise ValueError(f"a network of the kind {type(model).__name__}")
+    phones, words, recipe = restore_tasks(tensors, facts)
+    return Recognizer(model, phones, words, recipe)
+
+
+def learn_recognizer(
+    model: ESNClassifier | StackedClassifier,
+    corpus: Corpus,
+    *,
+    order: int = 2,
+    lexicon: Lexicon | None = None,
+    language_model: NGramModel | None = None,
+    progress: Progress | None = None,
+) -> Recognizer:
+    """Make a recogniser of a network that was fitted to the states of a corpus.
+
+    Durations, n-grams and priors are learned from the labels of the training part, and the weights of the decoders are
+    chosen by phone and word error on the validation part. The test part is not looked at.
+
+    Parameters
+    ----------
+    model : ESNClassifier or StackedClassifier
+        The fitted network. Its classes are names of states, or their indices in `corpus.state_names`.
+    corpus : Corpus
+        The corpus that it was fitted to.
+    order : int, default 2
+        Order of the n-grams of phones, and of words if no language model is given. Try 3 if there are 100,000 phones.
+    lexicon : Lexicon, optional
+        Pronunciations of words. By default only phones are recognised.
+    language_model : NGramModel, optional
+        Which words follow which. By default it is estimated from the words of the training part; words of the lexicon
+        that were not said there are possible, too, if the lexicon has at most 5,000 words. All words are equally
+        probable if no words of the training part are known.
+    progress : callable, optional
+        Called as `progress(text, done, total)`.
+
+    Returns
+    -------
+    Recognizer
+        The recogniser.
+
+    Raises
+    ------
+    ValueError
+        If the network lacks states of the training part, the corpus has no validation part, or the lexicon has other
+        phones than the network.
+    """
+    states = network_states(model, corpus.state_names)
+    phones = learn_phone_task(_labels_in(states, corpus), states, order=order)
+    part = valid_part(corpus)
+    base = Recognizer(model, phones, None, corpus.recipe)
+    inputs = [corpus.features[k] for k in corpus.which("valid")]
+    found = [P.astype(np.float32) for some in _batches(inputs) for P in base.probabilities(some)]
+    probabilities = dict(zip(part.phones, found, strict=True))
+    decoder, _ = tune_phones(base.phone_decoder, part.phones, probabilities, progress=_of("phones", progress))
+    decoder, _ = calibrate(decoder, part.phones, probabilities)
+    phones = replace(phones, weights=decoder.weights)
+    words = None
+    if lexicon is not None:
+        if language_model is None:
+            language_model = _trained_words(corpus, lexicon, order)
+        words = word_task(phones, lexicon, language_model)
+        words = replace(words, weights=replace(phones.weights, penalty=0.0))
+        if part.words:
+            own = {name: probabilities[name] for name in part.words}
+            said = {name: _spelled(one, lexicon) for name, one in part.words.items()}
+            best, _ = tune_words(words.decoder(phones), said, own, progress=_of("words", progress))
+            words = replace(words, weights=calibrate(best, said, own)[0].weights)
+    return Recognizer(model, phones, words, corpus.recipe)
+
+
+def _of(level: str, progress: Progress | None) -> Progress | None:
+    """Return the progress of work that is done for phones and for words, under two names."""
+    return None if progress is None else lambda what, done, total: progress(f"{level}: {what}", done, total)
+
+
+@dataclass(frozen=True)
+class SpokenPart:
+    """What was said in a part of a corpus.
+
+    Parameters
+    ----------
+    phones : dict of str to list of str
+        The phones of each utterance, silences included.
+    words : dict of str to tuple of str
+        The words of the utterances whose words are known.
+    speakers : dict of str to str
+        The speaker of each utterance.
+    """
+
+    phones: dict[str, list[str]]
+    words: dict[str, tuple[str, ...]]
+    speakers: dict[str, str]
+
+
+def valid_part(corpus: Corpus) -> SpokenPart:
+    """Return what was said in the validation part.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The corpus.
+
+    Returns
+    -------
+    SpokenPart
+        Phones, words and speakers of its utterances.
+
+    Raises
+    ------
+    ValueError
+        If it has no utterances.
+    """
+    which = corpus.which("valid")
+    if not which:
+        raise ValueError(f"{corpus.name} has no utterances of the valid part, on which the decoder is tuned")
+    return SpokenPart(
+        {corpus.utterances[k]: spoken_phones(corpus.labels[k], corpus.state_names) for k in which},
+        {corpus.utterances[k]: corpus.words[k] for k in which if corpus.words[k]},
+        {corpus.utterances[k]: corpus.speakers[k] for k in which},
+    )
+
+
+def network_states(model: ESNClassifier | StackedClassifier, state_names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of a network's classes, in their order.
+
+    Parameters
+    ----------
+    model : ESNClassifier or StackedClassifier
+        A fitted network whose classes are names of states, or their indices.
+    state_names : sequence of str
+        The names that indices stand for.
+
+    Returns
+    -------
+    tuple of str
+        The names. They may be fewer than `state_names`, and in another order.
+
+    Raises
+    ------
+    ValueError
+        If a class is neither a name nor an index.
+    """
+    classes = model.classes_
+    if classes.dtype.kind in "iu" and 0 <= classes.min() <= classes.max() < len(state_names):
+        return tuple(state_names[k] for k in classes.tolist())
+    if classes.dtype.kind != "U":
+        raise ValueError(f"the network's classes are {classes.dtype}; expected names of phone states such as aa_s2")
+    return tuple(classes.tolist())
+
+
+def _labels_in(states: Sequence[str], corpus: Corpus) -> list[Array]:
+    """Return the labels of the training part as indices into a network's states."""
+    place = {name: k for k, name in enumerate(states)}
+    index = np.array([place.get(name, -1) for name in corpus.state_names])
+    labels = [index[corpus.labels[k]] for k in corpus.which("train")]
+    unknown = {
+        corpus.state_names[s] for k in corpus.which("train") for s in np.unique(corpus.labels[k]) if index[s] < 0
+    }
+    if unknown:
+        some = ", ".join(sorted(unknown)[:5])
+        raise ValueError(
+            f"the network does not know {len(unknown)} states of the training part of {corpus.name}, such as {some}; "
+            "was it fitted to another corpus?"
+        )
+    return labels
+
+
+def _spelled(words: Iterable[str], lexicon: Lexicon) -> list[str]:
+    """Return words in the case of the lexicon, those that it has in some."""
+    spelling = {word.upper(): word for word in lexicon.words}
+    return [word if word in lexicon.pronunciations else spelling.get(word.upper(), word) for word in words]
+
+
+def _trained_words(corpus: Corpus, lexicon: Lexicon, order: int) -> NGramModel | None:
+    """Return a language model of the words of the training part, if they are known, spelled as in the lexicon."""
+    said = [_spelled(corpus.words[k], lexicon) for k in corpus.which("train") if corpus.words[k]]
+    others = lexicon.words if len(lexicon.words) <= MOST_UNSAID else ()
+    return estimate(said, order=order, vocabulary=others) if said else None

@@ -1,0 +1,151 @@
+"""Samples of any kind as the features take them: float32 at 16 kHz on the 16-bit scale, at once or piece by piece."""
+
+from __future__ import annotations
+
+from math import gcd
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.signal import firwin, resample_poly
+
+from echolearn.speech.audio import FULL_SCALE, RATE, resample
+
+_FILTER = 10  # half the length of the filter of `resample`, in periods of the slower rate
+_SCALES = {"int16": 1.0, "int32": 2.0**-16, "int64": 1.0, "int8": 2.0**8, "uint8": 2.0**8}
+QUIET = 1.0  # recordings never stay below one count of 16-bit samples, samples between -1 and 1 always do
+
+
+def as_samples(samples: ArrayLike, full_scale: float = FULL_SCALE) -> NDArray[np.float32]:
+    """Return one channel of audio as float32 on the 16-bit scale.
+
+    Parameters
+    ----------
+    samples : array of shape (n_samples,)
+        Integers of 8, 16 or 32 bits as sound files hold them, or floats.
+    full_scale : float, default 32768.0
+        The loudest value that floats may have: 1.0 for samples between -1 and 1.
+
+    Returns
+    -------
+    array of shape (n_samples,), float32
+        The samples, -32768 to 32767.
+
+    Raises
+    ------
+    ValueError
+        If there are several channels, or values that are not finite numbers.
+
+    Examples
+    --------
+    >>> as_samples([0.5, -1.0], full_scale=1.0)
+    array([ 16384., -32768.], dtype=float32)
+    """
+    given = np.asarray(samples)
+    if given.ndim != 1:
+        raise ValueError(f"samples have shape {given.shape}; expected one channel, (n_samples,)")
+    if given.dtype.kind == "f":
+        found = given.astype(np.float32) * np.float32(FULL_SCALE / full_scale)
+    elif given.dtype.name in _SCALES:
+        middle = 128.0 if given.dtype == np.uint8 else 0.0
+        found = ((given.astype(np.float64) - middle) * _SCALES[given.dtype.name]).astype(np.float32)
+    else:
+        raise ValueError(f"samples are {given.dtype}; expected floats, or integers of 8, 16 or 32 bits")
+    if not np.isfinite(found).all():
+        raise ValueError("samples hold NaN or infinity; expected finite numbers")
+    return found
+
+
+def scale_problem(samples: NDArray[np.float32]) -> str | None:
+    """Return what is probably wrong with the scale of samples.
+
+    Parameters
+    ----------
+    samples : array of shape (n_samples,)
+        Some seconds of audio on the 16-bit scale.
+
+    Returns
+    -------
+    str or None
+        A sentence, if the samples are not all zero and never louder than one count of 16 bits; None otherwise.
+    """
+    loudest = float(np.abs(samples).max(initial=0.0))
+    if 0.0 < loudest <= QUIET:
+        return (
+            f"the loudest sample is {loudest:.3g} on the 16-bit scale, which is silence; "
+            "give full_scale=1.0 if the samples are between -1 and 1"
+        )
+    return None
+
+
+class Resampler:
+    """Resamples audio to 16 kHz piece by piece, with the same samples as `resample` gives for all pieces at once.
+
+    Parameters
+    ----------
+    rate : int
+        Rate of the audio in Hz, 8,000 to 192,000.
+
+    Examples
+    --------
+    >>> tone = np.sin(np.arange(4000) / 9).astype(np.float32)
+    >>> resampler = Resampler(44_100)
+    >>> pieces = [resampler.push(piece) for piece in np.split(tone, [10, 900])]
+    >>> bool((np.concatenate([*pieces, resampler.finish()]) == resample(tone, 44_100)).all())
+    True
+    """
+
+    def __init__(self, rate: int) -> None:
+        self.rate = rate
+        self._up, self._down = RATE // gcd(rate, RATE), rate // gcd(rate, RATE)
+        resample(np.zeros(1, dtype=np.float32), rate)  # refuses a rate at which no speech is recorded
+        self._half = _FILTER * max(self._up, self._down)
+        self._taps = np.ones(1, dtype=np.float32)
+        if rate != RATE:  # what resample_poly designs by itself, at every call
+            taps = firwin(2 * self._half + 1, 1 / max(self._up, self._down), window=("kaiser", 5.0))
+            self._taps = taps.astype(np.float32)
+        self._kept = np.empty(0, dtype=np.float32)
+        self._base = 0  # of the first sample kept; a multiple of `down`, so that outputs fall into place
+        self._given = 0  # samples that were returned
+
+    def push(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Take the next samples and return those at 16 kHz that no later sample changes.
+
+        Parameters
+        ----------
+        samples : array of shape (n_samples,), float32
+            The next samples.
+
+        Returns
+        -------
+        array of shape (n_samples_at_16_kHz,), float32
+            The next samples at 16 kHz.
+        """
+        if self.rate == RATE:
+            return samples
+        self._kept = np.concatenate([self._kept, samples])
+        total = self._base + len(self._kept)
+        return self._upto(((total - 1) * self._up - self._half) // self._down + 1)
+
+    def finish(self) -> NDArray[np.float32]:
+        """Return the samples that the end of the audio completes.
+
+        Returns
+        -------
+        array of shape (n_samples_at_16_kHz,), float32
+            The last samples at 16 kHz.
+        """
+        total = self._base + len(self._kept)
+        return self._upto(-(-total * self._up // self._down))
+
+    def _upto(self, end: int) -> NDArray[np.float32]:
+        """Return the outputs from the last one returned to `end`, and forget inputs that none after it needs."""
+        if end <= self._given:
+            return np.empty(0, dtype=np.float32)
+        origin = self._base * self._up // self._down
+        found = np.asarray(resample_poly(self._kept, self._up, self._down, window=self._taps), dtype=np.float32)
+        found = found[self._given - origin : end - origin]
+        self._given = end
+        needed = max(0, (end * self._down - self._half) // self._up)
+        base = max(self._base, needed // self._down * self._down)
+        self._kept, self._base = self._kept[base - self._base :], base
+        return found

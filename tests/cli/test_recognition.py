@@ -1,0 +1,266 @@
+"""Tests of the commands for recognition, from their arguments to what they write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+import toyspeech
+from echolearn.speech.formats.ctm import read_ctm
+from echolearn.speech.formats.json_results import read_json
+from echolearn.speech.formats.textgrid import read_textgrid
+from echolearn.speech.recognition.arpa import write_arpa
+from echolearn.speech.recognition.grammar import word_list
+from speechfiles import write_riff
+
+Run = Callable[..., Result]
+Refused = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recogniser of toy speech."""
+    path = tmp_path_factory.mktemp("toy") / "toy.safetensors"
+    toyspeech.recognizer().save(path)
+    return path
+
+
+@pytest.fixture
+def recordings(tmp_path: Path) -> Path:
+    """A folder with three recordings, one of which has a blank in its name."""
+    for name, (_, samples, _) in zip(("ann/one", "ann/two words", "bob/one"), SPOKEN, strict=False):
+        write_riff(tmp_path / "sound" / f"{name}.wav", np.round(samples))
+    return tmp_path / "sound"
+
+
+SPOKEN = toyspeech.speech(seed=1, utterances=10)
+TEXTS = {
+    name: " ".join(words) for name, (words, _, _) in zip(("ann/one", "ann/two_words", "bob/one"), SPOKEN, strict=False)
+}
+
+
+@pytest.fixture(scope="module")
+def trained(run: Run, corpus: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A recogniser of ready features, and what was printed when it was made."""
+    path = tmp_path_factory.mktemp("trained") / "small.safetensors"
+    words = ("train", path, "--for", "recognition", "--corpus", corpus, "--units", 15, "--epochs", 1)
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    return path, result.output
+
+
+def texts(results):
+    return {result.utterance: " ".join(token.name for token in result.tokens) for result in results}
+
+
+def test_training_prints_the_phone_error_on_valid(trained: tuple[Path, str]) -> None:
+    path, output = trained
+    assert "phone error: valid" in output
+    assert "(S " in output
+    assert f"written: {path}" in output
+    assert not list(path.parent.glob("*.checkpoint"))
+
+
+def test_a_recogniser_is_described_evaluated_and_predicts(run: Run, trained: tuple[Path, str], corpus: str) -> None:
+    path, _ = trained
+    described = run("info", path).output
+    assert "recogniser of 3 phones" in described
+    assert "15 hidden units" in described
+    assert "ready features" in described
+    assert "state error" in run("evaluate", path, "--corpus", corpus).output
+    out = path.with_name("states.mlf")
+    assert run("predict", path, "--corpus", corpus, "--out", out).exit_code == 0
+    assert out.is_file()
+
+
+def test_a_part_of_a_corpus_is_recognised(run: Run, trained: tuple[Path, str], corpus: str, tmp_path: Path) -> None:
+    path, _ = trained
+    result = run("recognize", path, "--corpus", corpus, "--part", "valid", "--out", tmp_path / "valid.ctm")
+    assert result.exit_code == 0, result.output
+    assert {r.utterance for r in read_ctm(tmp_path / "valid.ctm")} == {"u04", "u10", "u16", "u22"}
+
+
+def test_recordings_are_printed_as_ctm(run: Run, toy: Path, recordings: Path, tmp_path: Path) -> None:
+    result = run("recognize", toy, recordings)
+    assert result.exit_code == 0, result.output
+    (tmp_path / "printed.ctm").write_text(result.stdout)
+    assert texts(read_ctm(tmp_path / "printed.ctm")) == TEXTS
+
+
+def test_every_format_is_written(run: Run, toy: Path, recordings: Path, tmp_path: Path) -> None:
+    for name in ("a.json", "a.ctm", "a.stm", "a.mlf"):
+        assert run("recognize", toy, recordings, "--out", tmp_path / name).exit_code == 0
+    assert texts(read_json(tmp_path / "a.json")) == texts(read_ctm(tmp_path / "a.ctm")) == TEXTS
+    assert run("recognize", toy, recordings, "--out", tmp_path / "grids").exit_code == 0
+    assert texts([read_textgrid(tmp_path / "grids" / "ann" / "one.TextGrid", utterance="ann/one")]) == {
+        "ann/one": TEXTS["ann/one"]
+    }
+    assert run("recognize", toy, recordings, "--out", tmp_path / "list", "--format", "ctm").exit_code == 0
+    assert texts(read_ctm(tmp_path / "list")) == TEXTS
+    assert texts(read_json(_saved(tmp_path, run("recognize", toy, recordings, "--out", "json").stdout))) == TEXTS
+
+
+def _saved(folder: Path, text: str) -> Path:
+    (folder / "printed").write_text(text)
+    return folder / "printed"
+
+
+def test_textgrids_beside_recordings_replace_nothing(run: Run, refused: Refused, toy: Path, recordings: Path) -> None:
+    assert "3 TextGrids beside" in run("recognize", toy, recordings, "--out", "textgrid").output
+    assert (recordings / "ann" / "two words.TextGrid").is_file()
+    assert "exists already; give --out FOLDER" in refused("recognize", toy, recordings, "--out", "textgrid")
+
+
+def test_damaged_recordings_are_listed_and_others_recognised(run: Run, toy: Path, recordings: Path) -> None:
+    (recordings / "bob" / "noise.wav").write_bytes(b"RIFF no sound")
+    write_riff(recordings / "bob" / "short.wav", np.arange(50))
+    result = run("recognize", toy, recordings)
+    assert result.exit_code == 1
+    assert result.stdout.count("ann/one 1 ") == len(SPOKEN[0][0])
+    assert "noise.wav: is not audio" in result.stderr
+    assert "short.wav: the recording holds 50 samples" in result.stderr
+    assert "2 of 5 recordings could not be recognised" in result.stderr
+
+
+def test_channels(run: Run, toy: Path, tmp_path: Path) -> None:
+    left, right = (np.round(SPOKEN[k][1][:8000]) for k in (0, 1))
+    path = write_riff(tmp_path / "two.wav", np.stack([left, right], axis=1))
+    alone = run("recognize", toy, path)
+    assert alone.exit_code == 1
+    assert "has 2 channels; give --channels mix, --channels split, or the number of one" in alone.stderr
+    split = run("recognize", toy, path, "--channels", "split", "--level", "phones")
+    assert {line.split()[1] for line in split.stdout.splitlines()} == {"1", "2"}
+    assert run("recognize", toy, path, "--channels", "mix").exit_code == 0
+    second = run("recognize", toy, path, "--channels", 2, "--level", "phones").stdout.splitlines()
+    assert second == [line for line in split.stdout.splitlines() if line.split()[1] == "2"]
+    assert "expected mix, split" in run("recognize", toy, path, "--channels", "both").output
+
+
+def test_other_words(run: Run, toy: Path, recordings: Path, tmp_path: Path) -> None:
+    (tmp_path / "few.txt").write_text("# only these\nNO SO\n")
+    few = run("recognize", toy, recordings, "--words-list", tmp_path / "few.txt")
+    assert few.exit_code == 0, few.output
+    assert "YES" not in few.stdout
+    (tmp_path / "other.dic").write_text("nope  N OW\nyep  Y EH S\nso  S OW\n")
+    write_arpa(tmp_path / "other.arpa", word_list(["nope", "yep", "so"]))
+    words = ("--lexicon", tmp_path / "other.dic", "--language-model", tmp_path / "other.arpa")
+    assert "NO" not in run("recognize", toy, recordings, *words).stdout
+    assert {line.split()[4] for line in run("recognize", toy, recordings, *words).stdout.splitlines()} <= {
+        "nope", "yep", "so"
+    }  # fmt: skip
+
+
+def test_confidences_and_hypotheses(run: Run, toy: Path, recordings: Path) -> None:
+    one = recordings / "ann" / "one.wav"
+    sure = run("recognize", toy, one, "--confidences").stdout.splitlines()
+    assert all(0 < float(line.split()[5]) <= 1 for line in sure)
+    found = json.loads(run("recognize", toy, one, "--nbest", 3).stdout)
+    assert found["one"][0]["text"] == TEXTS["ann/one"]
+    assert found["one"][0]["score"] >= found["one"][-1]["score"]
+
+
+def test_mistakes_are_explained(
+    run: Run, refused: Refused, toy: Path, trained: tuple[Path, str], recordings: Path, tmp_path: Path
+) -> None:
+    toyspeech.network().save(tmp_path / "net.safetensors")
+    assert "echolearn train" in refused("recognize", tmp_path / "net.safetensors", recordings)
+    assert "--for recognition" in refused("recognize", tmp_path / "net.safetensors", recordings)
+    assert "nothing to recognise" in refused("recognize", toy)
+    assert "--corpus features:FILE.npz" in refused("recognize", trained[0], recordings)
+    assert "there is no model file" in refused("recognize", tmp_path / "none.safetensors", recordings)
+    (tmp_path / "empty").mkdir()
+    assert "holds no recordings" in refused("recognize", toy, tmp_path / "empty")
+    assert "expected a format" in refused("recognize", toy, recordings, "--out", tmp_path / "a.doc")
+    assert "does not exist" in refused("recognize", toy, recordings, "--out", tmp_path / "no" / "a.ctm")
+    assert "--nbest gives JSON" in refused("recognize", toy, recordings, "--nbest", 2, "--out", tmp_path / "a.ctm")
+    (tmp_path / "words.txt").write_text("PERHAPS")
+    assert "lacks 1 of 1 words" in refused("recognize", toy, recordings, "--words-list", tmp_path / "words.txt")
+    (tmp_path / "words.txt").write_text("\n")
+    assert "holds no word" in refused("recognize", toy, recordings, "--words-list", tmp_path / "words.txt")
+    one = recordings / "ann" / "one.wav"
+    assert "given twice" in refused("recognize", toy, one, one)
+    missing = run("recognize", toy, tmp_path / "nothing.wav")
+    assert missing.exit_code == 1
+    assert "no such audio file" in missing.stderr
+
+
+def test_words_without_a_lexicon_are_explained(refused: Refused, recordings: Path, tmp_path: Path) -> None:
+    toyspeech.recognizer(words=False).save(tmp_path / "phones.safetensors")
+    words = ("recognize", tmp_path / "phones.safetensors", recordings)
+    assert "train it with a lexicon" in refused(*words, "--level", "words")
+    (tmp_path / "few.txt").write_text("NO")
+    assert "give a lexicon" in refused(*words, "--words-list", tmp_path / "few.txt")
+
+
+def test_a_lexicon_needs_recognition(refused: Refused, corpus: str, tmp_path: Path) -> None:
+    (tmp_path / "a.dic").write_text("A  AA\n")
+    words = ("train", tmp_path / "m.safetensors", "--corpus", corpus)
+    assert "add --for recognition" in refused(*words, "--lexicon", tmp_path / "a.dic")
+    (tmp_path / "bad.dic").write_text("A\n")
+    assert "bad.dic: line 1" in refused(*words, "--for", "recognition", "--lexicon", tmp_path / "bad.dic")
+
+
+@pytest.fixture
+def transcripts(tmp_path: Path) -> tuple[Path, Path]:
+    (tmp_path / "reference.txt").write_text("u1 GO ON NOW\nu2 STOP SIL\nu3 YES\n")
+    (tmp_path / "found.ctm").write_text(
+        "u1 1 0.00 0.10 go\nu1 1 0.10 0.10 in\nu2 1 0.00 0.20 stop\nu2 1 0.20 0.20 it\n"
+    )
+    return tmp_path / "reference.txt", tmp_path / "found.ctm"
+
+
+def test_scores(run: Run, transcripts: tuple[Path, Path], tmp_path: Path) -> None:
+    printed = run("score", *transcripts).output
+    assert "error 80.00 % (S 1, D 2, I 1 of 5 tokens in 3 utterances)" in printed
+    assert " as in (1)" in printed
+    assert "1 utterances have no hypothesis" in printed
+    assert "of 6 tokens" in run("score", *transcripts, "--ignore", "nothing").output
+    (tmp_path / "utt2spk").write_text("u1 ann\nu2 ann\nu3 bob\n")
+    tables = run("score", *transcripts, "--speakers", tmp_path / "utt2spk", "--by", "speaker", "--by", "token").output
+    assert "interval over 2 speakers" in tables
+    assert ["ann", "75.00", "1", "1", "1", "4"] in [line.split() for line in tables.splitlines()]
+    numbers = json.loads(run("score", *transcripts, "--json", "--against", transcripts[0]).output)
+    assert (numbers["substitutions"], numbers["deletions"], numbers["insertions"]) == (1, 2, 1)
+    assert numbers["against"]["error"] == 0.0
+    assert "more errors than" in run("score", *transcripts, "--against", transcripts[0]).output
+    assert "error 100.00 %" in run("score", *transcripts, "--case", "--ignore", "SIL,stop,it,go,in").output
+
+
+def test_phones_are_folded(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.mlf").write_text(
+        '#!MLF!#\n"*/u.lab"\n0 100000 ix_s2\n100000 200000 ix_s3\n200000 300000 ix_s2\n300000 400000 zh_s2\n.\n'
+    )
+    (tmp_path / "b").write_text("u ih ih sh\n")
+    assert "error 100.00 %" in run("score", tmp_path / "a.mlf", tmp_path / "b").output
+    assert "error 0.00 %" in run("score", tmp_path / "a.mlf", tmp_path / "b", "--map", "39").output
+    (tmp_path / "map").write_text("IX ih\nzh sh\nih ih\nsh sh\n")
+    assert "error 0.00 %" in run("score", tmp_path / "a.mlf", tmp_path / "b", "--map", tmp_path / "map").output
+
+
+def test_references_of_every_format(run: Run, toy: Path, recordings: Path, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("".join(f"{text} ({name})\n" for name, text in TEXTS.items()))
+    for name in ("a.json", "a.ctm", "a.stm", "a.mlf", "grids"):
+        run("recognize", toy, recordings, "--out", tmp_path / name)
+        assert "error 0.00 %" in run("score", tmp_path / "text", tmp_path / name).output
+        assert "error 0.00 %" in run("score", tmp_path / name, tmp_path / "text").output
+    phones = ("--level", "phones")
+    assert "error 0.00 %" in run("score", tmp_path / "grids", tmp_path / "a.json", *phones).output
+
+
+def test_transcripts_that_do_not_fit_are_refused(
+    refused: Refused, transcripts: tuple[Path, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "other").write_text("x1 GO\n")
+    assert "no utterance is in both" in refused("score", transcripts[0], tmp_path / "other")
+    assert "no such file" in refused("score", transcripts[0], tmp_path / "nothing.ctm")
+    (tmp_path / "utt2spk").write_text("u1 ann\n")
+    assert "2 utterances have no speaker" in refused("score", *transcripts, "--speakers", tmp_path / "utt2spk")
+    (tmp_path / "utt2spk").write_text("u1\n")
+    assert "utt2spk: line 1" in refused("score", *transcripts, "--speakers", tmp_path / "utt2spk")
+    (tmp_path / "empty").mkdir()
+    assert "holds no TextGrids" in refused("score", transcripts[0], tmp_path / "empty")

@@ -1,0 +1,242 @@
+"""A recogniser, learned from a corpus of toy speech."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import toyspeech
+from echolearn import ESNClassifier, StackedClassifier
+from echolearn.speech.phones import split_state
+from echolearn.speech.recognition.decoder import DecodingWeights
+from echolearn.speech.recognition.grammar import word_list
+from echolearn.speech.recognition.learning import evaluate_phones, spoken_phones
+from echolearn.speech.recognition.lexicon import Lexicon
+from echolearn.speech.recognition.ngrams import estimate
+from echolearn.speech.recognition.recognizer import Recognizer, learn_recognizer, network_states, valid_part
+from echolearn.speech.recognition.tasks import learn_phone_task
+
+
+@pytest.fixture(scope="module")
+def new():
+    """Utterances that nobody has learned from or tuned on."""
+    return toyspeech.speech(seed=1, utterances=10)
+
+
+def test_words_and_phones_are_recognised_in_samples(new):
+    recognizer = toyspeech.recognizer()
+    for words, samples, labels in new:
+        found = recognizer.recognize(samples)
+        assert found.text == " ".join(words)
+        assert [t.name for t in found.phones] == spoken_phones(labels, toyspeech.STATE_NAMES)
+        assert found.frames == len(labels)
+        true = next(t for t in found.words if t.name == words[0])
+        first = next(k for k, y in enumerate(labels) if not toyspeech.STATE_NAMES[y].startswith("sil"))
+        assert abs(true.start - first) <= 3
+        assert found.segments("words")[0].start == pytest.approx(true.start * 0.01)
+
+
+def test_samples_cepstra_and_ready_features_are_the_same_utterance(new):
+    recognizer = toyspeech.recognizer()
+    samples = new[0][1]
+    from echolearn.speech.features import mfcc
+
+    forms = [samples, mfcc(samples), recognizer.inputs(samples), np.round(samples).astype(np.int16)]
+    found = [recognizer.recognize(form) for form in forms]
+    assert found[0] == found[1] == found[2]
+    assert found[3].text == found[0].text
+    assert recognizer.recognize(samples / 32768, full_scale=1.0).text == found[0].text
+
+
+@pytest.mark.parametrize("rate", [22_050, 48_000])
+def test_other_rates_are_resampled(new, rate):
+    from scipy.signal import resample_poly
+
+    words, samples, _ = new[0]
+    assert toyspeech.recognizer().recognize(resample_poly(samples, rate // 50, 320), rate=rate).text == " ".join(words)
+
+
+def test_many_utterances_at_once_are_as_one_by_one(new):
+    recognizer = toyspeech.recognizer()
+    calls = []
+    many = {f"u{k}": samples for k, (_, samples, _) in enumerate(new)}
+    found = recognizer.recognize_all(many, progress=lambda *call: calls.append(call))
+    assert found == {name: recognizer.recognize(samples) for name, samples in many.items()}
+    assert calls[-1] == ("recognising", 10, 10)
+
+
+def test_states_are_matched_by_their_names():
+    """The network's classes are in another order than the corpus's states, and lack one of them."""
+    own, network = toyspeech.corpus(), toyspeech.network()
+    states = network_states(network, own.state_names)
+    assert states != own.state_names[: len(states)]
+    assert set(states) < set(own.state_names)
+    recognizer = learn_recognizer(network, own)
+    for phone in recognizer.phones.phones:
+        assert {split_state(states[label])[0] for label in phone.labels} == {phone.name}
+    counts = dict.fromkeys(states, 1)
+    for k in own.which("train"):
+        for label in own.labels[k]:
+            counts[own.state_names[label]] += 1
+    total = sum(counts.values())
+    np.testing.assert_allclose(recognizer.phones.priors, [counts[name] / total for name in states])
+
+
+def test_classes_may_be_indices_of_states():
+    own = toyspeech.corpus()
+    X, y = own.part("train")
+    network = ESNClassifier(30, learn="none", readout="ridge", random_state=0).fit(X, y)
+    found = learn_recognizer(network, own)
+    assert found.phones.states == network_states(network, own.state_names) != toyspeech.recognizer().phones.states
+    _, samples, labels = toyspeech.speech(seed=1, utterances=10)[0]
+    assert [t.name for t in found.recognize(samples).phones] == spoken_phones(labels, toyspeech.STATE_NAMES)
+
+
+def test_train_is_learned_from_valid_is_tuned_on_and_test_is_not_touched():
+    own = toyspeech.corpus()
+
+    class Guarded(list):
+        def __getitem__(self, k):
+            if not isinstance(k, slice) and own.split[k] == "test":
+                raise AssertionError("the test part was read")
+            return super().__getitem__(k)
+
+    guarded = replace(own, labels=Guarded(own.labels))
+    object.__setattr__(guarded, "said", Guarded(own.said))
+    bounds = Guarded(guarded.features.bounds)
+    guarded.features.bounds, old = bounds, guarded.features.bounds
+    try:
+        found = learn_recognizer(toyspeech.network(), guarded, lexicon=toyspeech.LEXICON)
+    finally:
+        guarded.features.bounds = old
+    part = valid_part(own)
+    inputs = {own.utterances[k]: own.features[k] for k in own.which("valid")}
+
+    def error(recognizer):
+        heard = recognizer.recognize_all(inputs, words=False)
+        return evaluate_phones(part.phones, {n: h.phones for n, h in heard.items()}).total.error_rate
+
+    untuned = replace(found.phones, weights=DecodingWeights())
+    assert error(found) <= error(Recognizer(found.model, untuned, None, found.features))
+    assert len(part.phones) == 6
+    train = [spoken_phones(own.labels[k], own.state_names) for k in own.which("train")]
+    assert found.phones.language_model == estimate(train, order=2)
+    said = estimate([own.said[k] for k in own.which("train")], order=2, vocabulary=toyspeech.LEXICON.words)
+    assert found.words.language_model == said
+
+
+def test_a_network_of_another_corpus_is_refused():
+    own = toyspeech.corpus()
+    other = replace(own, state_names=tuple(f"x{name}" for name in own.state_names))
+    with pytest.raises(ValueError, match=r"does not know 18 states .* such as xeh_s2"):
+        learn_recognizer(toyspeech.network(), other)
+
+
+def test_other_words():
+    recognizer = toyspeech.recognizer()
+    words, samples, _ = next(one for one in toyspeech.speech(seed=1, utterances=10) if "NO" in one[0])
+    lexicon = Lexicon({"NO": (("N", "OW0"),), "YES": (("Y", "EH1"), ("Y", "EH1", "S")), "new": (("s", "ow"),)})
+    found = recognizer.with_words(lexicon).recognize(samples)
+    assert "new" not in found.text  # the language model does not list it
+    model = word_list(lexicon.words)
+    found = recognizer.with_words(lexicon, model).recognize(samples)
+    assert found.text == " ".join(words).replace("SO", "new")
+    assert recognizer.with_words(language_model=model).words.lexicon == recognizer.words.lexicon
+    first = toyspeech.recognizer(words=False).with_words(lexicon)
+    assert first.words.language_model == model
+    with pytest.raises(ValueError, match="this recogniser knows no words"):
+        toyspeech.recognizer(words=False).with_words()
+    with pytest.raises(ValueError, match="no word of the language model"):
+        recognizer.with_words(Lexicon({"yeah": (("y", "eh"),)}))
+    with pytest.raises(ValueError, match="phones that the model does not know: zh"):
+        recognizer.with_words(Lexicon({"yeah": (("zh", "eh"),)}))
+
+
+def test_a_list_of_words_allows_no_others():
+    recognizer = toyspeech.recognizer()
+    one = recognizer.with_word_list(["NO", "SO"])
+    model = one.words.language_model
+    assert model == word_list(["NO", "SO"])
+    for _, samples, _ in toyspeech.speech(seed=1, utterances=10):
+        assert {t.name for t in one.recognize(samples).words} <= {"NO", "SO"}
+    single = recognizer.with_word_list(["NO", "SO", "YES"], repeat=False)
+    assert all(len(single.recognize(samples).words) == 1 for _, samples, _ in toyspeech.speech(seed=1, utterances=10))
+    with pytest.raises(ValueError, match="lacks 1 of 2 words: PERHAPS"):
+        recognizer.with_word_list(["NO", "PERHAPS"])
+    with pytest.raises(ValueError, match="knows no words"):
+        toyspeech.recognizer(words=False).with_word_list(["NO"])
+
+
+def test_words_need_a_lexicon():
+    with pytest.raises(ValueError, match="train it with a lexicon"):
+        toyspeech.recognizer(words=False).recognize(toyspeech.speech()[0][1], words=True)
+    assert toyspeech.recognizer().recognize(toyspeech.speech()[0][1], words=False).words is None
+
+
+@pytest.mark.parametrize(
+    ("utterance", "message"),
+    [
+        (np.full(399, 100.0), "a frame needs 400"),
+        (np.linspace(-1, 1, 1600), "full_scale=1.0"),
+        (np.zeros((10, 12)), r"expected samples .* \(n_frames, 117\), or \(n_frames, 13\)"),
+        (np.full(1000, np.nan), "NaN"),
+    ],
+)
+def test_what_is_no_utterance_is_refused(utterance, message):
+    with pytest.raises(ValueError, match=message):
+        toyspeech.recognizer().recognize(utterance)
+
+
+def test_a_network_that_does_not_fit_the_phones_is_refused():
+    recognizer = toyspeech.recognizer()
+    labels = [np.array([0, 1])]
+    with pytest.raises(ValueError, match="knows 18 states, the phones have 2"):
+        Recognizer(recognizer.model, learn_phone_task(labels, ["a_s2", "b_s2"]))
+    names = recognizer.phones.states[::-1]
+    with pytest.raises(ValueError, match="in their order"):
+        Recognizer(recognizer.model, replace(recognizer.phones, states=names))
+    whole = ESNClassifier(5, learn="none").fit([np.zeros((4, 1)), np.ones((4, 1))], ["a", "b"])
+    with pytest.raises(ValueError, match="every frame"):
+        Recognizer(whole, recognizer.phones)
+
+
+def test_both_directions_ensembles_and_stacks_recognise():
+    _, samples, labels = toyspeech.speech(seed=1, utterances=10)[0]
+    own, names = toyspeech.corpus(), np.array(toyspeech.STATE_NAMES)
+    X, y = own.part("train")
+    layers = [ESNClassifier(20, learn="none", readout="ridge") for _ in range(2)]
+    stack = StackedClassifier(layers, random_state=0)
+    stack.fit(X, [names[one] for one in y])
+    known = toyspeech.recognizer(words=False)
+    for network in (toyspeech.network(bidirectional=True), toyspeech.network(ensemble=2), stack):
+        found = Recognizer(network, known.phones, None, known.features).recognize(samples)
+        assert [t.name for t in found.phones] == spoken_phones(labels, toyspeech.STATE_NAMES)
+
+
+def test_confidences_and_other_hypotheses(new):
+    recognizer = toyspeech.recognizer()
+    words, samples, _ = new[0]
+    found, plain = recognizer.recognize(samples, confidences=True), recognizer.recognize(samples)
+    assert [t[:3] for t in found.words] == [t[:3] for t in plain.words]
+    assert all(0 < t.confidence <= 1 for t in (*found.words, *found.phones))
+    assert all(t.confidence is None for t in plain.words)
+    with pytest.raises(ValueError, match="pause=None"):
+        recognizer.recognize(samples, confidences=True, pause=0.5)
+    texts, scores = zip(*recognizer.nbest(samples, 3), strict=True)
+    assert texts[0] == " ".join(words)
+    assert list(scores) == sorted(scores, reverse=True)
+    assert len(set(texts)) == len(texts)
+    assert " n " in f" {recognizer.nbest(samples, 1, words=False)[0][0]} " or "NO" not in words
+
+
+def test_a_transcription_as_a_result(new):
+    words, samples, labels = new[0]
+    found = toyspeech.recognizer().recognize(samples)
+    result = found.as_result("ann/u1")
+    assert [t.name for t in result.tokens] == list(words)
+    assert [t.name for t in result.phones] == [t.name for t in found.phones]
+    assert result.seconds == pytest.approx(len(labels) / 100)
+    phones = found.as_result("u1", level="phones", channel=2)
+    assert (phones.tokens, phones.phones, phones.channel) == (result.phones, (), 2)
+    with pytest.raises(ValueError, match="'phones' or 'words'"):
+        found.segments("letters")
