@@ -13,7 +13,7 @@ import pytest
 from echolearn.experiments import table1
 from echolearn.experiments.fitted_cells import CellStore
 from echolearn.experiments.levels import LEVELS, level_errors
-from echolearn.experiments.phone_task import PhoneTask, part_probabilities, recognise
+from echolearn.experiments.phone_task import PhoneTask, TunedDecoder, part_probabilities, recognise
 from echolearn.experiments.plan import Plan
 from echolearn.reporting.table import LEVELS as NAMES
 from echolearn.reporting.table import markdown, plain_text
@@ -97,7 +97,7 @@ def test_recognition_is_tuned_on_valid(corpus: Corpus, tables: dict[str, Any]) -
     class Watched(PhoneTask):
         def tuned(self, probabilities: Any, progress: Any = None) -> Any:
             calls.append(set(probabilities))
-            return task.decoder
+            return TunedDecoder(task.decoder, 2, 0.0)
 
     watched = Watched(**{f: getattr(task, f) for f in PhoneTask.__dataclass_fields__})
     valid, test = level_errors(model, corpus, "recognition", lambda: watched)

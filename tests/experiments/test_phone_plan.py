@@ -66,15 +66,17 @@ def test_the_estimate_has_every_system_and_their_sum() -> None:
     text = estimate_text(plan, size, TYPICAL)
     assert [line.split()[0] for line in text.splitlines()[2:6]] == list(SYSTEMS)
     minutes, seconds = map(int, re.findall(r"about (\d+):(\d+)", text)[0])
-    assert 60 * minutes + seconds == pytest.approx(sum(costs.values()) + 4 * decoding_seconds(size), abs=2)
+    assert 60 * minutes + seconds == pytest.approx(sum(costs.values()) + 4 * decoding_seconds(size, None), abs=2)
 
 
 def test_the_time_of_decoding_is_that_of_the_trials_on_valid_and_of_one_pass_over_test() -> None:
     size = CorpusSize.of_synthetic(60_000)
     more_valid = CorpusSize(size.data, {**size.frames, "valid": size.frames["valid"] + 25_000})
     more_test = CorpusSize(size.data, {**size.frames, "test": size.frames["test"] + 25_000})
-    trials = decoding_seconds(more_valid) - decoding_seconds(size)
-    assert trials == pytest.approx(TRIALS * (decoding_seconds(more_test) - decoding_seconds(size)))
+    trials = decoding_seconds(more_valid, 2) - decoding_seconds(size, 2)
+    assert trials == pytest.approx(TRIALS * (decoding_seconds(more_test, 2) - decoding_seconds(size, 2)))
+    assert decoding_seconds(size, 3) == pytest.approx(3 * decoding_seconds(size, 2))
+    assert decoding_seconds(size, 2) < decoding_seconds(size, None)
 
 
 def test_trials_are_those_of_a_tuning_that_finds_nothing_better(corpus: Corpus) -> None:

@@ -12,6 +12,7 @@ from echolearn.experiments import phone_task
 from echolearn.experiments.phone_task import PhoneTask, default_level, frame_errors, state_probabilities
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.phones import state_names
+from echolearn.speech.recognition.decoder import DecodingWeights
 from echolearn.speech.recognition.search import Token
 
 
@@ -81,16 +82,34 @@ def test_priors_durations_and_n_gram_come_from_train_alone(corpus: Corpus) -> No
 def test_weights_are_tuned_on_valid(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     task = PhoneTask.of(corpus)
     seen: list[set[str]] = []
+    errors = iter([0.3, 0.2, 0.3, 0.3])
 
     def recorded(decoder: Any, references: Any, probabilities: Any, **_: Any) -> Any:
         seen.append(set(references) | set(probabilities))
         assert references == task.spoken["valid"]
-        return decoder, 0.0
+        return decoder, next(errors)
 
     monkeypatch.setattr(phone_task, "tune_phones", recorded)
     uniform = {name: np.full((30, 9), 1 / 9, np.float32) for name in task.spoken["valid"]}
-    task.tuned(uniform)
-    assert seen == [{corpus.utterances[k] for k in corpus.which("valid")}]
+    assert task.tuned(uniform).order == 3, "the trigram had the smaller error"
+    assert task.tuned(uniform).order == 2, "of equal errors that of the bigram"
+    assert seen == 4 * [{corpus.utterances[k] for k in corpus.which("valid")}]
+
+
+def test_a_trigram_begins_with_the_weights_of_the_bigram(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = PhoneTask.of(corpus)
+    begun: list[DecodingWeights] = []
+
+    def recorded(decoder: Any, *_: Any, choices: Any, **__: Any) -> Any:
+        begun.append(decoder.weights)
+        assert set(choices) >= {"language_weight", "penalty"}
+        return replace(decoder, weights=DecodingWeights(prior_exponent=0.123)), 0.1
+
+    monkeypatch.setattr(phone_task, "tune_phones", recorded)
+    task.tuned({})
+    assert begun == [DecodingWeights(), DecodingWeights(prior_exponent=0.123)]
+    assert PhoneTask.of(corpus, order=3).tuned({}).order == 3
+    assert len(begun) == 3
 
 
 def test_silences_do_not_count_unless_they_are_wanted(corpus: Corpus) -> None:

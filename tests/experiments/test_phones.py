@@ -115,7 +115,8 @@ def test_errors_are_those_of_the_kept_networks(spoken: Corpus, finished: Run) ->
     task = PhoneTask.of(spoken)
     for row in table["rows"]:
         model = load(out / "systems" / f"{row['system']}-16-0.safetensors")
-        decoder = replace(task.decoder, weights=DecodingWeights(**row["weights"]))
+        own = PhoneTask.of(spoken, order=row["order"])
+        decoder = replace(own.decoder, weights=DecodingWeights(**row["weights"]))
         P = part_probabilities(model, spoken, "test")  # type: ignore[arg-type]
         total = task.evaluate("test", recognise(decoder, P)).total
         assert row["test"]["phone_error"] == pytest.approx(total.error_rate, abs=1e-6)

@@ -32,6 +32,7 @@ def row(system: str, error: float, interval: list[float] | None = None) -> dict[
         "epochs": 0,
         "valid": part(round(error - 0.01, 6)),
         "test": part(error, interval),
+        "order": 2,
         "weights": {"prior_exponent": 0.6, "language_weight": 2.0},
     }
 

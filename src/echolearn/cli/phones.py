@@ -40,7 +40,8 @@ def joined(args: Sequence[str], option: str) -> list[str]:
 @corpus_options
 @network_options(units=300)
 @click.option("--systems", callback=words, default=SYSTEMS, show_default=True, help="Which systems, in this order.")
-@click.option("--order", type=click.IntRange(1, 5), default=2, show_default=True, help="The order of the phone n-gram.")
+@click.option("--order", type=click.IntRange(1, 5),
+              help="The order of the phone n-gram.  [default: 2 or 3, by the phone error on valid]")  # fmt: skip
 @click.option("--level", type=click.Choice(list(LEVELS)),
               help="Score 39 or 48 classes of phones (Lee and Hon), or those of the corpus.  "
               "[default: 39 for TIMIT, else corpus]")  # fmt: skip
@@ -58,7 +59,7 @@ def phones(
     settings: tuple[str, ...],
     seed: int,
     systems: tuple[str, ...],
-    order: int,
+    order: int | None,
     level: str | None,
     out: Path,
     estimate: bool,

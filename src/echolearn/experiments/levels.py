@@ -57,7 +57,7 @@ class LevelScorer:
     @cached_property
     def task(self) -> PhoneTask:
         """What recognition needs beside a network."""
-        return PhoneTask.of(self.corpus)
+        return PhoneTask.of(self.corpus, order=2)  # one order for all columns
 
 
 def level_errors(
@@ -71,7 +71,7 @@ def level_errors(
     """
     valid = part_probabilities(model, corpus, "valid")
     if level == "recognition":
-        decoder = task().tuned(valid)
+        decoder = task().tuned(valid).decoder
         found = [task().evaluate("valid", recognise(decoder, valid)).total.error_rate]
         test = part_probabilities(model, corpus, "test")
         found.append(task().evaluate("test", recognise(decoder, test)).total.error_rate)

@@ -15,7 +15,7 @@ from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
 from echolearn.experiments.estimate import CorpusSize, Cost, cost_of_cell, gigabytes
 from echolearn.experiments.measured_fit import StateClassifier, planned_epochs
-from echolearn.experiments.phone_task import TRIALS
+from echolearn.experiments.phone_task import TRIALS, TRIGRAM_TRIALS
 from echolearn.reporting.phone_table import LEVELS
 from echolearn.reporting.table import aligned
 from echolearn.training import cost_model
@@ -25,6 +25,7 @@ from echolearn.training.progress import clock
 SYSTEMS = ("fixed", "learned", "bidirectional", "stacked")
 ORDERS = range(1, 6)
 DECODED_FRAMES = 25_000  # that a core decodes in a second with a bigram of some 40 phones
+TRIGRAM_WORK = 3  # of decoding with a trigram, in units of that with a bigram
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class PhonePlan:
         Which systems, of `SYSTEMS`.
     units : int
         Hidden units of each system; a stack has half of them in each of its two layers.
-    order : int
-        Order of the phone n-gram.
+    order : int or None
+        Order of the phone n-gram; None: 2 or 3, whichever has the smaller phone error on the validation part.
     level : str
         The classes that are scored: "corpus", "phone48" or "phone39".
     seed : int
@@ -49,7 +50,7 @@ class PhonePlan:
 
     systems: tuple[str, ...] = SYSTEMS
     units: int = 300
-    order: int = 2
+    order: int | None = None
     level: str = "corpus"
     seed: int = 0
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -91,7 +92,7 @@ class PhonePlan:
             raise ValueError(f"systems: {found}; expected some of {', '.join(SYSTEMS)}, each once.")
         if self.level not in LEVELS:
             raise ValueError(f"level is {self.level!r}; expected one of {', '.join(LEVELS)}.")
-        if self.order not in ORDERS:
+        if self.order is not None and self.order not in ORDERS:
             raise ValueError(f"order is {self.order}; expected {ORDERS[0]} to {ORDERS[-1]}.")
         least = 2 if {"stacked", "bidirectional"} & set(self.systems) else 1
         if self.units < least:
@@ -128,16 +129,18 @@ def cost_of_system(plan: PhonePlan, system: str, size: CorpusSize, rates: Rates)
     return Cost(sum(cost.seconds for cost in costs) + joint, max(cost.nbytes for cost in costs))
 
 
-def decoding_seconds(size: CorpusSize) -> float:
+def decoding_seconds(size: CorpusSize, order: int | None) -> float:
     """Return about how long it takes to tune the decoder on valid and to decode test."""
-    return (TRIALS * size.frames["valid"] + size.frames["test"]) / DECODED_FRAMES
+    work = 1 if order is not None and order < 3 else TRIGRAM_WORK
+    trials = TRIALS + TRIGRAM_WORK * TRIGRAM_TRIALS if order is None else TRIALS * work
+    return (trials * size.frames["valid"] + work * size.frames["test"]) / DECODED_FRAMES
 
 
 def estimate_text(plan: PhonePlan, size: CorpusSize, rates: Rates | None = None) -> str:
     """Return a table of the estimated time and memory of every system, and the time of all of them."""
     rates, free = rates or cost_model.measured(), available_memory()
     costs = {system: cost_of_system(plan, system, size, rates) for system in plan.systems}
-    decoding = decoding_seconds(size)
+    decoding = decoding_seconds(size, plan.order)
     rows = [[system, clock(cost.seconds), clock(decoding), gigabytes(cost, free)] for system, cost in costs.items()]
     total = sum(cost.seconds for cost in costs.values()) + decoding * len(costs)
     lines = [

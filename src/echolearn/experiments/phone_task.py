@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +26,24 @@ Probabilities = Mapping[str, NDArray[np.float32]]  # of each utterance: (frames,
 # How often `tune` decodes the validation part: once to begin with, then for every value but the one that is in use,
 # and for every beam.
 TRIALS = 1 + ROUNDS * sum(len(values) - 1 for values in CHOICES.values()) + len(BEAMS)
-TUNING = (CHOICES, ROUNDS, BEAMS)  # a kept score depends on what was tried
+# A trigram starts from the weights of the bigram; these are tried again.
+TRIGRAM_CHOICES = {name: CHOICES[name] for name in ("language_weight", "penalty")}
+TRIGRAM_TRIALS = 1 + ROUNDS * sum(len(values) - 1 for values in TRIGRAM_CHOICES.values()) + len(BEAMS)
+TUNING = (CHOICES, TRIGRAM_CHOICES, ROUNDS, BEAMS)  # a kept score depends on what was tried
 OWN_PHONES = "corpus"  # the level of the phones that a corpus has
 
 
 def default_level(corpus: str) -> str:
     """Return the level at which phones of a corpus are scored: 39 classes for TIMIT, else the corpus's own phones."""
     return "phone39" if corpus.startswith("timit:") else OWN_PHONES
+
+
+class TunedDecoder(NamedTuple):
+    """A decoder with weights chosen on the validation part, the order of its n-gram, and its phone error there."""
+
+    decoder: Decoder
+    order: int
+    error: float
 
 
 @dataclass(frozen=True)
@@ -50,8 +62,8 @@ class PhoneTask:
         Speaker of each utterance.
     phone_map : mapping of str to str or None, or None
         Folds phones into the classes that are scored; None: phones are scored as they are.
-    order : int
-        Order of the phone n-gram.
+    order : int or None
+        Order of the phone n-gram; None: 2 or 3, whichever has the smaller phone error on the validation part.
     """
 
     names: tuple[str, ...]
@@ -59,10 +71,10 @@ class PhoneTask:
     spoken: Mapping[str, Mapping[str, list[str]]]
     speakers: Mapping[str, str]
     phone_map: PhoneMap | None
-    order: int
+    order: int | None
 
     @classmethod
-    def of(cls, corpus: Corpus, level: str | None = None, order: int = 2) -> PhoneTask:
+    def of(cls, corpus: Corpus, level: str | None = None, order: int | None = None) -> PhoneTask:
         """Return the task of a corpus; level: "corpus", "phone48" or "phone39", None for that of the corpus."""
         level = level or default_level(corpus.name)
         names = corpus.state_names
@@ -86,20 +98,43 @@ class PhoneTask:
 
     @cached_property
     def decoder(self) -> Decoder:
-        """The decoder that the training labels give, its weights not tuned yet."""
-        return phone_decoder(self.train_labels, self.names, order=self.order)
+        """The decoder that the training labels give, its weights not tuned yet; a bigram if the order is not given."""
+        return phone_decoder(self.train_labels, self.names, order=self.order or 2)
+
+    @cached_property
+    def trigram_decoder(self) -> Decoder:
+        """The same with a phone trigram."""
+        return phone_decoder(self.train_labels, self.names, order=3)
 
     @cached_property
     def segments(self) -> SegmentDecoder:
         """What the training labels say of phones whose boundaries are known."""
         return learn_segments(self.train_labels, self.names)
 
-    def tuned(self, probabilities: Probabilities, progress: Progress | None = None) -> Decoder:
-        """Return the decoder with the weights of the smallest phone error on the validation part."""
-        decoder, _ = tune_phones(
-            self.decoder, self.spoken["valid"], probabilities, phone_map=self.phone_map, progress=progress
+    def tuned(self, probabilities: Probabilities, progress: Progress | None = None) -> TunedDecoder:
+        """Return the decoder with the order and weights of the smallest phone error on the validation part."""
+        first = self._tuned(self.decoder, probabilities, CHOICES, progress)
+        if self.order is not None:
+            return TunedDecoder(first[0], self.order, first[1])
+        start = replace(self.trigram_decoder, weights=first[0].weights)
+        second = self._tuned(start, probabilities, TRIGRAM_CHOICES, progress)
+        return TunedDecoder(second[0], 3, second[1]) if second[1] < first[1] else TunedDecoder(first[0], 2, first[1])
+
+    def _tuned(
+        self,
+        decoder: Decoder,
+        probabilities: Probabilities,
+        choices: Mapping[str, Sequence[float]],
+        progress: Progress | None,
+    ) -> tuple[Decoder, float]:
+        return tune_phones(
+            decoder,
+            self.spoken["valid"],
+            probabilities,
+            phone_map=self.phone_map,
+            choices=choices,
+            progress=progress,
         )
-        return decoder
 
     def evaluate(self, part: str, recognised: Mapping[str, Sequence[Token]]) -> Evaluation:
         """Return the alignments of what was recognised with what was spoken; silences do not count."""

@@ -70,6 +70,7 @@ class ScoredSystem(TypedDict):
 
     valid: PartScore
     test: PartScore
+    order: int
     weights: dict[str, float]
     decoding_seconds: float
     recognised: dict[str, list[tuple[str, int, int]]]
@@ -104,6 +105,7 @@ class _Experiment:
             "epochs": fitted["epochs"],
             "valid": scored["valid"],
             "test": scored["test"],
+            "order": scored["order"],
             "weights": scored["weights"],
             "made_with": dict(fitted["made_with"]),
         }
@@ -131,7 +133,7 @@ def run(corpus: Corpus, plan: PhonePlan, out: Path, progress: PhoneProgress, *, 
     own = _Experiment(corpus, plan, parts, task, store, progress)
     size = CorpusSize.of(corpus)
     fits = {system: cost_of_system(plan, system, size, TYPICAL).seconds for system in plan.systems}
-    progress.plan(fits, decoding_seconds(size))
+    progress.plan(fits, decoding_seconds(size, plan.order))
     kept = {system: store.find(plan.name(system), own.fingerprint(system)) for system in plan.systems}
     done = _finished(own, kept)
     write_phone_table(out, table_of(own, done))
@@ -233,7 +235,7 @@ def score(model: StateClassifier, corpus: Corpus, task: PhoneTask, progress: Pro
     """Tune a decoder on the validation part and decode the test part with it, once."""
     started = time.perf_counter()
     valid = part_probabilities(model, corpus, "valid")
-    decoder = task.tuned(valid, progress)
+    decoder, order, _ = task.tuned(valid, progress)
     scores: dict[str, PartScore] = {}
     tokens: dict[str, list[Token]] = {}
     for part, probabilities in (("valid", valid), ("test", part_probabilities(model, corpus, "test"))):
@@ -245,6 +247,7 @@ def score(model: StateClassifier, corpus: Corpus, task: PhoneTask, progress: Pro
     return {
         "valid": scores["valid"],
         "test": scores["test"],
+        "order": order,
         "weights": asdict(decoder.weights),
         "decoding_seconds": round(time.perf_counter() - started, 3),
         "recognised": {name: [(t.name, t.start, t.end) for t in found] for name, found in tokens.items()},

@@ -52,6 +52,7 @@ class PhoneRow(TypedDict):
     epochs: int
     valid: PartScore
     test: PartScore
+    order: int  # of the phone n-gram
     weights: dict[str, float]  # of the decoder, tuned on valid
     made_with: NotRequired[Mapping[str, object]]
 
@@ -125,9 +126,17 @@ def scoring_text(table: PhoneTable) -> str:
     test = table["rows"][0]["test"]["reference_phones"] if table["rows"] else 0
     return (
         f"Scored in {LEVELS[table['level']]}: {table['phones']}, silence included, which does not count as a phone"
-        f"{f'; {test:,} phones on test' if test else ''}. Phone {table['settings']['order']}-gram, durations and "
+        f"{f'; {test:,} phones on test' if test else ''}. {_ngram(table)}, durations and "
         "priors from the training labels; weights of the decoder tuned on valid; test decoded once."
     )
+
+
+def _ngram(table: PhoneTable) -> str:
+    """Return which phone n-gram the decoders have."""
+    orders = sorted({row["order"] for row in table["rows"]})
+    if table["settings"]["order"] is not None or len(orders) == 1:
+        return f"Phone {orders[0] if orders else table['settings']['order']}-gram"
+    return "Phone bigram or trigram, chosen on valid"
 
 
 def headline(table: PhoneTable) -> str:
@@ -162,8 +171,11 @@ def markdown(table: PhoneTable) -> str:
     """Return the content of `phones.md`."""
     unfinished = "" if table["complete"] else "\nNot all systems are finished yet.\n"
     compared = "".join(f"\n- {line}" for line in comparison_lines(table))
-    weights = [[row["system"], *(f"{value:g}" for value in row["weights"].values())] for row in table["rows"]]
-    names = list(table["rows"][0]["weights"]) if table["rows"] else []
+    weights = [
+        [row["system"], str(row["order"]), *(f"{value:g}" for value in row["weights"].values())]
+        for row in table["rows"]
+    ]
+    names = ["order of the n-gram", *table["rows"][0]["weights"]] if table["rows"] else []
     notes = "".join(f"\n- {note}" for note in table["notes"])
     return f"""# Phone error
 

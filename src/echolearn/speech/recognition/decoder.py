@@ -220,6 +220,7 @@ def tune(
     error: Callable[[Mapping[str, Sequence[Token]]], float],
     probabilities: Mapping[str, Array],
     *,
+    choices: Mapping[str, Sequence[float]] = CHOICES,
     progress: Progress | None = None,
 ) -> tuple[Decoder, float]:
     """Choose the weights of a decoder on validation utterances, one after another in two rounds, and then the beam.
@@ -232,6 +233,8 @@ def tune(
         Gives the error of the tokens of all utterances, by name.
     probabilities : mapping of str to array of shape (n_frames, n_states)
         Probabilities of the validation utterances. Never use the test part here.
+    choices : mapping of str to sequence of float, optional
+        What is tried for each weight; a weight that is not named stays what it is.
     progress : callable, optional
         Called as `progress(text, done, total)`.
 
@@ -250,7 +253,7 @@ def tune(
 
     best = decoder.weights
     lowest = tried(best)
-    steps = [(name, value) for _ in range(ROUNDS) for name, values in CHOICES.items() for value in values]
+    steps = [(name, value) for _ in range(ROUNDS) for name, values in choices.items() for value in values]
     total = len(steps) + len(BEAMS)
     for done, (name, value) in enumerate(steps):
         if progress is not None:

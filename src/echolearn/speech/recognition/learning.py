@@ -8,7 +8,7 @@ from echolearn._typing import Array
 from echolearn.speech._typing import Progress
 from echolearn.speech.folding import PhoneMap, fold
 from echolearn.speech.phones import SILENCES
-from echolearn.speech.recognition.decoder import Decoder, tune
+from echolearn.speech.recognition.decoder import CHOICES, Decoder, tune
 from echolearn.speech.recognition.phonemodels import phone_segments
 from echolearn.speech.recognition.search import Token
 from echolearn.speech.recognition.tasks import learn_phone_task
@@ -92,6 +92,7 @@ def tune_phones(
     probabilities: Mapping[str, Array],
     *,
     phone_map: PhoneMap | None = None,
+    choices: Mapping[str, Sequence[float]] = CHOICES,
     progress: Progress | None = None,
 ) -> tuple[Decoder, float]:
     """Choose the weights of a phone decoder by the phone error on validation utterances.
@@ -106,6 +107,8 @@ def tune_phones(
         The network's probabilities for the same utterances.
     phone_map : mapping of str to str or None, optional
         Folds the phones of both sides into fewer classes before they are compared.
+    choices : mapping of str to sequence of float, optional
+        What is tried for each weight; a weight that is not named stays what it is.
     progress : callable, optional
         Called as `progress(text, done, total)`.
 
@@ -120,7 +123,7 @@ def tune_phones(
     def error(recognised: Mapping[str, Sequence[Token]]) -> float:
         return evaluate_phones(references, recognised, phone_map=phone_map).total.error_rate
 
-    return tune(decoder, error, probabilities, progress=progress)
+    return tune(decoder, error, probabilities, choices=choices, progress=progress)
 
 
 def evaluate_words(
