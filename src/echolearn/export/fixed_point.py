@@ -45,4 +45,5 @@ def quantize_vectors(x: Array) -> tuple[Array, Array]:
 
 def round_away(values: Array, full: int) -> Array:
     """Return the nearest whole numbers, halves away from zero, between -full and full."""
-    return np.clip(np.trunc(values + np.copysign(values.dtype.type(0.5), values)), -full, full).astype(np.int64)
+    rounded = np.trunc(values + np.copysign(values.dtype.type(0.5), values))
+    return np.asarray(np.clip(rounded, -full, full), np.int64)

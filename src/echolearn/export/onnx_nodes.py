@@ -13,6 +13,7 @@ import numpy as np
 
 from echolearn._typing import Array
 
+DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 # Names of values of a graph. A body takes states and one vector of each input; it returns new states and an output.
 Body = Callable[["Nodes", list[str], list[str]], tuple[list[str], str]]
 
@@ -26,12 +27,12 @@ class Nodes:
         self._make_node = helper.make_node
         self.nodes: list[object] = []
         self.constants: dict[str, Array] = {} if within is None else within.constants
-        self._count: list[int] = [0] if within is None else within._count
+        self.count: list[int] = [0] if within is None else within.count
 
     def name(self, word: str) -> str:
         """Return a new name."""
-        self._count[0] += 1
-        return f"{word.lower()}_{self._count[0]}"
+        self.count[0] += 1
+        return f"{word.lower()}_{self.count[0]}"
 
     def __call__(self, operator: str, *inputs: str, outputs: int = 1, **attributes: object) -> str:
         """Add a node and return the name of its (first) output."""
@@ -84,7 +85,7 @@ class ScanTime:
 
     def recur(self, g: Nodes, starts: Sequence[Array], inputs: Sequence[str], body: Body, *, reverse: bool) -> str:
         """Return the outputs (steps, n) of all steps."""
-        from onnx import TensorProto, helper
+        from onnx import helper
 
         inner = Nodes(g)
         states = [inner.name("state") for _ in starts]
@@ -95,10 +96,9 @@ class ScanTime:
         kinds = [helper.np_dtype_to_tensor_dtype(start.dtype) for start in starts]
         lengths = [len(start) for start in starts]
         carried = [helper.make_tensor_value_info(n, k, [m]) for n, k, m in zip(states, kinds, lengths, strict=True)]
-        frames = [helper.make_tensor_value_info(n, self._kind(kinds), None) for n in vectors]
+        frames = [helper.make_tensor_value_info(n, kinds[0], None) for n in vectors]
         out = [helper.make_tensor_value_info(n, k, [m]) for n, k, m in zip(ends, kinds, lengths, strict=False)]
-        out.append(helper.make_tensor_value_info(ends[-1], self._kind(kinds), None))
-        assert TensorProto.FLOAT
+        out.append(helper.make_tensor_value_info(ends[-1], kinds[0], None))
         first = self._starts_at or [g.constant(start, "start") for start in starts]
         found = g.several(
             "Scan",
@@ -111,10 +111,6 @@ class ScanTime:
             scan_output_directions=[int(reverse)],
         )
         return found[-1]
-
-    @staticmethod
-    def _kind(kinds: Sequence[int]) -> int:
-        return kinds[0]
 
 
 class StepTime:

@@ -3,8 +3,8 @@
 A `Plan` knows no estimator and no library but NumPy's arrays. Its meaning, for one sequence X (steps, features):
 
 1. the operations of `inputs` turn every frame into the inputs of the first layer;
-2. every layer runs eq. 1 over its inputs and has the outputs Y = [H X] U + intercept; a layer below another passes Y, or
-   the softmax of Y, times `Passing.scale` on, and beside it the inputs of the first layer or its own states;
+2. every layer runs eq. 1 over its inputs and has the outputs Y = [H X] U + intercept; a layer below another passes on
+   Y, or the softmax of Y, times `Passing.scale`, and beside it the inputs of the first layer or its own states;
 3. with a `pooling`, the readout of the top layer sees one row of statistics per sequence instead of H and X;
 4. `answer` turns the outputs of the top layer into probabilities or values.
 
@@ -255,12 +255,12 @@ def check_runs_forward(plan: Plan, what: str, allowed: Sequence[str]) -> None:
     """Raise ExportError if answers need the end of a sequence; allowed: the kinds of pooling that do not."""
     if any(layer.backward.any() for layer in plan.layers):
         raise ExportError(
-            f"bidirectional=True cannot be exported to {what}: half of the units begin at the end of a sequence. Export "
-            "the sequence graph of ONNX (step=False), or fit a network with bidirectional=False."
+            f"bidirectional=True cannot be exported to {what}: half of the units begin at the end of a sequence. "
+            "Export the sequence graph of ONNX (step=False), or fit a network with bidirectional=False."
         )
     if plan.pooling is not None and plan.pooling.kind not in allowed:
         value = plan.pooling.parts if plan.pooling.kind == "parts" else repr(plan.pooling.kind)
         raise ExportError(
-            f"pooling={value} cannot be exported to {what}: its readout sees whole sequences. Export the sequence graph "
-            "of ONNX (step=False), or fit a network with pooling='mean' or 'last'."
+            f"pooling={value} cannot be exported to {what}: its readout sees whole sequences. Export the sequence "
+            "graph of ONNX (step=False), or fit a network with pooling='mean' or 'last'."
         )

@@ -239,8 +239,8 @@ def _step_operations(step: BaseEstimator) -> Sequence[InputOperation]:
     if type(t) is SimpleImputer:
         return [_imputed(t)]
     raise ExportError(
-        f"{type(t).__name__} cannot be exported with a pipeline; known are MaxAbsScaler, MinMaxScaler, PCA, RobustScaler, "
-        "SimpleImputer and StandardScaler. Apply it to the frames before they reach the exported model."
+        f"{type(t).__name__} cannot be exported with a pipeline; known are MaxAbsScaler, MinMaxScaler, PCA, "
+        "RobustScaler, SimpleImputer and StandardScaler. Apply it to the frames before they reach the exported model."
     )
 
 
