@@ -253,14 +253,14 @@ class Plan:
 
 def check_runs_forward(plan: Plan, what: str, allowed: Sequence[str]) -> None:
     """Raise ExportError if answers need the end of a sequence; allowed: the kinds of pooling that do not."""
-    if any(layer.backward.any() for layer in plan.layers):
-        raise ExportError(
-            f"bidirectional=True cannot be exported to {what}: half of the units begin at the end of a sequence. "
-            "Export the sequence graph of ONNX (step=False), or fit a network with bidirectional=False."
-        )
     if plan.pooling is not None and plan.pooling.kind not in allowed:
         value = plan.pooling.parts if plan.pooling.kind == "parts" else repr(plan.pooling.kind)
         raise ExportError(
             f"pooling={value} cannot be exported to {what}: its readout sees whole sequences. Export the sequence "
             "graph of ONNX (step=False), or fit a network with pooling='mean' or 'last'."
+        )
+    if any(layer.backward.any() for layer in plan.layers):
+        raise ExportError(
+            f"bidirectional=True cannot be exported to {what}: half of the units begin at the end of a sequence. "
+            "Export the sequence graph of ONNX (step=False), or fit a network with bidirectional=False."
         )
