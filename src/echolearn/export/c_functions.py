@@ -58,7 +58,13 @@ PRODUCTS = """\
 static inline void $N_add_product(const $R *a, const $R *x, $R *out, int rows, int columns)
 {
     int i, j;
-    for (i = 0; i < rows; i++) {
+    for (i = 0; i + 4 <= rows; i += 4) { /* four rows at once: out is read and written a fourth as often */
+        const $R *r0 = a + (long)i * columns, *r1 = r0 + columns, *r2 = r1 + columns, *r3 = r2 + columns;
+        const $R x0 = x[i], x1 = x[i + 1], x2 = x[i + 2], x3 = x[i + 3];
+        for (j = 0; j < columns; j++)
+            out[j] += (x0 * r0[j] + x1 * r1[j]) + (x2 * r2[j] + x3 * r3[j]);
+    }
+    for (; i < rows; i++) {
         const $R *row = a + (long)i * columns;
         const $R now = x[i];
         for (j = 0; j < columns; j++)
