@@ -80,6 +80,7 @@ reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd in
 	$(BIN)/python -m reliability.inputs
 	.venv-fuzz/bin/python -m reliability.fuzz
 	$(BIN)/python -m reliability.stress
+	$(BIN)/python -m reliability.exports
 	$(BIN)/python -m reliability.load
 	$(BIN)/python -m reliability.kills
 	$(BIN)/python -m reliability.dask_kills

@@ -134,7 +134,9 @@ def measure(classes):
 def main():
     rows = measure(10) + measure(184)
     for row in rows:
-        print(f"{row['classes']:>4} {row['way']:<40} {row['microseconds']:>8.2f} µs {row['ratio']:>8.2f} {row['bytes']}")
+        print(
+            f"{row['classes']:>4} {row['way']:<40} {row['microseconds']:>8.2f} µs {row['ratio']:>8.2f} {row['bytes']}"
+        )
     results.write("export_speed", rows, units=UNITS, features=FEATURES, frames=FRAMES)
 
 

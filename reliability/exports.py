@@ -33,7 +33,7 @@ from reliability.results import keep, show
 ALLOWED = 1e-5
 FORECAST = 5  # steps of a closed loop
 FLAGS = ["-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-pedantic", "-Werror"]
-SANITIZED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SANITIZED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 KINDS = (
     *("labels", "values", "label sets", "sequence labels", "sequence values", "summary", "forecast"),
     *("stack of labels", "stack of values", "pipeline"),

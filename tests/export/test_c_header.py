@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -195,3 +196,13 @@ def test_numbers_that_float_cannot_hold_are_refused():
 def test_unknown_numbers_are_refused():
     with pytest.raises(ExportError, match="numbers='int4' cannot be exported to C"):
         c_header(plan_of(exported.classifier()), numbers="int4")
+
+
+def test_the_example_in_c(tmp_path):
+    example = (Path(__file__).parents[2] / "examples" / "c" / "classify.c").read_text()
+    drawn = exported.drawn(exported.classifier())
+    program = compiled({"esn": c_header(drawn.plan)}, example, tmp_path)
+    frames = "\n".join(" ".join(f"{v:.9g}" for v in x) for x in drawn.x.tolist())
+    lines = subprocess.run([program], input=frames, text=True, capture_output=True, check=True).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == drawn.model.predict(drawn.x).tolist()
+    np.testing.assert_allclose([float(line.split()[1]) for line in lines], drawn.expected.max(axis=1), atol=1e-4)
