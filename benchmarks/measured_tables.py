@@ -248,3 +248,19 @@ def export_speed():
     ]
     heads = ["300 units, 39 features", ">10 classes, µs", ">184 classes, µs", ">10 classes, kB", ">184 classes, kB"]
     return markdown(heads, cells)
+
+
+@table
+def export_loss():
+    """Return the frame errors of one network in whole numbers."""
+    rows = load("export_loss")["rows"]
+    cells = [
+        [
+            row["numbers"] if row["numbers"] == "Python" else f"C, {row['numbers']}",
+            f"{row['valid_error']:.2f}",
+            f"{row['changed']:.2f}",
+            f"{row['constants'] / 1000:,.0f}" if row["constants"] else "",
+        ]
+        for row in rows
+    ]
+    return markdown(["", ">frame error on valid, %", ">labels changed, %", ">constants, kB"], cells)
