@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import exported
+from echolearn import ESNRegressor, Reservoir
 from reliability import exports
 
 pytest.importorskip("onnxruntime")
@@ -27,3 +29,16 @@ def test_all_kinds_are_drawn(outcome):
 def test_a_difference_is_relative_to_the_largest_answer():
     one = exports.Drawn("", {}, None, None, np.zeros((1, 1)), np.array([[1.0, -4.0]]))
     assert exports.difference(one, np.array([[1.0, -3.0]])) == 0.25
+
+
+def test_units_without_connections_and_a_single_unit():
+    """Reservoirs at the edge: an empty W_rec, and one unit that nothing recurs to."""
+    some = []
+    for units in (3, 1):
+        reservoir = Reservoir(W=np.full((3, units), 0.1), W_rec=np.zeros((units, units)), activation="tanh", leak=0.5)
+        esn = ESNRegressor(reservoir=reservoir, **exported.FIXED).fit(exported.X, exported.VALUES)
+        some.append(exported.drawn(esn))
+    for one, found in zip(some, exports.in_c(some), strict=True):
+        assert exports.difference(one, found) < 1e-5
+        assert exports.difference(one, exports.in_onnx(one)) < 1e-5
+        assert exports.difference(one, exports.in_onnx_steps(one)) < 1e-5

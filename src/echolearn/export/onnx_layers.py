@@ -144,7 +144,7 @@ class Update:
     activation: str
 
     def __call__(self, g: Nodes, h: str, drive: str) -> str:
-        z = g("Add", drive, self._recurrent(g, h))
+        z = g("Add", drive, self._recurrent(g, h)) if len(self.W_rec.data) else drive
         if self.activation != "identity":
             z = g({"tanh": "Tanh", "sigmoid": "Sigmoid", "relu": "Relu"}[self.activation], z)
         if (self.leak == 1).all():
