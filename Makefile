@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS := speech,report,tune,dask,test
+EXTRAS := speech,report,tune,onnx,dask,test
 comma := ,
 # versions and hashes as in requirements.lock, for the Pythons it is tested with; for others as pyproject.toml allows
 LOCKED = $(shell $(PYTHON) -c 'import sys; print("yes" * ((3, 11) <= sys.version_info < (3, 14)))')
@@ -80,6 +80,7 @@ reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd in
 	$(BIN)/python -m reliability.inputs
 	.venv-fuzz/bin/python -m reliability.fuzz
 	$(BIN)/python -m reliability.stress
+	$(BIN)/python -m reliability.exports
 	$(BIN)/python -m reliability.load
 	$(BIN)/python -m reliability.kills
 	$(BIN)/python -m reliability.dask_kills

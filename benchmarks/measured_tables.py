@@ -229,3 +229,38 @@ def defaults_goals():
         [g["work"], g["asked"], g["seen"], reached(None if g["reached"] is None else bool(g["reached"]))] for g in goals
     ]
     return markdown(["", "asked", "seen", "reached"], cells)
+
+
+@table
+def export_speed():
+    """Return what a frame costs in every place that a model can be exported to."""
+    rows = load("export_speed")["rows"]
+    ways = {row["way"]: {} for row in rows}
+    for row in rows:
+        ways[row["way"]][row["classes"]] = row
+    cells = [
+        [
+            way,
+            *(f"{found[n]['microseconds']:.1f}" for n in (10, 184)),
+            *(f"{found[n]['bytes'] / 1000:,.0f}" if found[n]["bytes"] else "" for n in (10, 184)),
+        ]
+        for way, found in ways.items()
+    ]
+    heads = ["300 units, 39 features", ">10 classes, µs", ">184 classes, µs", ">10 classes, kB", ">184 classes, kB"]
+    return markdown(heads, cells)
+
+
+@table
+def export_loss():
+    """Return the frame errors of one network in whole numbers."""
+    rows = load("export_loss")["rows"]
+    cells = [
+        [
+            row["numbers"] if row["numbers"] == "Python" else f"C, {row['numbers']}",
+            f"{row['valid_error']:.2f}",
+            f"{row['changed']:.2f}",
+            f"{row['constants'] / 1000:,.0f}" if row["constants"] else "",
+        ]
+        for row in rows
+    ]
+    return markdown(["", ">frame error on valid, %", ">labels changed, %", ">constants, kB"], cells)

@@ -115,3 +115,14 @@ def dask_kills():
     """Return fits on a cluster whose workers were killed."""
     heads = {"runs": "runs", "same bits": "same bits", "killed": "killed", "killed at work": "at work"}
     return counts(load("dask_kills")["rows"], "fit", heads, ["as in process", "seconds"])
+
+
+@table
+def exports():
+    """Return how far exported networks are from the models themselves."""
+    rows = load("exports")["formats"]
+    cells = [
+        [name, row["networks"], row["refused"], row["beyond 1e-5"], f"{row['largest']:.1e}"]
+        for name, row in rows.items()
+    ]
+    return markdown(["", ">compared", ">refused by name", ">beyond 1e-5", ">largest difference"], cells)

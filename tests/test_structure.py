@@ -70,8 +70,16 @@ def test_no_function_has_more_than_five_positional_parameters():
 
 
 def test_no_function_imports_from_echolearn():
-    """An import inside a function hides a cycle. Commands are excepted: they load what they need when they run."""
-    allowed = {PACKAGE / "__init__.py", PACKAGE / "_former_paths.py", *(PACKAGE / "cli").glob("*.py")}
+    """An import inside a function hides a cycle. Commands are excepted: they load what they need when they run.
+
+    So is `export`, a method of the estimators that calls the package above them.
+    """
+    allowed = {
+        PACKAGE / "__init__.py",
+        PACKAGE / "validation" / "former_paths.py",
+        PACKAGE / "estimators" / "exporting.py",
+        *(PACKAGE / "cli").glob("*.py"),
+    }
 
     def ours(node: ast.AST) -> bool:
         if isinstance(node, ast.Call):

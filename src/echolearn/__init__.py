@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from echolearn._former_paths import FormerPaths
+from echolearn.validation.former_paths import FormerPaths
 
 if TYPE_CHECKING:
     from echolearn.estimators.classifier import ESNClassifier

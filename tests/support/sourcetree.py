@@ -14,7 +14,7 @@ PACKAGE = ROOT / "src" / "echolearn"
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 Node = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 # packages whose __init__ exports public names; in speech, every module does
-EXPORTING = ("states", "reservoir", "gradients", "cluster", "diagnostics", "datasets", "tuning")
+EXPORTING = ("states", "reservoir", "gradients", "cluster", "diagnostics", "datasets", "export", "tuning")
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def uses_of_any(path: Path) -> int:
 
 def find(module: str, name: str) -> Definition | None:
     """Return where a name of a module is defined, following re-exports; None for one that is no class or function."""
-    former = constant("echolearn._former_paths", "FORMER")
+    former = constant("echolearn.validation.former_paths", "FORMER")
     assert isinstance(former, dict)
     module = former.get(module, module)
     if module == "echolearn":

@@ -12,6 +12,7 @@ import click
 
 from echolearn import __version__
 from echolearn.cli.errors import RESUME_NOTE, CommandGroup, UserError
+from echolearn.cli.exporting import export
 from echolearn.cli.options import (
     FILE,
     CorpusOptions,
@@ -37,6 +38,7 @@ def main() -> None:
     """Echo state networks whose weights are all learned."""
 
 
+main.add_command(export)
 main.add_command(phones)
 main.add_command(recognize)
 main.add_command(score)

@@ -1,0 +1,144 @@
+"""What a frame costs as C, in onnxruntime, and in the Python stream.
+
+    python benchmarks/export_speed.py
+
+A classifier of 300 units and 39 features, with 10 and with 184 classes. Processor time of one core, the least of some
+repeats, all in one run: others may use the machine meanwhile. Needs gcc, onnx and onnxruntime.
+"""
+
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+
+import results
+from echolearn import ESNClassifier
+from echolearn.export import plan_of
+from echolearn.export.c_header import c_header
+from echolearn.export.onnx_model import onnx_model
+
+UNITS, FEATURES, FRAMES, REPEATS = 300, 39, 400, 15
+C_FLAGS = {"-O3": ["-O3"], "-O3 -march=native": ["-O3", "-march=native"]}
+PROGRAM = """
+#include <stdio.h>
+#include <time.h>
+#include "esn.h"
+static float frames[FRAMES][esn_inputs], out[esn_outputs];
+static esn_state state;
+int main(void)
+{
+    double least = 1e9;
+    int repeat, t;
+    if (fread(frames, sizeof frames, 1, stdin) != 1)
+        return 1;
+    for (repeat = 0; repeat < REPEATS; repeat++) {
+        const clock_t start = clock();
+        double seconds;
+        int again;
+        esn_reset(&state);
+        for (again = 0; again < 5; again++)
+            for (t = 0; t < FRAMES; t++)
+                esn_step(&state, frames[t], out);
+        seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+        least = seconds < least ? seconds : least;
+    }
+    printf("%.9g %.9g\\n", 1e6 * least / (5.0 * FRAMES), (double)out[0]);
+    return 0;
+}
+"""
+
+
+def least(function):
+    """Return the least processor time of a call, in microseconds per frame."""
+    function()
+    times = []
+    for _ in range(REPEATS):
+        start = time.process_time()
+        function()
+        times.append(time.process_time() - start)
+    return 1e6 * min(times) / FRAMES
+
+
+def in_c(header, flags, X):
+    """Return the microseconds per frame of a header in C."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "esn.h").write_text(header)
+        (place / "p.c").write_text(PROGRAM.replace("FRAMES", str(FRAMES)).replace("REPEATS", str(REPEATS)))
+        command = ["gcc", "-std=c99", *flags, str(place / "p.c"), "-o", str(place / "p"), "-lm"]
+        subprocess.run(command, check=True)
+        done = subprocess.run([str(place / "p")], input=X.tobytes(), capture_output=True, check=True)
+    return float(done.stdout.split()[0])
+
+
+def session(content):
+    """Return an onnxruntime session of one thread."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
+def step_by_step(running, X):
+    """Return a function that gives an ONNX step graph one frame after another."""
+    start = json.loads(running.get_modelmeta().custom_metadata_map["initial_state"])
+
+    def run():
+        state = np.array(start, np.float32)
+        for x in X:
+            _, state = running.run(None, {"x": x, "state": state})
+
+    return run
+
+
+def one_by_one(stream, X):
+    """Return a function that gives a stream one frame after another."""
+
+    def run():
+        for x in X:
+            stream.predict_proba(x)
+
+    return run
+
+
+def measure(classes):
+    """Return one row per way to run a network of so many classes."""
+    rng = np.random.default_rng(0)
+    sequences = [rng.standard_normal((100, FEATURES)) for _ in range(10)]
+    labels = list(np.resize(np.arange(classes), (10, 100)))
+    esn = ESNClassifier(UNITS, learn="none", validation_fraction=0.0).fit(sequences, labels)
+    X, plan = rng.standard_normal((FRAMES, FEATURES)).astype(np.float32), plan_of(esn)
+    ways = {}
+    for numbers in ("float32", "int16", "int8"):
+        header = c_header(plan, numbers=numbers)
+        for name, flags in C_FLAGS.items():
+            said = header.split("constants: ")[1].split(" bytes; one esn_state: ")
+            memory = int(said[0]) + int(said[1].split()[0])
+            ways[f"C, {numbers}, gcc {name}"] = (in_c(header, flags, X), memory)
+    step, sequence = onnx_model(plan, step=True), onnx_model(plan)
+    ways["onnxruntime, step by step"] = (least(step_by_step(session(step), X)), len(step))
+    whole = session(sequence)
+    ways["onnxruntime, whole sequences"] = (least(lambda: whole.run(None, {"X": X})), len(sequence))
+    ways["Python stream, frame by frame"] = (least(one_by_one(esn.stream(), X)), None)
+    ways["Python predict_proba, whole sequences"] = (least(lambda: esn.predict_proba(X)), None)
+    base = ways["C, float32, gcc -O3"][0]
+    return [
+        {"way": way, "classes": classes, "microseconds": us, "ratio": us / base, "bytes": size}
+        for way, (us, size) in ways.items()
+    ]
+
+
+def main():
+    rows = measure(10) + measure(184)
+    for row in rows:
+        print(
+            f"{row['classes']:>4} {row['way']:<40} {row['microseconds']:>8.2f} µs {row['ratio']:>8.2f} {row['bytes']}"
+        )
+    results.write("export_speed", rows, units=UNITS, features=FEATURES, frames=FRAMES)
+
+
+if __name__ == "__main__":
+    main()

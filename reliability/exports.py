@@ -1,0 +1,308 @@
+"""Exports beside the models themselves: random networks over all options, in onnxruntime and as compiled C.
+
+    python -m reliability.exports [networks] [seed]
+
+Every network is fitted to small random sequences, exported to every format that takes it, and asked the same frames.
+The relative difference is the largest one over the largest answer. A refusal must name an option of the network.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedClassifier, StackedRegressor
+from echolearn.export import ExportError, Plan, plan_of
+from echolearn.export.c_header import c_header
+from echolearn.export.onnx_model import onnx_model
+from reliability.results import keep, show
+
+ALLOWED = 1e-5
+FORECAST = 5  # steps of a closed loop
+FLAGS = ["-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-pedantic", "-Werror"]
+SANITIZED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+KINDS = (
+    *("labels", "values", "label sets", "sequence labels", "sequence values", "summary", "forecast"),
+    *("stack of labels", "stack of values", "pipeline"),
+)
+FORMATS = ("ONNX", "ONNX, step by step", "C")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A fitted model, frames (steps, features) in float32, and its own answers to them (rows, outputs)."""
+
+    kind: str
+    settings: dict[str, Any]
+    model: Any
+    plan: Plan
+    x: np.ndarray
+    expected: np.ndarray
+
+
+def draw(rng: np.random.Generator) -> Drawn:
+    """Return a random fitted model of a random kind."""
+    kind = str(rng.choice(KINDS))
+    features, outputs = int(rng.integers(1, 5)), int(rng.integers(2, 5))
+    X = [rng.normal(rng.normal(size=features) * 10, 1, (rng.integers(15, 40), features)) for _ in range(8)]
+    settings = _settings(rng, kind)
+    if settings.get("missing", "error") != "error":
+        X = [np.where(rng.random(x.shape) < 0.2, np.nan, x) for x in X]
+    y = _targets(rng, kind, X, outputs)
+    model = _model(rng, kind, settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if kind == "forecast":
+            model.fit([np.cumsum(x, axis=0) / 10 for x in X])
+            X = [np.cumsum(x, axis=0) / 10 for x in X]
+        else:
+            model.fit(X, y)
+        x = X[0].astype(np.float32)
+        return Drawn(kind, settings, model, plan_of(model), x, _expected(model, x.astype(np.float64), kind))
+
+
+def _settings(rng: np.random.Generator, kind: str) -> dict[str, Any]:
+    """Return random settings that estimators of this kind take."""
+
+    def some(*values: object) -> Any:
+        return values[rng.integers(len(values))]
+
+    units = int(rng.integers(5, 40))
+    settings: dict[str, Any] = {"hidden_units": units, "random_state": int(rng.integers(1000))}
+    if kind == "summary":
+        return {**settings, "dtype": some("float32", "float64"), "washout": some(0, 3)}
+    settings |= {
+        "learn": "none",
+        "activation": some("tanh", "tanh", "sigmoid", "relu", "identity"),
+        "leak": some(1.0, 0.3, (0.1, 1.0)),
+        "spectral_radius": some(0.5, 0.9),
+        "connections": some(1, 3, 5),
+        "direct": some(True, False),
+        "bias_scaling": some(0.0, 0.3),
+        "washout": some(0, 4),
+        "initial_state": some(None, rng.normal(size=units) / 3),
+        "dtype": some("float32", "float64"),
+        "ridge": some(0.01, 1.0),
+    }
+    if kind == "forecast":
+        return settings
+    settings |= {"standardize": some(True, False), "missing": some("error", "error", "carry", "mean")}
+    if kind.startswith("stack"):
+        return settings | {"learn": "both", "epochs": 1, "missing": "error"}
+    settings |= {"topology": some("random", "ring", "orthogonal"), "bidirectional": some(False, False, True)}
+    if kind.startswith("sequence"):
+        settings["pooling"] = some("mean", "last", 3)
+    elif not settings["bidirectional"]:
+        settings["feedback"] = some(False, False, True)
+    if kind in ("labels", "sequence labels", "pipeline"):
+        settings |= {"readout": some("softmax", "ridge"), "ensemble": some(1, 1, 2)}
+        if settings["initial_state"] is not None or settings.get("feedback"):
+            settings["ensemble"] = 1
+    if kind == "pipeline":
+        settings["missing"] = "error"
+    return settings
+
+
+def _targets(rng: np.random.Generator, kind: str, X: list[np.ndarray], outputs: int) -> list[Any]:
+    """Return random targets that depend a little on the inputs."""
+    names = np.array([f"class {k}" for k in range(outputs)])
+    if kind in ("sequence labels", "summary"):
+        return [names[i % outputs] for i in range(len(X))]
+    if kind == "sequence values":
+        return list(rng.normal(size=(len(X), outputs)))
+    if kind == "label sets":
+        return [rng.integers(0, 2, (len(x), outputs)) for x in X]
+    if "values" in kind:
+        return [7 + 3 * np.roll(np.nan_to_num(x[:, :1]), 1) + rng.normal(size=(len(x), outputs)) for x in X]
+    return [names[rng.integers(0, outputs, len(x))] for x in X]
+
+
+def _model(rng: np.random.Generator, kind: str, settings: dict[str, Any]) -> Any:
+    """Return an estimator that is not fitted."""
+    if kind == "forecast":
+        return ESNForecaster(**settings)
+    of_values = "values" in kind
+    network = (ESNRegressor if of_values else ESNClassifier)(**settings)
+    if kind.startswith("stack"):
+        sees = str(rng.choice(["output", "output+input", "output+hidden"]))
+        return (StackedRegressor if of_values else StackedClassifier)([network, network], joint_epochs=0, sees=sees)
+    if kind == "pipeline":
+        steps = [StandardScaler(), RobustScaler(), MinMaxScaler(clip=True), PCA(whiten=bool(rng.integers(2)))]
+        return make_pipeline(*(FrameWise(steps[i]) for i in rng.permutation(4)[:2]), network)
+    return network
+
+
+def _expected(model: Any, x: np.ndarray, kind: str) -> np.ndarray:
+    """Return the model's own answers, from its first state on."""
+    if kind == "forecast":
+        answers = model.predict(FORECAST, warm_up=x)
+    else:
+        answers = (model.predict_proba if hasattr(model, "predict_proba") else model.predict)(x)
+    return np.atleast_2d(np.asarray(answers, np.float64).reshape(-1, plan_of(model).answer.n_out))
+
+
+def difference(drawn: Drawn, found: np.ndarray) -> float:
+    """Return the largest difference over the largest answer."""
+    assert found.shape == drawn.expected.shape, (found.shape, drawn.expected.shape)
+    return float(np.abs(found - drawn.expected).max() / np.abs(drawn.expected).max())
+
+
+def session(content: bytes) -> Any:
+    """Return an onnxruntime session of a checked model."""
+    import onnx
+    import onnxruntime
+
+    onnx.checker.check_model(onnx.load_from_string(content), full_check=True)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
+def in_onnx(drawn: Drawn) -> np.ndarray:
+    """Return the answers of the sequence graph."""
+    more = {} if drawn.plan.horizon is None else {"steps": np.array(FORECAST)}
+    return np.asarray(session(onnx_model(drawn.plan)).run(None, {"X": drawn.x, **more})[0])
+
+
+def in_onnx_steps(drawn: Drawn) -> np.ndarray:
+    """Return the answers of the step graph, frame after frame; a forecast is fed back by hand."""
+    running = session(onnx_model(drawn.plan, step=True))
+    kind = running.get_inputs()[1].type
+    state = np.array(
+        json.loads(running.get_modelmeta().custom_metadata_map["initial_state"]),
+        np.float64 if "double" in kind else np.float32,
+    )
+    answers, frames = [], list(drawn.x)
+    for t in range(len(frames) + (FORECAST - 1 if drawn.plan.horizon else 0)):
+        x = frames[t] if t < len(frames) else answers[-1]
+        answer, state = running.run(None, {"x": x, "state": state})
+        answers.append(answer)
+    rows = FORECAST if drawn.plan.horizon else 1 if drawn.plan.pooling else len(frames)
+    return np.array(answers[-rows:])
+
+
+def compiled(headers: dict[str, str], source: str, folder: Path, *flags: str, compiler: str = "gcc") -> Path:
+    """Return a program of this source, compiled beside the headers with all warnings as errors."""
+    for name, text in headers.items():
+        (folder / f"{name}.h").write_text(text)
+    language = "c99" if compiler != "g++" else "c++11"
+    file = folder / ("program.c" if compiler != "g++" else "program.cc")
+    file.write_text(source)
+    program = folder / "program"
+    command = [compiler, f"-std={language}", *FLAGS, *flags, str(file), "-o", str(program), "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr[:4000])
+    return program
+
+
+MODEL = """
+static void run_NAME(int frames, int more)
+{
+    static float x[NAME_inputs], out[NAME_outputs];
+    NAME_state state;
+    int t;
+    fprintf(stderr, "%u\\n", (unsigned)sizeof state);
+    NAME_reset(&state);
+    for (t = 0; t < frames; t++) {
+        if (fread(x, sizeof(float), NAME_inputs, stdin) != NAME_inputs)
+            return;
+        NAME_step(&state, x, out);
+        fwrite(out, sizeof(float), NAME_outputs, stdout);
+    }
+    for (t = 0; t < more; t++) {
+        NEXT
+        fwrite(out, sizeof(float), NAME_outputs, stdout);
+    }
+}
+"""
+
+
+def in_c(some: list[Drawn], numbers: str | None = None, *flags: str, compiler: str = "gcc") -> list[np.ndarray]:
+    """Return the answers of each model as C; all are compiled into one program."""
+    headers = {f"m{i}": c_header(drawn.plan, name=f"m{i}", numbers=numbers) for i, drawn in enumerate(some)}
+    source = "#include <stdio.h>\n" + "".join(f'#include "{name}.h"\n' for name in headers)
+    calls, frames = [], b""
+    for name, drawn in zip(headers, some, strict=True):
+        more = 0 if drawn.plan.horizon is None else FORECAST - 1
+        step = f"{name}_next(&state, out);" if more else ""
+        source += MODEL.replace("NEXT", step).replace("NAME", name)
+        calls.append(f"    run_{name}({len(drawn.x)}, {more});")
+        frames += drawn.x.tobytes()
+    source += "int main(void)\n{\n" + "\n".join(calls) + "\n    return 0;\n}\n"
+    with tempfile.TemporaryDirectory() as folder:
+        program = compiled(headers, source, Path(folder), *(flags or SANITIZED), compiler=compiler)
+        done = subprocess.run([str(program)], input=frames, capture_output=True, check=True)
+    said = [int(re.search(r"_state: (\d+) bytes", header)[1]) for header in headers.values()]  # type: ignore[index]
+    assert list(map(int, done.stderr.split())) == said, "the size of a state is not the one that the header says"
+    answers, found = np.frombuffer(done.stdout, np.float32), []
+    for drawn in some:
+        rows = len(drawn.x) + (0 if drawn.plan.horizon is None else FORECAST - 1)
+        own, answers = np.split(answers, [rows * drawn.plan.answer.n_out])
+        found.append(own.reshape(rows, -1)[-len(drawn.expected) :])
+    return found
+
+
+def may_run_forward(drawn: Drawn) -> bool:
+    """Return whether an export frame by frame is to be expected, by the settings alone."""
+    if drawn.settings.get("bidirectional"):
+        return False
+    return drawn.plan.pooling is None or drawn.settings.get("pooling") in ("mean", "last")
+
+
+def compare(networks: int, seed: int) -> tuple[dict[str, dict[str, float]], Counter[str]]:
+    """Return, for every format, counts and the largest difference; and how often each kind was drawn."""
+    rng = np.random.default_rng(seed)
+    drawn = [draw(rng) for _ in range(networks)]
+    rows = {name: {"networks": 0, "refused": 0, "beyond 1e-5": 0, "largest": 0.0} for name in FORMATS}
+
+    def count(name: str, one: Drawn, found: np.ndarray) -> None:
+        far, row = difference(one, found), rows[name]
+        row["networks"] += 1
+        row["largest"] = max(row["largest"], far)
+        if not far <= ALLOWED:
+            row["beyond 1e-5"] += 1
+            print(f"{name}: {far:.2g} for {one.kind}, {one.settings}", file=sys.stderr)
+
+    forward = []
+    for one in drawn:
+        count("ONNX", one, in_onnx(one))
+        try:
+            count("ONNX, step by step", one, in_onnx_steps(one))
+            forward.append(one)
+        except ExportError as refusal:
+            if may_run_forward(one) or not re.search(r"bidirectional=True|pooling=", str(refusal)):
+                raise
+            rows["ONNX, step by step"]["refused"] += 1
+            rows["C"]["refused"] += 1
+    for first in range(0, len(forward), 25):
+        some = forward[first : first + 25]
+        for one, found in zip(some, in_c(some), strict=True):
+            count("C", one, found)
+    return rows, Counter(one.kind for one in drawn)
+
+
+def main() -> None:
+    """Run the campaign and keep its figures."""
+    given = [int(word) for word in sys.argv[1:]]
+    networks, seed = (*given, *(200, 1)[len(given) :])
+    rows, kinds = compare(networks, seed)
+    show(f"{networks} random networks", ("networks", "refused", "beyond 1e-5", "largest"), rows)
+    keep("exports", {"networks": networks, "seed": seed, "formats": rows, "kinds": dict(kinds)})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""The command `export`. Whatever is slow to import is imported when it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from echolearn.cli.options import FILE
+
+
+@click.command()
+@click.argument("model", type=FILE)
+@click.option("--out", type=FILE, required=True, help="The file to write: its ending is .onnx for ONNX, .h for C.")
+@click.option("--name", default="esn", show_default=True, help="With what the names of functions in C begin.")
+@click.option("--step", is_flag=True, help="ONNX: one frame and a state at a time, instead of whole sequences.")
+@click.option("--numbers", type=click.Choice(["float32", "float64", "int16", "int8"]),
+              help="In which numbers the network computes; int16 and int8 for C.  [default: its own]")  # fmt: skip
+def export(*, model: Path, out: Path, name: str, step: bool, numbers: str | None) -> None:
+    """Write MODEL (.safetensors) as an ONNX file or as a header in C."""
+    from echolearn.estimators.loading import load
+    from echolearn.export import export_model
+
+    export_model(load(model), out, name=name, step=step, numbers=numbers)
+    click.echo(f"written: {out} ({out.stat().st_size:,} bytes)")

@@ -1,0 +1,397 @@
+"""C: a plan as one header of C99 without allocation, whose only include is math.h (docs/export.md)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from echolearn import __version__
+from echolearn._typing import Array
+from echolearn.export import c_functions as c
+from echolearn.export.c_text import Constants, Struct, c_number, c_string, check_name, smallest_unsigned
+from echolearn.export.evaluation import evaluate
+from echolearn.export.fixed_point import FULL, LARGEST, quantize_entries, quantize_rows
+from echolearn.export.plan import Clip, ExportError, FillGaps, Layer, Plan, Project, Standardize, check_runs_forward
+
+NUMBERS = ("float32", "float64", "int16", "int8")
+WHOLE = {"int16": "short", "int8": "signed char"}
+SAID = {
+    "float32": "weights, states and sums are float",
+    "float64": "weights, states and sums are double; frames and answers are float",
+    "int16": "weights are short with one scale per row, states and inputs are rounded to 16 bits at every step, and "
+    "their\n *     products are summed in long long; scaling, bias, activation, leak and answers are float",
+    "int8": "weights are signed char with one scale per row, states and inputs are rounded to 16 bits at every step, "
+    "and\n *     their products are summed in $A; scaling, bias, activation, leak and answers are float",
+}
+
+
+def c_header(plan: Plan, *, name: str = "esn", numbers: str | None = None, X: Array | None = None) -> str:
+    """Return the header; numbers: of weights and states, None for the plan's own; X: what losses are measured on."""
+    check_name(name)
+    numbers = plan.precision if numbers is None else numbers
+    if numbers not in NUMBERS:
+        raise ExportError(f"numbers={numbers!r:.40} cannot be exported to C; expected one of {NUMBERS}, or None.")
+    check_runs_forward(plan, "C", ("mean", "last"))
+    writer = _Writer(plan, name, numbers)
+    functions = writer.functions()
+    names = writer.class_names()
+    tokens = writer.tokens | {
+        "TITLE": f"{plan.estimator} of echolearn {__version__}: {plan.units} units",
+        "CONSTANTS": str(writer.constants.size),
+        "STATE": str(writer.state.size()),
+        "NUMBERS": SAID[numbers],
+        "LOSS": ""
+        if X is None
+        else f" * measured on {len(X)} frames, beside the model itself: {_loss(plan, X, numbers)}\n",
+        "FEATURES": str(plan.n_features),
+        "OUTPUTS": str(plan.answer.n_out),
+        "OUTPUT": plan.answer.output,
+        "MORE": _more(plan),
+        "MEANING": _meaning(plan),
+        "UNITS": str(plan.units),
+        "CONSTANT_TEXT": "\n\n".join([*writer.constants.text, *names]),
+        "FIELDS": writer.state.lines(),
+        "FUNCTIONS": functions,
+    }
+    return _filled_in(_filled_in(c.HEADER, tokens), writer.tokens)
+
+
+def _filled_in(template: str, tokens: dict[str, str]) -> str:
+    names = "|".join(sorted(tokens, key=len, reverse=True))
+    return re.sub(rf"\$({names})", lambda found: tokens[found[1]], template)
+
+
+def _more(plan: Plan) -> str:
+    """Return what else can be called."""
+    lines = []
+    if plan.resumption is not None:
+        lines.append("$N_resume(&state);              instead of reset: continue where the training series ended")
+    if plan.horizon is not None:
+        arguments = "&state, e, out" if plan.n_features > plan.horizon else "&state, out"
+        lines.append(f"$N_next({arguments});{' ' * (23 - len(arguments))}its own last answer takes the place of x")
+    return "".join(f" *     {line}\n" for line in lines)
+
+
+def _meaning(plan: Plan) -> str:
+    """Return what x and out are, in words."""
+    if plan.horizon is not None:
+        more = plan.n_features - plan.horizon
+        known = f", then the {more} exogenous inputs of the next step (e)" if more else ""
+        return f"x is the newest value of the series{known}; out is the value that follows."
+    if plan.pooling is not None:
+        return "out is the answer for the sequence so far; that of its last frame is the answer for the whole."
+    return "out is the answer for this frame."
+
+
+def _loss(plan: Plan, X: Array, numbers: str) -> str:
+    """Return a line that says how far answers in these numbers are from those of the model."""
+    begin = f" * measured on {len(X)} frames, beside the model itself:"
+    exact, found = evaluate(plan, X), evaluate(plan, X, numbers)
+    if plan.answer.kind == "values":
+        spread = np.maximum(exact.std(axis=0), 1e-300)
+        error = float((np.sqrt(((found - exact) ** 2).mean(axis=0)) / spread).max())
+        return f"{begin} the values differ by {error:.2g} of their standard deviation\n"
+    changed = float((found.argmax(axis=1) != exact.argmax(axis=1)).mean())
+    if plan.answer.kind == "independent":
+        changed = float(((found > 0.5) != (exact > 0.5)).mean())
+    worst = float(np.abs(found - exact).max())
+    return f"{begin} {changed:.2%} of the labels change, probabilities by at most {worst:.2g}\n"
+
+
+@dataclass
+class _Writer:
+    """The parts of a header under construction."""
+
+    plan: Plan
+    name: str
+    numbers: str
+    state: Struct = field(default_factory=Struct)
+
+    def __post_init__(self) -> None:
+        self.real = "double" if self.numbers == "float64" else "float"
+        self.constants = Constants(self.name)
+        longest = max(max(layer.units, layer.n_in, layer.n_out) for layer in self.plan.layers)
+        exact = self.numbers == "int8" and longest * LARGEST["int8"] * FULL < 2**31
+        entries = [layer.W_rec.indptr for layer in self.plan.layers]
+        units = np.array([layer.units for layer in self.plan.layers])
+        self.tokens = {
+            "N": self.name,
+            "R": self.real,
+            "X": "expf" if self.real == "float" else "exp",
+            "A": "int" if exact else "long long",
+            "Q": WHOLE.get(self.numbers, ""),
+            "S": smallest_unsigned(np.concatenate(entries)),
+            "I": smallest_unsigned(units),
+        }
+
+    @property
+    def whole(self) -> bool:
+        """Whether weights are whole numbers."""
+        return self.numbers in WHOLE
+
+    def class_names(self) -> list[str]:
+        """Return the names of classes and features, as arrays of strings."""
+        found = (("classes", self.plan.answer.names), ("features", self.plan.feature_names))
+        return [
+            f"static const char *const {self.name}_{word}[{len(names)}] = {{\n"
+            + ",\n".join(f"    {c_string(name)}" for name in names)
+            + "\n};"
+            for word, names in found
+            if names
+        ]
+
+    def functions(self) -> str:
+        """Return all functions; the constants and fields that they use are collected on the way."""
+        plan = self.plan
+        run = [self._layer(layer, number) for number, layer in enumerate(plan.layers, 1)]
+        encode, answer = self._encode(), self._answer()
+        self.state.add(self.real, "z", max(layer.units for layer in plan.layers), "work space")
+        if self.whole:
+            self.state.add("float", "p_scale", 0, "and its scale")
+            for number, layer in enumerate(plan.layers, 1):
+                self.state.add("float", f"q{number}_scale", 0, f"and the scale of q{number}")
+                self.state.add("short", f"q{number}", layer.units, f"h{number} in 16 bits")
+            widest = max(max(layer.n_in, 0 if layer.W_fb is None else layer.n_out) for layer in plan.layers)
+            self.state.add("short", "p", widest, "inputs in 16 bits")
+        parts = [
+            *([c.TANH[self.real]] if {layer.activation for layer in plan.layers} & {"tanh", "sigmoid"} else []),
+            c.COPY,
+            c.WHOLE_PRODUCTS if self.whole else c.PRODUCTS,
+            *(
+                _filled_in(c.UPDATE, {"F": f, "E": c.ACTIVATIONS[f]})
+                for f in sorted({layer.activation for layer in plan.layers})
+            ),
+            *([c.SOFTMAX] if any(layer.softmax for layer in plan.layers) else []),
+            *([c.NEAREST] if plan.answer.kind == "nearest" else []),
+            self._start("reset", None),
+            *([self._start("resume", plan)] if plan.resumption is not None else []),
+            _function("void $N_run($N_state *s)", "".join(run)),
+            _function("void $N_answer($N_state *s, float *out)", answer),
+            _function("void $N_step($N_state *s, const float *x, float *out)", encode),
+            *([self._next()] if plan.horizon is not None else []),
+        ]
+        return "\n".join(parts)
+
+    def _real(self, name: str, values: Array) -> str:
+        return self.constants.add(name, values, self.real)
+
+    def _product(self, name: str, matrix: Array, x: str, out: str, *, rounded: tuple[str, str]) -> str:
+        """Return the call that adds x @ matrix to out; rounded: where x in 16 bits is, and its scale."""
+        rows, columns = matrix.shape
+        if not self.whole:
+            return f"    $N_add_product({self._real(name, matrix)}, {x}, {out}, {rows}, {columns});\n"
+        weights, scales = quantize_rows(matrix.T, self.numbers)
+        stored = self.constants.add(name, weights, WHOLE[self.numbers]), self._real(f"{name}_scales", scales)
+        call = ", ".join([*stored, *rounded, out, str(columns), str(rows)])
+        return f"    $N_add_product({call});\n"
+
+    def _recurrent(self, layer: Layer, k: int) -> str:
+        """Return the call that adds W_rec h to z."""
+        W_rec = layer.W_rec
+        start = self.constants.add(f"start{k}", W_rec.indptr, self.tokens["S"])
+        if len(W_rec.data) == 0:
+            return ""
+        places = self.constants.add(f"from{k}", W_rec.indices, self.tokens["I"])
+        if not self.whole:
+            w = self._real(f"W_rec{k}", W_rec.data)
+            return f"    $N_add_recurrent({start}, {places}, {w}, s->h{k}, s->z, {layer.units});\n"
+        weights, scales = quantize_entries(W_rec.indptr, W_rec.data, self.numbers)
+        w = self.constants.add(f"W_rec{k}", weights, WHOLE[self.numbers])
+        call = f"{start}, {places}, {w}, {self._real(f'W_rec{k}_scales', scales)}, s->q{k}, s->q{k}_scale"
+        return f"    $N_add_recurrent({call}, s->z, {layer.units});\n"
+
+    def _layer(self, layer: Layer, k: int) -> str:
+        """Return one step of a layer: from s->x{k} to its outputs, s->y or the first entries of s->x{k+1}."""
+        N, n_out, y = layer.units, layer.n_out, "s->y" if layer.passing is None else f"s->x{k + 1}"
+        inputs, states = ("s->p", "s->p_scale"), (f"s->q{k}", f"s->q{k}_scale")
+        self.state.add(self.real, f"h{k}", N, f"states of layer {k}")
+        self.state.add(self.real, f"x{k}", self._input_width() if k == 1 else layer.n_in, f"inputs of layer {k}")
+        text = f"    /* layer {k} */\n    $N_copy({self._real(f'bias{k}', layer.bias)}, s->z, {N});\n"
+        rounding = f"    s->p_scale = $N_round(s->x{k}, s->p, {layer.n_in});\n" if self.whole else ""
+        text += rounding + self._product(f"W{k}", layer.W, f"s->x{k}", "s->z", rounded=inputs)
+        text += self._recurrent(layer, k)
+        if layer.W_fb is not None:
+            self.state.add(self.real, "fed", n_out, "the last outputs, fed back")
+            if self.whole:
+                text += f"    s->p_scale = $N_round(s->fed, s->p, {n_out});\n"
+            text += self._product(f"W_fb{k}", layer.W_fb, "s->fed", "s->z", rounded=inputs)
+            text += rounding if len(layer.U_inputs) else ""
+        text += f"    $N_update_{layer.activation}({self._real(f'leak{k}', layer.leak)}, s->z, s->h{k}, {N});\n"
+        if self.whole:
+            text += f"    s->q{k}_scale = $N_round(s->h{k}, s->q{k}, {N});\n"
+        text += f"    $N_copy({self._real(f'intercept{k}', layer.intercept)}, {y}, {n_out});\n"
+        text += self._product(f"U{k}", layer.U_states, f"s->h{k}", y, rounded=states)
+        if len(layer.U_inputs):
+            text += self._product(f"U_inputs{k}", layer.U_inputs, f"s->x{k}", y, rounded=inputs)
+        if layer.passing is None:
+            self.state.add(self.real, "y", n_out, "outputs")
+            return text + self._feed_back(layer)
+        return text + self._pass_on(layer, k)
+
+    def _feed_back(self, layer: Layer) -> str:
+        if layer.W_fb is None:
+            return ""
+        softmax = f"    $N_softmax(s->fed, {layer.n_out});\n" if layer.softmax else ""
+        return f"    $N_copy(s->y, s->fed, {layer.n_out});\n{softmax}"
+
+    def _pass_on(self, layer: Layer, k: int) -> str:
+        """Return what completes the inputs of the layer above, whose first entries are the outputs of this one."""
+        assert layer.passing is not None
+        above, n = f"s->x{k + 1}", layer.n_out
+        text = f"    $N_softmax({above}, {n});\n" if layer.softmax else ""
+        scale = self._real(f"passing{k}", layer.passing.scale)
+        text += _loop(n, f"{above}[i] *= {scale}[i];")
+        if layer.passing.beside == "input":
+            text += f"    $N_copy(s->x1, {above} + {n}, {self.plan.layers[0].n_in});\n"
+        elif layer.passing.beside == "hidden":
+            text += f"    $N_copy(s->h{k}, {above} + {n}, {layer.units});\n"
+        return text
+
+    def _input_width(self) -> int:
+        """Return the largest number of inputs on the way from a frame to the first layer."""
+        width = widest = self.plan.n_features
+        for operation in self.plan.inputs:
+            if isinstance(operation, FillGaps):
+                width += int(operation.flagged.sum())
+            elif isinstance(operation, Project):
+                width = operation.matrix.shape[1]
+            widest = max(widest, width)
+        return widest
+
+    def _encode(self) -> str:
+        """Return the body of the function that takes a frame."""
+        plan = self.plan
+        text, width = _loop(plan.n_features, "s->x1[i] = ($R)x[i];"), plan.n_features
+        for number, operation in enumerate(plan.inputs, 1):
+            if isinstance(operation, Standardize):
+                text += self._standardize(operation, number)
+            elif isinstance(operation, Clip):
+                low, high = (
+                    self._real(f"{w}{number}", v) for w, v in (("low", operation.low), ("high", operation.high))
+                )
+                text += _loop(width, f"s->x1[i] = s->x1[i] < {low}[i] ? {low}[i] : s->x1[i];")
+                text += _loop(width, f"s->x1[i] = s->x1[i] > {high}[i] ? {high}[i] : s->x1[i];")
+            elif isinstance(operation, Project):
+                text += self._project(operation, number)
+                width = operation.matrix.shape[1]
+            else:
+                text += self._fill(operation, number, width)
+                width += int(operation.flagged.sum())
+        return text + "    $N_run(s);\n    $N_answer(s, out);\n"
+
+    def _standardize(self, operation: Standardize, number: int) -> str:
+        """Return (x - mean) / scale; in float the mean is the sum of two numbers, so that no digits are lost."""
+        high = operation.mean.astype(np.float32 if self.real == "float" else np.float64)
+        rest = operation.mean - high
+        mean, scale = self._real(f"mean{number}", high), self._real(f"scale{number}", operation.scale)
+        difference = f"(s->x1[i] - {mean}[i])"
+        if rest.any():
+            difference = f"({difference} - {self._real(f'mean_rest{number}', rest)}[i])"
+        return _loop(len(high), f"s->x1[i] = {difference} / {scale}[i];")
+
+    def _project(self, operation: Project, number: int) -> str:
+        rows, columns = operation.matrix.shape
+        field_name = f"projected{number}"
+        self.state.add(self.real, field_name, columns, "work space")
+        matrix = self._real(f"projection{number}", operation.matrix)
+        return (
+            _loop(columns, f"s->{field_name}[i] = 0;")
+            + f"    {{\n        int i, j;\n        for (i = 0; i < {rows}; i++)\n"
+            + f"            for (j = 0; j < {columns}; j++)\n"
+            + f"                s->{field_name}[j] += s->x1[i] * {matrix}[i * {columns} + j];\n    }}\n"
+            + f"    $N_copy(s->{field_name}, s->x1, {columns});\n"
+        )
+
+    def _fill(self, operation: FillGaps, number: int, width: int) -> str:
+        """Return what takes the place of NaN, which is not equal to itself."""
+        values, text = self._real(f"fill{number}", operation.values), ""
+        for place, feature in enumerate(np.flatnonzero(operation.flagged).tolist(), width):
+            text += f"    s->x1[{place}] = s->x1[{feature}] != s->x1[{feature}] ? 1 : 0;\n"
+        if not operation.carry:
+            return text + _loop(width, f"s->x1[i] = s->x1[i] != s->x1[i] ? {values}[i] : s->x1[i];")
+        self.state.add(self.real, "known", width, "the last known features")
+        text += _loop(width, "s->known[i] = s->x1[i] != s->x1[i] ? s->known[i] : s->x1[i];")
+        return text + f"    $N_copy(s->known, s->x1, {width});\n"
+
+    def _answer(self) -> str:
+        """Return the body of the function from s->y to the answer."""
+        answer, n, text = self.plan.answer, self.plan.answer.n_out, ""
+        source = "s->y"
+        if self.plan.pooling is not None and self.plan.pooling.kind == "mean":
+            text += self._running_mean(self.plan.pooling.washout, n)
+        if answer.kind == "values":
+            scale, mean = self._real("target_scale", answer.scale), self._real("target_mean", answer.mean)
+            return text + _loop(n, f"out[i] = (float)({source}[i] * {scale}[i] + {mean}[i]);")
+        if answer.kind == "independent":
+            slope = self._real("slope", answer.scale)
+            return text + _loop(n, f"out[i] = (float)(1 / (1 + $X({slope}[i] * (($R)0.5 - {source}[i]))));")
+        function = "softmax" if answer.kind == "softmax" else "nearest"
+        return text + f"    $N_{function}({source}, {n});\n" + _loop(n, f"out[i] = (float){source}[i];")
+
+    def _running_mean(self, washout: int, n: int) -> str:
+        """Return the mean of the outputs after the washout; during it, the newest outputs stand for themselves."""
+        self.state.add(self.real, "mean", n, "mean of the outputs so far")
+        self.state.add("unsigned int", "count", 0, "steps so far")
+        return (
+            "    if (s->count < 4000000000u)\n        s->count++;\n"
+            f"    if (s->count > {washout}u) {{\n"
+            f"        const $R share = 1 / ($R)(s->count - {washout}u);\n        int i;\n"
+            f"        for (i = 0; i < {n}; i++) {{\n"
+            "            s->mean[i] += (s->y[i] - s->mean[i]) * share;\n            s->y[i] = s->mean[i];\n"
+            "        }\n    }\n"
+        )
+
+    def _start(self, function: str, plan: Plan | None) -> str:
+        """Return the function that begins a sequence; plan: continue where its training series ended."""
+        end = None if plan is None else plan.resumption
+        text = ""
+        for k, layer in enumerate(self.plan.layers, 1):
+            text += self._set(f"h{k}", layer.initial_state if end is None else end.state, f"{function}_h{k}")
+            if self.whole:
+                text += f"    s->q{k}_scale = $N_round(s->h{k}, s->q{k}, {layer.units});\n"
+        fields = {name for _, name, _, _ in self.state.fields}
+        fed_back = np.zeros(self.plan.answer.n_out) if end is None or end.fed_back is None else end.fed_back
+        zeros = np.zeros(self.plan.answer.n_out)
+        text += self._set("y", fed_back if self.plan.horizon is not None else zeros, f"{function}_y")
+        if "fed" in fields:
+            text += self._set("fed", fed_back, f"{function}_fed")
+        gaps = self.plan.carried
+        if gaps is not None:
+            known = gaps.values if end is None or end.known is None else end.known
+            text += self._set("known", np.where(np.isnan(known), gaps.values, known), f"{function}_known")
+        if "mean" in fields:
+            text += self._set("mean", zeros, "") + "    s->count = 0;\n"
+        return _function(f"void $N_{function}($N_state *s)", text)
+
+    def _set(self, place: str, values: Array, name: str) -> str:
+        """Return what sets an array of the state."""
+        if not values.any():
+            return _loop(len(values), f"s->{place}[i] = 0;")
+        return f"    $N_copy({self._real(name, values)}, s->{place}, {len(values)});\n"
+
+    def _next(self) -> str:
+        """Return the function that takes the last answer for the newest value of the series."""
+        plan = self.plan
+        assert plan.horizon is not None
+        dims, more = plan.horizon, plan.n_features - plan.horizon
+        text = f"    $N_copy(s->y, s->x1, {dims});\n"
+        if more:
+            (operation,) = plan.inputs
+            assert isinstance(operation, Standardize)
+            for j in range(more):
+                mean, scale = (c_number(v, "double") for v in (operation.mean[dims + j], operation.scale[dims + j]))
+                text += f"    s->x1[{dims + j}] = ($R)(((double)e[{j}] - {mean}) / {scale});\n"
+        text += "    $N_run(s);\n    $N_answer(s, out);\n"
+        exogenous = "const float *e, " if more else ""
+        return _function(f"void $N_next($N_state *s, {exogenous}float *out)", text)
+
+
+def _loop(n: int, statement: str) -> str:
+    """Return a loop over i in a block of its own."""
+    return f"    {{\n        int i;\n        for (i = 0; i < {n}; i++)\n            {statement}\n    }}\n"
+
+
+def _function(signature: str, body: str) -> str:
+    return f"static inline {signature}\n{{\n{body}}}\n"

@@ -1,0 +1,208 @@
+"""The meaning of a `Plan` in NumPy: slow and plain. Exports are compared with it, and losses are measured by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from echolearn._typing import Array
+from echolearn.export.fixed_point import LARGEST, quantize_entries, quantize_rows, quantize_vectors
+from echolearn.export.plan import Answer, Clip, FillGaps, InputOperation, Layer, Plan, Pooling, Sparse, Standardize
+
+Product = Callable[[Array], Array]  # from rows (K, n) to rows (K, m)
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """In which numbers products are computed: "float32", "float64", "int16" or "int8"."""
+
+    numbers: str
+
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """The numbers of everything but the products."""
+        return np.dtype(np.float64 if self.numbers == "float64" else np.float32)
+
+    def dense(self, matrix: Array) -> Product:
+        """Return the product of rows with a matrix (n, m)."""
+        if self.numbers not in LARGEST:
+            M = matrix.astype(self.dtype)
+            return lambda x: x @ M
+        whole, scales = quantize_rows(matrix.T, self.numbers)
+        return _whole_product(lambda q: q @ whole.T, scales)
+
+    def sparse(self, matrix: Sparse) -> Product:
+        """Return the product of rows (K, N) with the transpose of a matrix in compressed rows."""
+        N = len(matrix.indptr) - 1
+        rows, scales, data = np.repeat(np.arange(N), np.diff(matrix.indptr)), None, matrix.data.astype(self.dtype)
+        if self.numbers in LARGEST:
+            data, scales = quantize_entries(matrix.indptr, matrix.data, self.numbers)
+        M = np.zeros((N, N), data.dtype)
+        np.add.at(M, (rows, matrix.indices), data)
+        return (lambda h: h @ M.T) if scales is None else _whole_product(lambda q: q @ M.T, scales)
+
+
+def _whole_product(product: Product, scales: Array) -> Product:
+    def apply(x: Array) -> Array:
+        q, scale = quantize_vectors(x)
+        return np.asarray(product(q).astype(np.float32) * (scale * scales))
+
+    return apply
+
+
+def evaluate(plan: Plan, X: Array, numbers: str | None = None) -> Array:
+    """Return the answers (steps, outputs), or (1, outputs) with a pooling, to one sequence X (steps, features).
+
+    Of a forecaster, the answer of a step is the value that follows it. numbers: None for the plan's own precision.
+    """
+    how = Arithmetic(numbers or plan.precision)
+    source = encode(plan.inputs, X).astype(how.dtype)
+    x = source
+    for layer in plan.layers[:-1]:
+        H, Y = run_layer(layer, x, how)
+        assert layer.passing is not None
+        Y = softmax(Y) if layer.softmax else Y
+        beside = {"": [], "input": [source], "hidden": [H]}[layer.passing.beside]
+        x = np.hstack([Y * layer.passing.scale.astype(how.dtype), *beside])
+    if plan.pooling is None:
+        Y = run_layer(plan.top, x, how)[1]
+    else:
+        Y = _pooled_outputs(plan.top, plan.pooling, x, how)
+    return decode(plan.answer, Y)
+
+
+def forecast(plan: Plan, X: Array, steps: int) -> Array:
+    """Return the values (steps, outputs) that follow X (n, features); without exogenous inputs.
+
+    X without rows continues the training series.
+    """
+    assert plan.horizon is not None
+    layer, how = plan.top, Arithmetic(plan.precision)
+    h, value = layer.initial_state, np.zeros(plan.horizon)
+    given = list(encode(plan.inputs, X))
+    if not given:
+        assert plan.resumption is not None
+        assert plan.resumption.fed_back is not None
+        h, value = plan.resumption.state, plan.resumption.fed_back
+    out: list[Array] = []
+    for t in range(len(given) + steps - (len(given) > 0)):
+        H, Y = run_layer(layer, (given[t] if t < len(given) else value)[None].astype(how.dtype), how, start=h)
+        h, value = H[0], Y[0]
+        out.append(value)
+    return decode(plan.answer, np.array(out[-steps:]))
+
+
+def encode(operations: tuple[InputOperation, ...], X: Array) -> Array:
+    """Return the inputs of the first layer, in float64."""
+    x = np.asarray(X, np.float64)
+    for operation in operations:
+        if isinstance(operation, Standardize):
+            x = (x - operation.mean) / operation.scale
+        elif isinstance(operation, Clip):
+            x = np.clip(x, operation.low, operation.high)
+        elif isinstance(operation, FillGaps):
+            x = _filled(operation, x)
+        else:
+            x = x @ operation.matrix
+    return x
+
+
+def _filled(gaps: FillGaps, x: Array) -> Array:
+    missing, known, rows = np.isnan(x), gaps.values, []
+    for row in x:
+        filled = np.where(np.isnan(row), known, row)
+        rows.append(filled)
+        known = filled if gaps.carry else known
+    return np.hstack([np.array(rows).reshape(x.shape), missing[:, gaps.flagged]])
+
+
+def run_layer(layer: Layer, x: Array, how: Arithmetic, start: Array | None = None) -> tuple[Array, Array]:
+    """Return the states (steps, N) and, unless its readout is pooled, the outputs (steps, n_out) of a layer."""
+    H = _states(layer, x, how, start)
+    if layer.backward.any():
+        H[:, layer.backward] = _states(layer, x[::-1], how, start)[::-1, layer.backward]
+    return H, _readout(layer, how)(H, x) if len(layer.U_states) == layer.units else H[:, :0]
+
+
+def _readout(layer: Layer, how: Arithmetic) -> Callable[[Array, Array], Array]:
+    states, inputs = how.dense(layer.U_states), how.dense(layer.U_inputs)
+    intercept = layer.intercept.astype(how.dtype)
+    return lambda H, x: states(H) + (inputs(x) if len(layer.U_inputs) else 0) + intercept
+
+
+def _states(layer: Layer, x: Array, how: Arithmetic, start: Array | None) -> Array:
+    """Return the states (steps, N) of a layer whose units all run forward."""
+    drive, recurrent = how.dense(layer.W)(x) + layer.bias.astype(how.dtype), how.sparse(layer.W_rec)
+    fed_back = None if layer.W_fb is None else how.dense(layer.W_fb)
+    readout = None if fed_back is None else _readout(layer, how)
+    h, a = (layer.initial_state if start is None else start).astype(how.dtype)[None], layer.leak.astype(how.dtype)
+    y = np.zeros((1, layer.n_out), how.dtype)
+    H = np.empty((len(x), layer.units), how.dtype)
+    for t in range(len(x)):
+        z = drive[t] + recurrent(h) + (0 if fed_back is None else fed_back(y))
+        h = h + a * (activate(layer.activation, z) - h)
+        H[t] = h[0]
+        if readout is not None:
+            y = readout(h, x[t : t + 1])
+            y = softmax(y) if layer.softmax else y
+    return H
+
+
+def activate(name: str, z: Array) -> Array:
+    """Return f(z)."""
+    if name == "sigmoid":
+        return np.asarray(0.5 + 0.5 * np.tanh(0.5 * z))
+    return np.asarray(np.tanh(z) if name == "tanh" else np.maximum(z, 0) if name == "relu" else z)
+
+
+def _pooled_outputs(layer: Layer, pooling: Pooling, x: Array, how: Arithmetic) -> Array:
+    """Return the outputs (1, n_out) for a whole sequence."""
+    if pooling.kind == "summary":
+        steps = np.maximum(np.arange(len(x))[:, None] - np.array(pooling.delays), 0)
+        x = x[steps].reshape(len(x), -1)
+    H, w = run_layer(layer, x, how)[0], pooling.washout
+    n = len(x) - w
+    if pooling.kind == "summary":
+        return _readout(layer, Arithmetic("float64"))(_summary(pooling, H, layer.backward), x[:0])
+    if pooling.kind == "last":
+        return _readout(layer, how)(np.where(layer.backward, H[:1], H[-1:]), x[-1:])
+    spans = [
+        (w + i * n // pooling.parts, w - (-(i + 1) * n // pooling.parts)) for i in range(pooling.parts)
+    ]  # no part is empty: neighbours share a step where there are few
+    rows = [np.hstack([M[first:end].mean(axis=0) for first, end in spans])[None] for M in (H, x)]
+    return _readout(layer, how)(rows[0], rows[1])
+
+
+def _summary(pooling: Pooling, H: Array, backward: Array) -> Array:
+    """Return the statistics (1, M) of states over time, in float64."""
+    assert pooling.thresholds is not None
+    S = H[pooling.washout :].astype(np.float64)
+    mean = S.mean(axis=0)
+    deviation = np.sqrt(np.maximum((S**2).mean(axis=0) - mean**2, 0))
+    last = np.where(backward, H[0], H[-1])
+    above = (H[pooling.washout :] > pooling.thresholds[:, None].astype(H.dtype)).mean(axis=1)
+    return np.hstack([mean, deviation, S.max(axis=0), S.min(axis=0), last, *above])[None]
+
+
+def decode(answer: Answer, Y: Array) -> Array:
+    """Return probabilities or values, in float64."""
+    Y = Y.astype(np.float64)
+    if answer.kind == "softmax":
+        return softmax(Y)
+    if answer.kind == "values":
+        return np.asarray(Y * answer.scale + answer.mean)
+    if answer.kind == "independent":
+        return np.asarray(1 / (1 + np.exp(-np.clip(answer.scale * (Y - 0.5), -500, 500))))
+    ordered = -np.sort(-Y, axis=1)
+    amounts = (np.cumsum(ordered, axis=1) - 1) / np.arange(1, Y.shape[1] + 1)
+    kept = np.maximum((ordered > amounts).sum(axis=1), 1)
+    P = np.maximum(Y - np.take_along_axis(amounts, kept[:, None] - 1, axis=1), 0.0)
+    return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+
+def softmax(Y: Array) -> Array:
+    """Return the softmax of each row."""
+    P = np.exp(Y - Y.max(axis=1, keepdims=True))
+    return np.asarray(P / P.sum(axis=1, keepdims=True))

@@ -1,0 +1,215 @@
+"""ONNX: a plan as a graph of standard operators (docs/export.md). Only writing needs the package onnx, not running.
+
+Outside the `Scan` whole matrices are multiplied; inside it there is only what one step needs of the one before.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from echolearn import __version__
+from echolearn.export.onnx_layers import Builder
+from echolearn.export.onnx_nodes import DOUBLE, SINGLE, Nodes, ScanTime, StepTime
+from echolearn.export.onnx_pooling import Pooler
+from echolearn.export.plan import ExportError, Plan, check_runs_forward
+
+OPSET, IR = 17, 8  # fixed: what runtimes since 2022 read
+Shape = list[int | str]
+NUMBERS = ("float32", "float64")
+
+
+def onnx_model(plan: Plan, *, step: bool = False, numbers: str | None = None, name: str = "esn") -> bytes:
+    """Return the ONNX file of a plan; step: a graph of one step; numbers: of the network, None for the plan's own."""
+    try:
+        import onnx
+        from onnx import helper, numpy_helper
+    except ImportError as problem:
+        raise ImportError("the package onnx is missing: pip install 'echolearn[onnx]'") from problem
+    if numbers not in (None, *NUMBERS):
+        raise ExportError(f"numbers={numbers!r:.40} cannot be exported to ONNX; expected one of {NUMBERS}, or None.")
+    if step:
+        check_runs_forward(plan, "a step graph of ONNX", ("mean", "last"))
+    g = Nodes()
+    builder = Builder(g, plan, np.dtype(numbers or plan.precision))
+    facts, shapes = _facts(plan), _shapes(plan, step=step)
+    if step:
+        time = StepTime("state")
+        _add_answer(builder, _step_outputs(builder, "x", time), plan.answer.output)
+        g.nodes.append(helper.make_node("Concat", time.after, ["next_state"], "next_state", axis=0))
+        size = sum(map(len, time.starts))
+        facts["initial_state"] = json.dumps(np.concatenate(time.starts).tolist())
+        facts |= _resumption_facts(plan, size)
+        shapes |= {"state": [size], "next_state": [size]}
+    else:
+        Y = _sequence_outputs(builder, "X") if plan.horizon is None else _closed_loop(builder)
+        _add_answer(builder, Y, plan.answer.output)
+    kinds = {"steps": onnx.TensorProto.INT64}
+    kinds |= dict.fromkeys(("state", "next_state"), helper.np_dtype_to_tensor_dtype(builder.dtype))
+    values = {
+        word: helper.make_tensor_value_info(word, kinds.get(word, onnx.TensorProto.FLOAT), shape)
+        for word, shape in shapes.items()
+    }
+    outputs = [values.pop(word) for word in (plan.answer.output, "next_state") if word in values]
+    graph = helper.make_graph(
+        g.nodes,
+        name,
+        list(values.values()),
+        outputs,
+        [numpy_helper.from_array(value, constant) for constant, value in g.constants.items()],
+        doc_string=f"{plan.estimator} of echolearn: {plan.units} units, {'one step' if step else 'whole sequences'}",
+    )
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="echolearn", producer_version=__version__
+    )
+    model.ir_version = IR
+    helper.set_model_props(model, facts)
+    content: bytes = model.SerializeToString(deterministic=True)
+    return content
+
+
+def _shapes(plan: Plan, *, step: bool) -> dict[str, Shape]:
+    """Return the shapes of inputs and answers by name, without the state of a step graph."""
+    columns = plan.answer.n_out
+    if step:
+        return {"x": [plan.n_features], plan.answer.output: [columns]}
+    if plan.horizon is None:
+        return {"X": ["steps", plan.n_features], plan.answer.output: [1 if plan.pooling else "steps", columns]}
+    shapes: dict[str, Shape] = {"X": ["known", plan.horizon], "steps": []}
+    if plan.n_features > plan.horizon:
+        shapes["exogenous"] = ["rows", plan.n_features - plan.horizon]
+    return {**shapes, plan.answer.output: ["forecast", columns]}
+
+
+def _facts(plan: Plan) -> dict[str, str]:
+    """Return the metadata of the file."""
+    facts = {
+        "echolearn": __version__,
+        "estimator": plan.estimator,
+        "columns": json.dumps(list(plan.answer.names) or [f"value {i}" for i in range(plan.answer.n_out)]),
+        "per_step": json.dumps(plan.pooling is None),
+    }
+    if plan.answer.names:
+        facts["classes"] = json.dumps(list(plan.answer.names))
+    if plan.feature_names:
+        facts["features"] = json.dumps(list(plan.feature_names))
+    return facts
+
+
+def _resumption_facts(plan: Plan, size: int) -> dict[str, str]:
+    """Return the state in which the training series ended, where a step graph of this size can continue from it."""
+    end = plan.resumption
+    if end is None or plan.carried is not None:
+        return {}
+    fed_back = [] if end.fed_back is None or plan.horizon is not None else end.fed_back.tolist()
+    state = [*end.state.tolist(), *fed_back]
+    return {"resumed_state": json.dumps(state)} if len(state) == size else {}
+
+
+def _sequence_outputs(builder: Builder, x: str) -> str:
+    """Return the outputs of the top layer for a whole sequence."""
+    time = ScanTime()
+    x = builder.top_inputs(builder.encode(x, time), time)
+    pooling = builder.plan.pooling
+    if pooling is None:
+        return builder.layer(builder.plan.top, x, time)[1]
+    return Pooler(builder, pooling).outputs(x, time)
+
+
+def _step_outputs(builder: Builder, x: str, time: StepTime) -> str:
+    """Return the outputs of the top layer for one frame; with a pooling, for the sequence so far."""
+    g, pooling = builder.g, builder.plan.pooling
+    x = builder.top_inputs(builder.encode(x, time), time)
+    Y = builder.layer(builder.plan.top, x, time)[1]
+    if pooling is None or pooling.kind == "last":
+        return Y
+
+    def mean(inner: Nodes, states: list[str], frames: list[str]) -> tuple[list[str], str]:
+        before, count = states
+        count = inner("Add", count, builder.weights(np.ones(1), "one"))
+        k = inner("Sub", count, builder.weights(np.full(1, float(pooling.washout)), "washout"))
+        settled = inner("Greater", k, builder.weights(np.zeros(1), "zero"))
+        share = inner("Div", inner("Sub", frames[0], before), inner("Max", k, builder.weights(np.ones(1), "one")))
+        after = inner("Add", before, inner("Where", settled, share, inner("Sub", share, share)))
+        return [after, count], inner("Where", settled, after, frames[0])
+
+    starts = [np.zeros(builder.plan.answer.n_out, builder.dtype), np.zeros(1, builder.dtype)]
+    return time.recur(g, starts, [Y], mean, reverse=False)
+
+
+def _closed_loop(builder: Builder) -> str:
+    """Return the outputs for the steps that follow X, each of which is the input of the one after it.
+
+    The rows are those of X, then empty ones whose values the network fills in itbuilder. Without X it continues the
+    training series: its last state and value are the start.
+    """
+    g, plan, layer = builder.g, builder.plan, builder.plan.top
+    dims, end = plan.horizon, plan.resumption
+    assert dims is not None
+    n = g("Shape", "X", start=0, end=1)
+    steps = g("Reshape", "steps", g.whole(1))
+    some = g("Min", n, g.whole(1))  # 0 without X, otherwise 1
+    more = g("Sub", steps, some)
+    hole = g("Expand", g.constant(np.zeros((1, dims), SINGLE)), g("Concat", more, g.whole(1), axis=0))
+    x = g("Concat", "X", hole, axis=0)
+    given = g("Expand", g.constant(np.ones((1, 1), builder.dtype)), g("Concat", n, g.whole(1), axis=0))
+    empty = g("Expand", g.constant(np.zeros((1, 1), builder.dtype)), g("Concat", more, g.whole(1), axis=0))
+    if plan.n_features > dims:
+        x = g("Concat", x, g.rows("exogenous", some, g.whole(2**62)), axis=-1)
+    z, known = builder.encode(x, ScanTime()), g("Concat", given, empty, axis=0)
+    starts = [layer.initial_state.astype(builder.dtype), np.zeros(dims, builder.dtype)]
+    first = [g.constant(start, "start") for start in starts]
+    if end is not None and end.fed_back is not None:
+        fresh = g("Greater", some, g.whole(0))
+        first = [
+            g("Where", fresh, name, builder.weights(value, "resumed"))
+            for name, value in zip(first, (end.state, end.fed_back), strict=True)
+        ]
+    step = builder.update(layer, ~layer.backward)
+    W, bias = builder.weights(layer.W, "W"), builder.weights(layer.bias, "bias")
+
+    def body(inner: Nodes, states: list[str], frames: list[str]) -> tuple[list[str], str]:
+        h, value = states
+        frame, flag = frames
+        now = inner("Slice", frame, inner.whole(0), inner.whole(dims), inner.whole(0))
+        own = inner("Where", inner("Greater", flag, builder.weights(np.full(1, 0.5), "half")), now, value)
+        e = inner("Slice", frame, inner.whole(dims), inner.whole(plan.n_features), inner.whole(0))
+        x = inner("Concat", own, e, axis=-1) if plan.n_features > dims else own
+        h = step(inner, h, inner("Add", inner("MatMul", x, W), bias))
+        Y = builder.readout(inner, layer, h, x)
+        return [h, Y], Y
+
+    Y = ScanTime(first).recur(g, starts, [z, known], body, reverse=False)
+    return g.rows(Y, g("Neg", steps), g.whole(2**62))
+
+
+def _add_answer(builder: Builder, Y: str, name: str) -> None:
+    """Add the nodes from outputs to the answer, which gets this name; in float64, as in a prediction."""
+    g, answer = builder.g, builder.plan.answer
+    Y = g.cast(Y, DOUBLE)
+    if answer.kind == "softmax":
+        found = g("Softmax", Y, axis=-1)
+    elif answer.kind == "values":
+        found = g("Add", g("Mul", Y, g.constant(answer.scale, "scale")), g.constant(answer.mean, "mean"))
+    elif answer.kind == "independent":
+        distance = g("Sub", Y, g.constant(np.full(1, 0.5)))
+        found = g("Sigmoid", g("Mul", distance, g.constant(answer.scale, "slope")))
+    else:
+        found = _nearest_distribution(builder, Y)
+    from onnx import TensorProto, helper
+
+    g.nodes.append(helper.make_node("Cast", [found], [name], name, to=TensorProto.FLOAT))
+
+
+def _nearest_distribution(builder: Builder, Y: str) -> str:
+    """Return the nearest points of the simplex: all classes are lowered by one amount and cut off at 0."""
+    g, n = builder.g, builder.plan.answer.n_out
+    ordered = g("TopK", Y, g.whole(n), outputs=2, axis=-1)
+    total = g("Sub", g("CumSum", ordered, g.constant(np.array(-1), "axis")), g.constant(np.ones(1)))
+    amounts = g("Div", total, g.constant(np.arange(1.0, n + 1), "counts"))
+    stays = g.cast(g("Greater", ordered, amounts), np.dtype(np.int64))
+    kept = g("Max", g("ReduceSum", stays, g.whole(-1), keepdims=1), g.whole(1))
+    amount = g("GatherElements", amounts, g("Sub", kept, g.whole(1)), axis=-1)
+    P = g("Max", g("Sub", Y, amount), g.constant(np.zeros(1)))
+    return g("Div", P, g("ReduceSum", P, g.whole(-1), keepdims=1))

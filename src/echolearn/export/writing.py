@@ -1,0 +1,92 @@
+"""`export_model`: a fitted model to a file, in the format that its ending says."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+
+from echolearn._typing import Array
+from echolearn.export.c_header import c_header
+from echolearn.export.c_text import check_name
+from echolearn.export.onnx_model import onnx_model
+from echolearn.export.plan import ExportError, Plan
+from echolearn.export.planning import plan_of
+from echolearn.modelfile.atomic import write_atomically
+from echolearn.validation.values import check_boolean, check_path
+
+
+def export_model(
+    model: BaseEstimator,
+    path: str | PathLike[str],
+    *,
+    name: str = "esn",
+    step: bool = False,
+    numbers: str | None = None,
+    X: ArrayLike | None = None,
+) -> None:
+    """Write a fitted model for other places: an ONNX file, or a header in C (docs/export.md).
+
+    Parameters
+    ----------
+    model : estimator of echolearn, or sklearn.pipeline.Pipeline
+        A fitted classifier, regressor, forecaster or stack, or a pipeline that ends in one. Its steps before the
+        network may be StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, PCA and SimpleImputer, in `FrameWise`
+        or without it.
+    path : str or path-like
+        Where to write. The ending decides: .onnx for ONNX (extra `onnx`), .h for C. The file appears when it is
+        complete; an existing one is replaced.
+    name : str, default="esn"
+        With what the names of functions in C begin; in ONNX, the name of the graph.
+    step : bool, default=False
+        Whether an ONNX graph takes one frame and a state at a time, instead of whole sequences. C always does.
+    numbers : {"float32", "float64", "int16", "int8"}, default=None
+        In which numbers the network computes. None: those of its `dtype`. int16 and int8 are for C only.
+    X : array of shape (n_steps, n_features), default=None
+        A sequence on which the loss by `numbers` is measured; it is written into the header. For C only.
+
+    Raises
+    ------
+    ExportError
+        If the model, or an option of it, cannot be exported; the message names it.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np
+    >>> from echolearn import ESNRegressor
+    >>> X = np.random.default_rng(0).normal(size=(100, 1))
+    >>> esn = ESNRegressor(10, learn="none").fit(X, np.roll(X[:, 0], 1))
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.h"
+    >>> esn.export(path, name="delay")
+    >>> "void delay_step(delay_state *s, const float *x, float *out)" in path.read_text()
+    True
+    """
+    place = check_path("path", path)
+    check_name(name)
+    check_boolean("step", step)
+    if place.suffix not in (".onnx", ".h"):
+        raise ExportError(f"{place.name!r:.80} says no format; expected a name that ends in .onnx or .h.")
+    plan = plan_of(model)
+    if place.suffix == ".onnx":
+        if X is not None:
+            raise ExportError("X measures the loss of a header in C; leave it out for ONNX.")
+        content = onnx_model(plan, step=step, numbers=numbers, name=name)
+    else:
+        if step:
+            raise ExportError("step=True is for ONNX; a header in C always takes one frame at a time. Leave it out.")
+        frames = None if X is None else _frames(X, plan)
+        content = c_header(plan, name=name, numbers=numbers, X=frames).encode("ascii")
+    write_atomically(place, content)
+
+
+def _frames(X: ArrayLike, plan: Plan) -> Array:
+    """Return the frames on which losses are measured."""
+    try:
+        frames = np.asarray(X, np.float32)
+    except (TypeError, ValueError):
+        raise ExportError("X holds no numbers; expected one array of frames.") from None
+    if frames.ndim != 2 or frames.shape[1] != plan.n_features or len(frames) == 0:
+        raise ExportError(f"X has shape {frames.shape}; expected one sequence of shape (steps, {plan.n_features}).")
+    return frames

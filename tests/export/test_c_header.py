@@ -1,0 +1,208 @@
+"""C: compiled without a warning in C and C++, sizes, closed loops, whole numbers, names."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import exported
+from echolearn import ESNForecaster, ESNRegressor
+from echolearn.export import ExportError, plan_of
+from echolearn.export.c_header import c_header
+from echolearn.export.c_text import c_number, c_string, check_name
+from echolearn.export.evaluation import evaluate
+from reliability.exports import SANITIZED, compiled, difference, in_c
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
+
+
+@pytest.fixture(scope="module")
+def some():
+    return [
+        exported.drawn(exported.classifier()),
+        exported.drawn(exported.classifier(readout="ridge", activation="sigmoid", leak=0.5)),
+        exported.drawn(exported.regressor(feedback=True, dtype="float64")),
+        exported.drawn(exported.regressor(activation="relu", missing="carry", standardize=False)),
+    ]
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang"])
+def test_other_compilers(some, compiler):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not here")
+    for one, found in zip(some, in_c(some, None, "-O2", compiler=compiler), strict=True):
+        assert difference(one, found) < 1e-5
+
+
+@pytest.mark.parametrize("numbers", ["int16", "int8"])
+def test_whole_numbers_are_those_of_the_evaluation(some, numbers):
+    """The sanitizers would find a sum that overflows."""
+    for one, found in zip(some, in_c(some, numbers), strict=True):
+        expected = evaluate(one.plan, one.x, numbers)
+        spread = np.abs(one.expected).max()
+        exact = np.abs(expected - one.expected).max() / spread
+        assert np.abs(found - expected).max() / spread < max(5e-5, exact / 5)
+        assert exact < {"int16": 1e-3, "int8": 0.1}[numbers]
+    assert difference(some[0], found_of(some[0], "int16")) < difference(some[0], found_of(some[0], "int8"))
+
+
+def found_of(one, numbers):
+    return evaluate(one.plan, one.x, numbers)
+
+
+def test_float64_is_exact_where_float32_is_not(some):
+    exact, rough = in_c(some[2:3], "float64")[0], in_c(some[2:3], "float32")[0]
+    assert difference(some[2], exact) <= 2**-24  # the rounding of an answer to float
+    assert 0 < np.abs(rough - exact).max() / np.abs(exact).max() < 1e-5
+
+
+def test_sums_of_bytes_do_not_overflow():
+    """600 units with the largest states and weights: 600 * 127 * 32767 is more than an int holds."""
+    esn = exported.regressor(units=600)
+    assert "summed in long long" in c_header(plan_of(esn), numbers="int8")
+    assert "summed in int;" in c_header(plan_of(exported.regressor()), numbers="int8")
+
+
+def test_memory_is_said_in_the_first_lines(some):
+    text = c_header(some[0].plan)
+    constants, state = map(int, re.search(r"constants: (\d+) bytes; one esn_state: (\d+) bytes", text).groups())
+    assert text.index("constants") < 300
+    W, N, n_out = some[0].plan.top.W, 20, 3
+    weights = W.size + len(some[0].plan.top.W_rec.data) + 2 * N + (N + 3 + 1) * n_out
+    indices = len(some[0].plan.top.W_rec.data) + N + 1
+    scales = 3 * 3 if "mean_rest" in text else 2 * 3
+    assert constants == 4 * (weights + scales) + 2 * indices
+    assert state == 4 * (N + N + 3 + n_out)
+
+
+def test_only_math_is_included_and_nothing_is_allocated(some):
+    text = c_header(some[0].plan)
+    assert re.findall(r"#include.*", text) == ["#include <math.h>"]
+    assert not re.search(r"malloc|calloc|alloca|double", text.split("*/", 1)[1])
+
+
+LOOP = """
+#include <stdio.h>
+#include "esn.h"
+int main(void)
+{
+    esn_state state;
+    float out[1];
+    float e[2] = {0.0f, 0.0f};
+    int t;
+    esn_resume(&state);
+    for (t = 0; t < 15; t++) {
+        e[0] = e[0] + 0.0f;
+        NEXT
+        printf("%.9g\\n", (double)out[0]);
+    }
+    return 0;
+}
+"""
+
+
+def test_a_forecast_continues_the_training_series(tmp_path):
+    esn = exported.forecaster()
+    source = LOOP.replace("NEXT", "esn_next(&state, out);")
+    program = compiled({"esn": c_header(plan_of(esn))}, source, tmp_path, *SANITIZED)
+    found = np.array(subprocess.run([program], capture_output=True, check=True).stdout.split(), float)
+    np.testing.assert_allclose(found, esn.predict(15), atol=1e-6)
+
+
+def test_a_forecast_with_exogenous_inputs(tmp_path):
+    e = np.random.default_rng(2).normal(5, 2, (200, 2))
+    esn = ESNForecaster(20, learn="none", ridge=1e-3).fit(exported.SERIES, exogenous=e)
+    source = LOOP.replace("NEXT", "e[1] = (float)t; esn_next(&state, e, out);")
+    program = compiled({"esn": c_header(plan_of(esn))}, source, tmp_path, *SANITIZED)
+    found = np.array(subprocess.run([program], capture_output=True, check=True).stdout.split(), float)
+    known = np.column_stack([np.zeros(15), np.arange(15)])
+    np.testing.assert_allclose(found, esn.predict(15, exogenous=known), atol=1e-6)
+
+
+def test_a_stream_continues_where_training_ended(tmp_path):
+    esn = ESNRegressor(10, feedback=True, missing="carry", **exported.FIXED).fit(
+        exported.X[0], exported.VALUES[0][:, 0]
+    )
+    source = LOOP.replace("NEXT", "{ const float x[3] = {101.0f, 99.0f, 100.5f}; esn_step(&state, x, out); }")
+    program = compiled({"esn": c_header(plan_of(esn))}, source, tmp_path, *SANITIZED)
+    found = np.array(subprocess.run([program], capture_output=True, check=True).stdout.split(), float)
+    stream = esn.stream()
+    np.testing.assert_allclose(found, [stream.predict([101.0, 99.0, 100.5]) for _ in range(15)], rtol=1e-5)
+
+
+def test_the_measured_loss_is_in_the_header(some):
+    one = some[0]
+    text = c_header(one.plan, numbers="int8", X=one.x)
+    worst = np.abs(evaluate(one.plan, one.x, "int8") - evaluate(one.plan, one.x)).max()
+    assert f"measured on {len(one.x)} frames" in text
+    assert f"probabilities by at most {worst:.2g}" in text
+    assert "of their standard deviation" in c_header(some[2].plan, numbers="int16", X=some[2].x)
+
+
+HOSTILE = ['"; system("rm -rf /"); //', "*/ int x; /*", "??/", "\\", "\n#error", "$N $R", "é\u2028", "%s"]
+
+
+def test_hostile_class_names_are_strings(tmp_path):
+    labels = [np.array(HOSTILE)[np.arange(len(x)) % 8] for x in exported.X]
+    text = c_header(plan_of(exported.classifier(labels=labels)))
+    source = """
+#include <stdio.h>
+#include "esn.h"
+int main(void)
+{
+    int i;
+    for (i = 0; i < esn_outputs; i++)
+        printf("%s%c", esn_classes[i], 0);
+    return 0;
+}
+"""
+    program = compiled({"esn": text}, source, tmp_path)
+    found = subprocess.run([program], capture_output=True, check=True).stdout.decode().split("\0")
+    assert found[:-1] == sorted(HOSTILE)
+    assert text.isascii()
+
+
+def test_strings_that_c_cannot_hold_are_refused():
+    assert c_string("a?b") == '"a\\077b"'
+    for text in ("a\0b", "x" * 1001):
+        with pytest.raises(ExportError, match="cannot be a string in C"):
+            c_string(text)
+
+
+@pytest.mark.parametrize("name", ["", "1st", "a b", "a;b", "é", "_a", "a__b", "a_", "x" * 41, "a\n", None, 3])
+def test_names_that_c_cannot_hold_are_refused(name):
+    with pytest.raises(ExportError, match="name="):
+        check_name(name)
+
+
+def test_numbers_are_written_exactly():
+    for value in np.float32([0.1, 1, -3e-39, 16777216, 1e30]):
+        assert np.float32(c_number(float(value), "float").removesuffix("f")) == value
+    assert c_number(1.0, "float") == "1.0f"
+    assert float(c_number(0.1, "double")) == 0.1
+
+
+def test_numbers_that_float_cannot_hold_are_refused():
+    esn = exported.regressor(dtype="float64")
+    esn.codec_ = type(esn.codec_)(esn.codec_.mean * 1e80, esn.codec_.scale, False, "float64")
+    with pytest.raises(ExportError, match="target_mean holds numbers that are too large for float"):
+        c_header(plan_of(esn), numbers="float32")
+    assert "target_mean" in c_header(plan_of(esn))
+
+
+def test_unknown_numbers_are_refused():
+    with pytest.raises(ExportError, match="numbers='int4' cannot be exported to C"):
+        c_header(plan_of(exported.classifier()), numbers="int4")
+
+
+def test_the_example_in_c(tmp_path):
+    example = (Path(__file__).parents[2] / "examples" / "c" / "classify.c").read_text()
+    drawn = exported.drawn(exported.classifier())
+    program = compiled({"esn": c_header(drawn.plan)}, example, tmp_path)
+    frames = "\n".join(" ".join(f"{v:.9g}" for v in x) for x in drawn.x.tolist())
+    lines = subprocess.run([program], input=frames, text=True, capture_output=True, check=True).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == drawn.model.predict(drawn.x).tolist()
+    np.testing.assert_allclose([float(line.split()[1]) for line in lines], drawn.expected.max(axis=1), atol=1e-4)

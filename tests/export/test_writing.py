@@ -1,0 +1,71 @@
+"""`export` of the estimators, `export_model`, and the command."""
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sklearn.exceptions import NotFittedError
+
+import exported
+from echolearn import ESNClassifier, ESNRegressor, StackedRegressor
+from echolearn.cli.main import main
+from echolearn.export import ExportError, export_model, plan_of
+from echolearn.export.c_header import c_header
+from echolearn.export.onnx_model import onnx_model
+
+
+def test_the_ending_decides(tmp_path):
+    esn = exported.classifier()
+    esn.export(tmp_path / "model.h", name="gestures")
+    assert (tmp_path / "model.h").read_text() == c_header(plan_of(esn), name="gestures")
+    pytest.importorskip("onnx")
+    esn.export(str(tmp_path / "model.onnx"), step=True)
+    assert (tmp_path / "model.onnx").read_bytes() == onnx_model(plan_of(esn), step=True)
+
+
+def test_stacks_have_the_method_too(tmp_path):
+    layer = ESNRegressor(8, epochs=1)
+    stack = StackedRegressor([layer, layer], joint_epochs=0).fit(exported.X, exported.VALUES)
+    stack.export(tmp_path / "stack.h", numbers="int16", X=exported.X[0])
+    assert "StackedRegressor" in (tmp_path / "stack.h").read_text()
+    with pytest.raises(NotFittedError):
+        StackedRegressor().export(tmp_path / "other.h")
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "message"),
+    [
+        ("model.txt", {}, "says no format"),
+        ("model.h", {"step": True}, "step=True is for ONNX"),
+        ("model.h", {"X": np.zeros((4, 2))}, r"X has shape \(4, 2\); expected one sequence of shape \(steps, 3\)"),
+        ("model.h", {"X": [["a"]]}, "X holds no numbers"),
+        ("model.onnx", {"X": np.zeros((4, 3))}, "X measures the loss of a header in C"),
+        ("model.onnx", {"name": "a b"}, "name='a b' cannot begin names in C"),
+        ("model.h", {"numbers": "int4"}, "numbers='int4'"),
+    ],
+)
+def test_refusals_write_nothing(tmp_path, file, options, message):
+    with pytest.raises(ExportError, match=message):
+        export_model(exported.classifier(), tmp_path / file, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_must_be_fitted(tmp_path):
+    with pytest.raises(NotFittedError):
+        ESNClassifier().export(tmp_path / "model.h")
+
+
+def test_the_command(tmp_path):
+    model, out = tmp_path / "model.safetensors", tmp_path / "model.h"
+    esn = exported.classifier()
+    esn.save(model)
+    done = CliRunner().invoke(main, ["export", str(model), "--out", str(out), "--name", "toy", "--numbers", "int8"])
+    assert done.exit_code == 0, done.output
+    assert f"written: {out}" in done.output
+    assert out.read_text() == c_header(plan_of(esn), name="toy", numbers="int8")
+    done = CliRunner().invoke(main, ["export", str(model), "--out", str(tmp_path / "model.c")])
+    assert done.exit_code == 2
+    assert "says no format" in done.output
+    pytest.importorskip("onnx")
+    done = CliRunner().invoke(main, ["export", str(model), "--out", str(tmp_path / "model.onnx"), "--step"])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "model.onnx").read_bytes() == onnx_model(plan_of(esn), step=True)

@@ -1,0 +1,36 @@
+"""Small fitted models for tests of exports."""
+
+import numpy as np
+
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
+from echolearn.export import plan_of
+from reliability.exports import Drawn
+
+RNG = np.random.default_rng(5)
+X = [RNG.normal(100, 5, (30, 3)) for _ in range(6)]
+LABELS = [np.array(["a", "b", "c"])[RNG.integers(0, 3, len(x))] for x in X]
+VALUES = [np.roll(x[:, :2], 1, axis=0) for x in X]
+SERIES = np.sin(np.arange(200) / 5) + 0.3 * np.sin(np.arange(200) / 2.1)
+FIXED = {"learn": "none", "validation_fraction": 0.0, "ridge": 0.1}
+
+
+def classifier(units=20, labels=LABELS, **settings):
+    """Return a fitted classifier."""
+    return ESNClassifier(units, **{**FIXED, **settings}).fit(X, labels)
+
+
+def regressor(units=20, **settings):
+    """Return a fitted regressor of two values."""
+    return ESNRegressor(units, **{**FIXED, **settings}).fit(X, VALUES)
+
+
+def forecaster(**settings):
+    """Return a fitted forecaster of one series."""
+    return ESNForecaster(20, learn="none", ridge=1e-3, **settings).fit(SERIES)
+
+
+def drawn(model, x=X[0]):
+    """Return a model with frames and its own answers, as the comparisons of exports take it."""
+    x, plan = x.astype(np.float32), plan_of(model)
+    answers = (model.predict_proba if hasattr(model, "predict_proba") else model.predict)(x.astype(float))
+    return Drawn("test", {}, model, plan, x, np.asarray(answers, float).reshape(-1, plan.answer.n_out))
