@@ -47,6 +47,20 @@ def read_parts(path, names):
     return {name: ([cepstra[i] for i in index], [labels[i] for i in index]) for name, index in chosen.items()}
 
 
+def corpus_without_test(path, folder, normalise):
+    """Return train and valid as a `Corpus` of echolearn.speech; its file, without the test part, goes to a folder."""
+    from echolearn.speech.corpus import open_corpus
+
+    own = Path(folder) / "train_and_valid.npz"
+    with np.load(data_file(path), allow_pickle=False) as file:
+        kept = file["split"] != TEST
+        rows = np.repeat(kept, file["lengths"])
+        of_frames, of_utterances = ("features", "labels"), ("lengths", "utterances", "speakers", "split")
+        arrays = {name: file[name][rows] for name in of_frames} | {name: file[name][kept] for name in of_utterances}
+        np.savez(own, **arrays, state_names=file["state_names"])
+    return open_corpus(f"features:{own}", normalise=normalise)
+
+
 def prepare(cepstra):
     """Return the inputs of our networks: with differences, normalised per utterance, with a context of three frames."""
     # here, so that the processes of other libraries do without it

@@ -38,6 +38,7 @@ from echolearn.speech.words import match_transcripts, read_transcripts
 EXPERIMENT = "recognition"
 SIDES = ("ours", "torch")
 SILENCE = "sil"
+TEST = "test"  # its names and transcripts; its sound and labels come through protocol.open_test
 WORD_BEAM = 80.0  # at which the weights of a word decoder are tuned
 FRAMES_PER_SECOND = 100
 
@@ -52,7 +53,7 @@ class Speech:
             sys.exit(f"{data} has the digest {digest}, but the settings were frozen for {frozen['arrays_sha256']}.")
         with np.load(self.path, allow_pickle=False) as file:
             self.state_names = [str(name) for name in file["state_names"]]
-            self.index = {part: np.flatnonzero(file["split"] == part) for part in ("train", "valid", an4.TEST)}
+            self.index = {part: np.flatnonzero(file["split"] == part) for part in ("train", "valid", TEST)}
             self.utterances = [str(name) for name in file["utterances"]]
             self.speaker = dict(zip(self.utterances, map(str, file["speakers"]), strict=True))
         self.parts = an4.load_cepstra(self.path)
@@ -233,10 +234,10 @@ def tested(speech, record, chosen, decoders, part):
     labels, found = part
     phones, words = {}, {}
     for side in SIDES:
-        phones[side], factor = phone_scores(speech, chosen[side]["decoder"], an4.TEST, labels, found[side])
+        phones[side], factor = phone_scores(speech, chosen[side]["decoder"], TEST, labels, found[side])
         record[side] |= {"test": [counted(score) for score in phones[side]], "real_time_factor": factor}
     for side, order in decoders:
-        words[side, order] = word_scores(speech, decoders[side, order], an4.TEST, found[side])
+        words[side, order] = word_scores(speech, decoders[side, order], TEST, found[side])
         record[side]["words"][order]["test"] = [counted(score) for score in words[side, order]]
     comparison = {"phones": compared(phones["ours"], phones["torch"])}
     for order in sorted({order for _, order in decoders}):

@@ -7,6 +7,7 @@ processor times of one core.
 """
 
 import argparse
+import tempfile
 import time
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 import an4
 import results
 from echolearn import ESNClassifier
-from echolearn.speech.corpus import NORMALISATIONS, open_corpus
+from echolearn.speech.corpus import NORMALISATIONS
 from echolearn.speech.recognition.learning import evaluate_phones
 from echolearn.speech.recognition.recognizer import learn_recognizer, valid_part
 from echolearn.speech.recognition.transcription import text_of
@@ -31,8 +32,9 @@ def main():
     cepstra = an4.load_cepstra(path)["valid"][0]
     rows = []
     for normalise in NORMALISATIONS:
-        corpus = open_corpus(f"features:{path}", normalise=normalise)
-        rows.append(measured(corpus, normalise, cepstra))
+        with tempfile.TemporaryDirectory() as folder:
+            corpus = an4.corpus_without_test(path, folder, normalise)
+            rows.append(measured(corpus, normalise, cepstra))
         print(rows[-1], flush=True)
         results.write("recognition_streams", rows, units=UNITS, seed=SEED)
 
