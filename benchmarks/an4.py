@@ -48,16 +48,27 @@ def read_parts(path, names):
 
 
 def corpus_without_test(path, folder, normalise):
-    """Return train and valid as a `Corpus` of echolearn.speech; its file, without the test part, goes to a folder."""
+    """Return train and valid as a `Corpus` of echolearn.speech; its file goes to a folder.
+
+    A corpus has three parts: its test part is a copy of the first training utterance.
+    """
     from echolearn.speech.corpus import open_corpus
 
     own = Path(folder) / "train_and_valid.npz"
     with np.load(data_file(path), allow_pickle=False) as file:
-        kept = file["split"] != TEST
-        rows = np.repeat(kept, file["lengths"])
-        of_frames, of_utterances = ("features", "labels"), ("lengths", "utterances", "speakers", "split")
-        arrays = {name: file[name][rows] for name in of_frames} | {name: file[name][kept] for name in of_utterances}
-        np.savez(own, **arrays, state_names=file["state_names"])
+        arrays = dict(file)
+    kept = np.flatnonzero(arrays["split"] != TEST)
+    kept = np.append(kept, kept[arrays["split"][kept] == "train"][0])
+    ends = np.cumsum(arrays["lengths"])
+    rows = np.concatenate([np.arange(ends[k] - arrays["lengths"][k], ends[k]) for k in kept])
+    for name in ("features", "labels"):
+        arrays[name] = arrays[name][rows]
+    for name in ("lengths", "utterances", "speakers", "split"):
+        arrays[name] = arrays[name][kept]
+    arrays["utterances"] = np.append(arrays["utterances"][:-1], "copy")
+    arrays["speakers"] = np.append(arrays["speakers"][:-1], "copy")
+    arrays["split"] = np.append(arrays["split"][:-1], TEST)
+    np.savez(own, **arrays)
     return open_corpus(f"features:{own}", normalise=normalise)
 
 
