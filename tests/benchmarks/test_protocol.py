@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import an4
@@ -129,6 +130,24 @@ def test_no_benchmark_gets_at_the_test_part_by_another_way(repository):
             opens = "features:" not in text.replace("n_features:", "") or 'protocol.open_test("table1"' in text
             assert opens, path  # the command of Table 1 reads the file itself, after the door has been passed
             assert not re.search(r"np\.load\([^)]*npz", text), path
+
+
+def test_a_corpus_without_the_test_part_has_none_of_its_utterances(repository, tmp_path):
+    with np.load(repository.data) as file:
+        arrays = dict(file)
+    names = np.array([f"u{k}" for k in range(len(arrays["lengths"]))])
+    states = np.array([f"p{k}_s2" for k in range(arrays["labels"].max() + 1)])
+    arrays |= {"utterances": names, "speakers": names, "state_names": states}
+    np.savez(tmp_path / "whole.npz", **arrays)
+    first = an4.load_cepstra(tmp_path / "whole.npz")["train"][1][0]
+    corpus = an4.corpus_without_test(tmp_path / "whole.npz", tmp_path, "utterance")
+    tested = set(arrays["utterances"][arrays["split"] == "test"].tolist())
+    assert tested.isdisjoint(corpus.utterances)
+    assert [len(corpus.which(part)) for part in ("train", "valid", "test")] == [
+        *((arrays["split"] == part).sum() for part in ("train", "valid")),
+        1,
+    ]
+    np.testing.assert_array_equal(corpus.labels[-1], first)
 
 
 @pytest.mark.parametrize("program", ["contest", "stacks", "an4_errors"])
