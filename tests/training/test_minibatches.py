@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from echolearn.sequences.batching import REST
 from echolearn.training.minibatches import MiniBatches
 
 LENGTHS = np.array([5, 9, 4, 7, 6, 8, 3])
 
 
+@example(lengths=[1] * 17, size=2, seed=0)
 @given(
     lengths=st.lists(st.integers(1, 50), min_size=1, max_size=30),
     size=st.integers(1, 40) | st.none(),
@@ -18,7 +20,9 @@ LENGTHS = np.array([5, 9, 4, 7, 6, 8, 3])
 def test_every_sequence_is_in_one_mini_batch(lengths, size, seed):
     minibatches = MiniBatches.draw(np.array(lengths), size, np.random.default_rng(seed))
     assert sorted(np.concatenate(minibatches.batches).tolist()) == list(range(len(lengths)))
-    assert all(len(which) <= (size or len(lengths)) for which in minibatches.batches)
+    larger = [which for which in minibatches.batches if len(which) > (size or len(lengths))]
+    assert len(larger) <= 1, "only the batch that the rest joins may have more than `size` sequences"
+    assert all(len(which) < size + REST for which in larger)
 
 
 def test_without_a_size_all_sequences_are_one_batch_and_nothing_is_drawn():
