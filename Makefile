@@ -9,14 +9,26 @@ LOCKED = $(shell $(PYTHON) -c 'import sys; print("yes" * ((3, 11) <= sys.version
 DATA ?= ../shared/data/an4_states.npz
 BASE ?= HEAD~1
 
-.PHONY: demo test test-oldest test-newest test-pythons lint same-bits bench tables series defaults examples reliability mutants lock clean
+.PHONY: demo test test-half test-rest test-oldest test-newest test-pythons lint same-bits bench tables series defaults examples reliability mutants lock clean
 
 demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
 
-test: $(VENV)/ready lint  ## all the tests, with coverage, and the examples in docstrings
-	$(BIN)/python -m pytest --cov --cov-report=term
+# the folders of about one half of the tests, by time; the other half is everything else
+HALF := $(addprefix tests/,benchmarks campaigns cli cluster experiments)
+
+test: $(VENV)/ready lint  ## all the tests in two halves side by side, with coverage, and the examples in docstrings
+	rm -f .coverage .coverage.*
+	$(MAKE) --no-print-directory -j 2 test-half test-rest
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 	$(BIN)/python -m pytest --doctest-modules src/echolearn
+
+test-half: $(VENV)/ready
+	COVERAGE_FILE=.coverage.half $(BIN)/python -m pytest --cov --cov-report= $(HALF)
+
+test-rest: $(VENV)/ready
+	COVERAGE_FILE=.coverage.rest $(BIN)/python -m pytest --cov --cov-report= $(addprefix --ignore=,$(HALF))
 
 test-oldest: .venv-oldest/ready  ## with the oldest versions that pyproject.toml allows
 	.venv-oldest/bin/python -m pytest -W ignore::DeprecationWarning  # old packages warn of each other
