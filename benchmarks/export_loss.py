@@ -1,4 +1,4 @@
-"""What whole numbers cost: frame errors on the valid part of AN4 of one network, in Python and as C.
+"""Frame errors of one network on the valid part of AN4: in Python, and exported to C in floats and whole numbers.
 
     python benchmarks/export_loss.py --data an4_states.npz
 

@@ -1,4 +1,4 @@
-"""What a frame costs as C, in onnxruntime, and in the Python stream.
+"""The time per frame of a network exported to C, in onnxruntime, and in the Python stream.
 
     python benchmarks/export_speed.py
 

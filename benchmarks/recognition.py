@@ -26,13 +26,20 @@ import protocol
 import results
 from contest_plan import CORES
 from echolearn.speech.phones import phones_of_states
-from echolearn.speech.recognition.decoder import Decoder, DecodingWeights, state_shares, tune
+from echolearn.speech.recognition.decoder import Decoder, DecodingWeights, state_shares
 from echolearn.speech.recognition.graph import word_graph
-from echolearn.speech.recognition.learning import evaluate_phones, phone_decoder, spoken_phones, tune_phones
+from echolearn.speech.recognition.learning import (
+    evaluate_phones,
+    evaluate_words,
+    phone_decoder,
+    spoken_phones,
+    tune_phones,
+    tune_words,
+)
 from echolearn.speech.recognition.lexicon import read_lexicon
 from echolearn.speech.recognition.ngrams import estimate
 from echolearn.speech.recognition.phonemodels import learn_phone_models
-from echolearn.speech.scoring import evaluate, matched_pairs
+from echolearn.speech.scoring import matched_pairs
 from echolearn.speech.words import match_transcripts, read_transcripts
 
 EXPERIMENT = "recognition"
@@ -149,8 +156,7 @@ def word_scores(speech, decoder, part, found):
     scores = []
     for own in found:
         tokens, _ = recognised(decoder, names, own)
-        said = {name: [token.name for token in tokens[name]] for name in names}
-        scores.append(evaluate(references, said, speakers=speech.speaker))
+        scores.append(evaluate_words(references, tokens, speakers=speech.speaker))
     return scores
 
 
@@ -164,14 +170,8 @@ def tuned_phones(speech, order, found):
 
 def tuned_words(speech, order, found):
     """Return the word decoder tuned on valid with the first network, and its valid errors with all networks."""
-    references = speech.words("valid")
-
-    def error(tokens):
-        said = {name: [token.name for token in own] for name, own in tokens.items()}
-        return evaluate(references, said).total.error_rate
-
     probabilities = dict(zip(speech.names("valid"), found[0], strict=True))
-    decoder, _ = tune(speech.word_decoder(order), error, probabilities)
+    decoder, _ = tune_words(speech.word_decoder(order), speech.words("valid"), probabilities)
     return decoder, word_scores(speech, decoder, "valid", found)
 
 

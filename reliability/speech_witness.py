@@ -1,4 +1,4 @@
-"""What a damaged file of speech says, by a second reading that shares no code with echolearn's.
+"""A second reader of speech files, which shares no code with that of echolearn, for the campaign of damaged files.
 
 Each function takes the bytes of a file and returns its content as plain values, or raises `Invalid`. The readers are
 slow and plain: regular expressions over whole lines, exact fractions for numbers, one byte after another for binary

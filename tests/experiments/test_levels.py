@@ -13,7 +13,7 @@ import pytest
 from echolearn.experiments import table1
 from echolearn.experiments.fitted_cells import CellStore
 from echolearn.experiments.levels import LEVELS, level_errors
-from echolearn.experiments.phone_task import PhoneTask, TunedDecoder, part_probabilities, recognise
+from echolearn.experiments.phone_scoring import PhoneScoring, TunedDecoder, part_probabilities, recognise
 from echolearn.experiments.plan import Plan
 from echolearn.reporting.table import LEVELS as NAMES
 from echolearn.reporting.table import markdown, plain_text
@@ -92,14 +92,14 @@ def test_segments_are_scored_by_what_train_says_of_them(corpus: Corpus, tables: 
 
 def test_recognition_is_tuned_on_valid(corpus: Corpus, tables: dict[str, Any]) -> None:
     model = CellStore(tables["out"] / "cells", print).load_model("esn_ours-8-0")
-    task, calls = PhoneTask.of(corpus), []
+    task, calls = PhoneScoring.of(corpus), []
 
-    class Watched(PhoneTask):
+    class Watched(PhoneScoring):
         def tuned(self, probabilities: Any, progress: Any = None) -> Any:
             calls.append(set(probabilities))
             return TunedDecoder(task.decoder, 2, 0.0)
 
-    watched = Watched(**{f: getattr(task, f) for f in PhoneTask.__dataclass_fields__})
+    watched = Watched(**{f: getattr(task, f) for f in PhoneScoring.__dataclass_fields__})
     valid, test = level_errors(model, corpus, "recognition", lambda: watched)
     assert calls == [{corpus.utterances[k] for k in corpus.which("valid")}]
     again = task.evaluate("test", recognise(task.decoder, part_probabilities(model, corpus, "test"))).total.error_rate

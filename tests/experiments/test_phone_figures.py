@@ -10,7 +10,7 @@ import pytest
 
 from echolearn.experiments import phone_figures
 from echolearn.experiments.phone_figures import ReportedSystem, best_system, confusion_table, shown_utterances
-from echolearn.experiments.phone_task import PhoneTask
+from echolearn.experiments.phone_scoring import PhoneScoring
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.phones import state_names
@@ -83,7 +83,7 @@ def test_phones_of_both_sides_are_marked_by_the_alignment(spoken: Corpus) -> Non
     names = state_names(("aa", "q", "dcl", "b"))
     labels = np.repeat([6, 0, 3, 9], 10).astype(np.int16)
     one = replace(spoken, labels=[labels], split=("test",), utterances=("a",), speakers=("s",), state_names=names)
-    task = PhoneTask.of(one, "phone39")
+    task = PhoneScoring.of(one, "phone39")
     heard = [("aa", 0, 12), ("q", 12, 14), ("aa", 14, 30), ("dcl", 30, 40)]
     found = task.evaluate("test", {"a": [Token(*token) for token in heard]})
     assert found.alignments["a"] == [("aa", "aa"), ("b", "aa")]
@@ -113,7 +113,7 @@ def test_phones_of_both_sides_are_marked_by_the_alignment(spoken: Corpus) -> Non
 
 
 def test_deletions_and_insertions_aremarked_phones(spoken: Corpus) -> None:
-    task = PhoneTask.of(spoken)
+    task = PhoneScoring.of(spoken)
     pairs: list[Pair] = [("aa", None), ("b", "b"), (None, "aa")]
     ours = phone_figures.marked_phones([("aa", 0, 1), ("b", 1, 2)], pairs, task, 0)
     theirs = phone_figures.marked_phones([("b", 0, 1), ("aa", 1, 2)], pairs, task, 1)

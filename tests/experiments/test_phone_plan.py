@@ -10,7 +10,7 @@ import pytest
 from echolearn import ESNClassifier, StackedClassifier
 from echolearn.experiments.estimate import CorpusSize
 from echolearn.experiments.phone_plan import SYSTEMS, PhonePlan, cost_of_system, decoding_seconds, estimate_text
-from echolearn.experiments.phone_task import TRIALS, PhoneTask
+from echolearn.experiments.phone_scoring import TRIALS, PhoneScoring
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.recognition.decoder import tune
 from echolearn.training.cost_model import TYPICAL
@@ -81,5 +81,5 @@ def test_the_time_of_decoding_is_that_of_the_trials_on_valid_and_of_one_pass_ove
 
 def test_trials_are_those_of_a_tuning_that_finds_nothing_better(corpus: Corpus) -> None:
     tried = []
-    tune(PhoneTask.of(corpus).decoder, lambda found: tried.append(found) or 0.5, {})  # type: ignore[func-returns-value]
+    tune(PhoneScoring.of(corpus).decoder, lambda found: tried.append(found) or 0.5, {})  # type: ignore[func-returns-value]
     assert len(tried) == TRIALS

@@ -17,7 +17,7 @@ from echolearn import ESNClassifier, load
 from echolearn.experiments import phones
 from echolearn.experiments.measured_fit import EpochRow
 from echolearn.experiments.phone_plan import SYSTEMS, PhonePlan
-from echolearn.experiments.phone_task import PhoneTask, part_probabilities, recognise
+from echolearn.experiments.phone_scoring import PhoneScoring, part_probabilities, recognise
 from echolearn.reporting.phone_table import PhoneRow
 from echolearn.speech.corpus import Corpus, open_corpus
 from echolearn.speech.recognition.decoder import DecodingWeights
@@ -112,10 +112,10 @@ def test_the_table_has_the_documented_schema(spoken: Corpus, finished: Run) -> N
 
 def test_errors_are_those_of_the_kept_networks(spoken: Corpus, finished: Run) -> None:
     out, table = finished
-    task = PhoneTask.of(spoken)
+    task = PhoneScoring.of(spoken)
     for row in table["rows"]:
         model = load(out / "systems" / f"{row['system']}-16-0.safetensors")
-        own = PhoneTask.of(spoken, order=row["order"])
+        own = PhoneScoring.of(spoken, order=row["order"])
         decoder = replace(own.decoder, weights=DecodingWeights(**row["weights"]))
         P = part_probabilities(model, spoken, "test")  # type: ignore[arg-type]
         total = task.evaluate("test", recognise(decoder, P)).total
@@ -132,7 +132,7 @@ def test_the_test_part_is_read_once_after_the_decoder_is_tuned(
     calls: list[str] = []
     part_of = {len(np.concatenate(spoken.part(part)[1])): part for part in ("train", "valid", "test")}
     assert len(part_of) == 3
-    fit, answer, tune = ESNClassifier.fit, ESNClassifier.predict_proba, PhoneTask.tuned
+    fit, answer, tune = ESNClassifier.fit, ESNClassifier.predict_proba, PhoneScoring.tuned
 
     def recorded_fit(self: ESNClassifier, X: Any, y: Any, **options: Any) -> Any:
         calls.append(f"fit {part_of[sum(map(len, X))]} {part_of[sum(map(len, options['validation'][0]))]}")
@@ -142,14 +142,14 @@ def test_the_test_part_is_read_once_after_the_decoder_is_tuned(
         calls.append(f"answer {part_of[sum(map(len, X))]}")
         return answer(self, X)
 
-    def recorded_tune(self: PhoneTask, probabilities: Any, progress: Any = None) -> Any:
+    def recorded_tune(self: PhoneScoring, probabilities: Any, progress: Any = None) -> Any:
         assert set(probabilities) == {spoken.utterances[k] for k in spoken.which("valid")}
         calls.append("tune valid")
         return tune(self, probabilities, progress)
 
     monkeypatch.setattr(ESNClassifier, "fit", recorded_fit)
     monkeypatch.setattr(ESNClassifier, "predict_proba", recorded_answer)
-    monkeypatch.setattr(PhoneTask, "tuned", recorded_tune)
+    monkeypatch.setattr(PhoneScoring, "tuned", recorded_tune)
     phones.run(spoken, replace(SMALL, systems=("learned",)), tmp_path, Recorded())
     assert calls == ["fit train valid", "answer valid", "tune valid", "answer test"]
 

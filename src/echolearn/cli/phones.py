@@ -78,7 +78,7 @@ def phones(
     from echolearn.experiments import phones as experiment
     from echolearn.experiments.estimate import CorpusSize
     from echolearn.experiments.phone_plan import PhonePlan, estimate_text
-    from echolearn.experiments.phone_task import default_level
+    from echolearn.experiments.phone_scoring import default_level
     from echolearn.reporting.phone_table import plain_text
 
     changes = network_changes(ctx, epochs, settings, seed)

@@ -19,7 +19,7 @@ from echolearn.cluster.sources import open_inputs, open_source
 from echolearn.estimators.codecs import LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.estimators.ensemble import fit_ensemble
 from echolearn.estimators.examination import look_for_cold_start, warn_of_outcome
-from echolearn.estimators.exporting import export_fitted
+from echolearn.estimators.exporting import ExportMixin
 from echolearn.estimators.fit_data import (
     OpenedData,
     Validation,
@@ -70,7 +70,7 @@ from echolearn.training.history import History
 from echolearn.validation.values import check_boolean
 
 
-class SequenceEstimator(NamedSettings):
+class SequenceEstimator(ExportMixin, NamedSettings):
     """An estimator with one fitted network.
 
     It has five attributes when it is fitted: `network_` (reservoir, readout and what the readout sees), `codec_` (how
@@ -430,38 +430,6 @@ class SequenceEstimator(NamedSettings):
         if check_boolean("sums", sums):
             self._known_statistics()
         save_model(fitted_model(self), path, statistics=sums)
-
-    def export(
-        self,
-        path: str | PathLike[str],
-        *,
-        name: str = "esn",
-        step: bool = False,
-        numbers: str | None = None,
-        X: ArrayLike | None = None,
-    ) -> None:
-        """Write the fitted estimator for other places: an ONNX file, or a header in C (docs/export.md).
-
-        Parameters
-        ----------
-        path : str or path-like
-            Where to write. The ending decides: .onnx for ONNX (extra `onnx`), .h for C.
-        name : str, default="esn"
-            With what the names of functions in C begin; in ONNX, the name of the graph.
-        step : bool, default=False
-            Whether an ONNX graph takes one frame and a state at a time, instead of whole sequences. C always does.
-        numbers : {"float32", "float64", "int16", "int8"}, default=None
-            In which numbers the network computes. None: those of `dtype`. int16 and int8 are for C only.
-        X : array of shape (n_steps, n_features), default=None
-            A sequence on which the loss by `numbers` is measured; it is written into the header. For C only.
-
-        Raises
-        ------
-        ExportError
-            If an option cannot be exported; the message names it.
-        """
-        check_is_fitted(self)
-        export_fitted(self, path, name=name, step=step, numbers=numbers, X=X)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")

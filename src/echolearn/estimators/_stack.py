@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.estimators._base import fitted_model, set_fitted
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.exporting import export_fitted
+from echolearn.estimators.exporting import ExportMixin
 from echolearn.estimators.fit_data import OpenedData, open_data, warn_of_input_scale
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import FittedStack
@@ -38,7 +38,7 @@ from echolearn.validation.values import check_pair
 Layer = TypeVar("Layer", bound=ESNClassifier | ESNRegressor)
 
 
-class StackedEstimator(NamedSettings, Generic[Layer]):
+class StackedEstimator(ExportMixin, NamedSettings, Generic[Layer]):
     """A stack of fitted layers.
 
     It has these attributes when it is fitted: `layers_`, the layers as fitted estimators from the input to the top;
@@ -181,38 +181,6 @@ class StackedEstimator(NamedSettings, Generic[Layer]):
         """
         check_is_fitted(self)
         save_model(fitted_stack(self), path)
-
-    def export(
-        self,
-        path: str | PathLike[str],
-        *,
-        name: str = "esn",
-        step: bool = False,
-        numbers: str | None = None,
-        X: ArrayLike | None = None,
-    ) -> None:
-        """Write the fitted stack for other places: an ONNX file, or a header in C (docs/export.md).
-
-        Parameters
-        ----------
-        path : str or path-like
-            Where to write. The ending decides: .onnx for ONNX (extra `onnx`), .h for C.
-        name : str, default="esn"
-            With what the names of functions in C begin; in ONNX, the name of the graph.
-        step : bool, default=False
-            Whether an ONNX graph takes one frame and a state at a time, instead of whole sequences. C always does.
-        numbers : {"float32", "float64", "int16", "int8"}, default=None
-            In which numbers the network computes. None: those of `dtype`. int16 and int8 are for C only.
-        X : array of shape (n_steps, n_features), default=None
-            A sequence on which the loss by `numbers` is measured; it is written into the header. For C only.
-
-        Raises
-        ------
-        ExportError
-            If an option cannot be exported; the message names it.
-        """
-        check_is_fitted(self)
-        export_fitted(self, path, name=name, step=step, numbers=numbers, X=X)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "layers_")

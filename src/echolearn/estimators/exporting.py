@@ -9,18 +9,41 @@ from importlib import import_module
 from os import PathLike
 
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 
-def export_fitted(
-    model: BaseEstimator,
-    path: str | PathLike[str],
-    *,
-    name: str,
-    step: bool,
-    numbers: str | None,
-    X: ArrayLike | None,
-) -> None:
-    """Write a fitted model by `echolearn.export.export_model`."""
-    exporting = import_module("echolearn.export")
-    exporting.export_model(model, path, name=name, step=step, numbers=numbers, X=X)
+class ExportMixin:
+    """Gives an estimator the method `export`."""
+
+    def export(
+        self,
+        path: str | PathLike[str],
+        *,
+        name: str = "esn",
+        step: bool = False,
+        numbers: str | None = None,
+        X: ArrayLike | None = None,
+    ) -> None:
+        """Write the fitted estimator for other places: an ONNX file, or a header in C (docs/export.md).
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write. The ending decides: .onnx for ONNX (extra `onnx`), .h for C.
+        name : str, default="esn"
+            With what the names of functions in C begin; in ONNX, the name of the graph.
+        step : bool, default=False
+            Whether an ONNX graph takes one frame and a state at a time, instead of whole sequences. C always does.
+        numbers : {"float32", "float64", "int16", "int8"}, default=None
+            In which numbers the network computes. None: those of `dtype`. int16 and int8 are for C only.
+        X : array of shape (n_steps, n_features), default=None
+            A sequence on which the loss by `numbers` is measured; it is written into the header. For C only.
+
+        Raises
+        ------
+        ExportError
+            If an option cannot be exported; the message names it.
+        """
+        check_is_fitted(self)
+        exporting = import_module("echolearn.export")
+        exporting.export_model(self, path, name=name, step=step, numbers=numbers, X=X)

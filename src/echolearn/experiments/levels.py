@@ -10,9 +10,9 @@ from typing import cast
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.experiments.fitted_cells import CellStore, fingerprint_of
 from echolearn.experiments.measured_fit import FitResult
-from echolearn.experiments.phone_task import (
+from echolearn.experiments.phone_scoring import (
     TUNING,
-    PhoneTask,
+    PhoneScoring,
     Probabilities,
     frame_errors,
     part_probabilities,
@@ -55,13 +55,13 @@ class LevelScorer:
         return cast(float, found["valid_error"]), cast(float, found["test_error"])
 
     @cached_property
-    def task(self) -> PhoneTask:
-        """What recognition needs beside a network."""
-        return PhoneTask.of(self.corpus, order=2)  # one order for all columns
+    def task(self) -> PhoneScoring:
+        """Return references and decoders of the corpus, which all networks share."""
+        return PhoneScoring.of(self.corpus, order=2)  # one order for all columns
 
 
 def level_errors(
-    model: ESNClassifier, corpus: Corpus, level: str, task: Callable[[], PhoneTask]
+    model: ESNClassifier, corpus: Corpus, level: str, task: Callable[[], PhoneScoring]
 ) -> tuple[float, float]:
     """Return the errors of a network on valid and test at a level other than that of states.
 
@@ -83,7 +83,7 @@ def level_errors(
     return frame_errors(corpus, "valid", valid, classes)[1], frame_errors(corpus, "test", test, classes)[1]
 
 
-def _segment_error(corpus: Corpus, part: str, probabilities: Probabilities, task: PhoneTask) -> float:
+def _segment_error(corpus: Corpus, part: str, probabilities: Probabilities, task: PhoneScoring) -> float:
     which = corpus.which(part)
     given, labels = [probabilities[corpus.utterances[k]] for k in which], [corpus.labels[k] for k in which]
     return segment_error(given, labels, corpus.state_names, decoder=task.segments, phone_map=task.phone_map)

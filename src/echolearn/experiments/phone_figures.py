@@ -10,7 +10,7 @@ import numpy as np
 from echolearn._typing import Array
 from echolearn.experiments.figures import spectrogram
 from echolearn.experiments.measured_fit import EpochRow, StateClassifier
-from echolearn.experiments.phone_task import PhoneTask, state_probabilities
+from echolearn.experiments.phone_scoring import PhoneScoring, state_probabilities
 from echolearn.reporting import phone_figures as drawings
 from echolearn.reporting.figures import FRAMES_PER_SECOND, Curve, learning_curves
 from echolearn.reporting.page import Figure
@@ -32,7 +32,7 @@ LIKELY = 0.5  # a phone that the network holds so likely at some frame is shown,
 
 @dataclass(frozen=True)
 class ReportedSystem:
-    """What the report needs of a system; `load` returns its network.
+    """The results of a system that the report shows; `load` returns its network.
 
     recognised: of each test utterance the phones with their first frame and the one after their last.
     """
@@ -45,7 +45,7 @@ class ReportedSystem:
     load: Callable[[], StateClassifier]
 
 
-def draw_figures(corpus: Corpus, task: PhoneTask, systems: Sequence[ReportedSystem]) -> list[Figure]:
+def draw_figures(corpus: Corpus, task: PhoneScoring, systems: Sequence[ReportedSystem]) -> list[Figure]:
     """Return the figures of the report; none where matplotlib is missing."""
     if not can_draw() or not systems:
         return []
@@ -160,7 +160,7 @@ def confusion_table(evaluation: Evaluation, phones: Sequence[str]) -> tuple[Arra
     return counts, [*spoken, "(inserted)"], [*heard, "(deleted)"]
 
 
-def _confusions(task: PhoneTask, best: ReportedSystem) -> Figure:
+def _confusions(task: PhoneScoring, best: ReportedSystem) -> Figure:
     counts, spoken, heard = confusion_table(best.evaluation, task.classes)
     frequent = best.evaluation.confusions().most_common(6)
     named = ", ".join(f"{_said(a)} as {_said(b)} ({n})" for (a, b), n in frequent)
@@ -197,7 +197,7 @@ def _rate(counts: Counts) -> float:
     return counts.error_rate if counts.reference else float(counts.insertions > 0)
 
 
-def _utterances(corpus: Corpus, task: PhoneTask, best: ReportedSystem) -> list[Figure]:
+def _utterances(corpus: Corpus, task: PhoneScoring, best: ReportedSystem) -> list[Figure]:
     model = best.load()
     figures = []
     for number, (what, k) in enumerate(shown_utterances(corpus, best.evaluation).items()):
@@ -234,7 +234,7 @@ def _samples(corpus: Corpus, k: int) -> Array | None:
 def decoded(
     corpus: Corpus,
     k: int,
-    task: PhoneTask,
+    task: PhoneScoring,
     best: ReportedSystem,
     model: StateClassifier,
     *,
@@ -262,7 +262,7 @@ def decoded(
 
 
 def marked_phones(
-    phones: Sequence[tuple[str, int, int]], pairs: Sequence[Pair], task: PhoneTask, side: int
+    phones: Sequence[tuple[str, int, int]], pairs: Sequence[Pair], task: PhoneScoring, side: int
 ) -> list[Segment]:
     """Return phones of one side in the classes of the score, each with what the alignment says of it."""
     aligned = (pair for pair in pairs if pair[side] is not None)
@@ -285,7 +285,7 @@ def marked_phones(
     return found
 
 
-def _class_posteriors(P: Array, task: PhoneTask) -> Mapping[str, Array]:
+def _class_posteriors(P: Array, task: PhoneScoring) -> Mapping[str, Array]:
     """Return the probability of every phone, in the classes of the score, at every frame."""
     found: dict[str, Array] = {}
     for column, state in enumerate(task.names):

@@ -15,7 +15,7 @@ from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
 from echolearn.experiments.estimate import CorpusSize, Cost, cost_of_cell, gigabytes
 from echolearn.experiments.measured_fit import StateClassifier, planned_epochs
-from echolearn.experiments.phone_task import TRIALS, TRIGRAM_TRIALS
+from echolearn.experiments.phone_scoring import TRIALS, TRIGRAM_TRIALS
 from echolearn.reporting.phone_table import LEVELS
 from echolearn.reporting.table import aligned
 from echolearn.training import cost_model
@@ -30,7 +30,7 @@ TRIGRAM_WORK = 3  # of decoding with a trigram, in units of that with a bigram
 
 @dataclass(frozen=True)
 class PhonePlan:
-    """What to compute.
+    """The settings of `echolearn phones`.
 
     Attributes
     ----------

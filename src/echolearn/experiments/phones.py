@@ -18,7 +18,7 @@ from echolearn.experiments.fitted_cells import CellStore, fingerprint_of, fit_fi
 from echolearn.experiments.measured_fit import EpochRow, StateClassifier, kept_settings, timed_fit
 from echolearn.experiments.phone_figures import ReportedSystem, draw_figures
 from echolearn.experiments.phone_plan import PhonePlan, cost_of_system, decoding_seconds
-from echolearn.experiments.phone_task import TUNING, PhoneTask, frame_errors, part_probabilities, recognise
+from echolearn.experiments.phone_scoring import TUNING, PhoneScoring, frame_errors, part_probabilities, recognise
 from echolearn.experiments.provenance import MadeWith, made_with
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.reporting.phone_page import phone_page
@@ -53,7 +53,7 @@ class PhoneProgress(Protocol):
 
 
 class FittedSystem(TypedDict):
-    """What is known of the fit of a system; its network is kept beside it."""
+    """The fit of a system: its time, history and settings. The network is stored beside it."""
 
     seconds: float
     processor_seconds: float | None
@@ -78,12 +78,12 @@ class ScoredSystem(TypedDict):
 
 @dataclass(frozen=True)
 class _Experiment:
-    """What all systems share."""
+    """The corpus, plan and scoring that all systems share."""
 
     corpus: Corpus
     plan: PhonePlan
     parts: CorpusParts
-    task: PhoneTask
+    task: PhoneScoring
     store: CellStore[FittedSystem]
     progress: PhoneProgress
 
@@ -121,7 +121,7 @@ def run(corpus: Corpus, plan: PhonePlan, out: Path, progress: PhoneProgress, *, 
     system the tables on disk hold all that is known. With `force`, all systems are computed again.
     """
     plan.check()
-    task = PhoneTask.of(corpus, plan.level, plan.order)
+    task = PhoneScoring.of(corpus, plan.level, plan.order)
     check_references(corpus, task)
     out.mkdir(parents=True, exist_ok=True)
     parts = CorpusParts.load(corpus)
@@ -147,7 +147,7 @@ def run(corpus: Corpus, plan: PhonePlan, out: Path, progress: PhoneProgress, *, 
     return table
 
 
-def check_references(corpus: Corpus, task: PhoneTask) -> None:
+def check_references(corpus: Corpus, task: PhoneScoring) -> None:
     """Refuse a corpus without phones to recognise in valid or test."""
     for part in ("valid", "test"):
         if not task.spoken[part]:
@@ -231,7 +231,7 @@ def _decode(own: _Experiment, system: str, text: str, done: int, total: int) -> 
     own.progress.decode(system, text, done, total)
 
 
-def score(model: StateClassifier, corpus: Corpus, task: PhoneTask, progress: Progress) -> ScoredSystem:
+def score(model: StateClassifier, corpus: Corpus, task: PhoneScoring, progress: Progress) -> ScoredSystem:
     """Tune a decoder on the validation part and decode the test part with it, once."""
     started = time.perf_counter()
     valid = part_probabilities(model, corpus, "valid")
@@ -270,7 +270,7 @@ def _part_score(found: Evaluation, with_silence: float, by_frame: tuple[float, f
     }
 
 
-def evaluation_of(scored: ScoredSystem, task: PhoneTask) -> Evaluation:
+def evaluation_of(scored: ScoredSystem, task: PhoneScoring) -> Evaluation:
     """Return the alignments of the phones that were recognised in the test part."""
     return task.evaluate("test", {name: [Token(*one) for one in rows] for name, rows in scored["recognised"].items()})
 

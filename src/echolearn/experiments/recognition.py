@@ -161,7 +161,7 @@ def _name(path: Path) -> str:
 
 @dataclass
 class Recognition:
-    """What was recognised in some recordings, words or phones, and what was wrong with others."""
+    """The words or phones recognised in recordings, and the problems of those that could not be read."""
 
     level: str
     results: list[Recognised] = field(default_factory=list)

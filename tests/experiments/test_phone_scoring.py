@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from echolearn.experiments import phone_task
-from echolearn.experiments.phone_task import PhoneTask, default_level, frame_errors, state_probabilities
+from echolearn.experiments import phone_scoring
+from echolearn.experiments.phone_scoring import PhoneScoring, default_level, frame_errors, state_probabilities
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.phones import state_names
 from echolearn.speech.recognition.decoder import DecodingWeights
@@ -62,15 +62,15 @@ def test_states_that_are_not_sorted_are_decoded_as_they_are_named(corpus: Corpus
     found = []
     for one in (corpus, other):
         (P,) = state_probabilities(network, [np.zeros((40, 1))], one.state_names)
-        found.append([token.name for token in PhoneTask.of(one).decoder.decode(P)])
+        found.append([token.name for token in PhoneScoring.of(one).decoder.decode(P)])
     assert found[0] == found[1]
     assert len(set(found[0])) > 1
 
 
 def test_priors_durations_and_n_gram_come_from_train_alone(corpus: Corpus) -> None:
-    own = PhoneTask.of(corpus).decoder
+    own = PhoneScoring.of(corpus).decoder
     for part, same in (("valid", True), ("test", True), ("train", False)):
-        other = PhoneTask.of(with_labels(corpus, part, lambda y: np.roll(y, 7) % 4)).decoder
+        other = PhoneScoring.of(with_labels(corpus, part, lambda y: np.roll(y, 7) % 4)).decoder
         equal = [
             np.array_equal(own.priors, other.priors),
             np.array_equal(own.graph.duration, other.graph.duration),
@@ -80,7 +80,7 @@ def test_priors_durations_and_n_gram_come_from_train_alone(corpus: Corpus) -> No
 
 
 def test_weights_are_tuned_on_valid(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = PhoneTask.of(corpus)
+    task = PhoneScoring.of(corpus)
     seen: list[set[str]] = []
     errors = iter([0.3, 0.2, 0.3, 0.3])
 
@@ -89,7 +89,7 @@ def test_weights_are_tuned_on_valid(corpus: Corpus, monkeypatch: pytest.MonkeyPa
         assert references == task.spoken["valid"]
         return decoder, next(errors)
 
-    monkeypatch.setattr(phone_task, "tune_phones", recorded)
+    monkeypatch.setattr(phone_scoring, "tune_phones", recorded)
     uniform = {name: np.full((30, 9), 1 / 9, np.float32) for name in task.spoken["valid"]}
     assert task.tuned(uniform).order == 3, "the trigram had the smaller error"
     assert task.tuned(uniform).order == 2, "of equal errors that of the bigram"
@@ -97,7 +97,7 @@ def test_weights_are_tuned_on_valid(corpus: Corpus, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_trigram_begins_with_the_weights_of_the_bigram(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = PhoneTask.of(corpus)
+    task = PhoneScoring.of(corpus)
     begun: list[DecodingWeights] = []
 
     def recorded(decoder: Any, *_: Any, choices: Any, **__: Any) -> Any:
@@ -105,15 +105,15 @@ def test_a_trigram_begins_with_the_weights_of_the_bigram(corpus: Corpus, monkeyp
         assert set(choices) >= {"language_weight", "penalty"}
         return replace(decoder, weights=DecodingWeights(prior_exponent=0.123)), 0.1
 
-    monkeypatch.setattr(phone_task, "tune_phones", recorded)
+    monkeypatch.setattr(phone_scoring, "tune_phones", recorded)
     task.tuned({})
     assert begun == [DecodingWeights(), DecodingWeights(prior_exponent=0.123)]
-    assert PhoneTask.of(corpus, order=3).tuned({}).order == 3
+    assert PhoneScoring.of(corpus, order=3).tuned({}).order == 3
     assert len(begun) == 3
 
 
 def test_silences_do_not_count_unless_they_are_wanted(corpus: Corpus) -> None:
-    task = PhoneTask.of(corpus)
+    task = PhoneScoring.of(corpus)
     spoken = {name: [Token(p, k, k + 1) for k, p in enumerate(phones)] for name, phones in task.spoken["test"].items()}
     quiet = {name: [t for t in tokens if t.name != "sil"] for name, tokens in spoken.items()}
     silences = sum(phones.count("sil") for phones in task.spoken["test"].values())
@@ -129,10 +129,10 @@ def test_phones_are_folded_for_timit_and_where_it_is_asked(corpus: Corpus) -> No
     assert default_level("synthetic") == "corpus"
     names = state_names(["ix", "zh", "sil"])
     other = replace(corpus, state_names=names)
-    assert PhoneTask.of(other).classes == ("ix", "zh", "sil")
-    assert PhoneTask.of(other, "phone39").classes == ("ih", "sh", "sil")
-    assert PhoneTask.of(replace(other, name="timit:/x")).classes == ("ih", "sh", "sil")
-    task = PhoneTask.of(other, "phone39")
+    assert PhoneScoring.of(other).classes == ("ix", "zh", "sil")
+    assert PhoneScoring.of(other, "phone39").classes == ("ih", "sh", "sil")
+    assert PhoneScoring.of(replace(other, name="timit:/x")).classes == ("ih", "sh", "sil")
+    task = PhoneScoring.of(other, "phone39")
     name, phones = next(iter(task.spoken["test"].items()))
     assert "ix" in phones  # what is decoded is not folded, only what is scored
     heard = {n: [Token("ih" if p == "ix" else p, 0, 1) for p in ps] for n, ps in task.spoken["test"].items()}

@@ -47,8 +47,8 @@ class TunedDecoder(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PhoneTask:
-    """What recognising the phones of a corpus needs beside a network.
+class PhoneScoring:
+    """References and decoders by which networks are scored on the phones of a corpus.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class PhoneTask:
     order: int | None
 
     @classmethod
-    def of(cls, corpus: Corpus, level: str | None = None, order: int | None = None) -> PhoneTask:
+    def of(cls, corpus: Corpus, level: str | None = None, order: int | None = None) -> PhoneScoring:
         """Return the task of a corpus; level: "corpus", "phone48" or "phone39", None for that of the corpus."""
         level = level or default_level(corpus.name)
         names = corpus.state_names
@@ -108,7 +108,7 @@ class PhoneTask:
 
     @cached_property
     def segments(self) -> SegmentDecoder:
-        """What the training labels say of phones whose boundaries are known."""
+        """The decoder of phones whose boundaries are known, from the training labels."""
         return learn_segments(self.train_labels, self.names)
 
     def tuned(self, probabilities: Probabilities, progress: Progress | None = None) -> TunedDecoder:
