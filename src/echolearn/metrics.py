@@ -19,8 +19,8 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, Tags, get_tags
 
-from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.sequences.validation import concatenate_targets, open_sequences, open_targets
+from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.names import check_name
 from echolearn.validation.values import check_integer
 

@@ -23,7 +23,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from echolearn import __version__
-from echolearn._typing import Array
 from echolearn.cluster.parts import Future, Parts, RemoteSequence, parts_of
 from echolearn.cluster.worker import (
     ClusterError,
@@ -44,6 +43,7 @@ from echolearn.execution.executor import Item, Prepared
 from echolearn.execution.tree_sum import ARITY, tree_sum
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
+from echolearn.validation.array_types import Array
 
 Client = Any  # a distributed.Client; distributed is imported only when it is needed
 Result = TypeVar("Result")

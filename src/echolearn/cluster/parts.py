@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn._typing import Array
 from echolearn.cluster.worker import Pick, Place
 from echolearn.execution.executor import Remote
 from echolearn.sequences.dataset import Dataset
+from echolearn.validation.array_types import Array
 
 
 class Future(Protocol):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.diagnostics.driving import driven_states, refuse_backward
 from echolearn.diagnostics.plots import plot_recall, plot_singular_values
 from echolearn.readout.observation import stack
@@ -15,6 +14,7 @@ from echolearn.readout.ridge import solve
 from echolearn.readout.statistics import statistics_of
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.states.harvesting import harvest
+from echolearn.validation.array_types import Array
 from echolearn.validation.values import as_generator, check_integer, check_positive
 
 if TYPE_CHECKING:  # an optional dependency

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from echolearn._typing import Array
+from echolearn.validation.array_types import Array
 
 if TYPE_CHECKING:  # an optional dependency
     from matplotlib.axes import Axes

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from echolearn._typing import Array
 from echolearn.diagnostics.driving import driven_states
 from echolearn.diagnostics.plots import plot_distances, plot_eigenvalues, plot_growth
 from echolearn.reservoir.activations import slope
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.validation.array_types import Array
 from echolearn.validation.values import as_generator, check_integer
 
 if TYPE_CHECKING:  # an optional dependency

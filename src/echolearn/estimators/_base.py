@@ -14,7 +14,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.sources import open_inputs, open_source
 from echolearn.estimators.codecs import LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.estimators.ensemble import fit_ensemble
@@ -67,6 +66,7 @@ from echolearn.sequences.validation import (
     open_sequences,
 )
 from echolearn.training.history import History
+from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.values import check_boolean
 
 

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.estimators._base import fitted_model, set_fitted
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.exporting import ExportMixin
@@ -33,6 +32,7 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split, hold_out
 from echolearn.sequences.validation import InputSequences, check_long_enough, open_sequences, open_targets
 from echolearn.training.history import History
+from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.values import check_pair
 
 Layer = TypeVar("Layer", bound=ESNClassifier | ESNRegressor)

@@ -12,7 +12,6 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, is_label_sets
@@ -30,6 +29,7 @@ from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling
 from echolearn.sequences.validation import concatenate_targets
 from echolearn.training.history import History
+from echolearn.validation.array_types import Answers, Array, SequencesLike
 
 
 def _has_ridge_readout(esn: ESNClassifier) -> bool:

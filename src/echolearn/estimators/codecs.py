@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from echolearn._typing import Array
 from echolearn.estimators.data_warnings import warn_of_labels
 from echolearn.readout.network import probabilities
 from echolearn.sequences.scaling import mean_and_scale
 from echolearn.sequences.targets import Target, one_hot
 from echolearn.sequences.validation import concatenate_targets
+from echolearn.validation.array_types import Array
 
 
 class TargetCodec(Protocol):

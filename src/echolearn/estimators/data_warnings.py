@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn._typing import Array
 from echolearn.reservoir.activations import BOUNDED
 from echolearn.reservoir.construction import input_scales
 from echolearn.sequences.scaling import LARGEST, mean_and_scale
+from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 from echolearn.validation.input_warnings import InputWarning
 

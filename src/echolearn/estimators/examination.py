@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.estimators.outcome import (
     NEARLY_PERFECT,
@@ -33,6 +32,7 @@ from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.pieces import Piece, cut_out
 from echolearn.sequences.split import Split
+from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 
 NUMBERS = 2**22  # at most so many numbers are in the rows that are examined,

@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.fit_data import check_names
@@ -23,6 +22,7 @@ from echolearn.sequences.selection import Pooling, part_bounds, pooled_parts
 from echolearn.sequences.unpacking import unpack
 from echolearn.sequences.validation import InputSequences, check_finite, check_long_enough, open_sequences
 from echolearn.states.harvesting import harvest
+from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.parameters import BOOLEAN, Rule, any_of, check_each, one_of
 
 POOLING = GRADIENT_RULES["pooling"]

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from echolearn._typing import Array, SequencesLike
 from echolearn.cluster.sources import open_source
 from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.data_warnings import warn_of_scale
@@ -27,6 +26,7 @@ from echolearn.sequences.validation import (
     check_long_enough,
     open_sequences,
 )
+from echolearn.validation.array_types import Array, SequencesLike
 from echolearn.validation.values import check_pair
 
 # held-out data of a user: (X, y), or (X, y, sample_weight)

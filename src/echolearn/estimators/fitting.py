@@ -16,7 +16,6 @@ from os import PathLike
 import numpy as np
 
 from echolearn import __version__
-from echolearn._typing import Array
 from echolearn.estimators.examination import Examination, examine
 from echolearn.estimators.little_data import Learning, is_few_long_series, learning_of, learning_paid, ridge_by_folds
 from echolearn.estimators.own_reservoir import fitting_reservoir, reservoir_fingerprint
@@ -43,6 +42,7 @@ from echolearn.training.loop import Schedule, TrainingWarning, run_epochs
 from echolearn.training.objectives.cross_entropy import CrossEntropyObjective
 from echolearn.training.objectives.ridge import RidgeObjective
 from echolearn.training.progress import Progress, say
+from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 from echolearn.validation.values import check_path
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.estimators._base import FittedEstimator, SequenceEstimator, store_parameters
 from echolearn.estimators.codecs import ValueCodec, squared_error
 from echolearn.estimators.fitting import Callback, FitRequest, fit_network
@@ -33,6 +32,7 @@ from echolearn.sequences.scaling import mean_and_scale
 from echolearn.sequences.validation import InputSequences, check_has_time, check_long_enough
 from echolearn.states.closed_loop import run_closed_loop
 from echolearn.states.run import run
+from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.caller import user_stacklevel
 from echolearn.validation.values import check_integer, is_number
 

@@ -15,10 +15,10 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.metrics import SCORERS, Scorer, nrmse, scorer
 from echolearn.sequences.layouts import warn_of_more_features_than_steps
 from echolearn.sequences.validation import InputSequences, concatenate_targets, open_sequences, open_targets
+from echolearn.validation.array_types import Answers, Array, SequencesLike
 
 __all__ = ["SCORERS", "FrameWise", "Scorer", "nrmse", "scorer"]
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn._typing import Array
 from echolearn.execution.executor import LOCAL
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.scaling import LARGEST
+from echolearn.validation.array_types import Array
 
 FRAMES = 65536  # examined at once by one thread
 CONSTANT = 1e-12  # a spread of this share of the mean is rounding: the feature is constant

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.outcome import Outcome
 from echolearn.estimators.starting import Prediction
 from echolearn.estimators.target_rules import OpenedTargets
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.validation import InputSequences
+from echolearn.validation.array_types import Array
 
 
 @dataclass(frozen=True, eq=False)

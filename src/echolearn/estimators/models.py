@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from echolearn._typing import Array
 from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.parameters import Parameters
 from echolearn.readout.network import Network
 from echolearn.training.history import History
+from echolearn.validation.array_types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn import __version__
-from echolearn._typing import Array, SequencesLike
 from echolearn.estimators._base import SequenceEstimator, fitted_model
 from echolearn.estimators._stack import StackedEstimator, fitted_stack
 from echolearn.estimators.classifier import ESNClassifier
@@ -35,6 +34,7 @@ from echolearn.estimators.transformers import (
 )
 from echolearn.modelfile.layout import Entry, Facts
 from echolearn.readout.online import OnlineRule
+from echolearn.validation.array_types import Array, SequencesLike
 from echolearn.validation.values import check_boolean, check_path
 
 MODEL = "model"  # the prefix of the network's arrays; those of the steps have their number

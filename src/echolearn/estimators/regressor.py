@@ -12,7 +12,6 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators.codecs import ValueCodec
@@ -24,6 +23,7 @@ from echolearn.readout.online import OnlineRule
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling
+from echolearn.validation.array_types import Answers, Array, SequencesLike
 
 RULE = TargetRule(values=True)  # NaN in y: there is no target
 

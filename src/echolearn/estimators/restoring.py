@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from echolearn._typing import Array
 from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.model_layout import FORECASTING, SCALE, as_finite, as_truth, as_whole, as_words
@@ -25,6 +24,7 @@ from echolearn.readout.summary import Summary
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.layouts import LAYOUTS
 from echolearn.training.history import History
+from echolearn.validation.array_types import Array
 
 MAY_HAVE_GAPS = ("history", "end_known", "opening")  # the arrays in which NaN stands for what is not known
 NETWORKS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")

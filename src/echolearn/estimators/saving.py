@@ -14,7 +14,6 @@ import numpy as np
 from scipy import sparse
 
 from echolearn import __version__
-from echolearn._typing import Array
 from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, ValueCodec
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.model_layout import FORECASTING, FORMAT, SCALE, check_layout
@@ -27,6 +26,7 @@ from echolearn.modelfile.json_values import from_json, to_json
 from echolearn.modelfile.layout import Check, Facts, entries_of
 from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.readout.summary import Summary
+from echolearn.validation.array_types import Array
 from echolearn.validation.values import check_path
 
 

@@ -8,8 +8,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn._typing import Array, SequencesLike
 from echolearn.sequences.validation import InputSequences, open_sequences
+from echolearn.validation.array_types import Array, SequencesLike
 
 
 def inputs_of(z: Array, e: Array) -> Array:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from echolearn._typing import Array
 from echolearn.estimators.own_reservoir import with_reservoir
 from echolearn.estimators.parameters import Parameters, check
 from echolearn.execution.threads import on_worker_thread, thread_count
@@ -25,6 +24,7 @@ from echolearn.sequences.split import SEQUENCES
 from echolearn.training.cost_model import Job
 from echolearn.training.objectives.ridge import LearningPlan
 from echolearn.training.optimizers import default_step_size
+from echolearn.validation.array_types import Array
 
 UPDATES = 400  # where `epochs` is None there are so many epochs that the weights are updated this often,
 LEAST_EPOCHS = 8  # and never fewer than these

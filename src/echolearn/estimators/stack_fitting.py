@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from echolearn import __version__
-from echolearn._typing import Array
 from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.fitting import (
     Callback,
@@ -41,6 +40,7 @@ from echolearn.training.loop import Schedule, TrainingResult, run_epochs
 from echolearn.training.objectives.stacked import JointPlan, StackedObjective
 from echolearn.training.optimizers import default_step_size
 from echolearn.training.progress import Progress, say
+from echolearn.validation.array_types import Array
 
 STEP = 0.3  # of the step size of a layer that learns by itself
 

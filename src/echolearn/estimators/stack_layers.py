@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import map_in_order
 from echolearn.gradients.stacked_network import passed_on
@@ -17,6 +16,7 @@ from echolearn.sequences.batch import pack, unpack
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.validation import check_finite
 from echolearn.states.run import run
+from echolearn.validation.array_types import Array
 
 
 @dataclass(frozen=True, eq=False)

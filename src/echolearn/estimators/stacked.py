@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags
 
-from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.estimators._base import store_parameters
 from echolearn.estimators._stack import StackedEstimator, draw_layers, layer_requests
 from echolearn.estimators.classifier import ESNClassifier
@@ -20,6 +19,7 @@ from echolearn.estimators.fitting import Callback
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.stack_fitting import StackRequest, fit_stack
 from echolearn.estimators.stack_layers import Passing
+from echolearn.validation.array_types import Answers, Array, SequencesLike
 
 
 class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn._typing import Array, SequencesLike
 from echolearn.estimators.codecs import TargetCodec, ValueCodec
 from echolearn.estimators.fit_data import encoded_inputs
 from echolearn.estimators.input_codec import InputCodec
@@ -23,6 +22,7 @@ from echolearn.readout.network import Network
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.validation import InputSequences, open_sequences, open_targets
 from echolearn.states.closed_loop import Start
+from echolearn.validation.array_types import Array, SequencesLike
 from echolearn.validation.caller import user_stacklevel
 
 OPENING = 32  # first frames by which a training series is recognised

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn._typing import Array, SequencesLike
 from echolearn.estimators.codecs import ClassCodec, LabelSetCodec
 from echolearn.estimators.starting import FittedParts, begin_stream
 from echolearn.readout.online import OnlineRule
@@ -21,6 +20,7 @@ from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.selection import Pooling
 from echolearn.states._stepping import advance
+from echolearn.validation.array_types import Array, SequencesLike
 from echolearn.validation.values import check_boolean, check_float_dtype, check_integer, finite_array
 
 

@@ -16,7 +16,6 @@ from typing import cast
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from echolearn._typing import Array
 from echolearn.estimators.fitting import FitRequest, FittedNetwork
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.settings import NetworkSettings
@@ -36,6 +35,7 @@ from echolearn.sequences.targets import one_hot
 from echolearn.states.run import run
 from echolearn.training.history import History
 from echolearn.training.progress import say
+from echolearn.validation.array_types import Array
 
 NOW = np.zeros(1, np.int64)  # the delays of units that read the present input only
 THRESHOLDS = 9  # of each unit, and fewer in networks of more than so many units

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.estimators.codecs import TargetCodec
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.targets import Target
 from echolearn.sequences.validation import InputSequences, open_targets
 from echolearn.sequences.weights import open_weights
+from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 from echolearn.validation.input_warnings import InputWarning
 

@@ -12,9 +12,9 @@ from contextvars import ContextVar
 from functools import partial, reduce
 from typing import Any, Protocol, TypeVar
 
-from echolearn._typing import Array
 from echolearn.execution.threads import map_and_sum, map_in_order
 from echolearn.execution.tree_sum import tree_sum
+from echolearn.validation.array_types import Array
 
 Result = TypeVar("Result")
 Prepared = TypeVar("Prepared")

@@ -13,7 +13,6 @@ from typing import Protocol
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.estimators import parameters
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.loading import load
@@ -32,6 +31,7 @@ from echolearn.speech.phones import phones_of_states
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition.recognizer import load_recognizer
 from echolearn.training.progress import clock
+from echolearn.validation.array_types import Array
 
 SHOWN_CONFUSIONS = 8
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.experiments.figures import spectrogram
 from echolearn.experiments.measured_fit import EpochRow, StateClassifier
 from echolearn.experiments.phone_scoring import PhoneScoring, state_probabilities
@@ -24,6 +23,7 @@ from echolearn.speech.errors import CorpusError
 from echolearn.speech.phones import SILENCES, split_state
 from echolearn.speech.recognition.phonemodels import phone_segments
 from echolearn.speech.scoring import Counts, Evaluation, Pair
+from echolearn.validation.array_types import Array
 
 LONGEST = 20.0  # seconds of an utterance that is shown, so that the page stays small
 LEAST_PHONES = 5  # of the worst utterance: one wrong phone of one is no example

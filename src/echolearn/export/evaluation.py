@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.export.fixed_point import LARGEST, quantize_entries, quantize_rows, quantize_vectors
 from echolearn.export.plan import Answer, Clip, FillGaps, InputOperation, Layer, Plan, Pooling, Sparse, Standardize
+from echolearn.validation.array_types import Array
 
 Product = Callable[[Array], Array]  # from rows (K, n) to rows (K, m)
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.export.onnx_nodes import DOUBLE, Nodes, StepTime, Time
 from echolearn.export.plan import Clip, FillGaps, Layer, Plan, Project, Sparse, Standardize
+from echolearn.validation.array_types import Array
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from echolearn._typing import Array
+from echolearn.validation.array_types import Array
 
 
 class ExportError(ValueError):

@@ -14,7 +14,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn._typing import Array
 from echolearn.estimators._base import SequenceEstimator, fitted_model
 from echolearn.estimators._stack import StackedEstimator, fitted_stack
 from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
@@ -39,6 +38,7 @@ from echolearn.export.plan import (
 from echolearn.readout.network import Network
 from echolearn.readout.observation import ReadoutView
 from echolearn.reservoir.reservoir import Reservoir
+from echolearn.validation.array_types import Array
 
 BESIDE = {"output": "", "output+input": "input", "output+hidden": "hidden"}
 

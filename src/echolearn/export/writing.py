@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from echolearn._typing import Array
 from echolearn.export.c_header import c_header
 from echolearn.export.c_text import check_name
 from echolearn.export.onnx_model import onnx_model
 from echolearn.export.plan import ExportError, Plan
 from echolearn.export.planning import plan_of
 from echolearn.modelfile.atomic import write_atomically
+from echolearn.validation.array_types import Array
 from echolearn.validation.values import check_boolean, check_path
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.gradients.gradients import Gradients
 from echolearn.reservoir.activations import slope
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
 from echolearn.states.run import States
+from echolearn.validation.array_types import Array
 
 
 def through_time(

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.gradients import as_printed, exact
 from echolearn.gradients.exact import error_wrt_states
 from echolearn.gradients.gradients import Gradients
 from echolearn.readout.observation import Observation, Task
 from echolearn.readout.statistics import Statistics, residual, statistics_of, weighted
 from echolearn.reservoir.reservoir import Reservoir
+from echolearn.validation.array_types import Array
 
 Backward = Callable[..., Gradients]
 

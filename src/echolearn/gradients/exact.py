@@ -25,7 +25,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn._typing import Array
 from echolearn.gradients.gradients import Gradients
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
@@ -35,6 +34,7 @@ from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, padded, padded_positions
 from echolearn.states.chunked import CHECK, agreement, chunk_count
 from echolearn.states.run import States
+from echolearn.validation.array_types import Array
 
 
 def error_wrt_states(R: Array, U_h: Array) -> Array:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
-from echolearn._typing import Array
 from echolearn.execution.blas import one_blas_thread
 from echolearn.gradients.batch import through_states
 from echolearn.gradients.exact import error_wrt_states
@@ -26,6 +25,7 @@ from echolearn.sequences.selection import Pooling
 from echolearn.sequences.targets import as_class_numbers
 from echolearn.sequences.validation import check_finite, check_long_enough, open_sequences, open_values
 from echolearn.sequences.weights import open_weights
+from echolearn.validation.array_types import Array
 from echolearn.validation.parameters import check_each
 from echolearn.validation.values import check_boolean, check_float_dtype, is_number
 

@@ -45,7 +45,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.execution.threads import map_and_sum, map_in_order
 from echolearn.gradients.exact import error_wrt_states, through_time
 from echolearn.gradients.gradients import Gradients
@@ -62,6 +61,7 @@ from echolearn.readout.ridge import solve
 from echolearn.readout.softmax import entropy
 from echolearn.readout.statistics import Statistics, residual, statistics_of, weighted
 from echolearn.sequences.batch import Batch
+from echolearn.validation.array_types import Array
 
 OWN = 0.3  # share of a lower layer's own cross entropy
 

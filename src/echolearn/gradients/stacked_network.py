@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.readout.network import probabilities
 from echolearn.readout.observation import Task, stack
 from echolearn.reservoir.reservoir import Reservoir
@@ -15,6 +14,7 @@ from echolearn.sequences.batch import Batch
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Selection
 from echolearn.states.run import States, run
+from echolearn.validation.array_types import Array
 
 LayerTargets = tuple[Array, Array | None]  # packed targets, and their weights (None: 1)
 

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.modelfile.history import HISTORY_TENSORS, history_rows, history_tensors
 from echolearn.modelfile.layout import Facts, ModelFileError
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.writer import write_tensors
+from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 
 State = tuple[dict[str, Array], Facts]  # arrays by name, and plain values by name

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from echolearn._typing import Array
+from echolearn.validation.array_types import Array
 
 Facts = dict[str, Any]  # the plain values of a file, by name
 Tensors = dict[str, Array]  # its arrays, by name

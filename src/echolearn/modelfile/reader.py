@@ -14,7 +14,6 @@ from typing import TypeGuard
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.modelfile.json_values import from_json, parse_json
 from echolearn.modelfile.layout import (
     DTYPES,
@@ -29,6 +28,7 @@ from echolearn.modelfile.layout import (
     ModelFileError,
     as_bytes,
 )
+from echolearn.validation.array_types import Array
 
 
 def read_tensors(path: Path, kind: str, check: Check | None = None) -> tuple[dict[str, Array], Facts]:

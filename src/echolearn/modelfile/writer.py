@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save as to_bytes
 
-from echolearn._typing import Array
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.modelfile.json_values import VALUES_LIMIT, count_values, to_json
 from echolearn.modelfile.layout import (
@@ -21,6 +20,7 @@ from echolearn.modelfile.layout import (
     entries_of,
     little_endian,
 )
+from echolearn.validation.array_types import Array
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Array], facts: Facts, kind: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.execution.executor import LOCAL
 from echolearn.readout.observation import ReadoutView, frames_at_once, stream_rows, time_chunks
 from echolearn.readout.statistics import (
@@ -18,6 +17,7 @@ from echolearn.readout.statistics import (
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batching import frames_for_two, group_sequences
 from echolearn.sequences.dataset import Dataset
+from echolearn.validation.array_types import Array
 
 
 def collect(reservoir: Reservoir, data: Dataset, view: ReadoutView, mu: float = 0.0) -> Statistics:

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from echolearn._typing import Array
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.modelfile.fingerprints import weights_fingerprint
 from echolearn.readout.network import apply_readout
@@ -28,6 +27,7 @@ from echolearn.readout.statistics import residual, weighted
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
+from echolearn.validation.array_types import Array
 
 ITERATIONS = 8  # at most
 TOLERANCE = 3e-3  # an iteration that lowers E by a smaller share is the last one

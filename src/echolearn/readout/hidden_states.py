@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.readout.network import Network
 from echolearn.readout.observation import ReadoutView, frames_at_once, time_chunks
 from echolearn.readout.summary import delayed
@@ -13,6 +12,7 @@ from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.closed_loop import Start
 from echolearn.states.run import run
+from echolearn.validation.array_types import Array
 
 
 def hidden_states(network: Network, data: Dataset, start: Start | None = None) -> list[Array]:

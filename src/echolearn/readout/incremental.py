@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn._typing import Array
 from echolearn.execution.threads import map_in_order, thread_count
 from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout import sketch as sketches
@@ -22,6 +21,7 @@ from echolearn.readout.statistics import Statistics, weighted
 from echolearn.readout.tracking import TURNOVER, Kept
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
+from echolearn.validation.array_types import Array
 
 START = 100_000  # frames from which the first U is solved
 RENEWAL = 16  # mini-batches after which the sketch is renewed, as the weights have changed

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.readout.observation import FRAMES, ReadoutView, frames_at_once, observe, time_chunks
 from echolearn.readout.statistics import Statistics
 from echolearn.reservoir.combination import join_reservoirs
@@ -18,6 +17,7 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import pooled_parts
 from echolearn.states.closed_loop import Start, run_with_feedback
 from echolearn.states.run import run, run_to_end
+from echolearn.validation.array_types import Array
 
 # loss(Y, T) or loss(Y, T, w): the sum of the errors of outputs Y for encoded targets T, weighted by w (K,)
 Loss = Callable[..., float]

@@ -20,11 +20,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.execution.threads import map_in_order
 from echolearn.execution.tree_sum import tree_sum
 from echolearn.readout.sketch import Operator, Rows
 from echolearn.readout.statistics import residual
+from echolearn.validation.array_types import Array
 
 STEPS = 12  # of Newton's method, at most; about five are usual
 PRODUCTS = 20  # with the Hessian in one step, at most

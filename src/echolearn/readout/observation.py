@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.readout.summary import Summary
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
@@ -20,6 +19,7 @@ from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Pooling, Selection, block_ends, pooled_parts
 from echolearn.states.run import States, run
+from echolearn.validation.array_types import Array
 
 FRAMES = 8192  # at most so many frames are worked on by one thread at once in a pass over the data
 NUMBERS = 2**25  # at most so many numbers are in the states of these frames, so large networks take fewer frames

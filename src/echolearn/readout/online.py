@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from scipy import linalg
 
-from echolearn._typing import Array
+from echolearn.validation.array_types import Array
 from echolearn.validation.values import is_number
 
 TINIEST = 1e-300  # a larger ridge has a finite inverse

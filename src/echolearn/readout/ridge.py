@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import linalg
 
-from echolearn._typing import Array
 from echolearn.readout import _cholesky
 from echolearn.readout.statistics import WIDE, Statistics, column_squares
+from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 
 RIDGES = 10.0 ** np.arange(-8, 2)  # the default path, in units of the mean diagonal of the Gram matrix

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from echolearn._typing import Array
 from echolearn.readout.observation import FRAMES, ReadoutView, observe
 from echolearn.readout.ridge import choose_ridge, refuse_infinite
 from echolearn.readout.statistics import Statistics, statistics_of, weighted
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
+from echolearn.validation.array_types import Array
 
 Operator = Callable[[Array], Array]  # a linear map of (M, n_out) to (M, n_out)
 Rows = tuple[Array, Array, Array | None]  # H_c (k, M), T, and the weights (k,) of the targets; None: all are 1

@@ -18,7 +18,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn._typing import Array
 from echolearn.execution.executor import Kept
 from echolearn.execution.threads import map_and_sum
 from echolearn.readout import observation
@@ -31,6 +30,7 @@ from echolearn.readout.statistics import residual, weighted
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
+from echolearn.validation.array_types import Array
 
 DescentState = tuple[Array, Array, int]  # V, its velocity, and the number of steps taken
 Advance = Callable[[DescentState, Iterable[Rows]], DescentState]

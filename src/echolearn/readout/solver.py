@@ -15,7 +15,6 @@ from numpy.random import Generator
 from numpy.typing import DTypeLike
 from scipy import linalg
 
-from echolearn._typing import Array
 from echolearn.execution.threads import thread_count
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.readout.collect import collect
@@ -29,6 +28,7 @@ from echolearn.readout.tracking import ExactFullBatch, ExactMiniBatches, FullBat
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split
+from echolearn.validation.array_types import Array
 
 Ridge = float | Callable[[float], Sequence[float] | Array]
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from echolearn._typing import Array
 from echolearn.execution.threads import map_in_order
 from echolearn.readout import _cholesky
+from echolearn.validation.array_types import Array
 
 TILE = 1280  # at most so many columns of H_c are multiplied with as many others in one task
 DROWNED = 3e-6  # in units of G's mean diagonal: a larger ridge hides the rounding errors of float32 products

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn._typing import Array
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch, pack
 from echolearn.states.run import run
+from echolearn.validation.array_types import Array
 
 # The statistics of a unit beside shares above thresholds: mean, deviation, maximum, minimum, last state.
 MOMENTS = 5

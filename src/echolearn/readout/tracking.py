@@ -11,7 +11,6 @@ from typing import Protocol
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout.collect import collect
 from echolearn.readout.observation import Observation, ReadoutView, Task, frames_at_once, observe
@@ -20,6 +19,7 @@ from echolearn.readout.statistics import Statistics, product_precision, sample_p
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batching import frames_for_two, group_sequences
 from echolearn.sequences.dataset import Dataset
+from echolearn.validation.array_types import Array
 
 KEPT = 2**23  # numbers in the states of all the data, up to which they are kept from the pass for U to the gradient
 TURNOVER = 1.8  # how often one epoch replaces the running statistics (see `fade_in`)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.reporting.svg import MUTED, SERIES, styled_figure, to_svg
+from echolearn.validation.array_types import Array
 
 if TYPE_CHECKING:  # optional, imported when something is drawn
     from matplotlib.axes import Axes

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.reporting.figures import FRAMES_PER_SECOND, image_options, percent_axis
 from echolearn.reporting.svg import INK, MUTED, SERIES, styled_figure, to_svg
+from echolearn.validation.array_types import Array
 
 if TYPE_CHECKING:  # optional, imported when something is drawn
     from matplotlib.axes import Axes

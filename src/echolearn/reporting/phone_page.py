@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.reporting import phone_table as text
 from echolearn.reporting.page import Figure, document, figure_blocks, table_block
 from echolearn.reporting.phone_table import LONG_NAMES, PhoneTable
 from echolearn.reporting.table import percent
 from echolearn.training.progress import clock
+from echolearn.validation.array_types import Array
 
 LARGEST = np.iinfo(np.int16).max
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from echolearn._typing import Array
+from echolearn.validation.array_types import Array
 
 ACTIVATIONS = {"sigmoid": 0, "tanh": 1, "relu": 2, "identity": 3}
 

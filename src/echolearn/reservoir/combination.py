@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from echolearn._typing import Array
 from echolearn.reservoir.reservoir import Reservoir
+from echolearn.validation.array_types import Array
 
 
 def join_reservoirs(reservoirs: Sequence[Reservoir]) -> Reservoir:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn._typing import Array
 from echolearn.reservoir.topologies import Topology, group_of_units, has_groups
+from echolearn.validation.array_types import Array
 
 
 def input_scales(input_scaling: ArrayLike, n_in: int) -> Array:

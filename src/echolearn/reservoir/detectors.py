@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.reservoir.combination import bidirectional_reservoir
 from echolearn.reservoir.construction import draw_leaks
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import recurrent_weights
+from echolearn.validation.array_types import Array
 
 CONNECTIONS = 10
 TAPS = 9  # delayed inputs of a detector of changes, equally far apart

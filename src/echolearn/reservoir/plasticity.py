@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn._typing import Array
 from echolearn.reservoir.activations import activate, leaky_update
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.validation import open_sequences
+from echolearn.validation.array_types import Array
 
 
 def intrinsic_plasticity(

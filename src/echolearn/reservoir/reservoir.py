@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
-from echolearn._typing import Array
 from echolearn.reservoir import weights as checks
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.construction import draw_input_weights, draw_leaks
 from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.reservoir.spectrum import spectral_radius_of, warn_without_echo
 from echolearn.reservoir.topologies import Topology, recurrent_weights
+from echolearn.validation.array_types import Array
 from echolearn.validation.parameters import MAX_COUNT, check_each
 from echolearn.validation.values import as_generator, check_integer
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import ArpackError, eigs
 
-from echolearn._typing import Array
+from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 
 # Above this spectral radius a network without leak cannot forget: 1 / (largest slope of f).

@@ -28,8 +28,8 @@ from typing import TypeAlias
 import numpy as np
 from scipy import sparse
 
-from echolearn._typing import Array
 from echolearn.reservoir.spectrum import rescaled
+from echolearn.validation.array_types import Array
 
 Topology: TypeAlias = str | Array | sparse.csr_array  # a name, or a matrix (N, N)
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from echolearn._typing import Array
+from echolearn.validation.array_types import Array
 from echolearn.validation.values import finite_array
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn._typing import Array
+from echolearn.validation.array_types import Array
 
 
 class AnswerList(list[Array]):

@@ -9,11 +9,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn._typing import Array
 from echolearn.sequences.forms import DictForm, Form, PaddedForm, RowForm, TableForm
 from echolearn.sequences.layouts import flat_series
 from echolearn.sequences.padding import check_steps, steps_there, without_mask
 from echolearn.sequences.unpacking import Unpacked
+from echolearn.validation.array_types import Array
 
 
 @dataclass(frozen=True, eq=False)

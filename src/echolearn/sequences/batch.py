@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn._typing import Array
+from echolearn.validation.array_types import Array
 
 
 @dataclass(frozen=True)

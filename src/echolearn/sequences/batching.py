@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from echolearn._typing import Array
+from echolearn.validation.array_types import Array
 
 SMALL = 2**17  # states of a mini-batch (frames times units) below which one thread alone is faster than two
 REST = 3  # sequences; fewer would be a noisy update, and would need loops of their own (`states._kernels.MANY`)

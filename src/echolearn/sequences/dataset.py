@@ -10,11 +10,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn._typing import Array
 from echolearn.execution.executor import LOCAL, Executor, Item, active_executor
 from echolearn.sequences.batch import Batch, pack
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.targets import Target
+from echolearn.validation.array_types import Array
 
 Result = TypeVar("Result")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
-from echolearn._typing import Array
+from echolearn.validation.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,11 +15,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn._typing import Array
 from echolearn.execution.executor import Remote
 from echolearn.sequences.forms import DictForm
 from echolearn.sequences.padding import has_padding
 from echolearn.sequences.unpacking import Unpacked, as_array
+from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 from echolearn.validation.input_warnings import InputWarning, LayoutWarning
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn._typing import Array
+from echolearn.validation.array_types import Array
 
 
 def has_padding(X: Sequence[Array], axis: int) -> bool:

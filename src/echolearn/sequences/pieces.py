@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.sequences.dataset import Dataset
+from echolearn.validation.array_types import Array
 
 
 @dataclass(frozen=True)

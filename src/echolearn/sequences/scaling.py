@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from echolearn._typing import Array
+from echolearn.validation.array_types import Array
 
 LARGEST = 1e290  # largest number that is standardised: forecasts and sums of such numbers stay finite
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from echolearn._typing import Array
 from echolearn.sequences.batch import Batch
+from echolearn.validation.array_types import Array
 
 Pooling = str | int  # "mean", "last", or the number of equal parts of time, each with a mean of its own
 

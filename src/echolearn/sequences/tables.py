@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.sequences.forms import Form, RowForm, TableForm
+from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 from echolearn.validation.input_warnings import InputWarning
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn._typing import Array
+from echolearn.validation.array_types import Array
 
 Target = Any  # of one sequence: an array with one entry per step, or a single label, number or row of numbers
 

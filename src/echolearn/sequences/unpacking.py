@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 from scipy import sparse
 
-from echolearn._typing import Array
 from echolearn.execution.executor import Remote
 from echolearn.sequences.forms import DictForm, Form, TableForm, TablesForm
 from echolearn.sequences.tables import ReadTable, is_series, is_table, read_series, read_table
+from echolearn.validation.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_array
 
-from echolearn._typing import Answers, Array, SequencesLike
 from echolearn.execution.executor import Remote
 from echolearn.sequences.answers import AnswerList
 from echolearn.sequences.arrangement import arrange
 from echolearn.sequences.forms import Form
 from echolearn.sequences.targets import Target
 from echolearn.sequences.unpacking import as_array, unpack
+from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.values import finite_array
 
 MARKED = " (a classifier leaves out steps that are marked by a label of their own: ignore_label=)"

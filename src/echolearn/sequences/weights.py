@@ -7,9 +7,9 @@ from typing import cast
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.sequences.unpacking import as_array
 from echolearn.sequences.validation import InputSequences
+from echolearn.validation.array_types import Array
 
 EXPECTED = "one number per sequence, or one per step in the form of y, each >= 0"
 

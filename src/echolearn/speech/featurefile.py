@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.execution.memory import available_memory
 from echolearn.speech.errors import CorpusError, Problem, raise_any
 from echolearn.speech.features import CEPSTRA, COLUMNS, CONTEXT, normalised, with_differences
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.utterances import PARTS
+from echolearn.validation.array_types import Array
 
 HOW = {
     "utterance": "normalised per utterance",

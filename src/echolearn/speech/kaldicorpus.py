@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.speech.errors import CorpusError, Problem, raise_any
 from echolearn.speech.folder import PART_FOLDERS, phone_list
 from echolearn.speech.formats.datafolder import DataFolder, read_data_folder
 from echolearn.speech.formats.kaldi import open_scp, read_ark, read_table
 from echolearn.speech.textfile import line_problem
 from echolearn.speech.utterances import PARTS, CorpusFiles, Utterance
+from echolearn.validation.array_types import Array
 
 STATES = "states.txt"
 

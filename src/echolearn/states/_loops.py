@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from numba import njit
 
-from echolearn._typing import Array
 from echolearn.states._activations import INNER, OPTIONS, activate, times_slope
 from echolearn.states._simd import Lanes, add_outer, add_product, load, store
+from echolearn.validation.array_types import Array
 
 FLUSH = 256  # steps after which float32 partial sums are added to float64 ones
 

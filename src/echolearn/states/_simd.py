@@ -18,8 +18,8 @@ from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from echolearn._typing import Array
 from echolearn.states._activations import INNER
+from echolearn.validation.array_types import Array
 
 Lanes = tuple[int, ...]  # as many zeros as a tile has lanes
 Value = Any  # a value, a type or a builder of LLVM or numba, which have no types

@@ -6,8 +6,8 @@ import math
 
 from numba import njit
 
-from echolearn._typing import Array
 from echolearn.states._activations import INNER, OPTIONS, activate
+from echolearn.validation.array_types import Array
 
 
 @njit(cache=True, **OPTIONS)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from echolearn._typing import Array
 from echolearn.reservoir.reservoir import Reservoir
+from echolearn.validation.array_types import Array
 
 
 def drive(reservoir: Reservoir, X: Array, X_fb: Array | None, out: Array | None = None) -> Array:

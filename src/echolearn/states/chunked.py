@@ -15,12 +15,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn._typing import Array
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batching import LANES
 from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, drive
+from echolearn.validation.array_types import Array
 
 SHORTEST = 64  # the least steps of a chunk (chosen, not measured)
 CHECK = 64  # steps of the second run between two comparisons with the first

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from echolearn._typing import Array
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import map_in_order
 from echolearn.reservoir.activations import ACTIVATIONS
@@ -18,6 +17,7 @@ from echolearn.sequences.validation import check_finite, open_sequences, open_va
 from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, drive
 from echolearn.states.run import run
+from echolearn.validation.array_types import Array
 from echolearn.validation.values import check_float_dtype
 
 FRAMES = 8192  # frames of several sequences that are run at once

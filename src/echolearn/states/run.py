@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
@@ -15,6 +14,7 @@ from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, drive, padded
 from echolearn.states.chunked import run_in_chunks
 from echolearn.states.closed_loop import Start
+from echolearn.validation.array_types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.modelfile.layout import Facts
 from echolearn.sequences.batching import draw_minibatches
+from echolearn.validation.array_types import Array
 
 
 @dataclass

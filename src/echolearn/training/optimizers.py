@@ -10,10 +10,10 @@ from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.gradients.gradients import Gradients
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import rescaled
+from echolearn.validation.array_types import Array
 
 Weights = dict[str, Array]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech.errors import CorpusError
 from echolearn.speech.textfile import read_bytes
+from echolearn.validation.array_types import Array
 
 # The kinds by their numbers; "" for those whose frames are no vectors of floats.
 KINDS = ("", "LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "", "MFCC", "FBANK", "MELSPEC", "USER", "", "PLP")

@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn._typing import Array
 from echolearn.speech.recognition.decoder import Decoder, DecodingWeights
 from echolearn.speech.recognition.graph import Graph, GraphBuilder, at
 from echolearn.speech.recognition.lexicon import Lexicon
 from echolearn.speech.recognition.phonemodels import PhoneModel
 from echolearn.speech.recognition.search import Token
 from echolearn.speech.recognition.trellis import search_trellis
+from echolearn.validation.array_types import Array
 
 _SILENT = -1  # no word
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from echolearn._typing import Array
 from echolearn.speech._typing import Progress
 from echolearn.speech.folding import PhoneMap, fold
 from echolearn.speech.phones import SILENCES
@@ -13,6 +12,7 @@ from echolearn.speech.recognition.phonemodels import phone_segments
 from echolearn.speech.recognition.search import Token
 from echolearn.speech.recognition.tasks import learn_phone_task
 from echolearn.speech.scoring import Evaluation, evaluate
+from echolearn.validation.array_types import Array
 
 
 def phone_decoder(labels: Sequence[Array], names: Sequence[str], *, order: int = 2) -> Decoder:

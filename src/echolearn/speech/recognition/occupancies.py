@@ -12,9 +12,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from echolearn._typing import Array
 from echolearn.speech.recognition.decoder import SMALLEST, DecodingWeights
 from echolearn.speech.recognition.graph import Graph
+from echolearn.validation.array_types import Array
 
 Floats = NDArray[np.float64]
 

@@ -18,8 +18,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn._typing import Array
 from echolearn.speech.phones import phones_of_states, split_state
+from echolearn.validation.array_types import Array
 
 POSITIONS = 8
 PRIOR = 5.0

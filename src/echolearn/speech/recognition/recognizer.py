@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn import __version__
-from echolearn._typing import Array
 from echolearn.estimators._base import fitted_model
 from echolearn.estimators._stack import fitted_stack
 from echolearn.estimators.classifier import ESNClassifier
@@ -42,6 +41,7 @@ from echolearn.speech.recognition.streaming import PAUSE, RecognitionStream, pau
 from echolearn.speech.recognition.tasks import PhoneTask, WordTask, learn_phone_task, word_task
 from echolearn.speech.recognition.transcription import Transcription
 from echolearn.speech.samples import as_samples, scale_problem
+from echolearn.validation.array_types import Array
 from echolearn.validation.values import check_path
 
 _Item = TypeVar("_Item")

@@ -12,7 +12,6 @@ from dataclasses import asdict
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.estimators.model_layout import as_count, as_truth, as_words, check_layout
 from echolearn.modelfile.layout import Entry, Facts
 from echolearn.speech.phones import split_state
@@ -22,6 +21,7 @@ from echolearn.speech.recognition.lexicon import Lexicon
 from echolearn.speech.recognition.ngrams import NGramModel
 from echolearn.speech.recognition.phonemodels import PhoneModel
 from echolearn.speech.recognition.tasks import PhoneTask, WordTask
+from echolearn.validation.array_types import Array
 
 MODEL = "model/"  # before the names of the network's arrays
 _FIXED = {

@@ -26,13 +26,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from echolearn._typing import Array
 from echolearn.speech.folding import PhoneMap
 from echolearn.speech.phones import SILENCES, phones_of_states, split_state
 from echolearn.speech.recognition.decoder import SMALLEST, DecodingWeights, scaled_logarithms, state_shares
 from echolearn.speech.recognition.ngrams import END, START, estimate
 from echolearn.speech.recognition.phonemodels import PhoneModel, learn_phone_models, phone_segments
 from echolearn.speech.recognition.search import Token
+from echolearn.validation.array_types import Array
 
 PRIOR = 20.0  # how many observations the smooth curve counts for beside the counted durations of a phone
 BEYOND = 1.5  # the longest duration that is possible, in those of the longest that was observed

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.fit_data import encoded_inputs
 from echolearn.estimators.settings import NetworkSettings
@@ -43,6 +42,7 @@ from echolearn.speech.recognition.occupancies import AllPaths
 from echolearn.speech.recognition.phonemodels import learn_phone_models
 from echolearn.training.loop import Schedule, run_epochs
 from echolearn.training.objectives.cross_entropy import BatchEntropy, CrossEntropyObjective, EntropyGradient
+from echolearn.validation.array_types import Array
 
 EPOCHS = 3
 SHARE = 0.8

@@ -14,7 +14,6 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from echolearn._typing import Array
 from echolearn.estimators.streams import ClassifierStream
 from echolearn.speech._typing import Frames
 from echolearn.speech.audio import FULL_SCALE, RATE
@@ -25,6 +24,7 @@ from echolearn.speech.recognition.decoder import Decoder
 from echolearn.speech.recognition.search import Token
 from echolearn.speech.recognition.transcription import Update, text_of
 from echolearn.speech.samples import Resampler, as_samples, scale_problem
+from echolearn.validation.array_types import Array
 
 PAUSE = 0.5  # seconds of silence
 _SHOWN = 1000  # tokens of a text without a pause

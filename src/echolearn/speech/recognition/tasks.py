@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn._typing import Array
 from echolearn.speech.phones import SILENCES, silence_of, split_state
 from echolearn.speech.recognition.decoder import Decoder, DecodingWeights, state_shares
 from echolearn.speech.recognition.grammar import word_list
@@ -16,6 +15,7 @@ from echolearn.speech.recognition.graph import phone_graph, word_graph
 from echolearn.speech.recognition.lexicon import Lexicon
 from echolearn.speech.recognition.ngrams import NGramModel, estimate
 from echolearn.speech.recognition.phonemodels import PhoneModel, learn_phone_models, phone_segments
+from echolearn.validation.array_types import Array
 
 
 @dataclass(frozen=True, eq=False)

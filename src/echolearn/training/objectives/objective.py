@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from echolearn._typing import Array
 from echolearn.modelfile.checkpoint import Shape
 from echolearn.modelfile.layout import Facts, Tensors
+from echolearn.validation.array_types import Array
 
 Snapshot = TypeVar("Snapshot")  # the weights of an objective at one time
 Pause = Callable[[], object]  # called where the state of training is complete and may be kept

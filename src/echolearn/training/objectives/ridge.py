@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.gradients.batch import BatchGradient, batch_gradient
 from echolearn.modelfile.checkpoint import Shape
 from echolearn.modelfile.layout import Facts, Tensors
@@ -34,6 +33,7 @@ from echolearn.training.optimizers import (
     make_optimizer,
     weights_under,
 )
+from echolearn.validation.array_types import Array
 
 FALL = 0.95  # share by which the step size falls from the first mini-batch to the last
 BACKOFF = 0.3  # factor of the step size after an epoch has diverged

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn._typing import Array
 from echolearn.execution.threads import map_in_order
 from echolearn.gradients.stacked import FullPass, StackedGradients, stacked_gradients
 from echolearn.gradients.stacked_network import StackedNetwork, stacked_outputs
@@ -30,6 +29,7 @@ from echolearn.training.objectives.cross_entropy import RATE
 from echolearn.training.objectives.objective import Pause
 from echolearn.training.objectives.ridge import FALL
 from echolearn.training.optimizers import Adam, LearnedWeights, finite_norms, weights_under
+from echolearn.validation.array_types import Array
 
 LOWER_RATE = 0.3  # the rate of V below the top: the layers above have adapted to its outputs
 
