@@ -86,7 +86,7 @@ examples: $(VENV)/ready  ## the pictures of examples/, into runs/examples
 	for example in examples/plot_*.py; do \
 	  echo $$example && MPLBACKEND=agg $(BIN)/python $$example runs/examples/$$(basename $$example .py).png || exit 1; done
 
-reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd inputs, stress, load, kills (docs/reliability.md)
+reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd inputs, stress, load, kills (docs/evidence/reliability.md)
 	$(BIN)/python -m reliability.model_files
 	$(BIN)/python -m reliability.damaged_speech
 	$(BIN)/python -m reliability.inputs
@@ -98,7 +98,7 @@ reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd in
 	$(BIN)/python -m reliability.dask_kills
 	$(BIN)/python -m reliability.dask_speed
 
-mutants: $(VENV)/ready  ## choices made otherwise, one at a time: does a test fail? (docs/reliability.md); SEED=2 draws others
+mutants: $(VENV)/ready  ## choices made otherwise, one at a time: does a test fail? (docs/evidence/reliability.md); SEED=2 draws others
 	$(BIN)/python -m reliability.mutants --seed $(or $(SEED),1)
 
 .venv-fuzz/ready: reliability/requirements-fuzz.txt pyproject.toml

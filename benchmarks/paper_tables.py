@@ -1,4 +1,4 @@
-"""The tables of docs/table1.md, from the result files of paper_table.py."""
+"""The tables of docs/evidence/table1.md, from the result files of paper_table.py."""
 
 from echolearn.reporting.table import TITLES, error_head, error_rows, error_text, percent
 from paper_table import defaults, read_plan

@@ -1,4 +1,4 @@
-"""Scores of ragged sequences, and which tool of scikit-learn works on which data (docs/scikit_learn.md)."""
+"""Scores of ragged sequences, and which tool of scikit-learn works on which data (docs/howto/scikit_learn.md)."""
 
 import pickle
 

@@ -2,7 +2,7 @@
 
 scikit-learn's metrics take one array. The functions here have the names and the parameters of its own, take lists of
 arrays as well, join them, and pass everything else on as it is: one array, and one label per sequence. Every step of
-every sequence counts the same. docs/scikit_learn.md has the table of what scikit-learn can do with which data.
+every sequence counts the same. docs/howto/scikit_learn.md has the table of what scikit-learn can do with which data.
 """
 
 from __future__ import annotations

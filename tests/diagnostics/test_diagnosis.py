@@ -143,7 +143,7 @@ def test_others_are_refused():
 
 
 def test_the_example_of_the_page_prints_what_the_page_says(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "troubleshooting.md").read_text(encoding="utf-8")
     (example,), (text,) = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "text"))
     exec(compile(example, "troubleshooting.md", "exec"), {})
     said, printed = (re.sub(r"-?[\d.]+", "0", words) for words in (text, capsys.readouterr().out))

@@ -1,4 +1,4 @@
-"""The page docs/formats.md: its examples run one after another and print what their comments say."""
+"""The page docs/reference/formats.md: its examples run one after another and print what their comments say."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[3] / "docs" / "formats.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "formats.md").read_text(encoding="utf-8")
 
 
 def test_the_examples_print_what_their_comments_say(
