@@ -1,4 +1,4 @@
-"""The table of docs/howto/scikit_learn.md: every tool of scikit-learn on every form of data does what the table says."""
+"""The table of docs/howto/scikit_learn.md: every tool on every form of data does what the table says."""
 
 import re
 
