@@ -1,4 +1,4 @@
-"""The rules of the source tree (docs/explanation/architecture.md), checked on its syntax trees; nothing heavy is imported."""
+"""The rules of the source tree (docs/explanation/architecture.md), checked on its syntax trees."""
 
 from __future__ import annotations
 

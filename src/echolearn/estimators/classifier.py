@@ -110,12 +110,12 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         Whether the readout has an intercept. False: its weights alone make the outputs, as in the paper, and
         `intercept_` is zero.
     pooling : {"auto", "summary", "mean", "last"} or int, default="auto"
-        With one target per sequence: what the readout sees of its states. "summary": of every unit the mean,
-        deviation, extremes, last state, and shares of time above thresholds. Its units are drawn for the data and not
-        learned, two sets of `hidden_units`; which kinds of units, and the ridge, are chosen by leave-one-out errors
+        With one target per sequence: what the readout sees of its states. "summary": of every unit the mean, deviation,
+        extremes, last state, and shares of time above thresholds. Its units are drawn for the data and not learned, two
+        sets of `hidden_units`; which kinds of units, and the ridge, are chosen by leave-one-out errors
         (docs/howto/classification.md). "mean": the mean of the states, "last": the last one, a number: the means over
-        so many equal parts of time side by side; W and W_rec are learned through these three. "auto": "summary", unless another
-        parameter, or an argument of `fit`, asks for what a summary does not have (for example `epochs`, `leak`,
+        so many equal parts of time side by side; W and W_rec are learned through these three. "auto": "summary", unless
+        another parameter, or an argument of `fit`, asks for what a summary does not have (for example `epochs`, `leak`,
         `bidirectional` or `checkpoint`), or the data are on a cluster; then "mean".
     ridge : float, list of float, or "auto", default="auto"
         The penalty mu of the ridge readout (eq. 9): a number, numbers to choose from, or "auto" for a path in units of
