@@ -1,23 +1,16 @@
 """Run blocks of Python, given as JSON on stdin, in one namespace; write as JSON what each printed and drew."""
 
-import ast
 import contextlib
 import hashlib
 import io
 import json
 import sys
+import warnings
 
 
 def run(code, number, namespace):
-    """Run one block. Its last line, if it is an expression, is shown as a notebook does."""
-    body = ast.parse(code).body
-    last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
-    name = f"<block {number}>"
-    exec(compile(ast.Module(body, []), name, "exec"), namespace)
-    if last is not None:
-        value = eval(compile(ast.Expression(last.value), name, "eval"), namespace)
-        if value is not None and "matplotlib" not in type(value).__module__:
-            print(value if hasattr(value, "_repr_html_") else repr(value))
+    """Run one block."""
+    exec(compile(code, f"<block {number}>", "exec"), namespace)
 
 
 def figures(folder, code):
@@ -34,7 +27,13 @@ def figures(folder, code):
     return names
 
 
+def show_warning(message, category, filename, lineno, file=None, line=None):
+    """Print a warning as part of the output of its block."""
+    print(f"{category.__name__}: {message}")
+
+
 def main():
+    warnings.showwarning = show_warning
     order = json.load(sys.stdin)
     namespace, results = {"__name__": "__main__"}, []
     for number, code in enumerate(order["codes"], 1):
