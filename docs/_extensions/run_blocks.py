@@ -1,5 +1,6 @@
 """Run blocks of Python, given as JSON on stdin, in one namespace; write as JSON what each printed and drew."""
 
+import ast
 import contextlib
 import hashlib
 import io
@@ -9,20 +10,25 @@ import warnings
 
 
 def run(code, number, namespace):
-    """Run one block."""
-    exec(compile(code, f"<block {number}>", "exec"), namespace)
+    """Run one block, and return the value of its last line if that is an expression."""
+    body, name = ast.parse(code).body, f"<block {number}>"
+    last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+    exec(compile(ast.Module(body, []), name, "exec"), namespace)
+    return None if last is None else eval(compile(ast.Expression(last.value), name, "eval"), namespace)
 
 
-def figures(folder, code):
-    """Save the open figures and return their names."""
+def save_figures(folder, code, value):
+    """Save the figures that are open, and the value of a block if it is one; return their names."""
     if "matplotlib" not in sys.modules:
         return []
     import matplotlib.pyplot as plt
 
-    names = []
-    for number in plt.get_fignums():
-        names.append(f"{hashlib.sha256(code.encode()).hexdigest()[:12]}-{number}.png")
-        plt.figure(number).savefig(f"{folder}/{names[-1]}", dpi=110, bbox_inches="tight")
+    drawn = [plt.figure(number) for number in plt.get_fignums()]
+    if hasattr(value, "savefig") and value not in drawn:
+        drawn.append(value)
+    names = [f"{hashlib.sha256(code.encode()).hexdigest()[:12]}-{number}.png" for number in range(len(drawn))]
+    for figure, name in zip(drawn, names, strict=True):
+        figure.savefig(f"{folder}/{name}", dpi=110, bbox_inches="tight")
     plt.close("all")
     return names
 
@@ -37,11 +43,11 @@ def main():
     order = json.load(sys.stdin)
     namespace, results = {"__name__": "__main__"}, []
     for number, code in enumerate(order["codes"], 1):
-        printed = io.StringIO()
+        printed, value = io.StringIO(), None
         if code is not None:
             with contextlib.redirect_stdout(printed):
-                run(code, number, namespace)
-        results.append({"printed": printed.getvalue(), "figures": figures(order["figures"], code or "")})
+                value = run(code, number, namespace)
+        results.append({"printed": printed.getvalue(), "figures": save_figures(order["figures"], code or "", value)})
     json.dump(results, sys.stdout)
 
 
