@@ -5,12 +5,37 @@ import contextlib
 import hashlib
 import io
 import json
+import os
+import re
+import subprocess
 import sys
 import warnings
 
 
+def run_commands(text):
+    """Run the lines that begin with $, and print what they print; other lines are theirs to continue."""
+    for command in re.findall(r"^\$ (.+(?:\n(?!\$).+)*)", text, re.M):
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment())
+        if done.returncode:
+            raise RuntimeError(f"{command}\n{done.stdout}{done.stderr}")
+        print(shortened(done.stdout + done.stderr), end="")
+
+
+def environment():
+    """Return the variables of a shell in which `echolearn` is the one of this Python."""
+    return {**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}", "COLUMNS": "100"}
+
+
+def shortened(text):
+    """Return a text without the lines of progress between its first and last few."""
+    lines = [line.rstrip().split("\r")[-1] for line in text.splitlines() if "compiling its loops" not in line]
+    return "\n".join(lines if len(lines) <= 24 else [*lines[:8], "...", *lines[-14:]]) + "\n"
+
+
 def run(code, number, namespace):
     """Run one block, and return the value of its last line if that is an expression."""
+    if code.startswith("$ "):
+        return run_commands(code)
     body, name = ast.parse(code).body, f"<block {number}>"
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), name, "exec"), namespace)
