@@ -18,18 +18,12 @@ def run_commands(text):
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment())
         if done.returncode:
             raise RuntimeError(f"{command}\n{done.stdout}{done.stderr}")
-        print(shortened(done.stdout + done.stderr), end="")
+        print(done.stdout, end="")  # progress goes to stderr
 
 
 def environment():
     """Return the variables of a shell in which `echolearn` is the one of this Python."""
     return {**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}", "COLUMNS": "100"}
-
-
-def shortened(text):
-    """Return a text without the lines of progress between its first and last few."""
-    lines = [line.rstrip().split("\r")[-1] for line in text.splitlines() if "compiling its loops" not in line]
-    return "\n".join(lines if len(lines) <= 24 else [*lines[:8], "...", *lines[-14:]]) + "\n"
 
 
 def run(code, number, namespace):
