@@ -2,14 +2,14 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS := speech,report,tune,onnx,dask,test
+EXTRAS := speech,report,tune,onnx,serve,dask,docs,test
 comma := ,
 # versions and hashes as in requirements.lock, for the Pythons it is tested with; for others as pyproject.toml allows
 LOCKED = $(shell $(PYTHON) -c 'import sys; print("yes" * ((3, 11) <= sys.version_info < (3, 14)))')
 DATA ?= ../shared/data/an4_states.npz
 BASE ?= HEAD~1
 
-.PHONY: demo test test-half test-rest test-oldest test-newest test-pythons lint same-bits bench tables series defaults examples reliability mutants lock clean
+.PHONY: demo test test-half test-rest test-oldest test-newest test-pythons lint same-bits bench tables series defaults examples reliability mutants docs dist lock clean
 
 demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
@@ -51,11 +51,24 @@ lock: .venv-uv/ready  ## a new requirements.lock: the newest versions that pypro
 	  $(UPGRADE) --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  --quiet --output-file requirements.lock
 
+docs: $(VENV)/ready  ## the documentation site, in docs/_build/html; pages and examples run, warnings are errors
+	MPLBACKEND=agg $(BIN)/python -m sphinx -b html -W --keep-going docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+dist: $(VENV)/ready  ## sdist and wheel in dist/, checked, installed in an empty environment and tried there
+	rm -rf dist .venv-dist
+	$(BIN)/python -m build --quiet --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/python -m pip install --quiet dist/*.whl
+	cd dist && ../.venv-dist/bin/python ../tools/try_wheel.py
+
 lint: $(VENV)/ready  ## style, types, which package imports which, and the rules of the tree
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/words.py
 	$(BIN)/python -m pytest tests/test_structure.py
 
 same-bits: $(VENV)/ready  ## the results of the commit BASE and of the working tree, compared bit for bit; ONLY=part of a case's name
