@@ -2,10 +2,9 @@
 Memory against non-linearity
 ============================
 
-A reservoir can remember its inputs, or transform them, but a fixed number of units cannot do both at once. The larger
-the inputs are scaled, the further the units leave the linear part of tanh: the memory of past inputs falls, and the
-product of two of them, which no linear unit can compute, is found more and more. For every scaling the best readout is
-fitted to both targets.
+A reservoir can remember its inputs, or transform them, but a fixed number of units cannot do all of both. The larger the
+inputs are scaled, the further the units leave the linear part of tanh. The memory of past inputs falls. The product of
+two of them, which no linear unit can compute, is found more and more, until the memory that it needs is gone, too.
 
     python examples/plot_memory_nonlinearity.py [picture.png]
 """
@@ -34,7 +33,9 @@ def explained(H, target):
 
 past = np.column_stack([np.roll(u[:, 0], d) for d in delays])
 for scaling in scalings:
-    reservoir = Reservoir.random(1, 60, spectral_radius=0.95, connections=10, input_scaling=scaling, random_state=0)
+    reservoir = Reservoir.random(
+        1, 60, spectral_radius=0.95, connections=10, input_scaling=scaling, bias_scaling=0.5, random_state=0
+    )
     H = harvest(reservoir, u)[100:]
     memory.append(explained(H, past[100:]).sum())
     products.append(explained(H, (past[:, :10] * past[:, 1:11])[100:]).sum())
