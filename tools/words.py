@@ -2,7 +2,8 @@
 
     python tools/words.py
 
-Prints one line per finding and ends with status 1 if there is any. `WORDS` is the list of the project: an idiom, and what to write instead.
+Prints one line per finding and ends with status 1 if there is any. `WORDS` is the list of the project: an idiom,
+and what to write instead.
 """
 
 import re
@@ -28,6 +29,26 @@ WORDS = {
     r"\bwherefore\b|\bthereof\b|\bhereby\b|\bamongst\b": "a plain word",
     r"\bjust\b|\bsimply\b|\bobviously\b": "nothing: leave the word out",
     r"\beasy\b|\beasily\b": "say how many steps",
+    r"\b(mends?|mending)\b": "fix, correct",
+    r"\bgo on\b": "resume, continue",
+    r"\b(labels?|lines?|files?|rows?|pass|passes|epochs?|minute|threads?|states?|steps?) an? "
+    r"(batch|cell|class|core|epoch|number|phone|reader|seed|sequence|state|step|system|unit|utterance)\b": "per",
+    r"\b(is|are|be|were|was) told (apart|from|of)\b|\btell(s|ing)? (apart|the sides)\b": "distinguish",
+    r"\bin kind\b": "in the same form",
+    r"\b(at|on) (its|their) word\b|\bto the letter\b": "as given, exactly as printed",
+    r"\bmade-up\b": "synthetic",
+    r"\bwrong way round\b": "in the wrong order",
+    r"\b(do|does|did|must) (not )?pay\b|\bpays? off\b": "help, be better",
+    r"\bin view\b": "known",
+    r"\bwill do\b": "is sufficient, is accepted",
+    r"\bat bay\b|\bpoints nowhere\b|\bran away\b": "say what happens: diverges, has a random direction",
+    r"\bas ever\b": "as elsewhere, or nothing",
+    r"\bwithout a word\b": "without a warning",
+    r"\bhears? (one|the|from)\b": "is connected to, receives",
+    r"\bone's own\b": "your own",
+    r"\b(first|fourth|second) looks?\b": "reading of the test part",
+    r"\bagain and again\b": "repeatedly",
+    r"\bwhoever\b|\bwhosoever\b": "anyone who",
     r"\butiliz|\butilis|\bleverag": "use",
 }
 IGNORED = "retuned,ans,hist,nd,sur,te,fo,unit,recuring,mis,fpr,tha,ue,thi,iy"  # phones, names, German
