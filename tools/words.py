@@ -52,7 +52,7 @@ WORDS = {
     r"\butiliz|\butilis|\bleverag": "use",
 }
 IGNORED = "retuned,ans,hist,nd,sur,te,fo,unit,recuring,mis,fpr,tha,ue,thi,iy"  # phones, names, German
-PROSE = re.compile(r"```.*?```|`[^`\n]+`|<!--.*?-->|\]\([^)]*\)|^ {4}.*$|^\|.*$", re.DOTALL | re.MULTILINE)
+PROSE = re.compile(r"```.*?```|`[^`\n]+`|<!--.*?-->|\]\([^)]*\)|^ {4}[^\n]*$|^\|[^\n]*$", re.DOTALL | re.MULTILINE)
 
 
 def documents():
