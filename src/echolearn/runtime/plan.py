@@ -231,6 +231,8 @@ class Plan:
         Of a forecaster, whether its training series came as a list.
     residuals : array of shape (n_residuals, n_out) or None
         Of a forecaster, its errors one step ahead, standardised: what intervals are drawn from.
+    steps : int
+        How many of `inputs` are steps of a pipeline before the network.
     layout : {"time_first", "channels_first", "rows"}
         Which axis of the arrays that users give is time.
     """
@@ -248,6 +250,7 @@ class Plan:
     ends: tuple[Resumption, ...] = ()
     many: bool = False
     residuals: Array | None = None
+    steps: int = 0
     layout: str = "time_first"
 
     @property

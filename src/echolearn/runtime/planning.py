@@ -34,6 +34,16 @@ BESIDE = {"output": "", "output+input": "input", "output+hidden": "hidden"}
 ACTIVATIONS = ("tanh", "sigmoid", "relu", "identity")
 LAYOUTS = ("time_first", "channels_first", "rows")
 MOMENTS = 5  # statistics of a unit in a summary beside the shares above its thresholds
+READ = {
+    *("W", "W_rec.data", "W_rec.indices", "W_rec.indptr", "leak", "bias", "W_fb", "initial_state", "backward", "U"),
+    *("delays", "thresholds", "classes", "label_slopes", "target_mean", "target_scale", "passed_scale"),
+    *("input_mean", "input_scale", "input_fill", "input_flagged", "end_state", "end_fed_back", "end_known", "opening"),
+    *("exogenous_mean", "exogenous_scale", "last_state", "last_value", "residuals"),
+}
+IGNORED = {  # of the fit, not of its answers
+    *("G", "Q", "topology", "topology.data", "topology.indices", "topology.indptr", "history", "history.there"),
+    *("reservoir.W", "reservoir.W_rec", "reservoir.leak", "reservoir.bias", "reservoir.W_fb"),
+}
 ESTIMATORS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
 
 
@@ -78,6 +88,9 @@ class _Contents:
         self.n_in, self.units = tensors["W"].shape
         self.rows, self.n_out = tensors["U"].shape
         self.summarizes = "thresholds" in tensors
+        odd = sorted(set(tensors) - READ - IGNORED)
+        if odd:
+            raise ExportError(f"the model holds {odd[0]!r:.40}, of an option that cannot be exported or run.")
 
     def __contains__(self, name: str) -> bool:
         return name in self.tensors
@@ -202,7 +215,8 @@ def _pipeline_plan(tensors: Mapping[str, Array], facts: Facts) -> Plan:
             "missing='carry' after the steps of a pipeline cannot be exported or run; use missing='error'."
         )
     n_features = as_count(steps[0]["features"])
-    return replace(plan, inputs=(*operations, *plan.inputs), n_features=n_features, feature_names=())
+    inputs = (*operations, *plan.inputs)
+    return replace(plan, inputs=inputs, steps=len(operations), n_features=n_features, feature_names=())
 
 
 def _layer(contents: _Contents) -> Layer:
