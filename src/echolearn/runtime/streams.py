@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Self
 
 import numpy as np
@@ -107,6 +108,16 @@ class Streams:
             Labels or values.
         """
         return labels_or_values(self._layers.plan.answer, self._advance(x))
+
+    def copy(self) -> Self:
+        """Return streams that continue from here by themselves.
+
+        Returns
+        -------
+        Streams
+            An independent copy.
+        """
+        return copy(self)  # a step replaces arrays, and never writes into them
 
     @property
     def states(self) -> list[Array]:
