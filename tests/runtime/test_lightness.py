@@ -13,7 +13,7 @@ import numpy as np
 from echolearn.runtime import load
 model = load(sys.argv[1])
 x = np.ones((4, model.n_features_in_))
-model.predict(x), model.predict([x, x]), model.predict_proba(x), model.stream().step(x[0]), model.streams(4).step(x[:, :])
+model.predict(x), model.predict([x, x]), model.predict_proba(x), model.stream().step(x[0]), model.streams(4).step(x)
 """
 
 
