@@ -46,7 +46,7 @@ WORK = {
 def start(work, path, cache):
     """Return processor seconds, seconds by the clock and resident bytes of a process that does this work."""
     code = START.format(work=work.format(path=str(path)))
-    threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")}
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     environment = {**os.environ, **threads, **({"NUMBA_CACHE_DIR": cache} if cache else {})}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

@@ -36,7 +36,7 @@ from echolearn.estimators.labelled import Labelled, labelled
 from echolearn.estimators.models import FittedModel, TrainingEnd
 from echolearn.estimators.naming import NamedSettings
 from echolearn.estimators.own_reservoir import check_beside_reservoir
-from echolearn.estimators.saving import save_model
+from echolearn.estimators.saving import model_parts, save_model
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.starting import (
     FittedParts,
@@ -56,6 +56,9 @@ from echolearn.readout.ridge import solve
 from echolearn.readout.solver import LARGE, chosen_ridge
 from echolearn.readout.statistics import Statistics
 from echolearn.reservoir.reservoir import Reservoir
+from echolearn.runtime.model import Model
+from echolearn.runtime.planning import plan_from_contents
+from echolearn.runtime.streams import Streams
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.unpacking import unpack
 from echolearn.sequences.validation import (
@@ -336,6 +339,27 @@ class SequenceEstimator(ExportMixin, NamedSettings):
         for H in states:
             check_finite(H, "states")
         return given.in_given_form(states)
+
+    def streams(self, n: int) -> Streams:
+        """Return so many streams of the network, which take one frame each at a time, all in one product.
+
+        Parameters
+        ----------
+        n : int
+            The number of devices, each of which has a state of its own.
+
+        Returns
+        -------
+        Streams
+            Streams in the initial state: `step` of frames (n, n_features) returns probabilities or values
+            (n, n_outputs). They do not learn.
+
+        See Also
+        --------
+        echolearn.runtime.load : The same without the rest of the library.
+        """
+        check_is_fitted(self)
+        return Model(plan_from_contents(*model_parts(fitted_model(self)))).streams(n)
 
     def unsettled_steps(self, X: SequencesLike) -> Array:
         """Return how many first steps of each sequence `score` leaves out: the washout, where a prediction starts cold.
