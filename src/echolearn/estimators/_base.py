@@ -49,6 +49,7 @@ from echolearn.estimators.starting import (
 from echolearn.estimators.summarizing import fit_summary, needs_more, settle_pooling
 from echolearn.estimators.target_rules import TargetRule
 from echolearn.execution.blas import one_blas_thread
+from echolearn.modelfile.layout import Facts
 from echolearn.readout.collect import collect
 from echolearn.readout.hidden_states import hidden_states
 from echolearn.readout.network import Network, Readout
@@ -78,7 +79,8 @@ class SequenceEstimator(ExportMixin, NamedSettings):
 
     It has five attributes when it is fitted: `network_` (reservoir, readout and what the readout sees), `codec_` (how
     targets are encoded), `inputs_` (how inputs are), `history_`, and `training_end_` (where one training series ended,
-    or None). All others are views of them.
+    or None). All others are views of them. `recipe_`, where it is there, says how raw data become X; whoever
+    made X has set it, and it is saved with the model.
     """
 
     network_: Network
@@ -87,6 +89,7 @@ class SequenceEstimator(ExportMixin, NamedSettings):
     history_: History
     training_end_: TrainingEnd | None
     layout_: str
+    recipe_: Facts
 
     def _fit_network(
         self,
@@ -167,6 +170,8 @@ class SequenceEstimator(ExportMixin, NamedSettings):
             self.feature_names_in_ = feature_names
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
+        if hasattr(self, "recipe_"):  # how the data of an earlier fit were made
+            del self.recipe_
         if fitted.network.interrupted:
             raise KeyboardInterrupt
         return self
@@ -505,6 +510,7 @@ def fitted_model(esn: SequenceEstimator) -> FittedModel:
         training_end=esn.training_end_,
         layout=getattr(esn, "layout_", "time_first"),
         forecast=getattr(esn, "forecast_", None),
+        recipe=getattr(esn, "recipe_", None),
     )
 
 
