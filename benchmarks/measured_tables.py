@@ -264,3 +264,30 @@ def export_loss():
         for row in rows
     ]
     return markdown(["", ">frame error on valid, %", ">labels changed, %", ">constants, kB"], cells)
+
+
+@table
+def runtime_start():
+    """Return what it takes to give a first answer."""
+    rows = load("runtime_start")["rows"]
+    base = rows[0]
+    cells = [
+        [
+            row["way"],
+            f"{row['seconds']:.2f}",
+            f"{row['resident'] / 1e6:.0f}",
+            "" if row is base else f"{(row['resident'] - base['resident']) / 1e6:.0f}",
+            f"{row['disk'] / 1e6:,.0f}",
+        ]
+        for row in rows
+    ]
+    heads = ["", ">first answer after, s", ">resident, MB", ">above NumPy, MB", ">installed, MB"]
+    return markdown(heads, cells)
+
+
+@table
+def runtime_frames():
+    """Return what a frame costs in the runtime and in the whole library."""
+    rows = load("runtime_start")["frames"]
+    cells = [[row["way"], f"{row['runtime']:.1f}", f"{row['library']:.1f}"] for row in rows]
+    return markdown(["300 units, 39 features, 10 classes", ">runtime, µs", ">library, µs"], cells)

@@ -12,7 +12,9 @@ import echolearn
 import exported
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedClassifier
 from echolearn.export import ExportError
-from echolearn.modelfile.layout import ModelFileError
+from echolearn.modelfile.layout import MODEL, ModelFileError
+from echolearn.modelfile.reader import read_tensors
+from echolearn.modelfile.writer import write_tensors
 from echolearn.runtime import load
 
 DOUBLE = {**exported.FIXED, "dtype": "float64"}
@@ -311,3 +313,28 @@ def test_what_needs_the_end_of_a_sequence_has_no_stream(through_file):
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             through_file(esn).stream()
+
+
+def test_contents_that_contradict_one_another_are_refused(through_file, tmp_path):
+    """A forged file has the right checksum: every array is compared with the others."""
+    through_file(ESNClassifier(10, missing="carry", **DOUBLE).fit(exported.X[0], exported.LABELS[0]))
+    tensors, facts = read_tensors(tmp_path / "model.safetensors", MODEL)
+    facts = {name: value for name, value in facts.items() if not name.startswith("format")}
+    read = [name for name in sorted(tensors) if "history" not in name]
+    assert len(read) > 12
+    for name in read:
+        for forged in (np.zeros((2, 2), tensors[name].dtype), tensors[name][:-1], None):
+            changed = {key: value for key, value in tensors.items() if key != name or forged is not None}
+            if forged is not None:
+                changed[name] = forged
+            if name == "opening" and forged is not None and forged.shape[1:] == tensors[name].shape[1:]:
+                continue  # it may have any length
+            if name in ("bias", "end_state", "input_mean") and forged is None:
+                continue  # which there need not be
+            write_tensors(tmp_path / "forged", changed, facts, MODEL)
+            with pytest.raises((ModelFileError, ExportError)):
+                raise AssertionError(f"{name} was taken: {load(tmp_path / 'forged')}")
+    for name, value in (("settings", 3), ("per_step", None), ("layout", "no"), ("estimator", "os.system")):
+        write_tensors(tmp_path / "forged", tensors, {**facts, name: value}, MODEL)
+        with pytest.raises((ModelFileError, ExportError)):
+            load(tmp_path / "forged")
