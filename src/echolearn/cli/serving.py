@@ -16,24 +16,53 @@ _BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
 @click.command()
 @click.argument("model", type=FILE)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at. Others than loopback require a token.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="The port; 0: any free one.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen at. Others than loopback require a token.",
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="The port; 0: any free one."
+)
 @click.option("--token-file", type=FILE, help="A file with the token that clients send.  [default: $ECHOLEARN_TOKEN]")
 @click.option("--origin", "origins", multiple=True, metavar="URL",
               help="Another site whose pages may ask, or the public address behind a proxy; may be given several times.")  # fmt: skip
-@click.option("--body-mb", type=click.FloatRange(0.001, 1000), default=8.0, show_default=True, help="The largest body, in megabytes.")
-@click.option("--frames", type=click.IntRange(min=1), default=100_000, show_default=True, help="Most frames of a request.")
-@click.option("--requests", type=click.IntRange(min=1), default=16, show_default=True, help="Most requests at the same time.")
-@click.option("--streams", type=click.IntRange(min=1), default=64, show_default=True, help="Most streams at the same time.")
-@click.option("--connections", type=click.IntRange(min=1), default=512, show_default=True, help="Most connections at the same time.")
+@click.option(
+    "--body-mb",
+    type=click.FloatRange(0.001, 1000),
+    default=8.0,
+    show_default=True,
+    help="The largest body, in megabytes.",
+)
+@click.option(
+    "--frames", type=click.IntRange(min=1), default=100_000, show_default=True, help="Most frames of a request."
+)
+@click.option(
+    "--requests", type=click.IntRange(min=1), default=16, show_default=True, help="Most requests at the same time."
+)
+@click.option(
+    "--streams", type=click.IntRange(min=1), default=64, show_default=True, help="Most streams at the same time."
+)
+@click.option(
+    "--connections",
+    type=click.IntRange(min=1),
+    default=512,
+    show_default=True,
+    help="Most connections at the same time.",
+)
 @click.option("--threads", type=click.IntRange(1, 64), default=2, show_default=True,
               help="Threads that answer requests; as many others answer streams.")  # fmt: skip
-@click.option("--seconds", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Most time for an answer.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Most time for an answer."
+)
 @click.option("--body-seconds", type=click.FloatRange(min=0.1), default=20.0, show_default=True,
               help="Most time for a body to arrive, and for a client to take its answer.")  # fmt: skip
 @click.option("--idle-seconds", type=click.FloatRange(min=0.1), default=60.0, show_default=True,
               help="Most time between two messages of a stream.")  # fmt: skip
-def serve(*, model: Path, host: str, port: int, token_file: Path | None, origins: tuple[str, ...], **settings: float) -> None:
+def serve(
+    *, model: Path, host: str, port: int, token_file: Path | None, origins: tuple[str, ...], **settings: float
+) -> None:
     """Serve MODEL (.safetensors) over HTTP and websockets, until Ctrl-C.
 
     POST /predict answers to sequences, /stream to frames as they come, /recognize (of a recogniser) to recordings.

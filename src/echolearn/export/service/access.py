@@ -66,7 +66,11 @@ class Access:
             )
         for origin in origins:
             parts = urlsplit(origin)
-            if parts.scheme not in ("http", "https") or not parts.netloc or origin != f"{parts.scheme}://{parts.netloc}":
+            if (
+                parts.scheme not in ("http", "https")
+                or not parts.netloc
+                or origin != f"{parts.scheme}://{parts.netloc}"
+            ):
                 raise ValueError(f"--origin {origin!r:.80}; expected scheme and host, such as https://example.org.")
         return cls(token, frozenset(origins), is_loopback(host))
 

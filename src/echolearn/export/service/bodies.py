@@ -54,7 +54,7 @@ def noting(scope: Scope, receive: Receive) -> Receive:
 
 
 class RefusedResponse(Response):
-    """A refusal. A client that is still sending reads it: the rest of its body is drained for a moment, then dropped."""
+    """A refusal. The rest of a body that is still on its way is drained for a moment, so that its sender reads it."""
 
     def __init__(self, refusal: Refusal, most: int) -> None:
         answer = refusal.response()

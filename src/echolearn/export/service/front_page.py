@@ -28,7 +28,9 @@ def plain_page(description: Json) -> str:
         "streams": "at /stream" if description["streams"] else description["why_no_stream"],
         "echolearn": description["echolearn"],
     }
-    rows = "\n".join(f"<tr><th scope='row'>{escape(k)}</th><td>{escape(str(v))}</td></tr>" for k, v in shown.items() if v)
+    rows = "\n".join(
+        f"<tr><th scope='row'>{escape(k)}</th><td>{escape(str(v))}</td></tr>" for k, v in shown.items() if v
+    )
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(str(description["estimator"]))} – echolearn</title><style>{_STYLE}</style></head>

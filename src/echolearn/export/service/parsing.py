@@ -58,7 +58,9 @@ def check_size(given: Given, most: int) -> Given:
         if len(x) == 0:
             raise not_acceptable(f"sequence {k} of X has no frames; expected at least one.")
         if np.isinf(x).any():
-            raise not_acceptable(f"sequence {k} of X holds infinity; expected finite numbers, or null for missing ones.")
+            raise not_acceptable(
+                f"sequence {k} of X holds infinity; expected finite numbers, or null for missing ones."
+            )
     if given.sequences == []:
         raise not_acceptable("X has no sequences; expected at least one frame.")
     return given

@@ -29,6 +29,9 @@ class Session(Protocol):
     def take(self, message: str | bytes) -> Reply:
         """Return the answer to the next message; Refusal for a wrong one, after which the stream is as it was."""
 
+    def seconds(self, message: str | bytes, per_frame: float) -> float:
+        """Return the time that a message will take at most, if a frame takes `per_frame`."""
+
 
 class FrameSession:
     """Frames in, probabilities or values out."""
@@ -49,6 +52,11 @@ class FrameSession:
         text = json.dumps(stream_answer(self._about, self._step, rows, single), separators=(",", ":"))
         self._step += len(frames)
         return Reply(text, frames=len(frames))
+
+    def seconds(self, message: str | bytes, per_frame: float) -> float:
+        """Return the time of as many frames as the message can hold."""
+        smallest = (4 if isinstance(message, bytes) else 2) * self._about.n_features
+        return per_frame * (1 + len(message) // smallest)
 
     def _command(self, name: str) -> Reply:
         if name == "end":
@@ -79,3 +87,7 @@ class SoundSession:
             raise malformed('the message is text; expected bytes of sound, or {"command": "end"}.')
         command_of(value, ("end",))
         return Reply(json.dumps({**self._stream.finish(), "end": True}), ended=True)
+
+    def seconds(self, message: str | bytes, per_frame: float) -> float:
+        """Return the time of a frame: sound is always for a thread."""
+        return per_frame

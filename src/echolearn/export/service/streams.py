@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from math import inf
 
+import numpy as np
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from echolearn.export.service.access import SUBPROTOCOL
@@ -36,11 +38,24 @@ def open_session(model: ServedModel, rate: str | None) -> Session:
     return SoundSession(model.open_stream(hertz))
 
 
+def frame_seconds(model: ServedModel) -> float:
+    """Return the time that a frame takes, after the first ones; infinity for sound."""
+    if not isinstance(model, NetworkModel) or model.open_stream is None:
+        return inf
+    stream, times = model.open_stream(), []
+    for _ in range(10):
+        begin = time.perf_counter()
+        stream.step(np.zeros((1, model.about.n_features)))
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
 class StreamRoute:
     """The endpoint of all streams of a service."""
 
     def __init__(self, model: ServedModel, limits: Limits, metrics: Metrics, workshop: Workshop) -> None:
         self._model, self._limits, self._metrics, self._workshop = model, limits, metrics, workshop
+        self._frame_seconds = frame_seconds(model)
 
     async def __call__(self, websocket: WebSocket) -> None:
         """Serve one stream from its handshake to its end."""
@@ -68,7 +83,7 @@ class StreamRoute:
     async def _serve(self, websocket: WebSocket) -> None:
         rate = websocket.query_params.get("rate")
         try:
-            session = await self._workshop.step(lambda given: open_session(self._model, given), rate)
+            session = await self._workshop.step(lambda given: open_session(self._model, given), rate, inf)
         except Refusal as refusal:
             self._metrics.refuse(refusal.reason)
             await websocket.close(NO_STREAM, refusal.message.encode()[:120].decode(errors="ignore"))
@@ -80,7 +95,7 @@ class StreamRoute:
                 return
             begin = time.perf_counter()
             try:
-                reply = await self._workshop.step(session.take, message)
+                reply = await self._workshop.step(session.take, message, session.seconds(message, self._frame_seconds))
                 wrong = 0
             except Refusal as refusal:
                 self._metrics.refuse(refusal.reason)
