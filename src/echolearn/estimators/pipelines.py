@@ -19,7 +19,7 @@ from echolearn.estimators._base import SequenceEstimator, fitted_model
 from echolearn.estimators._stack import StackedEstimator, fitted_stack
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.framewise import FrameWise
-from echolearn.estimators.model_layout import as_truth, check_layout
+from echolearn.estimators.model_layout import check_layout
 from echolearn.estimators.models import FittedModel, FittedStack
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.restoring import restore
@@ -32,6 +32,7 @@ from echolearn.estimators.transformers import (
     restore_transformer,
     transformer_parts,
 )
+from echolearn.modelfile.facts import as_truth
 from echolearn.modelfile.layout import Entry, Facts
 from echolearn.readout.online import OnlineRule
 from echolearn.validation.array_types import Array, SequencesLike
@@ -78,13 +79,20 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, sums: bool = False)
     elif isinstance(model, SequenceEstimator):
         model.save(path, sums=sums)
     else:
-        steps, (name, network) = _taken_apart(model)
-        tensors, known = model_parts(_fitted(network), statistics=check_boolean("sums", sums))
-        arrays, step_facts = _step_parts(steps)
-        facts: Facts = {"echolearn": __version__, "estimator": "Pipeline", "steps": step_facts}
-        facts |= {"name": name, MODEL: known}
-        arrays |= {f"{MODEL}/{array}": value for array, value in tensors.items()}
+        arrays, facts = contents_of(model, sums=check_boolean("sums", sums))
         write_model(check_path("path", path), arrays, facts, check_file, restore_pipeline)
+
+
+def contents_of(model: BaseEstimator, *, sums: bool = False) -> tuple[dict[str, Array], Facts]:
+    """Return the arrays and facts of the file that `save` writes for a fitted estimator or pipeline."""
+    if isinstance(model, (SequenceEstimator, StackedEstimator)):
+        return model_parts(_fitted(model), statistics=sums)
+    steps, (name, network) = _taken_apart(model)
+    tensors, known = model_parts(_fitted(network), statistics=sums)
+    arrays, step_facts = _step_parts(steps)
+    facts: Facts = {"echolearn": __version__, "estimator": "Pipeline", "steps": step_facts}
+    facts |= {"name": name, MODEL: known}
+    return arrays | {f"{MODEL}/{array}": value for array, value in tensors.items()}, facts
 
 
 def stream(

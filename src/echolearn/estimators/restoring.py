@@ -10,11 +10,12 @@ from scipy import sparse
 
 from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.estimators.input_codec import InputCodec
-from echolearn.estimators.model_layout import FORECASTING, SCALE, as_finite, as_truth, as_whole, as_words
+from echolearn.estimators.model_layout import FORECASTING, SCALE
 from echolearn.estimators.models import FittedModel, FittedStack, ForecastState, TrainingEnd
 from echolearn.estimators.own_reservoir import PREFIX
 from echolearn.estimators.parameters import check_each
 from echolearn.estimators.settings import NetworkSettings
+from echolearn.modelfile.facts import as_finite, as_truth, as_whole, as_words
 from echolearn.modelfile.history import history_rows
 from echolearn.modelfile.layout import Facts
 from echolearn.readout.network import Network, Readout
