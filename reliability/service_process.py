@@ -1,4 +1,4 @@
-"""`echolearn serve` as a process of its own on a free port of this machine, for the campaigns that load and attack it."""
+"""`echolearn serve` as a process of its own on a free port, for the campaigns that load and attack it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ def served(model: Path, *options: str, **environment: str) -> Iterator[Served]:
         log = Path(folder) / "log"
         with log.open("w") as errors:
             command = [sys.executable, "-m", "echolearn.cli", "serve", str(model), "--port", "0", *options]
-            process = subprocess.Popen(command, stderr=errors, text=True, env={**os.environ, **environment})
+            process = subprocess.Popen(
+                command, stderr=errors, text=True, env={**os.environ, **environment}, start_new_session=True
+            )
         try:
             yield Served(process, _port(process, log), log)
         finally:

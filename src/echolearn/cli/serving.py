@@ -4,64 +4,71 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
 import click
 
 from echolearn.cli.errors import UserError
-from echolearn.cli.options import FILE
+from echolearn.cli.options import FILE, Command
 
 SERVE = "pip install 'echolearn[serve]'"
 _BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
 
+_OPTIONS = (
+    ("--body-mb", click.FloatRange(0.001, 1000), 8.0, "The largest body, in megabytes."),
+    ("--frames", click.IntRange(min=1), 100_000, "Most frames of a request."),
+    ("--requests", click.IntRange(min=1), 16, "Most requests at the same time."),
+    ("--streams", click.IntRange(min=1), 64, "Most streams at the same time."),
+    ("--connections", click.IntRange(min=1), 512, "Most connections at the same time."),
+    ("--threads", click.IntRange(1, 64), 2, "Threads that answer requests; as many others answer streams."),
+    ("--seconds", click.FloatRange(min=0.1), 30.0, "Most time for an answer."),
+    ("--body-seconds", click.FloatRange(min=0.1), 20.0, "Most time for a body to come, or for an answer to be taken."),
+    ("--header-seconds", click.FloatRange(min=0.1), 10.0, "Most time for the head of a request to come."),
+    ("--idle-seconds", click.FloatRange(min=0.1), 60.0, "Most time between two messages of a stream."),
+)
+
+
+class LimitOptions(TypedDict):
+    """The values of `_limit_options`."""
+
+    body_mb: float
+    frames: int
+    requests: int
+    streams: int
+    connections: int
+    threads: int
+    seconds: float
+    body_seconds: float
+    header_seconds: float
+    idle_seconds: float
+
+
+def _limit_options(command: Command) -> Command:
+    """Give a command the options that limit what clients may ask for."""
+    for name, kind, default, text in reversed(_OPTIONS):
+        command = click.option(name, type=kind, default=default, show_default=True, help=text)(command)
+    return command
+
+
 @click.command()
 @click.argument("model", type=FILE)
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="The address to listen at. Others than loopback require a token.",
-)
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="The port; 0: any free one."
-)
+@click.option("--host", default="127.0.0.1", show_default=True,
+              help="The address to listen at. Others than loopback require a token.")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True,
+              help="The port; 0: any free one.")  # fmt: skip
 @click.option("--token-file", type=FILE, help="A file with the token that clients send.  [default: $ECHOLEARN_TOKEN]")
 @click.option("--origin", "origins", multiple=True, metavar="URL",
-              help="Another site whose pages may ask, or the public address behind a proxy; may be given several times.")  # fmt: skip
-@click.option(
-    "--body-mb",
-    type=click.FloatRange(0.001, 1000),
-    default=8.0,
-    show_default=True,
-    help="The largest body, in megabytes.",
-)
-@click.option(
-    "--frames", type=click.IntRange(min=1), default=100_000, show_default=True, help="Most frames of a request."
-)
-@click.option(
-    "--requests", type=click.IntRange(min=1), default=16, show_default=True, help="Most requests at the same time."
-)
-@click.option(
-    "--streams", type=click.IntRange(min=1), default=64, show_default=True, help="Most streams at the same time."
-)
-@click.option(
-    "--connections",
-    type=click.IntRange(min=1),
-    default=512,
-    show_default=True,
-    help="Most connections at the same time.",
-)
-@click.option("--threads", type=click.IntRange(1, 64), default=2, show_default=True,
-              help="Threads that answer requests; as many others answer streams.")  # fmt: skip
-@click.option(
-    "--seconds", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Most time for an answer."
-)
-@click.option("--body-seconds", type=click.FloatRange(min=0.1), default=20.0, show_default=True,
-              help="Most time for a body to arrive, and for a client to take its answer.")  # fmt: skip
-@click.option("--idle-seconds", type=click.FloatRange(min=0.1), default=60.0, show_default=True,
-              help="Most time between two messages of a stream.")  # fmt: skip
+              help="A site whose pages may ask, or the public address behind a proxy; any number of them.")  # fmt: skip
+@_limit_options
 def serve(
-    *, model: Path, host: str, port: int, token_file: Path | None, origins: tuple[str, ...], **settings: float
+    *,
+    model: Path,
+    host: str,
+    port: int,
+    token_file: Path | None,
+    origins: tuple[str, ...],
+    **settings: Unpack[LimitOptions],
 ) -> None:
     """Serve MODEL (.safetensors) over HTTP and websockets, until Ctrl-C.
 
@@ -79,17 +86,9 @@ def serve(
         raise UserError(f"echolearn serve needs {problem.name}: {SERVE}") from problem
 
     access = Access.of(host, read_token(token_file), origins)
-    limits = Limits(
-        body_bytes=round(settings["body_mb"] * 2**20),
-        frames=int(settings["frames"]),
-        requests=int(settings["requests"]),
-        streams=int(settings["streams"]),
-        connections=int(settings["connections"]),
-        threads=int(settings["threads"]),
-        request_seconds=settings["seconds"],
-        body_seconds=settings["body_seconds"],
-        idle_seconds=settings["idle_seconds"],
-    )
+    named = {"body_mb": "body_bytes", "seconds": "request_seconds"}
+    values: dict[str, Any] = {named.get(name, name): value for name, value in settings.items()}
+    limits = Limits(**{**values, "body_bytes": round(settings["body_mb"] * 2**20)})
     service = Service(_opened(model), limits, access)
     shown = f"[{host}]" if ":" in host else host
 
@@ -103,7 +102,7 @@ def serve(
     click.echo("stopped.", err=True)
 
 
-def _opened(path: Path) -> NetworkModel | SpeechModel:
+def _opened(path: Path) -> Any:
     """Return the model of a file, with as little of the library as it needs."""
     from echolearn.modelfile.layout import RECOGNIZER
     from echolearn.modelfile.reader import file_kind
@@ -112,6 +111,12 @@ def _opened(path: Path) -> NetworkModel | SpeechModel:
         from echolearn.export.service.recognizers import open_recognizer
 
         return open_recognizer(path)
-    from echolearn.export.service.library import open_library_model
+    from echolearn.export.service.light import open_light_model
+    from echolearn.runtime import ExportError
 
-    return open_library_model(path)
+    try:
+        return open_light_model(path)
+    except ExportError:
+        from echolearn.export.service.library import open_library_model
+
+        return open_library_model(path)

@@ -97,8 +97,8 @@ class Access:
         if origin is None or origin in self.origins or origin in (f"http://{host}", f"https://{host}"):
             return
         raise Refusal(
-            403, "origin", f"the request comes from a page of {origin!r:.80}, which may not ask here. Start the service "
-            "with --origin and that address to allow it."
+            403, "origin", f"the request comes from a page of {origin!r:.80}, which may not ask here. Start the "
+            "service with --origin and that address to allow it."
         )  # fmt: skip
 
     def _check_token(self, authorization: str, subprotocols: Iterable[str]) -> None:
@@ -106,7 +106,7 @@ class Access:
             return
         offered = [_offered(authorization), *(s.removeprefix("token.") for s in subprotocols if s.startswith("token."))]
         wanted = self.token.encode()
-        if not any([hmac.compare_digest(one.encode("utf-8", "surrogateescape"), wanted) for one in offered]):
+        if not any(hmac.compare_digest(one.encode("utf-8", "surrogateescape"), wanted) for one in offered):
             given = "another one was given" if any(offered) else "none was given"
             raise Refusal(
                 401, "token", f"this service requires its token, and {given}; send Authorization: Bearer TOKEN.",

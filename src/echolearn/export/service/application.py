@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route, WebSocketRoute
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
@@ -64,7 +64,6 @@ class Service:
 
     def application(self) -> ASGIApp:
         """Return the ASGI application."""
-        streams = StreamRoute(self.model, self.limits, self.metrics, self.workshop)
         routes = [
             Route("/", self._front, methods=["GET"]),
             Route("/model", self._about, methods=["GET"]),
@@ -73,11 +72,10 @@ class Service:
             Route("/metrics", self._show_metrics, methods=["GET"]),
             Route("/predict", self._predict, methods=["POST"]),
             Route("/recognize", self._recognize, methods=["POST"]),
-            WebSocketRoute("/stream", streams.__call__),
         ]
         handlers = {Refusal: self._refused, HTTPException: self._not_here, Exception: self._failed}
         inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
-        return Door(inner, self)
+        return Door(inner, StreamRoute(self.model, self.limits, self.metrics, self.workshop), self)
 
     def description(self) -> Json:
         """Return what `GET /model` says."""
@@ -168,8 +166,8 @@ def _json(content: bytes) -> Response:
 class Door:
     """Who may pass, and how requests are counted."""
 
-    def __init__(self, inner: ASGIApp, service: Service) -> None:
-        self._inner, self._service = inner, service
+    def __init__(self, inner: ASGIApp, streams: ASGIApp, service: Service) -> None:
+        self._inner, self._streams, self._service = inner, streams, service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on to the routes, or refuse it."""
@@ -212,6 +210,6 @@ class Door:
             status = refusal.status
             await WebSocket(scope, receive, send).send_denial_response(refusal.response())
         else:
-            await self._inner(scope, receive, send)
+            await self._streams(scope, receive, send)
         finally:
             service.metrics.request(scope["path"], status, time.perf_counter() - begin)

@@ -28,9 +28,8 @@ def plain_page(description: Json) -> str:
         "streams": "at /stream" if description["streams"] else description["why_no_stream"],
         "echolearn": description["echolearn"],
     }
-    rows = "\n".join(
-        f"<tr><th scope='row'>{escape(k)}</th><td>{escape(str(v))}</td></tr>" for k, v in shown.items() if v
-    )
+    cells = [(escape(name), escape(str(value))) for name, value in shown.items() if value]
+    rows = "\n".join(f"<tr><th scope='row'>{name}</th><td>{value}</td></tr>" for name, value in cells)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(str(description["estimator"]))} – echolearn</title><style>{_STYLE}</style></head>
@@ -38,8 +37,8 @@ def plain_page(description: Json) -> str:
 <table>{rows}</table>
 <h2>How to ask</h2>
 <pre>{escape(_example(description))}</pre>
-<p><code>GET /model</code> says the same as JSON. <code>/health</code>, <code>/ready</code> and <code>/metrics</code> are for
-those who run it.</p></main></body></html>
+<p><code>GET /model</code> says the same as JSON. <code>/health</code>, <code>/ready</code> and <code>/metrics</code>
+are for those who run it.</p></main></body></html>
 """
 
 

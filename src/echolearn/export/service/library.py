@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -14,10 +15,10 @@ from echolearn.estimators.forecaster import ESNForecaster
 from echolearn.estimators.loading import SingleEstimator, StackEstimator, load
 from echolearn.estimators.pipelines import PipelineStream, stream
 from echolearn.estimators.streams import EstimatorStream
-from echolearn.export.service.models import About, FrameStream, NetworkModel
+from echolearn.export.service.models import About, FrameStream, NetworkModel, as_rows
 from echolearn.validation.array_types import Array
 
-Saved = SingleEstimator | StackEstimator | Pipeline
+Saved: TypeAlias = SingleEstimator | StackEstimator | Pipeline
 
 
 def open_library_model(path: Path) -> NetworkModel:
@@ -32,12 +33,12 @@ def served(model: Saved) -> NetworkModel:
     if isinstance(network, ESNForecaster):
         why = "a forecaster continues whole series; POST /predict."
         return NetworkModel(about, forecast=partial(_forecast, network), why_no_stream=why)
-    ask = model.predict_proba if about.classes else model.predict
+    respond = partial(_respond, model, about)
     try:
         stream(model)
     except (ValueError, TypeError) as problem:
-        return NetworkModel(about, partial(_rows, ask), why_no_stream=str(problem))
-    return NetworkModel(about, partial(_rows, ask), open_stream=partial(_open_stream, model, bool(about.classes)))
+        return NetworkModel(about, respond, why_no_stream=str(problem))
+    return NetworkModel(about, respond, open_stream=partial(_open_stream, model, bool(about.classes)))
 
 
 def _about(model: Saved, network: SingleEstimator | StackEstimator) -> About:
@@ -56,18 +57,15 @@ def _about(model: Saved, network: SingleEstimator | StackEstimator) -> About:
     )
 
 
-def _rows(ask: Callable[[list[Array]], Sequence[Array]], sequences: Sequence[Array]) -> list[Array]:
-    """Return the answers to each sequence as rows; those for whole sequences are one row each."""
-    answers = ask([np.array(x) for x in sequences])
-    if isinstance(answers, np.ndarray) and answers.ndim <= 2:  # one answer per sequence
-        return [np.reshape(a, (1, -1)) for a in answers]
-    return [a[:, None] if np.ndim(a) == 1 else np.asarray(a) for a in answers]
+def _respond(model: Saved, about: About, sequences: Sequence[Array], many: bool) -> list[Array]:
+    assert not isinstance(model, ESNForecaster)
+    ask = model.predict_proba if about.classes else model.predict
+    return as_rows(ask(list(sequences) if many else sequences[0]), len(sequences), many, about.per_step)
 
 
-def _forecast(network: ESNForecaster, series: Sequence[Array] | None, steps: int) -> list[Array]:
-    found = network.predict(steps, warm_up=None if series is None else [np.array(x) for x in series])
-    rows = found if isinstance(found, list) else [found]
-    return [row[:, None] if row.ndim == 1 else row for row in rows]
+def _forecast(network: ESNForecaster, series: Sequence[Array] | None, many: bool, steps: int) -> list[Array]:
+    found = network.predict(steps, warm_up=None if series is None else list(series) if many else series[0])
+    return [np.reshape(row, (steps, -1)) for row in (found if isinstance(found, list) else [found])]
 
 
 def _open_stream(model: Saved, probabilities: bool) -> FrameStream:

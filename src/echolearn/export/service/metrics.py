@@ -17,17 +17,21 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        own = {"registry": self.registry}
-        self._requests = Counter("echolearn_requests", "Requests by route and status.", ["route", "status"], **own)
-        self._seconds = Histogram(
-            "echolearn_request_seconds", "Time from head to end of answer.", ["route"], buckets=_SECONDS, **own
+        registry = self.registry
+        self._requests = Counter(
+            "echolearn_requests", "Requests by route and status.", ["route", "status"], registry=registry
         )
-        self._refused = Counter("echolearn_refused", "Refused requests, streams and messages.", ["reason"], **own)
-        self.running = Gauge("echolearn_running_requests", "Requests that are read or answered now.", **own)
-        self.streams = Gauge("echolearn_open_streams", "Streams that are open now.", **own)
-        self.frames = Counter("echolearn_stream_frames", "Frames, or samples of sound, of all streams.", **own)
+        self._seconds = Histogram(
+            "echolearn_request_seconds", "Time from head to end.", ["route"], buckets=_SECONDS, registry=registry
+        )
+        self._refused = Counter(
+            "echolearn_refused", "Refused requests, streams and messages.", ["reason"], registry=registry
+        )
+        self.running = Gauge("echolearn_running_requests", "Requests that are read or answered.", registry=registry)
+        self.streams = Gauge("echolearn_open_streams", "Streams that are open.", registry=registry)
+        self.frames = Counter("echolearn_stream_frames", "Frames, or samples, of all streams.", registry=registry)
         self.stream_seconds = Histogram(
-            "echolearn_stream_answer_seconds", "Time from a message of a stream to its answer.", buckets=_SECONDS, **own
+            "echolearn_stream_answer_seconds", "Time of an answer in a stream.", buckets=_SECONDS, registry=registry
         )
         for reason in REASONS:
             self._refused.labels(reason)

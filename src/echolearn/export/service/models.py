@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from echolearn.validation.array_types import Array
 
 Json = dict[str, object]
@@ -66,16 +68,24 @@ class SoundStream(Protocol):
 class NetworkModel:
     """A network that answers to sequences of frames.
 
-    respond: sequences (steps, n_features) -> rows of probabilities or values of each, (steps, n_out) or (1, n_out).
-    forecast: of a forecaster, (series or None for the training series, steps) -> values (steps, n_out) of each.
+    respond: (sequences (steps, n_features), whether they are a list) -> rows of probabilities or values of each,
+    (steps, n_out) or (1, n_out). forecast: of a forecaster, (series or None for the training series, whether they are a
+    list, steps) -> values (steps, n_out) of each.
     open_stream: a new stream; None if the model has none, and `why_no_stream` says why.
     """
 
     about: About
-    respond: Callable[[Sequence[Array]], list[Array]] | None = None
-    forecast: Callable[[Sequence[Array] | None, int], list[Array]] | None = None
+    respond: Callable[[Sequence[Array], bool], list[Array]] | None = None
+    forecast: Callable[[Sequence[Array] | None, bool, int], list[Array]] | None = None
     open_stream: Callable[[], FrameStream] | None = None
     why_no_stream: str = ""
+
+
+def as_rows(answers: Array | list[Array], number: int, many: bool, per_step: bool) -> list[Array]:
+    """Return what `predict` answers to so many sequences as rows of each: (steps, n_out), or (1, n_out)."""
+    if not per_step:
+        return list(np.reshape(answers, (number, 1, -1)))
+    return [np.reshape(one, (len(one), -1)) for one in (answers if many else [answers])]
 
 
 @dataclass(frozen=True)

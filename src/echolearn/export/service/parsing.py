@@ -23,7 +23,7 @@ _NUMBERS = {int, float, type(None)}
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What a client asks about: sequences (steps, n_features), whether it gave a list of them, and steps to forecast."""
+    """What a client asks about: sequences (steps, n_features), whether they are a list, and steps to forecast."""
 
     sequences: list[Array] | None
     many: bool
@@ -138,7 +138,7 @@ def _kind(value: object) -> str:
 
 
 def parse_csv(body: bytes, about: About) -> Array:
-    """Return the frames of a table with commas between; a first line of names is optional, an empty field is missing."""
+    """Return the frames of a table with commas between; its first line may be names, an empty field is missing."""
     try:
         rows = [row for row in csv.reader(io.StringIO(body.decode("utf-8-sig")), strict=True) if row]
     except (UnicodeDecodeError, csv.Error) as problem:
@@ -215,26 +215,24 @@ def parse_npy(body: bytes, n: int) -> Given:
 
 
 def parse_message(message: str | bytes, n: int) -> tuple[Array, bool] | str:
-    """Return the frames (k, n) of a message of a stream and whether it is a single one; or the command it carries."""
+    """Return the frames (k, n) of a message of a stream and whether it is a single one; or the command it carries.
+
+    Numbers that are not finite are left to the stream, which knows whether it can fill gaps.
+    """
     if isinstance(message, bytes):
         if len(message) == 0 or len(message) % (4 * n):
             raise not_acceptable(
                 f"the message has {len(message):,} bytes; expected {4 * n} (float32, little-endian, {n} numbers) or a "
                 "multiple of it."
             )
-        frames = np.frombuffer(message, "<f4").astype(np.float64).reshape(-1, n)
-        single = len(frames) == 1
-    else:
-        value = parse_json(message)
-        if isinstance(value, dict):
-            return command_of(value, ("reset", "end"))
-        if not isinstance(value, list) or not value:
-            raise malformed(f"the message is not a frame; expected [..] with {n} numbers, or [[..], ..].")
-        single = not isinstance(value[0], list)
-        frames = frames_of([value] if single else value, n, "the message")
-    if np.isinf(frames).any():
-        raise not_acceptable("the message holds infinity; expected finite numbers, or null for missing ones.")
-    return frames, single
+        return np.frombuffer(message, "<f4").reshape(-1, n), len(message) == 4 * n
+    value = parse_json(message)
+    if isinstance(value, dict):
+        return command_of(value, ("reset", "end"))
+    if not isinstance(value, list) or not value:
+        raise malformed(f"the message is not a frame; expected [..] with {n} numbers, or [[..], ..].")
+    single = not isinstance(value[0], list)
+    return frames_of([value] if single else value, n, "the message"), single
 
 
 def command_of(value: dict[str, object], known: Sequence[str]) -> str:

@@ -17,12 +17,12 @@ def answer(model: NetworkModel, given: Given) -> Json:
     try:
         if model.forecast is not None:
             assert given.steps is not None
-            rows = model.forecast(given.sequences, given.steps)
+            rows = model.forecast(given.sequences, given.many, given.steps)
             many = given.many or (given.sequences is None and len(rows) > 1)
         else:
             assert model.respond is not None
             assert given.sequences is not None
-            rows, many = model.respond(given.sequences), given.many
+            rows, many = model.respond(given.sequences, given.many), given.many
     except (ValueError, FloatingPointError) as problem:
         raise not_acceptable(str(problem)) from problem
     found = [described(model.about, one) for one in rows]
@@ -56,8 +56,6 @@ def labels_of(about: About, rows: Array) -> list[object]:
 
 def stream_answer(about: About, step: int, rows: Array, single: bool) -> Json:
     """Return the answer to one frame, or to a chunk of them; step: the number of the first of these frames."""
-    if not np.isfinite(rows).all():
-        raise not_acceptable("the answers are not finite; reset the stream, and scale its frames.")
     key = "probabilities" if about.task in ("classes", "labels") else "values"
     numbers: Json = {key: rows[0].tolist() if single else rows.tolist()}
     if key == "probabilities":

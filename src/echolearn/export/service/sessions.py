@@ -13,14 +13,17 @@ from echolearn.export.service.parsing import command_of, parse_json, parse_messa
 from echolearn.export.service.predictions import stream_answer
 from echolearn.export.service.refusals import malformed, not_acceptable
 
+encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
 
 @dataclass(frozen=True)
 class Reply:
-    """What is sent back; frames (or samples) that were taken; whether the stream is over."""
+    """What is sent back; frames (or samples) that were taken; whether the stream is over; whether it was refused."""
 
     text: str
     frames: int = 0
     ended: bool = False
+    wrong: bool = False
 
 
 class Session(Protocol):
@@ -47,9 +50,9 @@ class FrameSession:
         frames, single = found
         try:
             rows = self._stream.step(frames)
+            text = encode(stream_answer(self._about, self._step, rows, single))
         except (ValueError, FloatingPointError) as problem:
             raise not_acceptable(str(problem)) from problem
-        text = json.dumps(stream_answer(self._about, self._step, rows, single), separators=(",", ":"))
         self._step += len(frames)
         return Reply(text, frames=len(frames))
 
@@ -60,10 +63,10 @@ class FrameSession:
 
     def _command(self, name: str) -> Reply:
         if name == "end":
-            return Reply(json.dumps({"end": True, "steps": self._step}), ended=True)
+            return Reply(encode({"end": True, "steps": self._step}), ended=True)
         self._stream.reset()
         self._step = 0
-        return Reply(json.dumps({"reset": True}))
+        return Reply(encode({"reset": True}))
 
 
 class SoundSession:
@@ -79,14 +82,14 @@ class SoundSession:
                 raise not_acceptable(f"the message has {len(message):,} bytes; expected samples of 2 bytes each.")
             samples = np.frombuffer(message, "<i2")
             try:
-                return Reply(json.dumps(self._stream.push(samples)), frames=len(samples))
+                return Reply(encode(self._stream.push(samples)), frames=len(samples))
             except (ValueError, FloatingPointError) as problem:
                 raise not_acceptable(str(problem)) from problem
         value = parse_json(message)
         if not isinstance(value, dict):
             raise malformed('the message is text; expected bytes of sound, or {"command": "end"}.')
         command_of(value, ("end",))
-        return Reply(json.dumps({**self._stream.finish(), "end": True}), ended=True)
+        return Reply(encode({"end": True, **self._stream.finish()}), ended=True)
 
     def seconds(self, message: str | bytes, per_frame: float) -> float:
         """Return the time of a frame: sound is always for a thread."""

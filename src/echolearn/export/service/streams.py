@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from contextlib import suppress
+from functools import partial
 from math import inf
 
 import numpy as np
-from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+from starlette.datastructures import QueryParams
+from starlette.types import Receive, Scope, Send
 
 from echolearn.export.service.access import SUBPROTOCOL
 from echolearn.export.service.limits import Limits
@@ -51,76 +54,82 @@ def frame_seconds(model: ServedModel) -> float:
 
 
 class StreamRoute:
-    """The endpoint of all streams of a service."""
+    """The endpoint of all streams of a service: an ASGI application of websockets."""
 
     def __init__(self, model: ServedModel, limits: Limits, metrics: Metrics, workshop: Workshop) -> None:
         self._model, self._limits, self._metrics, self._workshop = model, limits, metrics, workshop
         self._frame_seconds = frame_seconds(model)
 
-    async def __call__(self, websocket: WebSocket) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one stream from its handshake to its end."""
-        offered = websocket.scope.get("subprotocols", [])
-        await websocket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
-        if self._workshop.open_streams >= self._limits.streams:
-            self._metrics.refuse("streams")
-            most = self._limits.streams
-            await websocket.close(AGAIN, f"{most} streams are open, as many as this service takes")
+        await receive()  # websocket.connect
+        protocol = SUBPROTOCOL if SUBPROTOCOL in scope.get("subprotocols", ()) else None
+        await send({"type": "websocket.accept", "subprotocol": protocol})
+        workshop, metrics, most = self._workshop, self._metrics, self._limits.streams
+        if workshop.open_streams >= most:
+            metrics.refuse("streams")
+            await _close(send, AGAIN, f"{most} streams are open, as many as this service takes")
             return
-        self._workshop.open_streams += 1
-        self._metrics.streams.set(self._workshop.open_streams)
+        workshop.open_streams += 1
+        metrics.streams.set(workshop.open_streams)
         try:
-            await self._serve(websocket)
-        except WebSocketDisconnect:
-            pass
+            rate = QueryParams(scope.get("query_string", b"")).get("rate")
+            await self._serve(rate, receive, send)
+        except Refusal as refusal:
+            metrics.refuse(refusal.reason)
+            await _close(send, NO_STREAM, refusal.message)
+        except OSError:
+            pass  # the client has gone
         except Exception:
-            if websocket.application_state is WebSocketState.CONNECTED:
-                await websocket.close(INTERNAL, "the service failed")
+            metrics.refuse("internal")
+            await _close(send, INTERNAL, "the service failed; its log says how")
             raise
         finally:
-            self._workshop.open_streams -= 1
-            self._metrics.streams.set(self._workshop.open_streams)
+            workshop.open_streams -= 1
+            metrics.streams.set(workshop.open_streams)
 
-    async def _serve(self, websocket: WebSocket) -> None:
-        rate = websocket.query_params.get("rate")
-        try:
-            session = await self._workshop.step(lambda given: open_session(self._model, given), rate, inf)
-        except Refusal as refusal:
-            self._metrics.refuse(refusal.reason)
-            await websocket.close(NO_STREAM, refusal.message.encode()[:120].decode(errors="ignore"))
-            return
+    async def _serve(self, rate: str | None, receive: Receive, send: Send) -> None:
+        """Answer to messages until the stream ends, or nothing has come for too long."""
+        session = await self._workshop.step(partial(open_session, self._model), rate, inf)
+        idle, now = self._limits.idle_seconds, asyncio.get_running_loop().time
         wrong = 0
-        while True:
-            message = await self._next(websocket)
-            if message is None:
-                return
-            begin = time.perf_counter()
-            try:
-                reply = await self._workshop.step(session.take, message, session.seconds(message, self._frame_seconds))
-                wrong = 0
-            except Refusal as refusal:
-                self._metrics.refuse(refusal.reason)
-                reply, wrong = Reply(json.dumps(refusal.content())), wrong + 1
-            await websocket.send_text(reply.text)
-            self._metrics.stream_seconds.observe(time.perf_counter() - begin)
-            self._metrics.frames.inc(reply.frames)
-            if reply.ended:
-                await websocket.close(DONE)
-                return
-            if wrong >= self._limits.stream_errors:
-                self._metrics.refuse("stream-errors")
-                await websocket.close(POLICY, f"{wrong} wrong messages in a row")
-                return
-
-    async def _next(self, websocket: WebSocket) -> str | bytes | None:
-        """Return the next message; None when the stream is over."""
         try:
-            async with asyncio.timeout(self._limits.idle_seconds):
-                event = await websocket.receive()
+            async with asyncio.timeout(None) as limit:
+                while wrong < self._limits.stream_errors:
+                    limit.reschedule(now() + idle)
+                    event = await receive()
+                    limit.reschedule(None)
+                    if event["type"] == "websocket.disconnect":
+                        return
+                    reply = await self._reply(session, event.get("text") or event.get("bytes") or b"")
+                    wrong = wrong + 1 if reply.wrong else 0
+                    await send({"type": "websocket.send", "text": reply.text})
+                    if reply.ended:
+                        await _close(send, DONE, "")
+                        return
         except TimeoutError:
             self._metrics.refuse("idle")
-            await websocket.close(IDLE, f"no message for {self._limits.idle_seconds:g} s")
-            return None
-        if event["type"] == "websocket.disconnect":
-            return None
-        text: str | None = event.get("text")
-        return text if text is not None else bytes(event["bytes"])
+            await _close(send, IDLE, f"no message for {idle:g} s")
+            return
+        self._metrics.refuse("stream-errors")
+        await _close(send, POLICY, f"{wrong} wrong messages in a row")
+
+    async def _reply(self, session: Session, message: str | bytes) -> Reply:
+        """Return the answer to one message, or what is wrong with it."""
+        begin = time.perf_counter()
+        seconds = session.seconds(message, self._frame_seconds)
+        try:
+            reply = await self._workshop.step(session.take, message, seconds)
+        except Refusal as refusal:
+            self._metrics.refuse(refusal.reason)
+            return Reply(json.dumps(refusal.content()), wrong=True)
+        self._metrics.stream_seconds.observe(time.perf_counter() - begin)
+        self._metrics.frames.inc(reply.frames)
+        return reply
+
+
+async def _close(send: Send, code: int, reason: str) -> None:
+    """Close a stream; a reason has at most 123 bytes."""
+    short = reason.encode()[:123].decode(errors="ignore")
+    with suppress(OSError):
+        await send({"type": "websocket.close", "code": code, "reason": short})
