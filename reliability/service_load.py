@@ -167,9 +167,9 @@ def campaign(seconds: float, number: int, note: str) -> dict[str, Any]:
         with served(Path(folder) / "model.safetensors") as service:
             asyncio.run(load(service, clients[:1], min(5.0, seconds), []))  # warms up threads and buffers
             clients[0] = Client(clients[0].frames)
-            before = service.processor_seconds()
+            before, queued = service.processor_seconds(), service.queued_seconds()
             asyncio.run(load(service, clients, seconds, memory))
-            used = service.processor_seconds() - before
+            used, queued = service.processor_seconds() - before, service.queued_seconds() - queued
             counted = _metric(service.get("/metrics"), "echolearn_stream_frames_total")
             code = service.stop()
         difference = largest_difference(model, clients)
@@ -196,6 +196,7 @@ def campaign(seconds: float, number: int, note: str) -> dict[str, Any]:
         "memory at the end MB": round(end / 1e6, 2),
         "memory growth percent": round(growth, 3),
         "processor seconds of the service": round(used, 1),
+        "seconds in which it waited for a processor": round(queued, 1),
         "largest difference from the model": difference,
         "exit code": code,
         "load average": round(os.getloadavg()[2], 1),

@@ -61,6 +61,10 @@ class Served:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def queued_seconds(self) -> float:
+        """Return how long its event loop was ready to run and had to wait for a processor."""
+        return int(Path(f"/proc/{self.process.pid}/schedstat").read_text().split()[1]) / 1e9
+
     def get(self, path: str, **headers: str) -> Any:
         """Return what a path answers: JSON, or text."""
         request = urllib.request.Request(f"http://{self.address}{path}", headers=headers)
