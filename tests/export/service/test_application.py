@@ -82,7 +82,7 @@ def test_recognition_is_for_recognisers(model):
     assert client.post("/recognize", content=b"RIFF").status_code == 404
 
 
-def test_a_failure_says_nothing_of_the_inside(model):
+def test_a_failure_says_nothing_of_the_inside(model, caplog):
     def fail(sequences, many):
         raise RuntimeError("secret of the inside")
 
@@ -90,6 +90,7 @@ def test_a_failure_says_nothing_of_the_inside(model):
     answer = client.post("/predict", json=QUESTION)
     assert answer.status_code == 500
     assert "secret" not in answer.text
+    assert "secret" in caplog.text
     assert metric(client, 'echolearn_refused_total{reason="internal"}') == 1
 
 
@@ -123,7 +124,7 @@ def test_a_long_answer_is_refused_and_keeps_its_place_until_it_ends(model):
         gate.wait(30)
         return model.respond(sequences, many)
 
-    service, client = services.client(replace(model, respond=wait), requests=1, request_seconds=0.05)
+    _, client = services.client(replace(model, respond=wait), requests=1, request_seconds=0.05)
     with client:
         late = client.post("/predict", json=QUESTION)
         assert (late.status_code, late.json()["reason"]) == (503, "time")

@@ -160,5 +160,5 @@ def test_a_wrong_body_is_refused_with_a_sentence(client, case):
 
 
 def test_a_shape_with_negative_numbers_is_refused():
-    with pytest.raises(Refusal, match="shape|npy"):
+    with pytest.raises(Refusal, match=r"shape|npy"):
         parse_npy(LIE.replace(b"(1000000000, 2)", b"(-100000000, 2)"), 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -30,6 +31,7 @@ from echolearn.export.service.refusals import Refusal
 from echolearn.export.service.streams import StreamRoute
 from echolearn.export.service.work import Workshop
 
+LOG = logging.getLogger("echolearn.service")
 _SECURITY = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
 
@@ -75,6 +77,7 @@ class Service:
         ]
         handlers = {Refusal: self._refused, HTTPException: self._not_here, Exception: self._failed}
         inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
+        inner.router.redirect_slashes = False
         return Door(inner, StreamRoute(self.model, self.limits, self.metrics, self.workshop), self)
 
     def description(self) -> Json:
@@ -196,6 +199,8 @@ class Door:
             await RefusedResponse(refusal, service.limits.body_bytes)(scope, received, counted)
         except ClientDisconnect:
             pass
+        except Exception:  # the client has its answer, without the traceback
+            LOG.exception("a request failed")
         finally:
             service.metrics.request(scope["path"], status, time.perf_counter() - begin)
 
@@ -210,6 +215,9 @@ class Door:
             status = refusal.status
             await WebSocket(scope, receive, send).send_denial_response(refusal.response())
         else:
-            await self._streams(scope, receive, send)
+            try:
+                await self._streams(scope, receive, send)
+            except Exception:
+                LOG.exception("a stream failed")
         finally:
             service.metrics.request(scope["path"], status, time.perf_counter() - begin)

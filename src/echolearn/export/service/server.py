@@ -156,7 +156,7 @@ def server_of(service: Service, host: str, port: int, started: Callable[[int], N
 
 def run(service: Service, host: str, port: int, started: Callable[[int], None]) -> None:
     """Serve until SIGTERM or Ctrl-C."""
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # it logs what clients do wrong; failures are ours
     sys.setswitchinterval(SWITCH_SECONDS)
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: None)  # uvicorn raises the signal again when it has stopped
