@@ -9,10 +9,11 @@ ALLOWED = {"echolearn", "numpy"}
 BEFORE = "import sys\nbefore = set(sys.modules)\n"
 AFTER = "print(*{name.partition('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names))\n"
 WORK = """
-from pathlib import Path
-from echolearn.modelfile.reader import read_tensors
-from echolearn.runtime import plan_from_contents
-plan_from_contents(*read_tensors(Path(sys.argv[1]), "echolearn-model"))
+import numpy as np
+from echolearn.runtime import load
+model = load(sys.argv[1])
+x = np.ones((4, model.n_features_in_))
+model.predict(x), model.predict([x, x]), model.predict_proba(x), model.stream().step(x[0]), model.streams(4).step(x)
 """
 
 

@@ -34,6 +34,7 @@ from echolearn.estimators.transformers import (
 )
 from echolearn.modelfile.facts import as_truth
 from echolearn.modelfile.layout import Entry, Facts
+from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot
 from echolearn.readout.online import OnlineRule
 from echolearn.validation.array_types import Array, SequencesLike
 from echolearn.validation.values import check_boolean, check_path
@@ -349,6 +350,42 @@ class PipelineStream:
         """
         self.network.reset(state)
         return self
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save where the stream stands, to continue from there later, in another process too.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write. The file appears when it is complete; an existing one is replaced.
+        """
+        write_snapshot(check_path("path", path), self.network.running(), self.identity())
+
+    def resume(self, path: str | PathLike[str]) -> Self:
+        """Continue where `save` was called: the same frames give the same bits from there on.
+
+        Parameters
+        ----------
+        path : str or path-like
+            A file that `save` of a stream of the same pipeline, with the same `online` rule, wrote.
+
+        Returns
+        -------
+        PipelineStream
+            The stream itself.
+        """
+        self.network.run_from(read_snapshot(check_path("path", path), self.network.running(), self.identity()))
+        return self
+
+    def identity(self) -> str:
+        """Return a hash of all that decides on the next answers beside the running state.
+
+        Returns
+        -------
+        str
+            The same for streams of the same pipeline with the same settings.
+        """
+        return fingerprint([transformer_parts(t) for t in self._transformers], self.network.identity())
 
     def copy(self) -> Self:
         """Return a stream that continues from here by itself.

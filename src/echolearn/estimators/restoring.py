@@ -84,7 +84,16 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         training_end=_training_end(tensors, per_step),
         forecast=_forecast(tensors, facts) if facts["estimator"] == "ESNForecaster" else None,
         layout=_layout(facts),
+        recipe=_recipe(facts),
     )
+
+
+def _recipe(facts: Facts) -> Facts | None:
+    """Return how raw data become X, if the file says it."""
+    recipe = facts.get("recipe")
+    if recipe is not None and not isinstance(recipe, dict):
+        raise ValueError(f"{recipe!r:.40} is not a recipe of features")
+    return recipe
 
 
 def _layout(facts: Facts) -> str:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from copy import copy
+from os import PathLike
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot
 from echolearn.runtime.coding import decode, encode, labels_or_values, last_known
 from echolearn.runtime.plan import Resumption
 from echolearn.runtime.running import Running, RunningLayers
 from echolearn.runtime.starting import check_can_stream, running_from
 from echolearn.validation.array_types import Array
+from echolearn.validation.values import check_path
 
 
 class Streams:
@@ -108,6 +112,55 @@ class Streams:
         """
         return labels_or_values(self._layers.plan.answer, self._advance(x))
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save where all devices stand, to continue from there later, in another process too.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write. The file appears when it is complete; an existing one is replaced.
+        """
+        write_snapshot(check_path("path", path), self._arrays(), self._identity())
+
+    def resume(self, path: str | PathLike[str]) -> Self:
+        """Continue where `save` was called: the same frames give the same bits from there on.
+
+        Parameters
+        ----------
+        path : str or path-like
+            A file that `save` of streams of the same model wrote.
+
+        Returns
+        -------
+        Streams
+            The object itself.
+        """
+        found = read_snapshot(check_path("path", path), self._arrays(), self._identity())
+        layers = range(len(self._now))
+        self._now = [Running(found[f"h{i}"], found[f"y{i}"]) for i in layers]
+        self._known, self._total, self.steps = found["known"], found["total"], found["steps"]
+        return self
+
+    def _arrays(self) -> dict[str, Array]:
+        """Return what a snapshot holds."""
+        running = {f"{part}{i}": getattr(now, part) for i, now in enumerate(self._now) for part in "hy"}
+        return {**running, "known": self._known, "total": self._total, "steps": self.steps}
+
+    def _identity(self) -> str:
+        """Return the fingerprint of all that decides on the next answers beside the running state."""
+        plan = self._layers.plan
+        return fingerprint(plan.precision, plan.inputs, plan.layers, plan.pooling, plan.answer, self._many)
+
+    def copy(self) -> Self:
+        """Return streams that continue from here by themselves.
+
+        Returns
+        -------
+        Streams
+            An independent copy.
+        """
+        return copy(self)  # a step replaces arrays, and never writes into them
+
     @property
     def states(self) -> list[Array]:
         """Copies of the states (n, n_units) of each layer."""
@@ -129,7 +182,7 @@ class Streams:
                 "the outputs are not finite: a frame holds numbers too large for this model, or units without bounds "
                 "(relu, identity) have run away. The stream has not moved: reset() it; scale its frames."
             )
-        self._now, self.steps = now, self.steps + 1
+        self._now, self.steps = now, np.asarray(self.steps + 1)
         if carries:
             self._known = last_known(x[None], self._known)
         return self._pooled(Y)

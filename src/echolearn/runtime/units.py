@@ -125,7 +125,7 @@ def _dense_product(matrix: Sparse, dtype: DTypeLike) -> Product:
 
 def _gather_one(indices: Array, data: Array) -> Product:
     def product(h: Array) -> Array:
-        taken = np.take(h, indices)  # new arrays in every call: threads may share a model
+        taken = h.take(indices)  # new arrays in every call: threads may share a model
         taken *= data
         return np.asarray(np.add.reduce(taken, axis=0))
 
