@@ -101,8 +101,8 @@ async def stream(
     """Return the status of a handshake, and the frames (opcode, payload) that come before the connection ends."""
     key = "dGhlIHNhbXBsZSBub25jZQ=="
     head = (
-        f"GET /stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nAuthorization: Bearer "
-        f"{token}\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
+        "GET /stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"Authorization: Bearer {token}\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
     )
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     frames: list[tuple[int, bytes]] = []
@@ -218,7 +218,8 @@ def attacks(port: int) -> dict[str, tuple[int, set[str], Attack]]:
     async def not_http(rng: random.Random, k: int) -> str:
         lines = [
             rng.randbytes(60) + b"\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /\r\n\r\n", b"POST / HTTP/1.1\r\n\r\n",
-            b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", b"GET / HTTP/1.1\r\nHost: localhost\r\nBad Name: 1\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nBad Name: 1\r\n\r\n",
             b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
             b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
             b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + rng.randbytes(80) + b"\r\n\r\n",

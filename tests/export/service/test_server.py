@@ -119,4 +119,3 @@ def test_a_port_in_use_is_one_sentence(path):
     assert done.returncode == 2
     assert "Try another --port" in done.stderr
     assert "Traceback" not in done.stderr
-

@@ -10,13 +10,13 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from http import HTTPStatus
-from typing import Any, cast
+from typing import TypeAlias
 
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from echolearn.export.service.application import Service
 from echolearn.export.service.metrics import Metrics
@@ -27,20 +27,18 @@ SWITCH_SECONDS = 0.001  # how long a thread may keep others waiting: a stream's 
 class GuardedProtocol(H11Protocol):
     """HTTP connections: a limit to their number, refusals as JSON."""
 
-    def __init__(self, *args: Any, service: Service, **how: Any) -> None:
-        super().__init__(*args, **how)
-        self._service = service
+    service: Service
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, unless there are too many."""
         super().connection_made(transport)
-        most = self._service.limits.connections
+        most = self.service.limits.connections
         if len(self.connections) > most:
             self.refuse(503, "connections", f"{most} connections are open, as many as this service takes.")
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP, or has too large a head."""
-        limit = self._service.limits.header_bytes
+        limit = self.service.limits.header_bytes
         if len(self.conn.trailing_data[0]) > limit:
             self.refuse(431, "headers", f"the head of the request is larger than {limit:,} bytes.")
         else:
@@ -48,7 +46,7 @@ class GuardedProtocol(H11Protocol):
 
     def refuse(self, status: int, reason: str, message: str) -> None:
         """Write a refusal, and close the connection."""
-        self._service.metrics.refuse(reason)
+        self.service.metrics.refuse(reason)
         if self.cycle is None or self.cycle.response_complete:
             body = json.dumps({"error": message, "reason": reason}).encode()
             head = (
@@ -64,13 +62,16 @@ class GuardedProtocol(H11Protocol):
         return begun and self.conn.their_state is h11.IDLE
 
 
+Connection: TypeAlias = GuardedProtocol | WebSocketsSansIOProtocol
+
+
 class GuardedServer(uvicorn.Server):
     """A server that closes connections on which nothing moves."""
 
     def __init__(self, config: uvicorn.Config, service: Service, started: Callable[[int], None]) -> None:
         super().__init__(config)
         self._service, self._tell = service, started
-        self._since: dict[tuple[object, str], float] = {}
+        self._since: dict[tuple[Connection, str], float] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, and say where."""
@@ -93,33 +94,25 @@ class GuardedServer(uvicorn.Server):
         """Close connections that have waited too long for a head, for a reader, or for their own end."""
         limits, metrics = self._service.limits, self._service.metrics
         seconds = {"head": limits.header_seconds, "writing": limits.body_seconds, "closing": limits.body_seconds}
-        found = {(c, state): now for c in self.server_state.connections if (state := _waits_for(c))}
+        ours = [c for c in self.server_state.connections if isinstance(c, Connection)]
+        found = {(c, state): now for c in ours if (state := _waits_for(c))}
         self._since = {key: self._since.get(key, now) for key in found}
         for (connection, state), since in list(self._since.items()):
             if now - since >= seconds[state]:
                 _end(connection, state, metrics)
 
-    @property
-    def waiting(self) -> int:
-        """How many connections wait for something."""
-        return len(self._since)
 
-
-def _waits_for(connection: Any) -> str:
+def _waits_for(connection: Connection) -> str:
     """Return what a connection waits for: "head", "writing" or "closing"; "" if it does not wait."""
-    if connection.transport is None:
-        return ""
     if connection.transport.is_closing():
         return "closing"
-    if isinstance(connection, H11Protocol):
-        if connection.flow.write_paused:
-            return "writing"
-        return "head" if isinstance(connection, GuardedProtocol) and connection.awaits_head() else ""
+    if isinstance(connection, GuardedProtocol):
+        return "writing" if connection.flow.write_paused else "head" if connection.awaits_head() else ""
     return "" if connection.writable.is_set() else "writing"
 
 
-def _end(connection: Any, state: str, metrics: Metrics) -> None:
-    if state == "head":
+def _end(connection: Connection, state: str, metrics: Metrics) -> None:
+    if state == "head" and isinstance(connection, GuardedProtocol):
         connection.refuse(408, "slow-headers", "the head of a request did not arrive in time.")
         return
     if state == "writing":
@@ -130,7 +123,7 @@ def _end(connection: Any, state: str, metrics: Metrics) -> None:
 def server_of(service: Service, host: str, port: int, started: Callable[[int], None]) -> GuardedServer:
     """Return the server of a service; started: is called with the port when it listens."""
     limits = service.limits
-    protocol = cast(type[asyncio.Protocol], partial(GuardedProtocol, service=service))
+    protocol = type("GuardedProtocol", (GuardedProtocol,), {"service": service})
     config = uvicorn.Config(
         service.application(),
         host=host,
