@@ -1,8 +1,13 @@
-// The search for the best path through a decoding graph, as echolearn.speech.recognition computes it: the same scores
-// in single precision, arcs in the same order, so that the same probabilities give the same tokens.
-"use strict";
+/* The search for the best path through a decoding graph, as echolearn.speech.recognition computes it: the same scores
+   in single precision, arcs in the same order, so that the same probabilities give the same tokens.
 
-const SpeechDecoder = (() => {
+   await echolearn.speech.Decoder.of(payload, "phone_decoder") -> decoder, or null if the payload has none
+     decoder.emissions(probabilities of the states) -> what a search takes
+     decoder.stream(pause) -> search: search.advance([emissions, ...]) -> {final, paused}, .partial(), .finish()
+   A token is {name, start, end, spoken}: frames, and whether it is more than silence. */
+"use strict";
+globalThis.echolearn.speech = globalThis.echolearn.speech || {};
+(() => {
   const GRID = 10; // frames between two looks for a pause
   const SPARE = 10000; // records that may be there before those that nobody needs are removed
   const SMALLEST = 1e-10; // probabilities below count as this
@@ -10,23 +15,44 @@ const SpeechDecoder = (() => {
   const TOKEN = 1;
   const END = 2;
 
-  // The graph of a payload, from its arrays. `step` has for every arc how far its target is from its source.
+  // The graph of a payload, from its arrays. `step` has for every arc how far its target is from its source. Arcs that
+  // take a frame (to nodes that emit) and those that take none (to anchors) are kept apart, in their order.
   class Graph {
     constructor({ emission, arcs, step, weight, token, final, start, tokens, silences }) {
       const n = emission.length;
       this.emission = emission;
-      this.weight = weight;
-      this.token = token;
       this.final = final;
       this.start = start;
       this.tokens = tokens;
-      this.first = new Uint32Array(n + 1);
-      this.target = new Uint32Array(step.length);
-      this.emitting = 0;
+      this.emitting = emission.findIndex((state) => state < 0);
+      const target = new Int32Array(step.length);
+      let taking = 0;
       for (let u = 0, arc = 0; u < n; u++) {
-        if (emission[u] >= 0) this.emitting += 1;
-        for (const end = arc + arcs[u]; arc < end; arc++) this.target[arc] = u + step[arc];
-        this.first[u + 1] = arc;
+        for (const end = arc + arcs[u]; arc < end; arc++) {
+          target[arc] = u + step[arc];
+          if (target[arc] < this.emitting) taking += 1;
+        }
+      }
+      this.first = new Int32Array(n + 1);
+      this.target = new Int32Array(taking);
+      this.weight = new Float32Array(taking);
+      this.anchorFirst = new Int32Array(n + 1);
+      this.anchorTarget = new Int32Array(step.length - taking);
+      this.anchorWeight = new Float32Array(step.length - taking);
+      this.anchorToken = new Int32Array(step.length - taking);
+      for (let u = 0, arc = 0, a = 0, b = 0; u < n; u++) {
+        for (const end = arc + arcs[u]; arc < end; arc++) {
+          if (target[arc] < this.emitting) {
+            this.target[a] = target[arc];
+            this.weight[a++] = weight[arc];
+          } else {
+            this.anchorTarget[b] = target[arc];
+            this.anchorWeight[b] = weight[arc];
+            this.anchorToken[b++] = token[arc];
+          }
+        }
+        this.first[u + 1] = a;
+        this.anchorFirst[u + 1] = b;
       }
       const silent = new Set(silences);
       this.spoken = tokens.map((name) => !silent.has(name));
@@ -102,16 +128,18 @@ const SpeechDecoder = (() => {
     // Go from the nodes that are alive to those that emit; return how many were reached. The old scores are erased.
     reach() {
       const { graph, scores, record, fresh, carried, reached, alive, living } = this;
-      const { first, target, weight, emitting } = graph;
+      const { first, target, weight } = graph;
       let found = 0;
       for (let k = 0; k < living; k++) {
         const u = alive[k];
-        for (let arc = first[u]; arc < first[u + 1]; arc++) {
+        const own = scores[u];
+        const end = first[u + 1];
+        for (let arc = first[u]; arc < end; arc++) {
           const v = target[arc];
-          if (v >= emitting) continue;
-          const score = Math.fround(scores[u] + weight[arc]);
-          if (score > fresh[v]) {
-            if (fresh[v] === -Infinity) reached[found++] = v;
+          const score = Math.fround(own + weight[arc]);
+          const before = fresh[v];
+          if (score > before) {
+            if (before === -Infinity) reached[found++] = v;
             fresh[v] = score;
             carried[v] = record[u];
           }
@@ -124,15 +152,15 @@ const SpeechDecoder = (() => {
     // Go from one node to the anchors behind it, without taking a frame.
     passOn(u) {
       const { graph, scores, record, carried, completed } = this;
-      const { first, target, weight, token, emitting } = graph;
-      for (let arc = first[u]; arc < first[u + 1]; arc++) {
-        const v = target[arc];
-        if (v < emitting) continue;
-        const score = Math.fround(scores[u] + weight[arc]);
+      const { anchorFirst, anchorTarget, anchorWeight, anchorToken } = graph;
+      const end = anchorFirst[u + 1];
+      for (let arc = anchorFirst[u]; arc < end; arc++) {
+        const v = anchorTarget[arc];
+        const score = Math.fround(scores[u] + anchorWeight[arc]);
         if (score > scores[v]) {
           scores[v] = score;
           carried[v] = record[u];
-          completed[v] = token[arc];
+          completed[v] = anchorToken[arc];
         }
       }
     }
@@ -383,5 +411,5 @@ const SpeechDecoder = (() => {
     }
   }
 
-  return { Graph, Search, CommittingSearch, Decoder };
+  Object.assign(globalThis.echolearn.speech, { Graph, Search, CommittingSearch, Decoder });
 })();

@@ -1,8 +1,11 @@
-// The features of speech, as echolearn.speech computes them: samples -> 13 MFCC -> differences -> normalised -> context.
-// Everything takes pieces of any size and gives the same numbers however a recording is cut.
-"use strict";
+/* The features of speech, as echolearn.speech computes them: samples -> 13 MFCC -> differences -> normalised -> context.
+   Everything takes pieces of any size and gives the same numbers however a recording is cut.
 
-const SpeechFeatures = (() => {
+   new echolearn.speech.Resampler(rate) -> .push(samples), .finish(): samples at 16 kHz
+   new echolearn.speech.FeatureStream(recipe, onSpectrum) -> .push(samples at 16 kHz, 16-bit scale), .finish(): rows */
+"use strict";
+globalThis.echolearn.speech = globalThis.echolearn.speech || {};
+(() => {
   const RATE = 16000;
   const FULL_SCALE = 32768;
   const LOWEST_RATE = 8000;
@@ -389,5 +392,5 @@ const SpeechFeatures = (() => {
     return { mean, deviation: deviation.map(Math.sqrt) };
   }
 
-  return { RATE, FULL_SCALE, Resampler, FeatureStream, Cepstra, lowPass };
+  Object.assign(globalThis.echolearn.speech, { RATE, FULL_SCALE, Resampler, FeatureStream });
 })();
