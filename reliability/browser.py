@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from echolearn.export import Plan
-from echolearn.export.page import PageModel, page_document
+from echolearn.export.page import PageModel, build_page
 from echolearn.export.page.packing import pack_array, pack_plan
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -49,7 +49,7 @@ def browser(*arguments: str) -> Iterator[Any]:
 def put_page(tab: Any, models: Sequence[PageModel], folder: Path) -> Path:
     """Write the page of some models, open it in a tab and wait until it has started; return its file."""
     file = folder / "page.html"
-    file.write_text(page_document(models), encoding="utf-8")
+    file.write_text(build_page(models).html, encoding="utf-8")
     tab.goto(file.as_uri())
     tab.wait_for_function("document.documentElement.dataset.ready")
     return file

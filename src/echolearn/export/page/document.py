@@ -1,4 +1,4 @@
-"""`page_document`: one or two models and all assets as a single HTML file from which no request can leave.
+"""`build_page`: one or two models and all assets as a single HTML file from which no request can leave.
 
 Names of models, classes and features, and everything else that a file may hold, reach the page in one block of JSON in
 which no character can end the block; scripts put them on the page as text. The page forbids all requests and all
@@ -42,7 +42,15 @@ class PageModel:
     extra: Mapping[str, Json] = field(default_factory=dict)
 
 
-def page_document(models: Sequence[PageModel]) -> str:
+@dataclass(frozen=True)
+class Page:
+    """An HTML document, and the Content-Security-Policy that it declares."""
+
+    html: str
+    policy: str
+
+
+def build_page(models: Sequence[PageModel]) -> Page:
     """Return one self-contained HTML page.
 
     Parameters
@@ -52,8 +60,8 @@ def page_document(models: Sequence[PageModel]) -> str:
 
     Returns
     -------
-    str
-        The page. Write it as UTF-8.
+    Page
+        The document, to be written as UTF-8, and its policy.
 
     Raises
     ------
@@ -64,15 +72,17 @@ def page_document(models: Sequence[PageModel]) -> str:
     scripts = [_asset(name) for name in _script_names(extras)]
     style = _asset("page.css")
     payload = {"models": [{"name": m.name, **pack_plan(m.plan), "extra": dict(m.extra)} for m in models]}
+    policy = content_policy(scripts, style)
     parts = {
-        "POLICY": html.escape(content_policy(scripts, style)),
+        "POLICY": html.escape(policy),
         "TITLE": html.escape(" and ".join(_shown(m.name) for m in models) + " · echolearn"),
         "STYLE": style,
         "PAYLOAD": embedded_json(payload),
         "SCRIPTS": "\n".join(f"<script>{script}</script>" for script in scripts),
     }
     first, *rest = _asset("page.html").split("{{")  # one pass: what is put in is not looked at again
-    return first + "".join(parts[name] + after for name, after in (piece.split("}}", 1) for piece in rest))
+    filled = "".join(parts[name] + after for name, after in (piece.split("}}", 1) for piece in rest))
+    return Page(first + filled, policy)
 
 
 def embedded_json(value: Json) -> str:

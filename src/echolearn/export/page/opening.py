@@ -1,7 +1,8 @@
-"""`open_model`: from a model file to what a page shows of it."""
+"""`open_models`: from model files to what a page shows of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,56 @@ from sklearn.base import BaseEstimator
 from echolearn.estimators.loading import load
 from echolearn.export.page.document import PageModel
 from echolearn.export.page.packing import Json, pack_array
-from echolearn.export.plan import ExportError
+from echolearn.export.plan import ExportError, Plan
 from echolearn.export.planning import plan_of
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind
 
+_COMPARED: dict[str, Callable[[Plan], object]] = {
+    "their numbers of inputs are": lambda plan: plan.n_features,
+    "their numbers of outputs are": lambda plan: plan.answer.n_out,
+    "their answers are": lambda plan: plan.answer.output,
+    "their classes are": lambda plan: plan.answer.names,
+    "one answer per step (True) or per sequence (False):": lambda plan: plan.pooling is None,
+    "whether they are forecasters:": lambda plan: plan.horizon is not None,
+}
 RESIDUALS = 2000  # of a forecaster that a page draws its interval from
+
+
+def open_models(path: Path, compare: Path | None = None) -> list[PageModel]:
+    """Return the model of a file, and that of another one to be shown beside it.
+
+    Parameters
+    ----------
+    path : Path
+        A model file.
+    compare : Path, default=None
+        Another one, which takes the same frames and answers with the same classes or values.
+
+    Returns
+    -------
+    list of PageModel
+        One or two.
+
+    Raises
+    ------
+    ExportError
+        If a model cannot be shown, or the two cannot be shown together; the message says why.
+    """
+    models = [open_model(place) for place in (path, compare) if place is not None]
+    check_comparable(models)
+    return models
+
+
+def check_comparable(models: Sequence[PageModel]) -> None:
+    """Raise ExportError unless all models take the same frames and give the same kind of answers."""
+    for model in models[1:]:
+        for what, of in _COMPARED.items():
+            ours, theirs = of(models[0].plan), of(model.plan)
+            if ours != theirs:
+                raise ExportError(
+                    f"{models[0].name} and {model.name} cannot be shown beside each other: {what} {ours} and {theirs}."
+                )
 
 
 def open_model(path: Path) -> PageModel:
