@@ -26,7 +26,14 @@ from echolearn.validation.array_types import Array
 Payload = dict[str, Any]
 EMPHASIS, WINDOW_POWER, FFT = 0.97, 0.85, 512  # Kaldi's pre-emphasis, power of its window, and samples with padding
 FLOOR = 1.0  # of the energy, as `features.mfcc` sets it
-SMALLEST = float(np.finfo(np.float32).eps)  # what Kaldi adds nothing below, before a logarithm
+SMALLEST = float(np.finfo(np.float32).eps)  # energies below count as this before Kaldi takes their logarithm
+_GROUPS = {
+    "vowels": "iy ih ix ey eh ae aa ao ow uh uw ux ah ax ax-h er axr ay aw oy ar or ir air ur ia ayr",
+    "glides": "w y r l el",
+    "nasals": "m em n en nx ng eng",
+    "fricatives": "f v th dh s z sh zh hh hv",
+    "stops": "p b t d k g ch jh dx q pcl bcl tcl dcl kcl gcl",
+}  # phones of one kind stand beside each other on the page; others come after them
 
 
 def recognizer_payload(recognizer: Recognizer) -> Payload:
@@ -71,19 +78,26 @@ def network_payload(states: Sequence[str], n_features: int) -> Payload:
     -------
     dict
         Features, normalised per utterance as `echolearn predict` does, states and phones; no decoders.
+    """
+    context = n_features // features.COLUMNS
+    return {**_shared(FeatureRecipe(context=context), states), "phone_decoder": None, "word_decoder": None}
 
-    Raises
-    ------
-    ExportError
-        If the network has other inputs than features of sound.
+
+def hears_sound(n_features: int) -> bool:
+    """Return whether a network has as many inputs as features of sound with a context of some frames.
+
+    Parameters
+    ----------
+    n_features : int
+        Its inputs.
+
+    Returns
+    -------
+    bool
+        Whether they are an odd multiple of 39.
     """
     context, rest = divmod(n_features, features.COLUMNS)
-    if rest or context % 2 == 0:
-        raise ExportError(
-            f"the network has {n_features} inputs, which are not {features.COLUMNS} features of sound and their context; "
-            "a page cannot listen with it."
-        )
-    return {**_shared(FeatureRecipe(context=context), states), "phone_decoder": None, "word_decoder": None}
+    return rest == 0 and context % 2 == 1
 
 
 def names_states(classes: Sequence[str]) -> bool:
@@ -108,11 +122,24 @@ def _shared(recipe: FeatureRecipe, states: Sequence[str]) -> Payload:
         "recipe": _recipe(recipe),
         "states": list(states),
         "phones": phones,
+        "groups": _groups(phones),
         "phone_of_state": [phones.index(split_state(name)[0]) for name in states],
         "silences": sorted(SILENCES),
         "frame_seconds": features.FRAME_SECONDS,
         "pause": pause_frames(PAUSE),
     }
+
+
+def _groups(phones: Sequence[str]) -> list[Payload]:
+    """Return phones of one kind together, by the names of ARPAbet and TIMIT; silences are the last."""
+    kind = {phone: name for name, listed in _GROUPS.items() for phone in listed.split()}
+    kind |= {name.lower(): "silence" for name in SILENCES}
+    order = {phone: k for k, phone in enumerate(kind)}
+    plain = [phone.lower().rstrip("0123456789") for phone in phones]
+    found: dict[str, list[int]] = {name: [] for name in (*_GROUPS, "others", "silence")}
+    for k in sorted(range(len(phones)), key=lambda k: (order.get(plain[k], len(order)), phones[k])):
+        found[kind.get(plain[k], "others")].append(k)
+    return [{"name": name, "phones": members} for name, members in found.items() if members]
 
 
 def _recipe(recipe: FeatureRecipe) -> Payload:
