@@ -35,7 +35,7 @@
         this.listeners = listeners;
         this.panels = listeners.map((listener) => this.panel(listener, listeners.length > 1));
         this.stage.replaceChildren(...this.panels.map((panel) => panel.root));
-        if (listeners.length > 1) this.stage.after(this.mover.root, this.help());
+        if (listeners.length > 1) this.stage.after(this.mover.root);
         this.panels.forEach((panel) => this.keys(panel.score.element));
         this.startButton.disabled = this.fileButton.disabled = false;
         this.status(this.invitation());
@@ -59,7 +59,7 @@
       });
       this.fileButton = button("Choose a recording", () => this.fileInput.click(), { disabled: true });
       this.playButton = button("Play all", () => this.playAll(), { disabled: true });
-      this.level = make("span", { class: "level", "aria-hidden": "true" }, make("span", {}));
+      this.level = make("span", { class: "level", "aria-hidden": "true", hidden: true }, make("span", {}));
       this.statusText = make("p", { class: "status", role: "status" });
       const controls = make("div", { class: "row" }, this.startButton, this.fileButton, this.fileInput, this.playButton, this.level, this.statusText);
       const card = ui.card("Listen", "Speak, or drop a recording anywhere on the page. Everything is computed here; no sound leaves the page.", controls);
@@ -68,10 +68,11 @@
       this.announce = ui.said(card);
       this.stage = make("div", { class: this.models.length > 1 ? "pair" : "single" });
       this.mover = this.buildMover();
-      this.thoughts = ui.card("What the network thought", null, this.thoughtsBody = make("div", {}));
-      this.thoughts.hidden = true;
-      this.root.append(card, this.stage, this.thoughts);
+      this.thoughtsBody = make("div", {});
+      this.thoughts = ui.card(this.models.length > 1 ? "What the networks thought" : "What the network thought", null, this.thoughtsBody);
+      this.root.append(card, make("div", { class: this.models.length > 1 ? "" : "beside" }, this.stage, this.thoughts));
       this.dropping(card);
+      this.think();
     }
 
     /** The slider that moves along a long recording, and the buttons that show more or less of it. */
@@ -92,19 +93,21 @@
       const answer = make("p", { class: "answer heard", dir: "auto" });
       const list = make("ol", { class: "tokens", "aria-label": `Phones that ${listener.model.name} recognised` });
       const words = make("ol", { class: "tokens words", "aria-label": `Words that ${listener.model.name} recognised` });
-      const summary = make("summary", {}, "All of it with times");
+      const summary = make("summary", {}, listener.wordTokens ? "Words and phones with times" : "Phones with times");
       const details = make("details", { hidden: true }, summary, listener.wordTokens ? words : null, list);
       details.addEventListener("toggle", () => this.lists());
       const note = listener.phoneDecoder ? null : "This file has no decoder, so that each stretch is the likeliest phone of its frames. "
         + "Train with --for recognition for phones and words.";
       const root = several ? ui.card(listener.model.name, note) : ui.card("What it hears", note);
-      root.append(answer, score.element, ...(several ? [] : [this.mover.root, this.help()]), details);
+      root.append(answer, score.element, ...(several ? [] : [this.mover.root]), details);
       return { root, score, listener, answer, list, words, details };
     }
 
     help() {
-      return make("p", { class: "note keys" }, "Click a phone or a word, or drag over a stretch, to hear it and see what the network thought. "
-        + "Keys: ← → another phone or word, ↑ ↓ words or phones, Enter plays, + and − zoom.");
+      return [
+        make("p", { class: "note" }, "Click a phone or a word in the picture, or drag over a stretch, to hear it and to see here which phones were likely."),
+        make("p", { class: "note" }, "Keys in the picture: ← → another phone or word, ↑ ↓ phones or words, Enter plays, + − zoom."),
+      ];
     }
 
     status(text) {
@@ -123,7 +126,7 @@
       this.scene.recording = new speech.Recording(this.listeners, live);
       Object.assign(this.scene, { first: 0, selection: null, playhead: null, span: this.liveSpan() });
       this.following = true;
-      this.thoughts.hidden = true;
+      this.think();
       this.mover.root.hidden = true;
       for (const panel of this.panels) {
         panel.score.forget();
@@ -159,6 +162,7 @@
         this.startButton.textContent = "Stop";
         this.startButton.classList.add("running");
         this.fileButton.disabled = this.playButton.disabled = true;
+        this.level.hidden = false;
         this.status("Listening.");
       } catch (problem) {
         microphone.stop();
@@ -180,7 +184,7 @@
       const { recording } = this.scene;
       this.microphone.stop();
       this.microphone = null;
-      this.level.firstChild.style.width = "0";
+      this.level.hidden = true;
       this.startButton.textContent = "Start the microphone";
       this.startButton.classList.remove("running");
       if (this.resampler) recording.push(this.resampler.finish());
@@ -269,10 +273,11 @@
       for (const { listener, answer } of this.panels) {
         const level = listener.wordTokens || listener.phoneTokens;
         const text = (tokens) => tokens.filter((token) => token.spoken).map((token) => token.name).join(" ");
-        const final = text(level.final.slice(-60)), partial = text(level.partial);
+        const kept = this.microphone ? 14 : 500, final = text(level.final.slice(-kept)), partial = text(level.partial);
         if (answer.dataset.shown === `${final}|${partial}`) continue;
         answer.dataset.shown = `${final}|${partial}`;
-        answer.replaceChildren(level.final.length > 60 ? "… " : "", final, " ", make("span", { class: "changing" }, partial));
+        answer.classList.toggle("live", Boolean(this.microphone));
+        answer.replaceChildren(level.final.length > kept ? "… " : "", final, " ", make("span", { class: "changing" }, partial));
       }
       const first = this.panels[0].listener, said = (first.wordTokens || first.phoneTokens).final.filter((token) => token.spoken);
       if (said.length) this.announce(said.slice(-12).map((token) => token.name).join(" "));
@@ -331,8 +336,10 @@
     /** Show what the networks thought about the stretch. */
     think() {
       const { selection } = this.scene;
-      this.thoughts.hidden = !selection;
-      if (!selection) return;
+      if (!selection) {
+        this.thoughtsBody.replaceChildren(...this.help());
+        return;
+      }
       const what = selection.name ? `${selection.name}, ` : "";
       const title = make("p", { class: "stretch" }, make("b", {}, what), `${time(selection.start)} to ${time(selection.end)} s `,
         make("span", { class: "muted" }, `(${selection.end - selection.start} frames)`));
