@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,10 +27,11 @@ _COMPARED: dict[str, Callable[[Plan], object]] = {
     "one answer per step (True) or per sequence (False):": lambda plan: plan.pooling is None,
     "whether they are forecasters:": lambda plan: plan.horizon is not None,
 }
+EXAMPLE_BYTES = 500_000
 RESIDUALS = 2000  # of a forecaster that a page draws its interval from
 
 
-def open_models(path: Path, compare: Path | None = None) -> list[PageModel]:
+def open_models(path: Path, compare: Path | None = None, example: Path | None = None) -> list[PageModel]:
     """Return the model of a file, and that of another one to be shown beside it.
 
     Parameters
@@ -38,6 +40,8 @@ def open_models(path: Path, compare: Path | None = None) -> list[PageModel]:
         A model file.
     compare : Path, default=None
         Another one, which takes the same frames and answers with the same classes or values.
+    example : Path, default=None
+        A CSV file with which the page opens: one step per line, one column per feature.
 
     Returns
     -------
@@ -51,7 +55,20 @@ def open_models(path: Path, compare: Path | None = None) -> list[PageModel]:
     """
     models = [open_model(place) for place in (path, compare) if place is not None]
     check_comparable(models)
-    return models
+    if example is None:
+        return models
+    text = _example_text(example)
+    return [replace(model, extra={**model.extra, "example": text}) for model in models]
+
+
+def _example_text(path: Path) -> str:
+    """Return the text of a table that is small enough for a page."""
+    if path.stat().st_size > EXAMPLE_BYTES:
+        raise ExportError(f"{path} has {path.stat().st_size:,} bytes; an example has at most {EXAMPLE_BYTES:,}.")
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ExportError(f"{path} is not a text file in UTF-8; expected a table as CSV.") from None
 
 
 def check_comparable(models: Sequence[PageModel]) -> None:
