@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from echolearn.estimators.loading import load
 from echolearn.export.page.document import PageModel
 from echolearn.export.page.packing import Json, pack_array
-from echolearn.export.page.speech_payload import hears_sound, names_states, network_payload, recognizer_payload
+from echolearn.export.page.speech_payload import example_recording, hears_sound, names_states, network_payload, recognizer_payload
 from echolearn.export.plan import ExportError, Plan
 from echolearn.export.planning import plan_of
 from echolearn.modelfile.layout import RECOGNIZER
@@ -41,7 +41,7 @@ def open_models(path: Path, compare: Path | None = None, example: Path | None = 
     compare : Path, default=None
         Another one, which takes the same frames and answers with the same classes or values.
     example : Path, default=None
-        A CSV file with which the page opens: one step per line, one column per feature.
+        A CSV file with which the page opens: one step per line, one column per feature. Of a recogniser, a recording.
 
     Returns
     -------
@@ -57,8 +57,15 @@ def open_models(path: Path, compare: Path | None = None, example: Path | None = 
     check_comparable(models)
     if example is None:
         return models
+    if all("speech" in model.extra for model in models):
+        return [with_recording(models[0], example), *models[1:]]
     text = _example_text(example)
     return [replace(model, extra={**model.extra, "example": text}) for model in models]
+
+
+def with_recording(model: PageModel, path: Path) -> PageModel:
+    """Return a model whose page opens with a recording."""
+    return replace(model, extra={**model.extra, "example": example_recording(path)})
 
 
 def _example_text(path: Path) -> str:

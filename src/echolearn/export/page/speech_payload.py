@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ Payload = dict[str, Any]
 EMPHASIS, WINDOW_POWER, FFT = 0.97, 0.85, 512  # Kaldi's pre-emphasis, power of its window, and samples with padding
 FLOOR = 1.0  # of the energy, as `features.mfcc` sets it
 SMALLEST = float(np.finfo(np.float32).eps)  # energies below count as this before Kaldi takes their logarithm
+EXAMPLE_BYTES = 1_000_000
+_BEGINNINGS = (b"RIFF", b"NIST_1A", b"fLaC", b"OggS", b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")
 _GROUPS = {
     "vowels": "iy ih ix ey eh ae aa ao ow uh uw ux ah ax ax-h er axr ay aw oy ar or ir air ur ia ayr",
     "glides": "w y r l el",
@@ -98,6 +101,32 @@ def hears_sound(n_features: int) -> bool:
     """
     context, rest = divmod(n_features, features.COLUMNS)
     return rest == 0 and context % 2 == 1
+
+
+def example_recording(path: Path) -> Payload:
+    """Return a recording with which a page opens, as it is in its file.
+
+    Parameters
+    ----------
+    path : Path
+        A sound file of at most a megabyte.
+
+    Returns
+    -------
+    dict
+        Its name, and its bytes in base64.
+
+    Raises
+    ------
+    ExportError
+        If it is no sound file, or too large.
+    """
+    content = path.read_bytes()
+    if len(content) > EXAMPLE_BYTES:
+        raise ExportError(f"{path} has {len(content):,} bytes; a recording in a page has at most {EXAMPLE_BYTES:,}.")
+    if not content.startswith(_BEGINNINGS):
+        raise ExportError(f"{path} is no recording that a page can play; expected a WAV, FLAC, OGG or MP3 file.")
+    return {"name": path.name, "bytes": base64.b64encode(content).decode()}
 
 
 def names_states(classes: Sequence[str]) -> bool:

@@ -40,10 +40,22 @@
         this.startButton.disabled = this.fileButton.disabled = false;
         this.status(this.invitation());
         this.root.dataset.speech = "ready";
+        this.showExample();
       } catch (problem) {
         this.message(problem.message, "error");
         this.root.dataset.speech = "failed";
       }
+    }
+
+    /** Recognise the recording that came with the page, if there is one. */
+    showExample() {
+      const example = this.models[0].extra.example;
+      if (!example || !example.bytes) return;
+      const bytes = Uint8Array.from(atob(example.bytes), (letter) => letter.charCodeAt(0));
+      const read = () => this.readFile(new File([bytes], example.name));
+      this.exampleButton = button("The example", read);
+      this.fileButton.after(this.exampleButton);
+      read();
     }
 
     invitation() {
@@ -162,6 +174,7 @@
         this.startButton.textContent = "Stop";
         this.startButton.classList.add("running");
         this.fileButton.disabled = this.playButton.disabled = true;
+        if (this.exampleButton) this.exampleButton.disabled = true;
         this.level.hidden = false;
         this.status("Listening.");
       } catch (problem) {
@@ -236,6 +249,7 @@
     ended(text) {
       const { scene } = this, frames = scene.recording.spectrum.length;
       this.fileButton.disabled = false;
+      if (this.exampleButton) this.exampleButton.disabled = false;
       this.playButton.disabled = frames === 0;
       this.following = false;
       for (const panel of this.panels) panel.details.hidden = frames === 0;
