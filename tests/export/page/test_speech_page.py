@@ -380,7 +380,7 @@ def wholes(folder):
     settings = {"learn": "none", "readout": "ridge", "random_state": 0}
     found = {
         "both directions": learned(ESNClassifier(20, bidirectional=True, **settings)),
-        "stacked": learned(StackedClassifier([15, 10], **settings)),
+        "stacked": learned(StackedClassifier([ESNClassifier(15, **settings), ESNClassifier(10, **settings)], random_state=0)),
         "per utterance": Recognizer(base.model, base.phones, None, FeatureRecipe()),
     }
     for name, recognizer in found.items():
