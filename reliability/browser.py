@@ -51,7 +51,7 @@ def put_page(tab: Any, models: Sequence[PageModel], folder: Path) -> Path:
     file = folder / "page.html"
     file.write_text(build_page(models).html, encoding="utf-8")
     tab.goto(file.as_uri())
-    tab.wait_for_function("document.documentElement.dataset.ready")
+    tab.wait_for_selector("html[data-ready]", state="attached")
     return file
 
 

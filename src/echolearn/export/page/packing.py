@@ -32,7 +32,8 @@ Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 def pack_array(values: Array, kind: str = "f8") -> dict[str, Json]:
     """Return an array as its shape, its kind ("f8", "f4", "i4" or "u1") and its bytes, little-endian, in base64."""
-    packed = np.ascontiguousarray(values, np.dtype(kind).newbyteorder("<"))
+    with np.errstate(over="ignore"):
+        packed = np.ascontiguousarray(values, np.dtype(kind).newbyteorder("<"))
     if kind == "f4" and not np.isfinite(packed).all():
         raise ExportError("the model holds weights that are too large for float32; fit it with dtype='float64'.")
     return {"shape": list(packed.shape), "kind": kind, "data": base64.b64encode(packed.tobytes()).decode("ascii")}

@@ -116,7 +116,7 @@
     if (y) {
       context.textAlign = "right";
       context.textBaseline = "middle";
-      for (const v of ticks(y[0], y[1], Math.max(2, Math.floor(box.height / 40)))) {
+      for (const v of ticks(y[0], y[1], Math.max(3, Math.floor(box.height / 40)))) {
         const at = Math.round(place(v, y, box.y + box.height, -box.height)) + 0.5;
         if (grid) { context.beginPath(); context.moveTo(box.x, at); context.lineTo(box.x + box.width, at); context.stroke(); }
         context.fillText(format(v), box.x - 6, at);

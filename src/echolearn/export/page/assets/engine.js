@@ -35,21 +35,30 @@ globalThis.echolearn = globalThis.echolearn || {};
     return out;
   }
 
-  /** out[r] += M[r, :] . x[from : from + columns], for a matrix M (rows, columns); four rows at once. */
+  /** Return a matrix (rows, columns) with its rows in blocks of four, column by column: the order of `addProduct`. */
+  function blocked(M, rows, columns) {
+    const out = new Float64Array(rows * columns);
+    let p = 0, r = 0;
+    for (; r + 3 < rows; r += 4) for (let j = 0; j < columns; j++) for (let k = 0; k < 4; k++) out[p++] = M[(r + k) * columns + j];
+    out.set(M.subarray(r * columns), p);
+    return out;
+  }
+
+  /** out[r] += M[r, :] . x[from : from + columns], for a `blocked` matrix M (rows, columns). */
   function addProduct(M, rows, columns, x, from, out) {
-    let r = 0;
+    const end = from + columns;
+    let r = 0, p = 0;
     for (; r + 3 < rows; r += 4) {
-      let p = r * columns, q = p + columns, s = q + columns, u = s + columns;
       let a = 0, b = 0, c = 0, d = 0;
-      for (let j = from, end = from + columns; j < end; j++) {
+      for (let j = from; j < end; j++, p += 4) {
         const v = x[j];
-        a += M[p++] * v; b += M[q++] * v; c += M[s++] * v; d += M[u++] * v;
+        a += M[p] * v; b += M[p + 1] * v; c += M[p + 2] * v; d += M[p + 3] * v;
       }
       out[r] += a; out[r + 1] += b; out[r + 2] += c; out[r + 3] += d;
     }
     for (; r < rows; r++) {
       let a = 0;
-      for (let j = 0, p = r * columns; j < columns; j++) a += M[p + j] * x[from + j];
+      for (let j = from; j < end; j++) a += M[p++] * x[j];
       out[r] += a;
     }
   }
@@ -106,12 +115,14 @@ globalThis.echolearn = globalThis.echolearn || {};
       }
       group.indptr[i + 1] = data.length;
     });
+    group.W = blocked(group.W, n, inputs);
+    if (W_fb) group.W_fb = blocked(group.W_fb, n, outputs);
     group.indices = Int32Array.from(indices);
     group.data = Float64Array.from(data);
     return group;
   }
 
-  /** Return a layer with matrices transposed to rows of units or outputs. */
+  /** Return a layer with matrices transposed to rows of units or outputs; readouts are blocked. */
   function makeLayer(json, change) {
     const bias = numbers(json.bias), backward = numbers(json.backward), intercept = numbers(json.intercept);
     const clipped = (a) => Math.min(1, Math.max(1e-4, a));
@@ -123,8 +134,8 @@ globalThis.echolearn = globalThis.echolearn || {};
       initial: numbers(json.initial_state), activation: json.activation,
       indptr: numbers(json.W_rec.indptr), indices: numbers(json.W_rec.indices),
       data: numbers(json.W_rec.data).map((w) => w * change.radius),
-      U: transposed(json.U_states), seen: json.U_states.shape[0],
-      U_inputs: transposed(json.U_inputs), seenInputs: json.U_inputs.shape[0],
+      U: blocked(transposed(json.U_states), intercept.length, json.U_states.shape[0]), seen: json.U_states.shape[0],
+      U_inputs: blocked(transposed(json.U_inputs), intercept.length, json.U_inputs.shape[0]), seenInputs: json.U_inputs.shape[0],
       softmax: json.softmax, passing: json.passing && { scale: numbers(json.passing.scale), beside: json.passing.beside },
       radius: json.spectral_radius * change.radius,
     };
@@ -300,14 +311,18 @@ globalThis.echolearn = globalThis.echolearn || {};
     if (json.kind === "standardize") {
       const mean = numbers(json.mean), scale = numbers(json.scale), n = mean.length;
       return { kind: json.kind, mean, scale, inputs: n, outputs: n,
-        apply: (x, from) => mean.map((m, k) => (x[from + k] - m) / scale[k]) };
+        apply(x, from) {
+          const out = new Float64Array(n);
+          for (let k = 0; k < n; k++) out[k] = (x[from + k] - mean[k]) / scale[k];
+          return out;
+        } };
     }
     if (json.kind === "clip") {
       const low = numbers(json.low), high = numbers(json.high), n = low.length;
       return { kind: json.kind, inputs: n, outputs: n,
         apply: (x, from) => low.map((l, k) => Math.min(Math.max(x[from + k], l), high[k])) };
     }
-    const M = transposed(json.matrix), [n, m] = json.matrix.shape;
+    const [n, m] = json.matrix.shape, M = blocked(transposed(json.matrix), m, n);
     return { kind: json.kind, inputs: n, outputs: m,
       apply(x, from) { const out = new Float64Array(m); addProduct(M, m, n, x, from, out); return out; } };
   }
@@ -336,7 +351,7 @@ globalThis.echolearn = globalThis.echolearn || {};
     function encodeFrame(x, from, memory) {
       let v = x, at = from;
       for (const operation of operations) { v = operation.apply(v, at, memory); at = 0; }
-      const out = v === x ? Float64Array.from(x.subarray(from, from + width)) : v;
+      const out = v === x ? x.slice(from, from + width) : v;
       if (single) for (let k = 0; k < out.length; k++) out[k] = Math.fround(out[k]);
       return out;
     }
@@ -402,7 +417,7 @@ globalThis.echolearn = globalThis.echolearn || {};
     /** Return the answer to one frame; the state advances. The array is used again by the next step. */
     function step(state, x) {
       if (!streams) throw new Error("This model needs the end of a sequence before it answers: use run.");
-      return decode(answer, stepInputs(state, encodeFrame(Float64Array.from(x), 0, state.known)));
+      return decode(answer, stepInputs(state, encodeFrame(x instanceof Float64Array ? x : Float64Array.from(x), 0, state.known)));
     }
 
     /** Return the answers to a whole sequence, and with `keep` the states of every layer. */

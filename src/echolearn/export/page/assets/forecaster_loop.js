@@ -6,7 +6,7 @@
      loop.interval(steps, done): done({low, high, steps}) bounds of 90 % from where `begin` was, or null without residuals */
 "use strict";
 (() => {
-  const PATHS = 60, COVERAGE = 0.9;
+  const PATHS = 120, COVERAGE = 0.9;
 
   /** Random numbers in [0, 1) that are the same every time. */
   function generator(seed) {

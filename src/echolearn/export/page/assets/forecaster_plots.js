@@ -24,7 +24,7 @@
     context.restore();
   }
 
-  /** known: {X, inputs, steps}; futures: of every model {values, interval}; span: the steps that are shown. */
+  /** known: {X, inputs, steps}; futures: of every model {values, dropped (steps that are no longer kept), interval}; span: the steps that are shown. */
   function drawForecast(context, width, height, of, { known, futures, dims, ranges, span, cursor, names }) {
     for (let k = 0; k < Math.min(dims, SHOWN); k++) {
       const box = strip(width, height, k, dims), range = ranges[k];
@@ -40,11 +40,11 @@
       futures.forEach(({ interval }, i) => {
         if (interval) band(context, box, interval, { k, dims, from: known.steps, span, range, colour: of.series[i] });
       });
-      futures.forEach(({ values }, i) => {
+      futures.forEach(({ values, dropped }, i) => {
         const joined = new Float64Array(values.length / dims + 1);
-        joined[0] = known.X[(known.steps - 1) * known.inputs + k];
+        joined[0] = dropped ? NaN : known.X[(known.steps - 1) * known.inputs + k];
         for (let t = 1; t < joined.length; t++) joined[t] = values[(t - 1) * dims + k];
-        drawing.line(context, box, joined, { range, span, from: known.steps - 1, colour: of.series[i], width: 2, dash: i ? [6, 3] : [] });
+        drawing.line(context, box, joined, { range, span, from: known.steps - 1 + dropped, colour: of.series[i], width: 2, dash: i ? [6, 3] : [] });
       });
       drawing.line(context, box, known.X, { range, span, colour: of.ink, width: 2, offset: k, stride: known.inputs });
       if (dims > 1) {
@@ -80,7 +80,7 @@
     context.lineJoin = "round";
     for (let piece = 0; piece < pieces; piece++) {
       const from = point.first + Math.floor(((n - point.first) * piece) / pieces), to = point.first + Math.floor(((n - point.first) * (piece + 1)) / pieces);
-      context.globalAlpha = 0.15 + 0.75 * ((piece + 1) / pieces) ** 2;
+      context.globalAlpha = 0.3 + 0.65 * ((piece + 1) / pieces) ** 2;
       context.lineWidth = 1 + (piece === pieces - 1 ? 0.4 : 0);
       context.beginPath();
       for (let t = Math.max(from - 1, point.first); t < to; t++) context.lineTo(...project(point.at(trace, t)));
@@ -110,7 +110,7 @@
   }
 
   function draw3d(context, width, height, of, { trace, dims, point, colour, turn, tilt }) {
-    const size = Math.min(width, height) / (2 * REACH * 1.25), cx = width / 2, cy = height / 2;
+    const size = Math.min(width, height) / (2 * REACH * 1.42), cx = width / 2, cy = height / 2;
     const [ct, st, ci, si] = [Math.cos(turn), Math.sin(turn), Math.cos(tilt), Math.sin(tilt)];
     const project = ([x, y, z]) => {
       const u = ct * x - st * y, depth = st * x + ct * y, v = ci * z - si * depth, far = 1 / (1 + 0.05 * (ci * depth + si * z));

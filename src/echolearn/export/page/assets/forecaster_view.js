@@ -132,7 +132,8 @@
       leak: 1, radius: 1, speed: 2, delay: 1, turn: 0.6, tilt: 0.35, turning: true, shown: EDITED + AHEAD, listeners: [], say() {}, tell() {},
     };
     view.firstEdited = () => Math.max(0, view.known.steps - EDITED);
-    view.trace0 = () => Math.max(0, view.futures[0].values.length / dims - AHEAD);
+    view.ahead = (i) => view.futures[i].dropped + view.futures[i].values.length / dims; // steps
+    view.trace0 = () => Math.max(0, view.ahead(0) - AHEAD);
     view.span = () => { const first = view.firstEdited() + view.trace0(); return [first, first + Math.min(EDITED, view.known.steps) + AHEAD]; };
     view.redrawAttractors = () => {};
     view.redraw = () => {};
@@ -142,7 +143,7 @@
       view.loops.forEach((loop, i) => {
         loop.begin(view.known.X);
         const values = loop.advance(AHEAD), interval = view.futures[i] ? view.futures[i].interval : null;
-        view.futures[i] = { values, interval: view.running ? null : interval };
+        view.futures[i] = { values, dropped: 0, interval: view.running ? null : interval };
         view.traces[i] = values;
         loop.interval(AHEAD, (bounds) => { view.futures[i].interval = bounds; view.redraw(); });
       });
@@ -195,11 +196,13 @@
     view.frame = () => {
       if (!view.running) return;
       view.loops.forEach((loop, i) => {
-        const more = loop.advance(view.speed), future = view.futures[i], joined = new Float64Array(future.values.length + more.length);
-        joined.set(future.values);
-        joined.set(more, future.values.length);
-        future.values = joined;
-        view.traces[i] = joined.length > TRACE * dims ? joined.subarray(joined.length - TRACE * dims) : joined;
+        const more = loop.advance(view.speed), future = view.futures[i];
+        const kept = future.values.subarray(Math.max(0, future.values.length + more.length - TRACE * dims));
+        const joined = new Float64Array(kept.length + more.length);
+        joined.set(kept);
+        joined.set(more, kept.length);
+        future.dropped += (future.values.length - kept.length) / dims;
+        view.traces[i] = future.values = joined;
       });
       if (view.turning) view.turn += 0.006;
       view.widen();
@@ -212,7 +215,7 @@
   }
 
   function sliders(models, view) {
-    const { layers: [layer] } = models[0], mean = layer.leak.reduce((a, b) => a + b, 0) / layer.units, rho = layer.radius;
+    const { layers: [layer] } = models[0], rho = layer.radius;
     const most = Math.max(1.5, 1.5 * rho);
     const leak = ui.slider({ label: "Leak of the units, on average", min: -1, max: 0.5, step: 0.01, value: 0,
       shown: (v) => number(layer.leak.reduce((sum, a) => sum + Math.min(1, a * 10 ** v), 0) / layer.units), oninput: (v) => view.change({ leak: 10 ** v }) });
@@ -221,7 +224,7 @@
       : ui.slider({ label: "Recurrent weights, times", min: 0, max: 2, step: 0.01, value: 1, oninput: (v) => view.change({ radius: v }) });
     const speed = ui.slider({ label: "Steps per picture", min: 1, max: 20, step: 1, value: view.speed, shown: String, oninput: (v) => { view.speed = v; } });
     const learned = button("As learned", () => { leak.set(0); radius.set(rho > 0 ? rho : 1); view.change({ leak: 1, radius: 1 }); });
-    return { roots: [leak.root, radius.root, speed.root, learned], mean };
+    return [leak.root, radius.root, speed.root, learned];
   }
 
   function mount(root, models) {
@@ -257,14 +260,14 @@
     view.listeners.push((why) => { go.textContent = "Start"; if (why) { warn(why, "error"); view.say(why); } });
     view.tell = () => {
       const parts = view.loops.map((loop, i) => {
-        const { values } = view.futures[i], n = values.length / view.dims;
+        const { values } = view.futures[i], n = view.ahead(i);
         return `${beside ? `${loop.base.name}: ` : ""}step ${n} ahead is ${Array.from(values.subarray(-view.dims), number).slice(0, 4).join(", ")}`;
       });
       const text = `${parts.join("; ")}.`;
       status.textContent = text[0].toUpperCase() + text.slice(1);
-      if (!view.running || view.futures[0].values.length % (100 * view.dims) < view.speed * view.dims) view.say(status.textContent);
+      if (!view.running || view.ahead(0) % 500 < view.speed) view.say(status.textContent);
     };
-    root.append(main, card("The network", "Change how fast its units forget and how strongly they act on each other. The readout stays as it was learned.", make("div", { class: "row end" }, controls.roots)),
+    root.append(main, card("The network", "Change how fast its units forget and how strongly they act on each other. The readout stays as it was learned.", make("div", { class: "row end" }, controls)),
       ...attractors.map((one) => one.root));
     reset();
   }

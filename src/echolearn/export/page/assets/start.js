@@ -38,6 +38,7 @@
       found.mount(view, models);
       document.getElementById("bottom").replaceChildren(make("p", {},
         "The network runs in this page. Nothing that you enter, drop or say leaves it: the page cannot make requests."));
+      globalThis.echolearn.startedAfter = performance.now(); // milliseconds since the page was opened
       document.documentElement.dataset.ready = found.name;
     } catch (problem) {
       view.append(make("p", { class: "message error", role: "alert" }, `The page could not start: ${problem.message}`));

@@ -37,7 +37,7 @@
     if (found) return found;
     const body = lines.slice(lines.length > 1 && /[a-z]/i.test(lines[0]) ? 1 : 0);
     const commaIsPoint = body.every((l) => l.trim().split(/\s+/).every((c) => /^[+-]?\d+(,\d+)?$/.test(c))) && body.some((l) => l.includes(","));
-    if (commaIsPoint && body[0].trim().split(/\s+/).length === inputs && body[0].split(",").length !== inputs) return " ";
+    if (commaIsPoint && body[0].trim().split(/\s+/).length === inputs && body.some((l) => l.split(",").length !== inputs)) return " ";
     return line.includes(",") ? "," : /\S\s+\S/.test(line) ? " " : ",";
   }
 
@@ -87,7 +87,7 @@
     const table = lines.map((line) => cells(line, separator));
     const point = separator !== "," && table.some((row) => row.some((cell) => /^[+-]?\d*,\d+(e[+-]?\d+)?$/i.test(cell))) ? "," : ".";
     if (point === ",") notes.push("Commas are taken as decimal points.");
-    const header = table[0].some((cell) => !GAP.test(cell) && !isNumber(cell, point)) && (table.length > 1 || table[0].every((cell) => !isNumber(cell, point))) ? table.shift() : null;
+    const header = table[0].some((cell) => !GAP.test(cell)) && table[0].every((cell) => !isNumber(cell, point)) ? table.shift() : null;
     if (!table.length) throw new Error("There is only one line, and it holds names. Add the numbers below it.");
     const first = header ? 2 : 1, width = (header || table[0]).length;
     const ragged = table.findIndex((row) => row.length !== width);
