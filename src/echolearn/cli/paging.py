@@ -10,7 +10,11 @@ from echolearn.cli.errors import RESUME_NOTE
 from echolearn.cli.options import FILE
 
 compare_option = click.option("--compare", type=FILE, help="A second model of the same inputs, to be shown beside it.")
-example_option = click.option("--example", type=FILE, help="A CSV file with which the page opens, one step per line; of a recogniser, a recording.")
+example_option = click.option(
+    "--example",
+    type=FILE,
+    help="A CSV file with which the page opens, one step per line; of a recogniser, a recording.",
+)
 
 
 @click.command()
@@ -40,7 +44,9 @@ def page(*, model: Path, out: Path, compare: Path | None, example: Path | None) 
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0: a free one.")
 @click.option("--open", "show", is_flag=True, help="Open the page in the default browser.")
 @click.pass_context
-def explore(ctx: click.Context, /, *, model: Path, compare: Path | None, example: Path | None, port: int, show: bool) -> None:
+def explore(
+    ctx: click.Context, /, *, model: Path, compare: Path | None, example: Path | None, port: int, show: bool
+) -> None:
     """Serve the page of MODEL (.safetensors) on this machine alone, until Ctrl-C."""
     import webbrowser
 

@@ -15,7 +15,7 @@ from echolearn.export.page import PageModel, build_page, open_models, page_model
 from echolearn.export.page.document import embedded_json
 from echolearn.export.page.packing import pack_array, pack_plan
 
-HOSTILE = '</script><script>alert(1)</script>"\'&{{TITLE}}<!--\u2028\x00'
+HOSTILE = "</script><script>alert(1)</script>\"'&{{TITLE}}<!--\u2028\x00"
 
 
 @pytest.fixture(scope="module")

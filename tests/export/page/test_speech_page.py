@@ -22,10 +22,7 @@ from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition.committing import CommittingSearch
 from echolearn.speech.recognition.recognizer import Recognizer, load_recognizer
 from echolearn.speech.recognition.tasks import learn_phone_task
-from reliability.browser import browser, find_chromium
 from speechfiles import write_riff
-
-pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
 
 TOKENS = """level => echolearn.speech.view.listeners.map(
     listener => listener.tokens(level).map(token => [token.name, token.start, token.end]))"""
@@ -42,18 +39,12 @@ def spoken():
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, spoken):
+def folder(tmp_path_factory, spoken, microphone_file):
     place = tmp_path_factory.mktemp("speech")
     write_riff(place / "spoken.wav", spoken)
+    write_riff(microphone_file, spoken)
     toyspeech.recognizer().save(place / "toy.safetensors")
     return place
-
-
-@pytest.fixture(scope="module")
-def chromium(folder):
-    flags = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
-    with browser(*flags, f"--use-file-for-fake-audio-capture={folder / 'spoken.wav'}") as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -144,7 +135,9 @@ FEATURES = """([recipe, packed, cuts]) => {
 @pytest.mark.parametrize(("normalise", "context"), [("running", 3), ("corpus", 1), ("utterance", 5), ("none", 3)])
 def test_features_are_those_of_python(bare, spoken, normalise, context):
     rows = with_differences(mfcc(spoken.astype(np.float32)))
-    scale = (rows.mean(axis=0, dtype=float), rows.std(axis=0, dtype=float)) if normalise in ("running", "corpus") else None
+    scale = (
+        (rows.mean(axis=0, dtype=float), rows.std(axis=0, dtype=float)) if normalise in ("running", "corpus") else None
+    )
     if scale is not None:
         scale[1][3] = 0.0  # a column that does not move
     recipe = FeatureRecipe(normalise=normalise, context=context, scale=scale)
@@ -380,7 +373,9 @@ def wholes(folder):
     settings = {"learn": "none", "readout": "ridge", "random_state": 0}
     found = {
         "both directions": learned(ESNClassifier(20, bidirectional=True, **settings)),
-        "stacked": learned(StackedClassifier([ESNClassifier(15, **settings), ESNClassifier(10, **settings)], random_state=0)),
+        "stacked": learned(
+            StackedClassifier([ESNClassifier(15, **settings), ESNClassifier(10, **settings)], random_state=0)
+        ),
         "per utterance": Recognizer(base.model, base.phones, None, FeatureRecipe()),
     }
     for name, recognizer in found.items():
@@ -390,12 +385,11 @@ def wholes(folder):
 
 @pytest.mark.parametrize("name", ["both directions", "stacked", "per utterance"])
 def test_networks_and_features_that_need_the_whole_utterance(opened, wholes, folder, name):
-    path, tab = folder / f"{name}.safetensors", None
+    path = folder / f"{name}.safetensors"
     tab = opened(path)
+    assert ("answers come when you stop" in tab.inner_text("#view")) == (name != "stacked")
     hear(tab, "spoken.wav", (folder / "spoken.wav").read_bytes())
     assert tokens(tab) == [recognised(path, folder / "spoken.wav", "--level", "phones")["phones"]]
-    waits = "answers come when you stop" in tab.inner_text("#view") or name == "stacked"
-    assert waits
 
 
 def test_a_network_without_a_decoder_shows_the_likeliest_phones(opened, folder, spoken):
@@ -486,7 +480,10 @@ def test_the_keyboard_does_everything(opened, spoken):
     tab.keyboard.press("+")
     assert tab.evaluate("echolearn.speech.view.scene.span") < span
     tab.keyboard.press("Escape")
-    assert tab.evaluate("[echolearn.speech.view.scene.selection, echolearn.speech.view.player.playing]") == [None, False]
+    assert tab.evaluate("[echolearn.speech.view.scene.selection, echolearn.speech.view.player.playing]") == [
+        None,
+        False,
+    ]
     tab.keyboard.press("Tab")  # the canvas is no trap
     assert tab.evaluate("document.activeElement.tagName") != "CANVAS"
 
@@ -509,7 +506,9 @@ def test_names_for_screen_readers(opened, spoken):
 def test_nothing_is_wider_than_the_screen(opened, folder, wholes, width, scheme):
     settings = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
     tab = opened(folder / "toy.safetensors", folder / "stacked.safetensors", **settings)
-    hear(tab, "a recording with a very long name that nobody would like to read.wav" * 2, riff(np.sin(np.arange(90_000))))
+    hear(
+        tab, "a recording with a very long name that nobody would like to read.wav" * 2, riff(np.sin(np.arange(90_000)))
+    )
     tab.focus("canvas.score")
     tab.keyboard.press("ArrowRight")
     assert tab.evaluate("document.documentElement.scrollWidth") <= width

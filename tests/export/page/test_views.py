@@ -261,7 +261,9 @@ def test_a_forecaster_of_three_values_beside_another(show):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_narrow_screens_and_themes(show, theme):
-    tab = show(page_model("a-very-long-file-name-of-a-model-" * 3, exported.classifier(6)), width=400, color_scheme=theme)
+    tab = show(
+        page_model("a-very-long-file-name-of-a-model-" * 3, exported.classifier(6)), width=400, color_scheme=theme
+    )
     assert tab.evaluate("document.documentElement.scrollWidth") <= 400
     paper = "getComputedStyle(document.body).backgroundColor"
     before = tab.evaluate(paper)

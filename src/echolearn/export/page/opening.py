@@ -12,7 +12,13 @@ from sklearn.base import BaseEstimator
 from echolearn.estimators.loading import load
 from echolearn.export.page.document import PageModel
 from echolearn.export.page.packing import Json, pack_array
-from echolearn.export.page.speech_payload import example_recording, hears_sound, names_states, network_payload, recognizer_payload
+from echolearn.export.page.speech_payload import (
+    example_recording,
+    hears_sound,
+    names_states,
+    network_payload,
+    recognizer_payload,
+)
 from echolearn.export.plan import ExportError, Plan
 from echolearn.export.planning import plan_of
 from echolearn.modelfile.layout import RECOGNIZER

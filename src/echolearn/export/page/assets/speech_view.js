@@ -110,8 +110,11 @@
       details.addEventListener("toggle", () => this.lists());
       const note = listener.phoneDecoder ? null : "This file has no decoder, so that each stretch is the likeliest phone of its frames. "
         + "Train with --for recognition for phones and words.";
-      const root = several ? ui.card(listener.model.name, note) : ui.card("What it hears", note);
-      root.append(answer, score.element, ...(several ? [] : [this.mover.root]), details);
+      const root = ui.card(several ? listener.model.name : "What it hears", null);
+      const about = note && make("p", { class: "note" }, note);
+      // Texts of different lengths would put two pictures at different heights: they come below the pictures then.
+      const parts = several ? [score.element, answer, about] : [about, answer, score.element, this.mover.root];
+      root.append(...parts.filter(Boolean), details);
       return { root, score, listener, answer, list, words, details };
     }
 
