@@ -214,10 +214,9 @@ globalThis.echolearn.speech = globalThis.echolearn.speech || {};
   // after so many frames of silence.
   class CommittingSearch {
     constructor(search, silentStates, pause = null) {
-      const silent = new Set(silentStates);
       this.search = search;
       this.pause = pause;
-      this.silent = Uint8Array.from(search.graph.emission, (state) => (silent.has(state) ? 1 : 0));
+      this.silentStates = new Set(silentStates);
       this.root = -1;
       this.said = 0; // the end of the last spoken token that is final
       this.paused = 0; // the end of the last spoken token that a pause was found after
@@ -258,7 +257,7 @@ globalThis.echolearn.speech = globalThis.echolearn.speech || {};
     commitAtPause() {
       const s = this.search;
       const best = s.bestNode();
-      if (!this.silent[best]) return false;
+      if (!this.silentStates.has(s.graph.emission[best])) return false;
       let own = s.record[best];
       while (own >= 0 && !(s.records[3 * own + TOKEN] >= 0 && s.graph.spoken[s.records[3 * own + TOKEN]])) {
         own = s.records[3 * own + BEFORE];
@@ -349,11 +348,16 @@ globalThis.echolearn.speech = globalThis.echolearn.speech || {};
     }
   }
 
+  function fromBase64(letters) {
+    const text = atob(letters);
+    const bytes = new Uint8Array(text.length);
+    for (let k = 0; k < bytes.length; k++) bytes[k] = text.charCodeAt(k);
+    return bytes;
+  }
+
   // The numbers that `packed` in speech_payload.py wrote: planes of bytes, deflated, in base64.
   async function unpack({ type, length, bytes }) {
-    const text = atob(bytes);
-    const deflated = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
-    const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const stream = new Blob([fromBase64(bytes)]).stream().pipeThrough(new DecompressionStream("deflate"));
     const planes = new Uint8Array(await new Response(stream).arrayBuffer());
     const whole = new Int32Array(length);
     for (let k = 0; k < length; k++) {
@@ -411,5 +415,5 @@ globalThis.echolearn.speech = globalThis.echolearn.speech || {};
     }
   }
 
-  Object.assign(globalThis.echolearn.speech, { Graph, Search, CommittingSearch, Decoder });
+  Object.assign(globalThis.echolearn.speech, { Graph, Search, CommittingSearch, Decoder, fromBase64 });
 })();

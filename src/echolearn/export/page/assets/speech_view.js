@@ -51,8 +51,7 @@
     showExample() {
       const example = this.models[0].extra.example;
       if (!example || !example.bytes) return;
-      const bytes = Uint8Array.from(atob(example.bytes), (letter) => letter.charCodeAt(0));
-      const read = () => this.readFile(new File([bytes], example.name));
+      const read = () => this.readFile(new File([speech.fromBase64(example.bytes)], example.name));
       this.exampleButton = button("The example", read);
       this.fileButton.after(this.exampleButton);
       read();
