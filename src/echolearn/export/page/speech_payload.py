@@ -10,10 +10,10 @@ import base64
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from echolearn.export.page.packing import Json
 from echolearn.export.plan import ExportError
 from echolearn.speech import features
 from echolearn.speech.audio import RATE
@@ -24,7 +24,7 @@ from echolearn.speech.recognition.recognizer import Recognizer
 from echolearn.speech.recognition.streaming import PAUSE, pause_frames
 from echolearn.validation.array_types import Array
 
-Payload = dict[str, Any]
+Payload = dict[str, Json]
 EMPHASIS, WINDOW_POWER, FFT = 0.97, 0.85, 512  # Kaldi's pre-emphasis, power of its window, and samples with padding
 FLOOR = 1.0  # of the energy, as `features.mfcc` sets it
 SMALLEST = float(np.finfo(np.float32).eps)  # energies below count as this before Kaldi takes their logarithm

@@ -222,7 +222,7 @@
         this.begin(false);
         const { recording } = this.scene;
         this.message(notes.join(" "));
-        this.scene.span = Math.max(50, Math.min(this.liveSpan() * 1.25, Math.ceil(all.length / 160)));
+        this.scene.span = Math.max(50, Math.min(this.liveSpan() * (innerWidth < 600 ? 1 : 1.25), Math.ceil(all.length / 160)));
         this.following = false;
         for (let at = 0; at < all.length; at += SLICE) {
           recording.push(all.subarray(at, at + SLICE));
