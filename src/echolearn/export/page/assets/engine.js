@@ -8,7 +8,8 @@
      model.changed({leak, radius}) -> a model whose leaks and recurrent weights are multiplied by these
    Of a forecaster, the answer of a step is the next value; forecast(model, ...) in a closed loop is model.forecast.
 
-   All numbers are float64; in a float32 network inputs and states are rounded to float32, as they are there. */
+   All numbers are float64. A float32 network rounds its inputs and weights, and so does this one; what it loses by
+   rounding its states as well, this one keeps. */
 "use strict";
 globalThis.echolearn = globalThis.echolearn || {};
 (() => {
@@ -63,6 +64,16 @@ globalThis.echolearn = globalThis.echolearn || {};
     }
   }
 
+  /** As `addProduct`, with sums that are rounded to float32 after every term, as float32 networks have them. */
+  function addRoundedProduct(M, rows, columns, x, from, out) {
+    for (let r = 0; r < rows; r++) {
+      const whole = r < rows - (rows % 4), p = whole ? (r - (r % 4)) * columns + (r % 4) : r * columns, by = whole ? 4 : 1;
+      let a = 0;
+      for (let j = 0; j < columns; j++) a = Math.fround(a + M[p + by * j] * x[from + j]);
+      out[r] = Math.fround(out[r] + a);
+    }
+  }
+
   /** out[i] += row i of a matrix in compressed rows . h. */
   function addSparse(indptr, indices, data, h, out) {
     for (let i = 0, p = 0; i < out.length; i++) {
@@ -73,14 +84,13 @@ globalThis.echolearn = globalThis.echolearn || {};
   }
 
   /** h += leak * (f(z) - h), in place. */
-  function update(activation, z, leak, h, single) {
+  function update(activation, z, leak, h) {
     const n = h.length;
     if (activation === "tanh") for (let i = 0; i < n; i++) z[i] = Math.tanh(z[i]);
     else if (activation === "sigmoid") for (let i = 0; i < n; i++) z[i] = 0.5 + 0.5 * Math.tanh(0.5 * z[i]);
     else if (activation === "relu") for (let i = 0; i < n; i++) z[i] = z[i] > 0 ? z[i] : z[i] === z[i] ? 0 : NaN;
     else if (activation !== "identity") throw new Error(`The activation ${activation} is unknown to this page.`);
     for (let i = 0; i < n; i++) h[i] += leak[i] * (z[i] - h[i]);
-    if (single) for (let i = 0; i < n; i++) h[i] = Math.fround(h[i]);
   }
 
   function softmax(y) {
@@ -146,13 +156,13 @@ globalThis.echolearn = globalThis.echolearn || {};
   }
 
   /** One step of eq. 1 for a group of units, in place: h becomes the state after inputs x[from ...]. */
-  function advance(layer, group, h, x, from, fedBack, single) {
+  function advance(layer, group, h, x, from, fedBack) {
     const z = group.z;
     z.set(group.bias);
-    addProduct(group.W, z.length, layer.inputs, x, from, z);
+    (layer.rounded ? addRoundedProduct : addProduct)(group.W, z.length, layer.inputs, x, from, z);
     if (fedBack) addProduct(group.W_fb, z.length, layer.outputs, fedBack, 0, z);
     addSparse(group.indptr, group.indices, group.data, h, z);
-    update(layer.activation, z, group.leak, h, single);
+    update(layer.activation, z, group.leak, h);
   }
 
   /** y = [h x] U + intercept; h (seen,) from `at` on, x (seenInputs,) from `from` on. */
@@ -164,7 +174,7 @@ globalThis.echolearn = globalThis.echolearn || {};
   }
 
   /** Return the states (steps, units) of a layer; start: {h, y} of a layer that runs forward, left where it ends. */
-  function layerStates(layer, x, steps, single, start) {
+  function layerStates(layer, x, steps, start) {
     const H = new Float64Array(steps * layer.units), N = layer.units;
     for (const group of [layer.forward, layer.reverse]) {
       if (!group) continue;
@@ -173,7 +183,7 @@ globalThis.echolearn = globalThis.echolearn || {};
       const whole = group.ids.length === N;
       for (let i = 0; i < steps; i++) {
         const t = group === layer.reverse ? steps - 1 - i : i;
-        advance(layer, group, h, x, t * layer.inputs, fedBack, single);
+        advance(layer, group, h, x, t * layer.inputs, fedBack);
         if (whole) H.set(h, t * N);
         else for (let k = 0; k < h.length; k++) H[t * N + group.ids[k]] = h[k];
         if (fedBack) {
@@ -333,6 +343,8 @@ globalThis.echolearn = globalThis.echolearn || {};
     const carrying = operations.find((o) => o.carry) || null;
     const layers = json.layers.map((layer) => makeLayer(layer, change));
     const top = layers[layers.length - 1];
+    // The readout of a summary may weigh the last digits of a state, which large input weights leave to rounding.
+    top.rounded = single && json.pooling !== null && json.pooling.kind === "summary";
     const answer = { ...json.answer, mean: numbers(json.answer.mean), scale: numbers(json.answer.scale) };
     const pooling = json.pooling && { ...json.pooling, thresholds: numbers(json.pooling.thresholds) };
     const end = json.resumption && {
@@ -387,7 +399,7 @@ globalThis.echolearn = globalThis.echolearn || {};
       let x = u;
       for (let i = 0; i < layers.length; i++) {
         const layer = layers[i], { h, y } = state.layers[i];
-        advance(layer, layer.forward, h, x, 0, layer.W_fb ? y : null, single);
+        advance(layer, layer.forward, h, x, 0, layer.W_fb ? y : null);
         if (layer === top && pooling) return pooledStep(state, h, x);
         const out = readout(layer, h, 0, x, 0, scratch[i]);
         if (layer.W_fb) {
@@ -432,7 +444,7 @@ globalThis.echolearn = globalThis.echolearn || {};
       let x = source, Y = null;
       layers.forEach((layer, i) => {
         if (layer === top && pooling && pooling.kind === "summary") x = delayed(x, x.length / steps, steps, pooling.delays);
-        const H = layerStates(layer, x, steps, single, from && from.layers[i]);
+        const H = layerStates(layer, x, steps, from && from.layers[i]);
         if (keep) states.push(H);
         if (layer !== top) x = passedOn(layer, H, x, source, steps);
         else Y = pooling ? pooledOutputs(layer, pooling, H, x, steps, single) : layerOutputs(layer, H, x, steps);
