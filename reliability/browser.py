@@ -56,7 +56,7 @@ def put_page(tab: Any, models: Sequence[PageModel], folder: Path) -> Path:
 
 
 def in_page(tab: Any, plan: Plan, X: np.ndarray, steps: int | None = None) -> np.ndarray:
-    """Return the answers (rows, outputs) of a model to frames X in an open page; steps: of a forecast that follows X."""
+    """Return the answers (rows, outputs) of a model to frames X in an open page; steps: of a forecast after X."""
     answers = tab.evaluate(ANSWERS, [{"name": "", **pack_plan(plan)}, pack_array(X), steps])
     return np.array(answers, np.float64).reshape(-1, plan.answer.n_out)
 

@@ -107,7 +107,10 @@ def test_a_series_is_resumed_where_training_ended(tab):
     esn = ESNRegressor(10, feedback=True, **exported.FIXED).fit(x, y)
     more = exported.X[1].astype(np.float32).astype(float)
     found = tab.evaluate(
-        "([json, X]) => Array.from(echolearn.createModel(json).run(echolearn.unpack(X).values, {resume: true}).answers)",
+        """([json, X]) => {
+            const model = echolearn.createModel(json);
+            return Array.from(model.run(echolearn.unpack(X).values, {resume: true}).answers);
+        }""",
         [packed(esn), pack_array(more)],
     )
     expected, cold = esn.predict(more), esn.predict(more, warm_up="cold")

@@ -10,7 +10,10 @@ from echolearn.export.page import PageModel
 from reliability.browser import put_page
 
 READ = """([text, options]) => {
-    try { const t = echolearn.readTable(text, options); return {...t, X: Array.from(t.X)}; } catch (e) { return e.message; }
+    try {
+        const table = echolearn.readTable(text, options);
+        return {...table, X: Array.from(table.X)};
+    } catch (problem) { return problem.message; }
 }"""
 TWO = {"inputs": 2, "names": ["speed", "heat"], "gaps": False, "truth": True}
 PLAIN = {"inputs": 2, "names": ["input 1", "input 2"], "gaps": False, "truth": True}

@@ -104,7 +104,25 @@ def open_model(path: Path) -> PageModel:
 
 
 def page_model(name: str, model: BaseEstimator) -> PageModel:
-    """Return a fitted model with what the views of a page need beside its plan."""
+    """Return a fitted model with what the views of a page need beside its plan.
+
+    Parameters
+    ----------
+    name : str
+        What the page calls it.
+    model : estimator of echolearn, or sklearn.pipeline.Pipeline
+        A fitted classifier, regressor, forecaster or stack, or a pipeline that ends in one.
+
+    Returns
+    -------
+    PageModel
+        For `build_page`.
+
+    Raises
+    ------
+    ExportError
+        If the model, or an option of it, cannot be exported; the message names it.
+    """
     extra: dict[str, Json] = {}
     residuals = getattr(getattr(model, "forecast_", None), "residuals", None)
     if residuals is not None and len(residuals):

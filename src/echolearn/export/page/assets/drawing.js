@@ -128,7 +128,8 @@
       for (const v of ticks(x[0], x[1], Math.max(2, Math.floor(box.width / 90)))) {
         const at = Math.round(place(v, x, box.x, box.width)) + 0.5;
         context.beginPath(); context.moveTo(at, box.y + box.height); context.lineTo(at, box.y + box.height + 4); context.stroke();
-        context.fillText(number(v), at, box.y + box.height + 6);
+        const text = number(v), half = context.measureText(text).width / 2, right = box.x + box.width + 12;
+        context.fillText(text, Math.min(at, right - half), box.y + box.height + 6);
       }
     }
     if (xLabel) { context.textAlign = "right"; context.textBaseline = "bottom"; context.fillText(xLabel, box.x + box.width, box.y + box.height - 3); }

@@ -110,7 +110,7 @@
   }
 
   function draw3d(context, width, height, of, { trace, dims, point, colour, turn, tilt }) {
-    const size = Math.min(width, height) / (2 * REACH * 1.42), cx = width / 2, cy = height / 2;
+    const size = Math.min(width, height) / (2 * REACH * 1.5), cx = width / 2, cy = height / 2 + 6;
     const [ct, st, ci, si] = [Math.cos(turn), Math.sin(turn), Math.cos(tilt), Math.sin(tilt)];
     const project = ([x, y, z]) => {
       const u = ct * x - st * y, depth = st * x + ct * y, v = ci * z - si * depth, far = 1 / (1 + 0.05 * (ci * depth + si * z));

@@ -71,13 +71,13 @@
     };
   }
 
-  /** A message in a plain sentence; kind "error" or "note". An empty text hides it. */
+  /** A message in a plain sentence; kind "error" or none. An empty text hides it. */
   function message(root) {
     const element = make("p", { class: "message", role: "status", hidden: true });
     root.append(element);
-    return (text, kind = "note") => {
+    return (text, kind = "") => {
       element.hidden = !text;
-      element.className = `message ${kind}`;
+      element.className = `message ${kind}`.trim();
       element.textContent = text;
     };
   }

@@ -87,7 +87,7 @@
 
   /** Probabilities of a few classes as bands that fill the height, with the true classes as a strip above. */
   function drawBands(context, box, { answers, steps, outputs, truth, names }, of) {
-    const strip = truth ? 14 : 0, own = { ...box, y: box.y + strip, height: box.height - strip };
+    const strip = truth ? 20 : 0, own = { ...box, y: box.y + strip, height: box.height - strip };
     const dx = own.width / steps, sum = new Float64Array(steps).fill(1);
     for (let k = outputs - 1; k >= 0; k--) { // each band covers those below it, so that no line shows between them
       context.fillStyle = of.series[k % 8];
@@ -106,7 +106,7 @@
       for (let t = 0; t < steps; t++) {
         const k = names.indexOf(truth[t]);
         context.fillStyle = k < 0 ? of.line : of.series[k % 8];
-        context.fillRect(box.x + t * dx, box.y, dx + 0.5, strip - 4);
+        context.fillRect(box.x + t * dx, box.y, dx + 0.5, 10);
       }
     }
     drawing.axes(context, own, { y: [0, 1], format: percent, grid: false }, of);
