@@ -16,6 +16,7 @@ from echolearn.export.page import build_page
 from echolearn.export.page.opening import open_models
 from echolearn.export.page.packing import pack_array
 from echolearn.export.page.speech_payload import recognizer_payload
+from echolearn.export.planning import plan_of
 from echolearn.speech.audio import resample
 from echolearn.speech.features import mfcc, with_differences
 from echolearn.speech.recipe import FeatureRecipe
@@ -486,6 +487,42 @@ def test_the_keyboard_does_everything(opened, spoken):
     ]
     tab.keyboard.press("Tab")  # the canvas is no trap
     assert tab.evaluate("document.activeElement.tagName") != "CANVAS"
+
+
+DROP = """([name, packed]) => {
+    const data = new DataTransfer();
+    data.items.add(new File([Uint8Array.from(echolearn.unpack(packed).values)], name));
+    document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_a_dropped_recording_is_recognised_and_played(opened, spoken):
+    tab = opened()
+    content = np.frombuffer(riff(spoken[:40_000]), np.uint8)
+    tab.evaluate(DROP, ["dropped.wav", pack_array(content, "u1")])
+    wait(tab, f"{HEARD} === 'done'")
+    assert tokens(tab) == [frames(toyspeech.recognizer().recognize(spoken[:40_000]).phones)]
+    assert tab.inner_text(".status") == "dropped.wav: 2.50 s."
+    tab.click("text=Play all")
+    wait(tab, "echolearn.speech.view.scene.playhead > 5")
+    tab.click("text=Stop playing")
+    assert tab.evaluate("echolearn.speech.view.player.playing") is False
+    assert tab.get_by_role("button", name="Play all").count() == 1
+
+
+def test_slow_units_are_below_and_fast_ones_above(opened, folder, spoken):
+    path = folder / "leaks.safetensors"
+    network, own = toyspeech.network(leak=(0.05, 0.9)), toyspeech.recognizer(words=False)
+    Recognizer(network, own.phones, None, own.features).save(path)
+    tab = opened(path)
+    hear(tab, "spoken.wav", riff(spoken[:20_000]))
+    leak = plan_of(network).top.leak
+    assert leak.min() < 0.1 < 0.8 < leak.max()
+    leaks = np.array(tab.evaluate("echolearn.speech.view.listeners[0].leaks"))
+    np.testing.assert_allclose(leaks, -np.sort(-leak), rtol=1e-6)
+    bytes_ = np.array(tab.evaluate("Array.from(echolearn.speech.view.listeners[0].states.row(50))"))
+    H = network.states([own.inputs(spoken[:20_000])], warm_up="cold")[0][50]
+    np.testing.assert_allclose((bytes_ - 128) / 127, H[np.argsort(-leak, kind="stable")], atol=0.005)
 
 
 def test_names_for_screen_readers(opened, spoken):

@@ -111,6 +111,8 @@ def test_an_example_is_a_recording(tmp_path):
     assert "example" not in second.extra
     with pytest.raises(ExportError, match=r"a\.csv is no recording"):
         open_models(model, None, other)
+    with pytest.raises(ExportError, match=r"no recording .*none\.wav; check the path"):
+        open_models(model, None, tmp_path / "none.wav")
     sound.write_bytes(b"RIFF" + bytes(1_000_000))
     with pytest.raises(ExportError, match="at most 1,000,000"):
         example_recording(sound)

@@ -119,8 +119,10 @@ def example_recording(path: Path) -> Payload:
     Raises
     ------
     ExportError
-        If it is no sound file, or too large.
+        If there is no such file, or it is no sound file, or too large.
     """
+    if not path.is_file():
+        raise ExportError(f"there is no recording {path}; check the path.")
     content = path.read_bytes()
     if len(content) > EXAMPLE_BYTES:
         raise ExportError(f"{path} has {len(content):,} bytes; a recording in a page has at most {EXAMPLE_BYTES:,}.")
