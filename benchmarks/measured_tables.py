@@ -271,6 +271,25 @@ def page_speed():
 
 
 @table
+def speech_page():
+    """Return size, speed and agreement of the page of a recogniser."""
+    cells = []
+    for row in load("speech_page")["rows"]:
+        digits = 2 if row["unit"] in ("MB", "s") else 0
+        unit = row["unit"].replace("us", "µs")
+        work, beside = row["work"], ""
+        if "thread_seconds" in row:
+            beside = f"{row['thread_seconds']:.2f} s of processor time"
+        elif "frames_per_second" in row:
+            beside = f"{row['frames_per_second']:.0f} frames a second"
+        elif "features_us" in row:
+            parts = ("features", "network", "phones", "words")
+            beside = ", ".join(f"{name} {row[f'{name}_us']:.0f}" for name in parts if f"{name}_us" in row)
+        cells.append([work, f"{row['ours']:.{digits}f} {unit}", beside, _asked(row).replace("<=", "≤"), _met(row)])
+    return markdown(["", ">measured", "beside", "asked", "reached"], cells)
+
+
+@table
 def export_loss():
     """Return the frame errors of one network in whole numbers."""
     rows = load("export_loss")["rows"]
