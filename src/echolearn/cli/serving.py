@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
 from echolearn.cli.errors import UserError
 from echolearn.cli.options import FILE, Command
+
+if TYPE_CHECKING:
+    from echolearn.export.service.application import Service
 
 SERVE = "pip install 'echolearn[serve]'"
 _BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
@@ -60,10 +67,13 @@ def _limit_options(command: Command) -> Command:
 @click.option("--token-file", type=FILE, help="A file with the token that clients send.  [default: $ECHOLEARN_TOKEN]")
 @click.option("--origin", "origins", multiple=True, metavar="URL",
               help="A site whose pages may ask, or the public address behind a proxy; any number of them.")  # fmt: skip
+@click.option("--page/--no-page", default=True, show_default=True,
+              help="Show the model at /, as `echolearn page` does; a process of its own makes the page.")  # fmt: skip
 @_limit_options
 def serve(
     *,
     model: Path,
+    page: bool,
     host: str,
     port: int,
     token_file: Path | None,
@@ -94,12 +104,24 @@ def serve(
 
     def started(chosen: int) -> None:
         click.echo(f"serving {model} at http://{shown}:{chosen} (Ctrl-C stops)", err=True)
+        if page:
+            Thread(target=_show_page, args=(service, model), daemon=True).start()
 
     try:
         server.run(service, host, port, started)
     except SystemExit as problem:
         raise UserError(f"cannot listen at {shown}:{port}; is something else there? Try another --port.") from problem
     click.echo("stopped.", err=True)
+
+
+def _show_page(service: Service, model: Path) -> None:
+    """Put the model's own page at `/`, as soon as it is made. The plain one stays if there can be none."""
+    with TemporaryDirectory() as folder:
+        out = Path(folder) / "page.html"
+        command = [sys.executable, "-m", "echolearn.cli", "page", str(model), "--out", str(out)]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=300)
+        if done.returncode == 0:
+            service.show(out.read_text(encoding="utf-8"))
 
 
 def _opened(path: Path) -> Any:

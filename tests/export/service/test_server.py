@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from click.testing import CliRunner
@@ -33,7 +34,9 @@ def service(path):
 
 
 def talk(service, sent, token=TOKEN):
-    return service_hostile.status(asyncio.run(service_hostile.talk(service.port, sent)))
+    """Return the status of an answer. In a thread of its own: a browser of other tests may hold the loop here."""
+    with ThreadPoolExecutor(1) as pool:
+        return service_hostile.status(pool.submit(asyncio.run, service_hostile.talk(service.port, sent)).result())
 
 
 def test_tokens_are_required_and_enough(service):
@@ -119,3 +122,11 @@ def test_a_port_in_use_is_one_sentence(path):
     assert done.returncode == 2
     assert "Try another --port" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_page_of_the_model_appears_at_the_root(path):
+    with served(path, "--page") as running:
+        deadline = time.monotonic() + 120
+        while "createModel" not in running.get("/") and time.monotonic() < deadline:
+            time.sleep(0.5)
+        assert "createModel" in running.get("/")

@@ -61,8 +61,13 @@ class Service:
         self.metrics = Metrics()
         self.workshop = Workshop(self.limits, self.metrics)
         self.stopping = False
-        self._page = page or plain_page(self.description())
-        self._policy = {} if page else {"Content-Security-Policy": CONTENT_POLICY}
+        self._page, self._policy = plain_page(self.description()), {"Content-Security-Policy": CONTENT_POLICY}
+        if page is not None:
+            self.show(page)
+
+    def show(self, page: str) -> None:
+        """Put a page at `/`. It declares its own content policy, as those of `echolearn page` do."""
+        self._page, self._policy = page, {}
 
     def application(self) -> ASGIApp:
         """Return the ASGI application."""
