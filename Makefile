@@ -106,6 +106,8 @@ reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd in
 	.venv-fuzz/bin/python -m reliability.fuzz
 	$(BIN)/python -m reliability.stress
 	$(BIN)/python -m reliability.exports
+	$(BIN)/python -m reliability.service_hostile
+	$(BIN)/python -m reliability.service_load
 	$(BIN)/python -m reliability.load
 	$(BIN)/python -m reliability.kills
 	$(BIN)/python -m reliability.dask_kills

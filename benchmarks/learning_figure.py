@@ -1,6 +1,6 @@
 """Draw docs/images/learning.svg, the picture of the README, from results/table1_an4.json.
 
-    python benchmarks/learning_figure.py
+python benchmarks/learning_figure.py
 """
 
 import matplotlib

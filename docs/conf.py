@@ -27,7 +27,14 @@ extensions = [
     "repository_links",  # links of pages to files of the repository
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "_extensions", "gallery/**/*.ipynb", "gallery/**/*.py", "**/sg_execution_times.rst", "sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "_extensions",
+    "gallery/**/*.ipynb",
+    "gallery/**/*.py",
+    "**/sg_execution_times.rst",
+    "sg_execution_times.rst",
+]
 suppress_warnings = ["config.cache"]
 nitpicky = False
 default_role = "literal"
