@@ -4,6 +4,7 @@ python benchmarks/learning_figure.py
 """
 
 import matplotlib
+
 from table_text import ROOT, load
 
 PICTURE = ROOT / "docs" / "images" / "learning.svg"

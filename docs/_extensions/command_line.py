@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import click
+
 from echolearn.cli.main import main
 
 HEAD = """# Command line
