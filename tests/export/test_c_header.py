@@ -72,7 +72,7 @@ def test_memory_is_said_in_the_first_lines(some):
     assert text.index("constants") < 300
     W, N, n_out = some[0].plan.top.W, 20, 3
     weights = W.size + len(some[0].plan.top.W_rec.data) + 2 * N + (N + 3 + 1) * n_out
-    indices = len(some[0].plan.top.W_rec.data) + N + 1
+    indices = len(some[0].plan.top.W_rec.data) + N // 4 + 1  # ten weights of every unit, and where each four units begin
     scales = 3 * 3 if "mean_rest" in text else 2 * 3
     assert constants == 4 * (weights + scales) + 2 * indices
     assert state == 4 * (N + N + 3 + n_out)
