@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from echolearn import __version__
 from echolearn.export import c_functions as c
-from echolearn.export.c_text import Constants, Struct, c_number, c_string, check_name, smallest_unsigned
+from echolearn.export.c_text import Constants, Struct, c_number, c_string, check_name, fill_in, smallest_unsigned
 from echolearn.export.c_weights import GROUP, dense, in_groups, is_rather_dense, padded
 from echolearn.export.evaluation import evaluate
 from echolearn.export.fixed_point import FULL, LARGEST, quantize_entries, quantize_rows
@@ -54,12 +53,7 @@ def c_header(plan: Plan, *, name: str = "esn", numbers: str | None = None, X: Ar
         "FIELDS": writer.state.lines(),
         "FUNCTIONS": functions,
     }
-    return _filled_in(_filled_in(c.HEADER, tokens), writer.tokens)
-
-
-def _filled_in(template: str, tokens: dict[str, str]) -> str:
-    names = "|".join(sorted(tokens, key=len, reverse=True))
-    return re.sub(rf"\$({names})", lambda found: tokens[found[1]], template)
+    return fill_in(fill_in(c.HEADER, tokens), writer.tokens)
 
 
 def _more(plan: Plan) -> str:
@@ -173,7 +167,7 @@ class _Writer:
     def _update(self, f: str) -> str:
         """Return the function that updates states by the activation f."""
         tokens = {"F": f, "E": c.ACTIVATIONS[f], "PREPARATION": c.PREPARATIONS.get((f, self.real), "")}
-        return _filled_in(c.UPDATE, tokens)
+        return fill_in(c.UPDATE, tokens)
 
     def _real(self, name: str, values: Array) -> str:
         return self.constants.add(name, values, self.real)
