@@ -85,7 +85,7 @@ int main(void)
         worst = fmax(worst, fabs((double)esn_exp((float)x) / exp((double)(float)x) - 1.0));
     for (i = 0; i < 6; i++)
         printf("%.9g ", (double)p[i]);
-    printf("%.9g %d\n", worst, q[0] != q[0] && q[2] != q[2]);
+    printf("%.9g %d\\n", worst, q[0] != q[0] && q[2] != q[2]);
     return 0;
 }
 """
@@ -137,9 +137,7 @@ def test_memory_is_said_in_the_first_lines(some):
     assert text.index("constants") < 300
     W, N, n_out = some[0].plan.top.W, 20, 3
     weights = W.size + len(some[0].plan.top.W_rec.data) + 2 * N + (N + 3 + 1) * n_out
-    indices = (
-        len(some[0].plan.top.W_rec.data) + N // 4 + 1
-    )  # ten weights of every unit, and where each four units begin
+    indices = len(some[0].plan.top.W_rec.data) + N // 4 + 1  # of every weight, and of every four units
     scales = 3 * 3 if "mean_rest" in text else 2 * 3
     assert constants == 4 * (weights + scales) + 2 * indices
     assert state == 4 * (N + N + 3 + n_out)

@@ -142,7 +142,7 @@ static inline void $N_add_product(const $Q *a, const float *scales, const short 
 }
 
 /* z += W_rec h; units come in groups of four, of which group g has the columns start[g] to start[g + 1] of four weights
-   each; scales[4 g + k] w[4 p + k] is that of unit 4 g + k from unit from[4 p + k] (0 where it has fewer than others) */
+   each; scales[4 g + k] w[4 p + k] is that of unit 4 g + k from unit from[4 p + k] (0 where it has fewer) */
 static inline void $N_add_recurrent(const $S *start, const $I *from, const $Q *w, const float *scales, const short *q,
                                     float scale, float *z, int groups)
 {
@@ -166,7 +166,7 @@ static inline void $N_add_recurrent(const $S *start, const $I *from, const $Q *w
 
 EXP = {
     "float": """\
-/* exp of x from -87 to 0, at most 3e-7 of itself from the truth: x is n log 2 + r, and 2^n is written into the exponent */
+/* exp of x from -87 to 0, at most 3e-7 of itself from the truth: x = n log 2 + r, and 2^n is made of its bits */
 static inline float $N_exp(float x)
 {
     union { float number; unsigned int bits; } n, power;
