@@ -41,7 +41,7 @@ from echolearn.training.history import History
 from echolearn.training.loop import Schedule, TrainingWarning, run_epochs
 from echolearn.training.objectives.cross_entropy import CrossEntropyObjective
 from echolearn.training.objectives.ridge import RidgeObjective
-from echolearn.training.progress import Progress, say
+from echolearn.training.progress import Progress, RefiningProgress, say
 from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 from echolearn.validation.values import check_path
@@ -279,10 +279,6 @@ def refine_weights(fit: Fit, context: FitContext) -> Fit:
     assert fit.readout is not None
     epochs = settings.refine_epochs
 
-    def report(row: dict[str, float]) -> None:
-        held = f"  valid {row['valid_cross_entropy']:.4f}" if split.held_out is not None else ""
-        context.say(f"refining {row['epoch']}/{epochs}  cross entropy {row['cross_entropy']:.4f}{held}")
-
     objective = CrossEntropyObjective(
         fit.network(context),
         context.learning.data,
@@ -291,13 +287,14 @@ def refine_weights(fit: Fit, context: FitContext) -> Fit:
         settings.plan(fit.readout.ridge, epochs),
         fit=fit.ridge_fit,
     )
-    result = run_epochs(
-        objective,
-        Schedule(epochs),
-        rng=context.rng["readout"],
-        on_epoch=report,
-        checkpoint=None if context.checkpoint is None else context.checkpoint.for_stage("refining"),
-    )
+    with RefiningProgress(settings.verbose, epochs) as progress:
+        result = run_epochs(
+            objective,
+            Schedule(epochs),
+            rng=context.rng["readout"],
+            on_epoch=progress.epoch,
+            checkpoint=None if context.checkpoint is None else context.checkpoint.for_stage("refining"),
+        )
     reservoir, V = result.best
     readout = replace(fit.readout, U=V.astype(np.float64))
     return replace(fit, reservoir=reservoir, readout=readout, refinement=result.history, interrupted=result.interrupted)
