@@ -120,6 +120,7 @@ class FittedNetwork:
     interrupted: bool
     ridge_fit: RidgeFit | None = None
     examination: Examination = field(default_factory=Examination)
+    start: Reservoir | None = None  # before learning, if it differs
 
 
 def draw_reservoir(context: FitContext) -> Fit:
@@ -368,7 +369,7 @@ def fit_network(request: FitRequest) -> FittedNetwork:
             checkpoint=None if request.checkpoint is None else _open_checkpoint(request, split.held_out),
             rng=rng,
         )
-        fit = draw_reservoir(context)
+        fit = drawn = draw_reservoir(context)
         for stage in STAGES:
             fit = stage(fit, context)
     network = fit.network(context)
@@ -381,6 +382,7 @@ def fit_network(request: FitRequest) -> FittedNetwork:
         interrupted=fit.interrupted,
         ridge_fit=fit.ridge_fit,
         examination=fit.examination,
+        start=None if fit.reservoir is drawn.reservoir else drawn.reservoir,
     )
 
 
