@@ -6,16 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
-COLOURS = ("#8a8a8a", "#2a6fb0", "#d9762b")  # the last curve is drawn on top
+COLOURS = ("#8a8a8a", "#2a6fb0")  # as in the figures: training is grey, validation is blue
 SIZE = (420.0, 130.0)
 LEFT, BOTTOM, TOP = 52.0, 20.0, 8.0
 FEWEST = 2  # points that make a curve
 
 
 def curve(values: Mapping[str, Sequence[float]], steps: int) -> str:
-    """Return the curves of numbers by name over so many steps, or "" if there is none with two finite points."""
+    """Return the curves of one or two kinds of numbers over so many steps, or "" if none has two finite points."""
     finite = {name: [(k, v) for k, v in enumerate(found, 1) if math.isfinite(v)] for name, found in values.items()}
-    drawn = {name: points for name, points in finite.items() if len(points) >= FEWEST}
+    drawn = {name: points for name, points in list(finite.items())[: len(COLOURS)] if len(points) >= FEWEST}
     if not drawn:
         return ""
     every = [v for points in drawn.values() for _, v in points]
@@ -29,7 +29,7 @@ def curve(values: Mapping[str, Sequence[float]], steps: int) -> str:
         return x, TOP + (height - TOP - BOTTOM) * (1 - (value - low) / spread)
 
     parts = []
-    for (name, points), colour in zip(drawn.items(), COLOURS[-len(drawn) :], strict=False):
+    for (name, points), colour in zip(drawn.items(), COLOURS[-len(drawn) :], strict=True):
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in points))
         x, y = place(*points[-1])
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')

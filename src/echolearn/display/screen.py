@@ -10,7 +10,7 @@ import sys
 from html import escape
 from typing import Any
 
-STYLE = "font-size: 90%; opacity: 0.75"
+STYLE = "font-size: 90%; opacity: 0.75; white-space: pre-wrap"
 
 
 def in_notebook() -> bool:

@@ -112,19 +112,18 @@ def _spectrum(reservoir: Reservoir, before: Reservoir | None, axes: Axes) -> Non
     from matplotlib.patches import Circle
 
     axes.add_patch(Circle((0, 0), 1, fill=False, color=GREY, linewidth=1))
-    reach = 1.0
-    for one, colour, name in ((before, GREY, "before"), (reservoir, BLUE, "after learning")):
+    reach, said = 1.0, []
+    for one, colour, name in ((before, GREY, "before (grey)"), (reservoir, BLUE, "after")):
         if one is None:
             continue
         values = np.linalg.eigvals(one.W_rec.toarray())
         radius = float(np.abs(values).max(initial=0.0))
         reach = max(reach, radius)
-        said = f"{name if before is not None else 'eigenvalues'}: radius {radius:.3f}"
-        axes.scatter(values.real, values.imag, s=12, color=colour, alpha=0.7, linewidth=0, label=said)
+        said.append(f"{radius:.3f} {name}" if before is not None else f"{radius:.3f}")
+        axes.scatter(values.real, values.imag, s=12, color=colour, alpha=0.7, linewidth=0)
     axes.set(xlim=(-1.1 * reach, 1.1 * reach), ylim=(-1.1 * reach, 1.1 * reach), aspect="equal")
     axes.set(xlabel="real part", ylabel="imaginary part")
-    axes.set_title("eigenvalues of the recurrent weights", fontsize=10)
-    axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes.set_title(f"eigenvalues: spectral radius {', '.join(said)}", fontsize=10)
 
 
 def _readout(network: Network, axes: Axes) -> None:
