@@ -66,7 +66,7 @@ def plot_network(network: Network, history: History, before: Reservoir | None, s
     """
     figure = new_figure((9.6, 6.8 if states is None else 9.6))
     bottom = [] if states is None else [["states", "states"]]
-    rows = figure.subplot_mosaic([["errors", "weights"], ["spectrum", "readout"], *bottom])
+    rows: dict[str, Axes] = figure.subplot_mosaic([["errors", "weights"], ["spectrum", "readout"], *bottom])
     history.plot(rows["errors"])
     _weights(network.reservoir, before, rows["weights"])
     _spectrum(network.reservoir, before, rows["spectrum"])

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from echolearn.display.facts import counted, one_line
 from echolearn.validation.array_types import Array
 
 
@@ -128,6 +129,9 @@ class Layer:
     softmax: bool
     passing: Passing | None = None
 
+    def __repr__(self) -> str:
+        return one_line(self, [counted(self.units, "unit"), counted(self.n_in, "input"), counted(self.n_out, "output")])
+
     @property
     def units(self) -> int:
         """The number of hidden units N."""
@@ -233,6 +237,11 @@ class Plan:
     answer: Answer
     horizon: int | None = None
     resumption: Resumption | None = None
+
+    def __repr__(self) -> str:
+        units = " + ".join(f"{layer.units:,}" for layer in self.layers)
+        outputs = counted(self.answer.n_out, "output")
+        return one_line(self, [self.estimator, f"{units} units", counted(self.n_features, "feature"), outputs])
 
     @property
     def top(self) -> Layer:

@@ -91,6 +91,8 @@ class History(list[dict[str, float]]):
             The figure, which a notebook shows. Needs matplotlib (`pip install 'echolearn[report]'`).
         """
         axes = prepared_axes(axes)
+        from matplotlib.ticker import MaxNLocator
+
         networks = sorted({row.get("network", 1) for row in self})
         for network in networks:
             rows = [row for row in self if row.get("network", 1) == network]
@@ -103,7 +105,7 @@ class History(list[dict[str, float]]):
         if best is not None:
             axes.plot(best["epoch"], best["valid_error"], "o", color=ORANGE, label=f"best: epoch {best['epoch']:.0f}")
         axes.set(xlabel="epoch", ylabel="error")
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_title("nothing was learned: no epochs" if not self else "error per epoch", fontsize=10)
         if self:
             axes.legend(frameon=False, fontsize=9)

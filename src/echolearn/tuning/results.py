@@ -77,7 +77,8 @@ class Tuning:
     estimator: BaseEstimator = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        return one_line(self, [self.summary().rstrip(".")])
+        finished = any(trial.score is not None for trial in self.trials)
+        return one_line(self, [self.summary().rstrip(".") if finished else "no finished trials"])
 
     @property
     def best(self) -> Trial:
