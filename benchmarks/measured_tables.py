@@ -251,6 +251,26 @@ def export_speed():
 
 
 @table
+def page_speed():
+    """Return the size of a page, and what its first answer and a frame cost."""
+    rows = load("page_speed")["rows"]
+    cells = [
+        [
+            f"{row['classes']} classes",
+            f"{row['bytes'] / 1000:,.0f}",
+            *(f"{row['first_answer_ms'][which]:.0f}" for which in ("least", "median")),
+            *(f"{row[way][which]:.0f}" for way in ("step_us", "whole_us") for which in ("least", "median")),
+        ]
+        for row in rows
+    ]
+    heads = [
+        *("300 units, 39 features", ">page, kB", ">first answer, ms", ">median"),
+        *(">a frame, frame by frame, µs", ">median", ">a frame of whole sequences, µs", ">median"),
+    ]
+    return markdown(heads, cells)
+
+
+@table
 def export_loss():
     """Return the frame errors of one network in whole numbers."""
     rows = load("export_loss")["rows"]

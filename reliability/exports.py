@@ -1,4 +1,4 @@
-"""Exports beside the models themselves: random networks over all options, in onnxruntime and as compiled C.
+"""Exports beside the models themselves: random networks over all options, in onnxruntime, compiled C and a browser.
 
     python -m reliability.exports [networks] [seed]
 
@@ -28,6 +28,8 @@ from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, Sta
 from echolearn.export import ExportError, Plan, plan_of
 from echolearn.export.c_header import c_header
 from echolearn.export.onnx_model import onnx_model
+from echolearn.export.page import PageModel
+from reliability.browser import browser, in_page, in_page_steps, put_page
 from reliability.results import keep, show
 
 ALLOWED = 1e-5
@@ -39,6 +41,7 @@ KINDS = (
     *("stack of labels", "stack of values", "pipeline"),
 )
 FORMATS = ("ONNX", "ONNX, step by step", "C")
+IN_BROWSER = ("browser", "browser, step by step")
 
 
 @dataclass(frozen=True)
@@ -263,11 +266,15 @@ def may_run_forward(drawn: Drawn) -> bool:
     return drawn.plan.pooling is None or drawn.settings.get("pooling") in ("mean", "last")
 
 
-def compare(networks: int, seed: int) -> tuple[dict[str, dict[str, float]], Counter[str]]:
-    """Return, for every format, counts and the largest difference; and how often each kind was drawn."""
+def compare(networks: int, seed: int, tab: Any = None) -> tuple[dict[str, dict[str, float]], Counter[str]]:
+    """Return, for every format, counts and the largest difference; and how often each kind was drawn.
+
+    tab: of a browser in which the page of some model is open; None: without a browser.
+    """
     rng = np.random.default_rng(seed)
     drawn = [draw(rng) for _ in range(networks)]
-    rows = {name: {"networks": 0, "refused": 0, "beyond 1e-5": 0, "largest": 0.0} for name in FORMATS}
+    names = FORMATS if tab is None else FORMATS + IN_BROWSER
+    rows = {name: {"networks": 0, "refused": 0, "beyond 1e-5": 0, "largest": 0.0} for name in names}
 
     def count(name: str, one: Drawn, found: np.ndarray) -> None:
         far, row = difference(one, found), rows[name]
@@ -288,6 +295,11 @@ def compare(networks: int, seed: int) -> tuple[dict[str, dict[str, float]], Coun
                 raise
             rows["ONNX, step by step"]["refused"] += 1
             rows["C"]["refused"] += 1
+    for one in drawn if tab is not None else ():
+        frames = one.x.astype(np.float64)
+        count("browser", one, in_page(tab, one.plan, frames, FORECAST if one.plan.horizon else None))
+        if one in forward and not one.plan.horizon:
+            count("browser, step by step", one, in_page_steps(tab, one.plan, frames)[-len(one.expected) :])
     for first in range(0, len(forward), 25):
         some = forward[first : first + 25]
         for one, found in zip(some, in_c(some), strict=True):
@@ -299,7 +311,10 @@ def main() -> None:
     """Run the campaign and keep its figures."""
     given = [int(word) for word in sys.argv[1:]]
     networks, seed = (*given, *(200, 1)[len(given) :])
-    rows, kinds = compare(networks, seed)
+    with browser() as opened, tempfile.TemporaryDirectory() as folder:
+        tab = opened.new_page()
+        put_page(tab, [PageModel("first", draw(np.random.default_rng(seed)).plan)], Path(folder))
+        rows, kinds = compare(networks, seed, tab)
     show(f"{networks} random networks", ("networks", "refused", "beyond 1e-5", "largest"), rows)
     keep("exports", {"networks": networks, "seed": seed, "formats": rows, "kinds": dict(kinds)})
 

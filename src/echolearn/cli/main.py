@@ -26,6 +26,7 @@ from echolearn.cli.options import (
     whole_numbers,
     words,
 )
+from echolearn.cli.paging import explore, page
 from echolearn.cli.phones import phones
 from echolearn.cli.recognition import recognize, score
 
@@ -38,7 +39,9 @@ def main() -> None:
     """Echo state networks whose weights are all learned."""
 
 
+main.add_command(explore)
 main.add_command(export)
+main.add_command(page)
 main.add_command(phones)
 main.add_command(recognize)
 main.add_command(score)
