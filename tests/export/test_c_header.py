@@ -15,7 +15,7 @@ from echolearn.export.c_header import c_header
 from echolearn.export.c_text import c_number, c_string, check_name
 from echolearn.export.c_weights import dense, in_groups
 from echolearn.export.evaluation import evaluate
-from echolearn.export.plan import Sparse
+from echolearn.runtime.plan import Sparse
 from reliability.exports import SANITIZED, compiled, difference, in_c
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")

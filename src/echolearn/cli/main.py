@@ -29,6 +29,7 @@ from echolearn.cli.options import (
 from echolearn.cli.paging import explore, page
 from echolearn.cli.phones import phones
 from echolearn.cli.recognition import recognize, score
+from echolearn.cli.serving import serve
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -45,6 +46,7 @@ main.add_command(page)
 main.add_command(phones)
 main.add_command(recognize)
 main.add_command(score)
+main.add_command(serve)
 
 
 @main.command()

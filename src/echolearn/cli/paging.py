@@ -10,7 +10,11 @@ from echolearn.cli.errors import RESUME_NOTE
 from echolearn.cli.options import FILE
 
 compare_option = click.option("--compare", type=FILE, help="A second model of the same inputs, to be shown beside it.")
-example_option = click.option("--example", type=FILE, help="A CSV file with which the page opens: one step per line.")
+example_option = click.option(
+    "--example",
+    type=FILE,
+    help="A CSV file with which the page opens, one step per line; of a recogniser, a recording.",
+)
 
 
 @click.command()

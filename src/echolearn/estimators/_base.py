@@ -35,10 +35,10 @@ from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.labelled import Labelled, labelled
 from echolearn.estimators.models import FittedModel, TrainingEnd
 from echolearn.estimators.naming import NamedSettings
-from echolearn.estimators.notebooks import Facts, NotebookMixin, network_facts
+from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, network_facts
 from echolearn.estimators.own_reservoir import check_beside_reservoir
 from echolearn.estimators.plotting import PlotMixin
-from echolearn.estimators.saving import save_model
+from echolearn.estimators.saving import model_parts, save_model
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.starting import (
     FittedParts,
@@ -51,6 +51,7 @@ from echolearn.estimators.starting import (
 from echolearn.estimators.summarizing import fit_summary, needs_more, settle_pooling
 from echolearn.estimators.target_rules import TargetRule
 from echolearn.execution.blas import one_blas_thread
+from echolearn.modelfile.layout import Facts
 from echolearn.readout.collect import collect
 from echolearn.readout.hidden_states import hidden_states
 from echolearn.readout.network import Network, Readout
@@ -58,6 +59,9 @@ from echolearn.readout.ridge import solve
 from echolearn.readout.solver import LARGE, chosen_ridge
 from echolearn.readout.statistics import Statistics
 from echolearn.reservoir.reservoir import Reservoir
+from echolearn.runtime.model import Model
+from echolearn.runtime.planning import plan_from_contents
+from echolearn.runtime.streams import Streams
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.unpacking import unpack
 from echolearn.sequences.validation import (
@@ -78,7 +82,8 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
     It has six attributes when it is fitted: `network_` (reservoir, readout and what the readout sees), `codec_` (how
     targets are encoded), `inputs_` (how inputs are), `history_`, `training_end_` (where one training series ended,
     or None), and `initial_reservoir_` (the weights before learning, for `plot`; None where they are not known or the
-    same). All others are views of them.
+    same). All others are views of them. `recipe_`, where it is there, says how raw data become X; whoever
+    made X has set it, and it is saved with the model.
     """
 
     network_: Network
@@ -88,6 +93,7 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
     training_end_: TrainingEnd | None
     initial_reservoir_: Reservoir | None
     layout_: str
+    recipe_: Facts
 
     def _fit_network(
         self,
@@ -169,6 +175,8 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
             self.feature_names_in_ = feature_names
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
+        if hasattr(self, "recipe_"):  # how the data of an earlier fit were made
+            del self.recipe_
         if fitted.network.interrupted:
             raise KeyboardInterrupt
         return self
@@ -342,6 +350,27 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
             check_finite(H, "states")
         return given.in_given_form(states)
 
+    def streams(self, n: int) -> Streams:
+        """Return so many streams of the network, which take one frame each at a time, all in one product.
+
+        Parameters
+        ----------
+        n : int
+            The number of devices, each of which has a state of its own.
+
+        Returns
+        -------
+        Streams
+            Streams in the initial state: `step` of frames (n, n_features) returns probabilities or values
+            (n, n_outputs). They do not learn.
+
+        See Also
+        --------
+        echolearn.runtime.load : The same without the rest of the library.
+        """
+        check_is_fitted(self)
+        return Model(plan_from_contents(*model_parts(fitted_model(self)))).streams(n)
+
     def unsettled_steps(self, X: SequencesLike) -> Array:
         """Return how many first steps of each sequence `score` leaves out: the washout, where a prediction starts cold.
 
@@ -439,7 +468,7 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
 
-    def _fitted_facts(self) -> Facts:
+    def _fitted_facts(self) -> FittedFacts:
         if not hasattr(self, "network_"):
             return []
         return network_facts(self.network_, self.history_, self.get_params(deep=False)["learn"])
@@ -491,6 +520,7 @@ def fitted_model(esn: SequenceEstimator) -> FittedModel:
         training_end=esn.training_end_,
         layout=getattr(esn, "layout_", "time_first"),
         forecast=getattr(esn, "forecast_", None),
+        recipe=getattr(esn, "recipe_", None),
     )
 
 

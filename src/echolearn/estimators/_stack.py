@@ -21,7 +21,7 @@ from echolearn.estimators.fit_data import OpenedData, open_data, warn_of_input_s
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import FittedStack
 from echolearn.estimators.naming import NamedSettings
-from echolearn.estimators.notebooks import Facts, NotebookMixin, history_facts
+from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, history_facts
 from echolearn.estimators.own_reservoir import check_beside_reservoir
 from echolearn.estimators.parameters import Parameters, check_each
 from echolearn.estimators.regressor import ESNRegressor
@@ -52,7 +52,7 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
     history_: History
     layout_: str
 
-    def _fitted_facts(self) -> Facts:
+    def _fitted_facts(self) -> FittedFacts:
         if not hasattr(self, "layers_"):
             return []
         sizes = ", ".join(f"{layer.network_.reservoir.N:,}" for layer in self.layers_)

@@ -9,13 +9,13 @@ from echolearn.display.facts import counted
 from echolearn.readout.network import Network
 from echolearn.training.history import History
 
-Facts = list[tuple[str, str]]
+FittedFacts = list[tuple[str, str]]
 
 
 class NotebookMixin:
     """Gives an estimator its picture in a notebook. The estimator has `_fitted_facts`, empty before a fit."""
 
-    def _fitted_facts(self) -> Facts:
+    def _fitted_facts(self) -> FittedFacts:
         return []
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
@@ -28,7 +28,7 @@ class NotebookMixin:
         return str(super()._repr_html_inner()) + as_html(self._fitted_facts())  # type: ignore[misc]
 
 
-def as_html(facts: Facts) -> str:
+def as_html(facts: FittedFacts) -> str:
     """Return facts as a small table, or "" if there are none."""
     if not facts:
         return ""
@@ -41,7 +41,7 @@ def as_html(facts: Facts) -> str:
     return f'<table style="font-size: 90%; margin: 4px 0; border: none">{rows}</table>'
 
 
-def network_facts(network: Network, history: History, learn: object) -> Facts:
+def network_facts(network: Network, history: History, learn: object) -> FittedFacts:
     """Return the facts of one fitted network; learn: the parameter of the same name."""
     reservoir, readout = network.reservoir, network.readout
     sizes = [counted(reservoir.N, "hidden unit"), counted(reservoir.n_in, "input")]
@@ -59,7 +59,7 @@ def network_facts(network: Network, history: History, learn: object) -> Facts:
     ]
 
 
-def history_facts(history: History) -> Facts:
+def history_facts(history: History) -> FittedFacts:
     """Return how learning went."""
     return [("learning", history.summary())] if history else []
 

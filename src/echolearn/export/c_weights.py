@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn.export.plan import Sparse
+from echolearn.runtime.plan import Sparse
 from echolearn.validation.array_types import Array
 
 GROUP = 4  # units; what 16 bytes of float hold

@@ -20,7 +20,7 @@ from echolearn.export.plan import Plan
 
 FIRST = ("engine.js", "interface.js", "drawing.js", "views.js")  # in this order; then the views by name, then LAST
 LAST = "start.js"
-OPTIONAL = {"speech_": "speech"}  # scripts with such a name are only for models with such an extra
+OPTIONAL = {"speech_": "speech"}  # scripts with such a name, and EXTRA.css, are only for models with such an extra
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ def build_page(models: Sequence[PageModel]) -> Page:
     """
     extras = {name for model in models for name in model.extra}
     scripts = [_asset(name) for name in _script_names(extras)]
-    style = _asset("page.css")
+    style = "".join(_asset(f"{name}.css") for name in ("page", *(e for e in OPTIONAL.values() if e in extras)))
     payload = {"models": [{"name": m.name, **pack_plan(m.plan), "extra": dict(m.extra)} for m in models]}
     policy = content_policy(scripts, style)
     parts = {

@@ -12,10 +12,18 @@ from sklearn.base import BaseEstimator
 from echolearn.estimators.loading import load
 from echolearn.export.page.document import PageModel
 from echolearn.export.page.packing import Json, pack_array
+from echolearn.export.page.speech_payload import (
+    example_recording,
+    hears_sound,
+    names_states,
+    network_payload,
+    recognizer_payload,
+)
 from echolearn.export.plan import ExportError, Plan
 from echolearn.export.planning import plan_of
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind
+from echolearn.speech.recognition.recognizer import load_recognizer
 
 _COMPARED: dict[str, Callable[[Plan], object]] = {
     "their numbers of inputs are": lambda plan: plan.n_features,
@@ -39,7 +47,7 @@ def open_models(path: Path, compare: Path | None = None, example: Path | None = 
     compare : Path, default=None
         Another one, which takes the same frames and answers with the same classes or values.
     example : Path, default=None
-        A CSV file with which the page opens: one step per line, one column per feature.
+        A CSV file with which the page opens: one step per line, one column per feature. Of a recogniser, a recording.
 
     Returns
     -------
@@ -55,8 +63,15 @@ def open_models(path: Path, compare: Path | None = None, example: Path | None = 
     check_comparable(models)
     if example is None:
         return models
+    if all("speech" in model.extra for model in models):
+        return [with_recording(models[0], example), *models[1:]]
     text = _example_text(example)
     return [replace(model, extra={**model.extra, "example": text}) for model in models]
+
+
+def with_recording(model: PageModel, path: Path) -> PageModel:
+    """Return a model whose page opens with a recording."""
+    return replace(model, extra={**model.extra, "example": example_recording(path)})
 
 
 def _example_text(path: Path) -> str:
@@ -83,7 +98,8 @@ def check_comparable(models: Sequence[PageModel]) -> None:
 def open_model(path: Path) -> PageModel:
     """Return the model of a file, under the name of the file."""
     if file_kind(path) == RECOGNIZER:
-        raise ExportError(f"{path} is a recogniser of speech, which this version cannot show in a page.")
+        recognizer = load_recognizer(path)
+        return PageModel(path.name, plan_of(recognizer.model), {"speech": recognizer_payload(recognizer)})
     return page_model(path.name, load(path))
 
 
@@ -112,4 +128,7 @@ def page_model(name: str, model: BaseEstimator) -> PageModel:
     if residuals is not None and len(residuals):
         kept = np.linspace(0, len(residuals) - 1, min(len(residuals), RESIDUALS)).round().astype(int)
         extra["residuals"] = pack_array(np.asarray(residuals, np.float64)[kept], "f4")
-    return PageModel(name, plan_of(model), extra)
+    plan = plan_of(model)
+    if plan.pooling is None and names_states(plan.answer.names) and hears_sound(plan.n_features):
+        extra["speech"] = network_payload(plan.answer.names, plan.n_features)
+    return PageModel(name, plan, extra)
