@@ -9,7 +9,7 @@ LOCKED = $(shell $(PYTHON) -c 'import sys; print("yes" * ((3, 11) <= sys.version
 DATA ?= ../shared/data/an4_states.npz
 BASE ?= HEAD~1
 
-.PHONY: demo test test-half test-rest test-oldest test-newest test-pythons lint same-bits bench tables series defaults examples reliability mutants lock clean
+.PHONY: demo test test-half test-rest test-oldest test-newest test-pythons lint same-bits bench tables series defaults examples notebooks reliability mutants lock clean
 
 demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
@@ -85,6 +85,9 @@ examples: $(VENV)/ready  ## the pictures of examples/, into runs/examples
 	mkdir -p runs/examples
 	for example in examples/plot_*.py; do \
 	  echo $$example && MPLBACKEND=agg $(BIN)/python $$example runs/examples/$$(basename $$example .py).png || exit 1; done
+
+notebooks: $(VENV)/ready  ## the examples as executed notebooks, into runs/notebooks; fails on any line on stderr (docs/notebooks.md)
+	$(BIN)/python tools/notebooks.py
 
 reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd inputs, stress, load, kills (docs/reliability.md)
 	$(BIN)/python -m reliability.model_files

@@ -1,4 +1,4 @@
-"""Figures of diagnostics, by matplotlib without pyplot or a backend, so that they work in any setting."""
+"""Figures of diagnostics, in the style of all figures."""
 
 from __future__ import annotations
 
@@ -6,27 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from echolearn.display.figures import BLUE, GREY, ORANGE, prepared_axes
 from echolearn.validation.array_types import Array
 
 if TYPE_CHECKING:  # an optional dependency
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
-
-BLUE, ORANGE, GREY = "#2a6fb0", "#d9762b", "#8a8a8a"
-
-
-def prepared_axes(axes: Axes | None, size: tuple[float, float] = (5.2, 3.4)) -> Axes:
-    """Return the given axes, or those of a new figure, in the style of all diagnostics."""
-    if axes is None:
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as problem:
-            raise ImportError("plots need matplotlib: pip install 'echolearn[report]'.") from problem
-        axes = Figure(figsize=size, layout="constrained").add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    return axes
 
 
 def plot_eigenvalues(values: Array, radius: float, axes: Axes | None) -> Figure | SubFigure:
