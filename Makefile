@@ -9,7 +9,7 @@ LOCKED = $(shell $(PYTHON) -c 'import sys; print("yes" * ((3, 11) <= sys.version
 DATA ?= ../shared/data/an4_states.npz
 BASE ?= HEAD~1
 
-.PHONY: demo test test-half test-rest test-oldest test-newest test-pythons lint same-bits bench tables series defaults examples reliability mutants lock clean
+.PHONY: demo test test-half test-rest test-oldest test-newest test-pythons interop lint same-bits bench tables series defaults examples reliability mutants lock clean
 
 demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
@@ -43,6 +43,10 @@ test-pythons:  ## with each Python that is here, as `make test` does without lin
 	    .venv-$$version/bin/python -m pytest && \
 	    .venv-$$version/bin/python -m pytest --doctest-modules src/echolearn || exit 1; \
 	  else echo "python$$version: not here, left out"; fi; done
+
+interop: .venv-interop/ready  ## the checks of sktime and aeon, the exchange with reservoirpy, and their examples in docstrings
+	.venv-interop/bin/python -m pytest tests/interop
+	.venv-interop/bin/python -m pytest -W ignore --doctest-modules src/echolearn/interop
 
 # UPGRADE= keeps the versions that requirements.lock has and adds only what is missing
 UPGRADE ?= --upgrade
@@ -104,6 +108,11 @@ mutants: $(VENV)/ready  ## choices made otherwise, one at a time: does a test fa
 .venv-fuzz/ready: reliability/requirements-fuzz.txt pyproject.toml
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install --quiet -r reliability/requirements-fuzz.txt --editable '.[speech]'
+	touch $@
+
+.venv-interop/ready: tests/interop/requirements.txt pyproject.toml
+	$(PYTHON) -m venv .venv-interop
+	.venv-interop/bin/python -m pip install --quiet -r tests/interop/requirements.txt --editable .
 	touch $@
 
 .venv-series/ready: benchmarks/requirements-series.txt pyproject.toml
