@@ -6,12 +6,13 @@ They pass `aeon.testing.estimator_checking.check_estimator` (tests/interop, `mak
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from echolearn.estimators.classifier import ESNClassifier as Classifier
 from echolearn.estimators.forecaster import ESNForecaster as Forecaster
+from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.regressor import ESNRegressor as Regressor
 from echolearn.interop.parameters import chosen_parameters, parameters_of
 from echolearn.interop.series import one_or_many, time_first
@@ -27,7 +28,7 @@ except ImportError as problem:
 __all__ = ["ESNClassifier", "ESNForecaster", "ESNRegressor"]
 
 Panel = Array | Sequence[Array]
-_PANEL: dict[str, Any] = {
+_PANEL: Parameters = {
     "X_inner_type": ["np-list", "numpy3D"],
     "capability:multivariate": True,
     "capability:unequal_length": True,
@@ -61,10 +62,10 @@ class ESNClassifier(BaseClassifier):
     array([0, 1, 0, 1])
     """
 
-    _tags: ClassVar[dict[str, Any]] = _PANEL
+    _tags: ClassVar[Parameters] = _PANEL
 
     @parameters_of(Classifier, without=["layout"])
-    def __init__(self, **parameters: Any):
+    def __init__(self, **parameters: object):
         super().__init__()
         self.set_tags(**{"capability:missing_values": parameters["missing"] != "error"})
 
@@ -79,7 +80,7 @@ class ESNClassifier(BaseClassifier):
         return np.asarray(self.esn_.predict_proba(time_first(X)))
 
     @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+    def _get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
         return [{"hidden_units": 8}, {"hidden_units": 5, "pooling": "mean", "epochs": 2, "missing": "carry"}]
 
 
@@ -108,10 +109,10 @@ class ESNRegressor(BaseRegressor):
     True
     """
 
-    _tags: ClassVar[dict[str, Any]] = _PANEL
+    _tags: ClassVar[Parameters] = _PANEL
 
     @parameters_of(Regressor, without=["layout"])
-    def __init__(self, **parameters: Any):
+    def __init__(self, **parameters: object):
         super().__init__()
         self.set_tags(**{"capability:missing_values": parameters["missing"] != "error"})
 
@@ -123,7 +124,7 @@ class ESNRegressor(BaseRegressor):
         return np.asarray(self.esn_.predict(time_first(X)))
 
     @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+    def _get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
         return [{"hidden_units": 8}, {"hidden_units": 5, "pooling": "mean", "epochs": 2, "missing": "carry"}]
 
 
@@ -154,10 +155,10 @@ class ESNForecaster(BaseForecaster, DirectForecastingMixin, IterativeForecasting
     (3,)
     """
 
-    _tags: ClassVar[dict[str, Any]] = {"capability:horizon": True, "capability:exogenous": False}
+    _tags: ClassVar[Parameters] = {"capability:horizon": True, "capability:exogenous": False}
 
     @parameters_of(Forecaster)
-    def __init__(self, horizon: int = 1, **parameters: Any):
+    def __init__(self, horizon: int = 1, **parameters: object):
         super().__init__(horizon=horizon, axis=0)
 
     def _fit(self, y: Array, exog: Array | None) -> Self:
@@ -168,6 +169,6 @@ class ESNForecaster(BaseForecaster, DirectForecastingMixin, IterativeForecasting
         return float(np.asarray(self.esn_.predict(self.horizon, warm_up=one_or_many(y)))[-1])
 
     @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+    def _get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
         small = {"hidden_units": 5, "connections": 3, "washout": 1, "ridge": 1.0}
         return [{**small, "learn": "none"}, {**small, "epochs": 2, "horizon": 3}]

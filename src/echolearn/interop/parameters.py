@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import Parameter, signature
-from typing import Any
+
+from echolearn.estimators.parameters import Parameters
 
 Constructor = Callable[..., None]
 
@@ -27,7 +28,7 @@ def parameters_of(estimator: type, *, without: Iterable[str] = ()) -> Callable[[
         shown = signature(init).replace(parameters=merged)
 
         @wraps(init)
-        def constructor(self: object, *args: Any, **kwargs: Any) -> None:
+        def constructor(self: object, *args: object, **kwargs: object) -> None:
             bound = shown.bind(self, *args, **kwargs)
             bound.apply_defaults()
             arguments = dict(list(bound.arguments.items())[1:])
@@ -46,6 +47,6 @@ def _in_order(parameters: list[Parameter]) -> list[Parameter]:
     return sorted(parameters, key=lambda p: p.kind)
 
 
-def chosen_parameters(adapter: object, estimator: type) -> dict[str, Any]:
+def chosen_parameters(adapter: object, estimator: type) -> Parameters:
     """Return the parameters of an adapter that its estimator has too."""
     return {name: getattr(adapter, name) for name in signature(estimator).parameters if hasattr(adapter, name)}

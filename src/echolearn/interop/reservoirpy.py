@@ -6,7 +6,8 @@ and a = lr, and a readout Wout, bias is our U. Values that a model feeds back ar
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +26,9 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.training.history import History
 from echolearn.validation.array_types import Array
 
+if TYPE_CHECKING:  # an optional dependency
+    from reservoirpy.node import Node
+
 # nodes that have W and Win too, but step otherwise
 _OTHER_STEPS = {
     "IPReservoir": "it leaks before its activation, and has gains",
@@ -32,8 +36,6 @@ _OTHER_STEPS = {
     "ES2N": "its leak goes through an orthogonal matrix",
     "LIF": "its units spike",
 }
-
-Node = Any  # a node or model of reservoirpy, which need not be installed
 
 
 def from_reservoirpy(node: Node) -> Reservoir | ESNRegressor:
@@ -226,13 +228,14 @@ def _bias(r: Reservoir) -> Array:
     return np.zeros(r.N) if r.bias is None else r.bias
 
 
-def _installed() -> Any:
+def _installed() -> ModuleType:
     try:
         import reservoirpy
         import reservoirpy.nodes
     except ImportError as problem:
         raise ImportError("to_reservoirpy needs reservoirpy: pip install 'echolearn[reservoirpy]'.") from problem
-    return reservoirpy
+    package: ModuleType = reservoirpy
+    return package
 
 
 def _node(r: Reservoir, Win: Array, bias: ArrayLike) -> Node:

@@ -6,12 +6,13 @@ They pass `sktime.utils.estimator_checks.check_estimator` (tests/interop, `make 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from echolearn.estimators.classifier import ESNClassifier as Classifier
 from echolearn.estimators.forecaster import ESNForecaster as Forecaster
+from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.regressor import ESNRegressor as Regressor
 from echolearn.interop.parameters import chosen_parameters, parameters_of
 from echolearn.interop.series import as_columns, one_or_many, time_first
@@ -28,13 +29,13 @@ except ImportError as problem:
 __all__ = ["ESNClassifier", "ESNForecaster", "ESNRegressor"]
 
 Panel = Array | Sequence[pd.DataFrame]
-_EVERY: dict[str, Any] = {
+_EVERY: Parameters = {
     "authors": ["The echolearn developers"],
     "maintainers": ["The echolearn developers"],
     "capability:random_state": True,
     "property:randomness": "derandomized",
 }
-_PANEL: dict[str, Any] = {
+_PANEL: Parameters = {
     **_EVERY,
     "X_inner_mtype": ["df-list", "numpy3D"],  # whatever is neither becomes the first, which may be ragged
     "capability:multivariate": True,
@@ -76,14 +77,14 @@ class ESNClassifier(BaseClassifier):
     array([0, 1, 0, 1])
     """
 
-    _tags: ClassVar[dict[str, Any]] = {
+    _tags: ClassVar[Parameters] = {
         **_PANEL,
         "capability:predict_proba": True,
         "capability:class_weight": True,
     }
 
     @parameters_of(Classifier, without=["layout"])
-    def __init__(self, **parameters: Any):
+    def __init__(self, **parameters: object):
         super().__init__()
         self.set_tags(**{"capability:missing_values": parameters["missing"] != "error"})
 
@@ -98,7 +99,7 @@ class ESNClassifier(BaseClassifier):
         return np.asarray(self.esn_.predict_proba(_sequences(X)))
 
     @classmethod
-    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+    def get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
         """Return the parameters with which sktime checks this estimator.
 
         Parameters
@@ -139,10 +140,10 @@ class ESNRegressor(BaseRegressor):
     True
     """
 
-    _tags: ClassVar[dict[str, Any]] = _PANEL
+    _tags: ClassVar[Parameters] = _PANEL
 
     @parameters_of(Regressor, without=["layout"])
-    def __init__(self, **parameters: Any):
+    def __init__(self, **parameters: object):
         super().__init__()
         self.set_tags(**{"capability:missing_values": parameters["missing"] != "error"})
 
@@ -154,7 +155,7 @@ class ESNRegressor(BaseRegressor):
         return np.asarray(self.esn_.predict(_sequences(X)))
 
     @classmethod
-    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+    def get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
         """Return the parameters with which sktime checks this estimator.
 
         Parameters
@@ -198,7 +199,7 @@ class ESNForecaster(BaseForecaster):
     ['2020-01', '2020-02', '2020-03']
     """
 
-    _tags: ClassVar[dict[str, Any]] = {
+    _tags: ClassVar[Parameters] = {
         **_EVERY,
         "y_inner_mtype": "pd.DataFrame",
         "X_inner_mtype": "pd.DataFrame",
@@ -213,10 +214,10 @@ class ESNForecaster(BaseForecaster):
         "capability:update": True,
         "requires-fh-in-fit": False,
     }
-    _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # it keeps what it needs itself
+    _config: ClassVar[Parameters] = {"remember_data": False}  # it keeps what it needs itself
 
     @parameters_of(Forecaster)
-    def __init__(self, **parameters: Any):
+    def __init__(self, **parameters: object):
         super().__init__()
         self._y = self._X = None  # where sktime remembers data, if it is told to later
 
@@ -237,7 +238,7 @@ class ESNForecaster(BaseForecaster):
         self._moved = True
         return self
 
-    def _ahead(self, fh: ForecastingHorizon, X: pd.DataFrame | None) -> tuple[Array, dict[str, Any]]:
+    def _ahead(self, fh: ForecastingHorizon, X: pd.DataFrame | None) -> tuple[Array, Parameters]:
         """Return which steps ahead are asked for, and the arguments of a forecast up to the last of them."""
         steps = np.asarray(fh.to_relative(self.cutoff).to_pandas(), dtype=int)
         warm_up = one_or_many(self._known.to_numpy(dtype=np.float64)) if self._moved else None
@@ -280,7 +281,7 @@ class ESNForecaster(BaseForecaster):
         return pd.DataFrame(np.stack(cells, axis=1), index=fh.to_absolute_index(self.cutoff), columns=columns)
 
     @classmethod
-    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+    def get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
         """Return the parameters with which sktime checks this estimator.
 
         Parameters
