@@ -1,4 +1,4 @@
-"""What a reservoir remembers and forgets, with plots; `diagnose`: what limits a fit; `Monitor`: a watch over streams."""
+"""What a reservoir remembers and forgets, with plots; `diagnose`: what limits a fit; `Monitor`: streams under watch."""
 
 from echolearn.diagnostics.capacity import MemoryCapacity, Ranks, memory_capacity, ranks
 from echolearn.diagnostics.diagnosis import diagnose

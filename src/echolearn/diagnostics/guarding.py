@@ -80,8 +80,8 @@ class GuardedStream:
     >>> targets = y[300:].copy()
     >>> targets[100:200] = 5.0  # a sensor is stuck
     >>> answers = guarded.learn(X[300:], targets)
-    >>> [(rollback.step, rollback.to) for rollback in guarded.rollbacks]
-    [(300, 100)]
+    >>> guarded.rollbacks[0].step, guarded.rollbacks[0].to
+    (300, 100)
     """
 
     def __init__(self, stream: Stream, *, every: int = 100, bound: float = 0.1, keep: int = 3):

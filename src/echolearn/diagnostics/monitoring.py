@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from echolearn.diagnostics.drift import PageHinkley
 from echolearn.diagnostics.plots import plot_observations
-from echolearn.diagnostics.reference import Reference
+from echolearn.diagnostics.reference import Anchor, Reference, largest
 from echolearn.diagnostics.watching import Watchable, Watched, watch
 from echolearn.validation.array_types import Array
 from echolearn.validation.values import check_boolean, check_integer, is_number
@@ -36,7 +36,7 @@ class Observation(NamedTuple):
     anomalous : bool
         Whether the p-value is below the level.
     drift : bool
-        Whether the errors have grown for good, as is seen at this frame.
+        Whether errors have become larger, or smaller, for good, as is seen at this frame.
     expected : array of shape (n_outputs,)
         The forecast, value or label that the network has answered.
     error : array of shape (n_outputs,)
@@ -158,8 +158,9 @@ class Monitor:
     The error of each frame is compared with the errors of the last `window` frames. Its score is its distance from
     their median in units of their median absolute deviation, which outliers hardly change; with several outputs, the
     largest distance. The p-value of a score is its rank among theirs and, for scores that are rarer than one in ten, a
-    generalised Pareto tail fitted to them. Independently of that, a test of Page and Hinkley looks for errors that have
-    grown since the first full window; after a drift, the window starts anew with the frames since the change.
+    generalised Pareto tail fitted to them. Independently of that, a test of Page and Hinkley looks for outputs whose
+    errors have become larger or smaller for good since the first full window; after a drift, the window starts anew
+    with the frames since the change.
 
     Parameters
     ----------
@@ -233,6 +234,7 @@ class Monitor:
         self.steps = 0
         self._watched: Watched | None = None
         self._targets = False
+        self._changed = 0  # frames since the last change, when its drift was seen
         self._history = _History(self.window)
         self._recent: deque[Observation] = deque(maxlen=self.window)
         self._restart(0)
@@ -241,11 +243,11 @@ class Monitor:
         """Forget the errors before the last `kept` ones, and all that was made of them."""
         self._history.keep_last(kept)
         self._reference: Reference | None = None
-        self._anchor: Reference | None = None  # what drifts are measured against: the first full window
+        self._anchor: Anchor | None = None  # what drifts are measured against: the first full window
         self._settled = False  # whether that window was full
         self._due = 0  # frames until the reference is made anew
-        self._sum = 0.0
-        self._since = 0  # frames since the sum of the test was 0
+        self._sums: Array | None = None  # of the test for drifts
+        self._since = np.zeros((1, 1), int)  # frames since each of them was 0
 
     @property
     def ready(self) -> bool:
@@ -323,32 +325,40 @@ class Monitor:
             self._history.add(errors[at : at + used], seen.anomalous[at : at + used])
             self._due -= used
             if seen.drift[at + used - 1]:
-                self._restart(self._since)
+                self._restart(self._changed)
             at += used
         return seen
 
     def _judge_part(self, seen: Observations, part: slice) -> int:
         """Judge some errors by the present reference, up to the first drift; return how many."""
         count = int(part.stop - part.start)
-        if self._reference is None or self._anchor is None:
+        if self._reference is None:
             return count
         errors = seen.error[part]
-        score, output = self._reference.score(errors)
+        score, output = largest(self._reference.distances(errors))
         p = self._reference.p_values(score)
-        if self.drift is not None:
-            z = self._anchor.normal_scores(self._anchor.score(errors)[0])
-            sums, alarm = self.drift.run(z, self._sum, self._anchor.correlation)
-            count = count if alarm is None else alarm + 1
-            zero = np.flatnonzero(sums[:count] == 0)
-            self._since = count - 1 - int(zero[-1]) if len(zero) else self._since + count
-            self._sum = float(sums[count - 1])
+        if self.drift is not None and self._anchor is not None:
+            alarm = self._test(errors, self.drift, self._anchor)
             if alarm is not None:
                 seen.drift[part.start + alarm] = True
+                count = alarm + 1
         used = slice(part.start, part.start + count)
         seen.score[used], seen.output[used], seen.p_value[used] = score[:count], output[:count], p[:count]
         with np.errstate(invalid="ignore"):
             seen.anomalous[used] = p[:count] < self.level
         return count
+
+    def _test(self, errors: Array, test: PageHinkley, anchor: Anchor) -> int | None:
+        """Continue the test for drifts; return where it raises an alarm, and note how long ago the change was."""
+        sums, alarm = test.run(anchor.normal_scores(errors), self._sums, anchor.correlation)
+        zero = sums == 0
+        last = len(sums) - 1 - zero[::-1].argmax(axis=0)
+        before = self._since if self._sums is not None else np.zeros(sums.shape[1:], int)
+        self._since = np.where(zero.any(axis=0), len(sums) - 1 - last, before + len(sums))
+        self._sums = sums[-1]
+        if alarm is not None:
+            self._changed = int(self._since.flat[int(self._sums.argmax())])
+        return alarm
 
     def _refresh(self) -> None:
         """Make the reference anew, where that is due."""
@@ -361,8 +371,8 @@ class Monitor:
         assert self._watched is not None
         errors, unusual = self._history.last(self.window)
         self._reference = Reference.of(errors, one_sided=self._watched.one_sided, unusual=unusual)
-        if not self._settled:
-            self._anchor, self._settled = self._reference, n == self.window
+        if not self._settled and self.drift is not None:
+            self._anchor, self._settled = Anchor.of(errors, self._reference), n == self.window
 
     def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
         """Plot the p-values of the last `window` frames, with the level, the anomalies and the drifts.

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from echolearn.validation.array_types import Array
 
 TAIL = 0.1  # the share of largest scores to which the tail is fitted
-HEAVIEST = 0.5  # tails heavier than this have no variance, and a few outliers would make one
+HEAVIEST = 0.9  # of the index of a tail: from 1 on it has no mean
 LAGS = 100  # up to which correlation in time is added up
 NORMAL = 1.4826  # the standard deviation of normal numbers over their median absolute deviation
 HIGHEST = 3.0  # normal scores are cut off here, so that a single error is no drift
@@ -29,21 +29,16 @@ class Reference:
         Whether only large errors are unusual, as for losses, and not those far below the centre too.
     scores : array of shape (n,)
         The scores of the reference itself, ascending.
-    tail : (float, float, float, float)
-        Scores above u (the first) are exceeded with probability p_u (1 + xi (s - u) / sigma)^(-1/xi).
-    normal : (float, float)
-        The mean and the standard deviation of the normal scores of the reference itself, 0 and 1 but for ties.
-    correlation : float
-        How many times larger the variance of a mean of normal scores is than for independent ones.
+    tail : tuple of four floats
+        u, p_u, sigma and xi: scores s above u are exceeded with probability p_u (1 + xi (s^k - u^k) / sigma)^(-1/xi),
+        with k = 2; for losses k = 1.
     """
 
     centre: Array
     scale: Array
     one_sided: bool
     scores: Array
-    tail: tuple[float, float, float, float] = (0.0, 1.0, 1.0, 0.0)
-    normal: tuple[float, float] = (0.0, 1.0)
-    correlation: float = 1.0
+    tail: tuple[float, float, float, float]
 
     @classmethod
     def of(cls, errors: Array, *, one_sided: bool, unusual: Array | None = None) -> Reference:
@@ -58,49 +53,44 @@ class Reference:
             spread = np.nan_to_num(np.nanmean(away, axis=0))
         least = 1e-12 * np.maximum(np.abs(centre), np.finfo(float).tiny / 1e-12)
         scale = np.maximum(np.where(deviation > 0, NORMAL * deviation, 1.2533 * spread), least)
-        scores, _ = cls(centre, scale, one_sided, np.empty(0)).score(errors)
+        empty = cls(centre, scale, one_sided, np.empty(0), (0.0, 1.0, 1.0, 0.0))
+        scores, _ = largest(empty.distances(errors))
         if unusual is not None and (~unusual & ~np.isnan(scores)).any():
             scores = np.where(unusual, np.fmin(scores, np.nanmax(scores[~unusual])), scores)
         ordered = np.sort(scores[~np.isnan(scores)])
-        found = cls(centre, scale, one_sided, ordered, _tail(ordered))
-        z = found.normal_scores(scores[~np.isnan(scores)])
-        deviation = float(z.std()) if len(z) else 0.0
-        return replace(found, normal=(float(z.mean()), deviation or 1.0), correlation=_correlation(z))
+        return replace(empty, scores=ordered, tail=_tail(ordered, empty.power))
 
-    def score(self, errors: Array) -> tuple[Array, Array]:
-        """Return the score (n,) of errors (n, n_outputs), NaN if none is known, and the output that it is due to.
+    @property
+    def power(self) -> int:
+        """The power k of scores whose tail is fitted: squares of normal errors have an exponential one."""
+        return 1 if self.one_sided else 2
 
-        It is the distance of an error from the centre in units of the scale, the largest over the outputs.
-        """
+    def distances(self, errors: Array) -> Array:
+        """Return how far errors (n, n_outputs) are from their centre, in units of their scale."""
         away = (errors - self.centre) / self.scale
-        away = np.where(np.isnan(away), -np.inf, away if self.one_sided else np.abs(away))
-        which = away.argmax(axis=1)
-        scores = np.take_along_axis(away, which[:, None], axis=1)[:, 0]
-        return np.where(np.isneginf(scores), np.nan, scores), which
+        return away if self.one_sided else np.abs(away)
 
     def p_values(self, scores: Array) -> Array:
         """Return the probability of a score at least as large, under the reference: by ranks, and by its tail."""
-        n = len(self.scores)
+        n, k = len(self.scores), self.power
         ranked = (1 + n - np.searchsorted(self.scores, scores, side="left")) / (n + 1)
         u, p_u, sigma, xi = self.tail
-        beyond = np.maximum(scores - u, 0) / sigma
         with np.errstate(over="ignore"):
+            beyond = np.maximum(np.maximum(scores, u) ** k - u**k, 0) / sigma
             decay = np.exp(-beyond) if xi == 0 else (1 + xi * beyond) ** (-1 / xi)
         p = np.where(scores > u, p_u * decay, ranked)
         return np.where(np.isnan(scores), np.nan, p)
 
-    def normal_scores(self, scores: Array) -> Array:
-        """Return scores as numbers of mean 0 and deviation 1 if nothing has changed, and larger if errors are.
 
-        They are quantiles of the normal distribution at the rank of each score, ties in the middle of theirs.
-        """
-        n = len(self.scores)
-        below = np.searchsorted(self.scores, scores, side="left") + np.searchsorted(self.scores, scores, side="right")
-        z = np.clip(ndtri((below + 1) / (2 * n + 2)), -HIGHEST, HIGHEST)
-        return np.where(np.isnan(scores), np.nan, (z - self.normal[0]) / self.normal[1])
+def largest(distances: Array) -> tuple[Array, Array]:
+    """Return the largest distance (n,) over the outputs, NaN where none is known, and the output it is of."""
+    known = np.where(np.isnan(distances), -np.inf, distances)
+    which = known.argmax(axis=1)
+    scores = np.take_along_axis(known, which[:, None], axis=1)[:, 0]
+    return np.where(np.isneginf(scores), np.nan, scores), which
 
 
-def _tail(ordered: Array) -> tuple[float, float, float, float]:
+def _tail(ordered: Array, power: int) -> tuple[float, float, float, float]:
     """Return u, p_u, sigma and xi of a generalised Pareto tail, by probability-weighted moments.
 
     J. R. M. Hosking and J. R. Wallis, Technometrics 29, 1987: with a_0 the mean of the excesses and a_1 the mean of
@@ -111,19 +101,66 @@ def _tail(ordered: Array) -> tuple[float, float, float, float]:
     k = max(2, round(TAIL * n))
     if n <= k:
         return (float(ordered[-1]) if n else 0.0, 1.0 / (n + 1), 1.0, 0.0)
-    u = float(ordered[-k - 1])
-    excess = ordered[-k:] - u
+    u = max(float(ordered[-k - 1]), 0.0)  # below 0 a square does not grow
+    excess = np.maximum(ordered[-k:], u) ** power - u**power
     a_0 = float(excess.mean())
     a_1 = float((excess * (1 - (np.arange(1, k + 1) - 0.35) / k)).mean())
-    p_u = (k + 1) / (n + 1)
-    smallest = 1e-9 * max(1.0, abs(u))  # all scores alike
+    p_u = (1 + int((ordered > u).sum())) / (n + 1)
+    smallest = 1e-9 * max(1.0, u**power)  # all scores alike
     if a_0 <= smallest or a_0 - 2 * a_1 <= 0:
         return u, p_u, max(a_0, smallest), 0.0
-    xi = 2 - a_0 / (a_0 - 2 * a_1)
+    xi = min(2 - a_0 / (a_0 - 2 * a_1), HEAVIEST)
     if xi <= 0:
         return u, p_u, a_0, 0.0
-    xi = min(xi, HEAVIEST)
-    return u, p_u, a_0 * (1 - xi), xi  # the mean of a Pareto tail is sigma / (1 - xi)
+    return u, p_u, a_0 * (1 - xi), xi  # the mean of such a tail is sigma / (1 - xi)
+
+
+@dataclass(frozen=True, eq=False)
+class Anchor:
+    """Errors against which a change is measured, output by output.
+
+    Attributes
+    ----------
+    reference : Reference
+        The centre and scale of the errors.
+    ordered : list of arrays
+        For each output, the distances of its known errors from the centre, ascending.
+    mean, deviation : arrays of shape (n_outputs,)
+        Of the normal scores of the reference itself: 0 and 1 but for ties.
+    correlation : array of shape (n_outputs,)
+        How many times larger the variance of a mean of normal scores is than for independent ones.
+    """
+
+    reference: Reference
+    ordered: list[Array]
+    mean: Array
+    deviation: Array
+    correlation: Array
+
+    @classmethod
+    def of(cls, errors: Array, reference: Reference) -> Anchor:
+        """Return the anchor of errors (n, n_outputs) in the order of time."""
+        distances = reference.distances(errors)
+        ordered = [np.sort(d[~np.isnan(d)]) for d in distances.T]
+        n = len(ordered)
+        z = cls(reference, ordered, np.zeros(n), np.ones(n), np.ones(n)).normal_scores(errors)
+        columns = [column[~np.isnan(column)] for column in z.T]
+        mean = np.array([column.mean() if len(column) else 0.0 for column in columns])
+        deviation = np.array([column.std() if len(column) else 0.0 for column in columns])
+        correlation = np.array([_correlation(column) for column in columns])
+        return cls(reference, ordered, mean, np.where(deviation > 0, deviation, 1.0), correlation)
+
+    def normal_scores(self, errors: Array) -> Array:
+        """Return errors (n, n_outputs) as numbers of mean 0 and deviation 1 if nothing has changed, larger if they are.
+
+        They are quantiles of the normal distribution at the rank of each distance, ties in the middle of theirs.
+        """
+        distances = self.reference.distances(errors)
+        z = np.empty_like(distances)
+        for j, (known, d) in enumerate(zip(self.ordered, distances.T, strict=True)):
+            below = np.searchsorted(known, d, side="left") + np.searchsorted(known, d, side="right")
+            z[:, j] = np.clip(ndtri((below + 1) / (2 * len(known) + 2)), -HIGHEST, HIGHEST)
+        return np.where(np.isnan(distances), np.nan, (z - self.mean) / self.deviation)
 
 
 def _correlation(z: Array) -> float:
