@@ -160,7 +160,7 @@ def labels(seeds, steps):
 
 
 def guarded(seeds):
-    """Return the error after 200 frames of bad targets over that of a stream that does not learn, and so under guard."""
+    """Return the error after 200 frames of bad targets over that of a stream that does not learn, and under guard."""
     rows = []
     for seed in range(seeds):
         rng = np.random.default_rng(seed)

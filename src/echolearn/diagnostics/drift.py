@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy.optimize import brentq
@@ -11,6 +12,7 @@ from echolearn.validation.array_types import Array
 from echolearn.validation.values import check_boolean, is_number
 
 OVERSHOOT = 1.166  # by how much a sum of normal numbers passes a threshold on average (Siegmund, 1985)
+LEAST = 0.1  # of a threshold
 
 
 @dataclass(frozen=True)
@@ -84,13 +86,7 @@ class PageHinkley:
         float
             The threshold.
         """
-        k, rate = self.allowance, self.false_alarms / (series * (1 + self.two_sided))
-
-        def excess(h: float) -> float:
-            b = 2 * k * (h + OVERSHOOT)
-            return float(np.log(np.expm1(b) - b) - np.log(2 * k**2 / rate))
-
-        return 0.0 if excess(0.0) > 0 else float(brentq(excess, 0.0, 700 / (2 * k) - OVERSHOOT))
+        return _threshold(self.allowance, self.false_alarms / (series * (1 + self.two_sided)))
 
     def start(self, series: int = 1) -> Array:
         """Return the sums before the first number, all 0.
@@ -139,3 +135,14 @@ class PageHinkley:
             if total.max() > 1:
                 return sums[: i + 1], i
         return sums, None
+
+
+@cache
+def _threshold(k: float, rate: float) -> float:
+    """Return the threshold that sums with allowance k pass at this rate, by Siegmund's approximation."""
+
+    def excess(h: float) -> float:
+        b = 2 * k * (h + OVERSHOOT)
+        return float(np.log(np.expm1(b) - b) - np.log(2 * k**2 / rate))
+
+    return float(brentq(excess, LEAST, 700 / (2 * k) - OVERSHOOT)) if excess(LEAST) < 0 else LEAST

@@ -180,7 +180,8 @@ class GuardedStream:
     def _test(self) -> None:
         """Compare the weights that learned with the copies, over the frames since the last test."""
         squares = np.array(self._squares)  # (frames, 1 + copies, n_outputs)
-        theirs = np.maximum(squares[:, 1:].mean(axis=0), np.finfo(float).tiny)
+        least = 1e-12 * squares.mean() + 1e-200  # where a copy makes no error at all
+        theirs = np.maximum(squares[:, 1:].mean(axis=0), least)
         more = ((squares[:, :1] - squares[:, 1:]) / theirs).mean(axis=2)  # than each copy, at each frame
         worse = more.mean(axis=0)
         best = int(worse.argmax())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -34,12 +35,14 @@ class Watched(Protocol):
 
 def watch(model: Watchable, *, learn: bool, targets: bool) -> Watched:
     """Return the running network of a model: with targets for each frame, or without."""
-    if isinstance(model, (ESNClassifier, ESNRegressor)):
-        stream: Stream | GuardedStream = model.stream()
-    elif isinstance(model, ESNForecaster):
+    if isinstance(model, ESNForecaster):
         if targets:
             raise ValueError("a forecaster's targets are the next frames: update(x), without y.")
-        stream = forecast_stream(model)
+        if learn:
+            raise ValueError("learn=True needs a target for each frame, which a forecaster is not given.")
+        return Forecasts(*forecast_stream(model))
+    if isinstance(model, (ESNClassifier, ESNRegressor)):
+        stream: Stream | GuardedStream = model.stream()
     elif isinstance(model, (Stream, GuardedStream)):
         stream = model
     else:
@@ -56,8 +59,11 @@ def watch(model: Watchable, *, learn: bool, targets: bool) -> Watched:
     return Values(stream, learn=learn, fills=fills) if targets else Forecasts(stream)
 
 
-def forecast_stream(esn: ESNForecaster) -> EstimatorStream:
-    """Return a stream that answers each value of a series with the next one; it continues the series of the fit."""
+def forecast_stream(esn: ESNForecaster) -> tuple[EstimatorStream, Array | None]:
+    """Return a stream that answers each value of a series with the next one, and the first value that it expects.
+
+    It continues the series of the fit. A forecaster of several series starts in its initial state, and expects nothing.
+    """
     known = esn.forecast_
     if len(known.exogenous_mean):
         raise ValueError(
@@ -66,12 +72,13 @@ def forecast_stream(esn: ESNForecaster) -> EstimatorStream:
         )
     mean, scale = esn.target_mean_, esn.target_scale_
     inputs = InputCodec(mean, scale, "error", mean, np.zeros(len(mean), bool))
-    one = len(known.last_state) == 1
-    end = TrainingEnd(known.last_state[0], None, inputs.unknown, np.empty((0, len(mean)))) if one else None
-    stream = EstimatorStream(FittedParts(esn.network_, esn.codec_, inputs, esn.dtype, end), online=None)
-    if one:  # the last value of the fit is not yet part of its last state
-        stream.predict(known.last_value[0] * scale + mean)
-    return stream
+    parts = FittedParts(esn.network_, esn.codec_, inputs, esn.dtype, None)
+    if len(known.last_state) > 1:
+        return EstimatorStream(parts, online=None), None
+    end = TrainingEnd(known.last_state[0], None, inputs.unknown, np.empty((0, len(mean))))
+    stream = EstimatorStream(replace(parts, training_end=end), online=None)
+    # the last value of the fit is not yet part of its last state
+    return stream, np.ravel(stream.predict(known.last_value[0] * scale + mean))
 
 
 class _Gaps:
@@ -93,12 +100,11 @@ class Forecasts:
 
     one_sided = False
 
-    def __init__(self, stream: Stream | GuardedStream):
-        self._stream, self._gaps = stream, _Gaps()
-        self._expected: Array | None = None
+    def __init__(self, stream: Stream | GuardedStream, expected: Array | None = None):
+        self._stream, self._expected, self._gaps = stream, expected, _Gaps()
 
     def errors(self, X: Array, y: ArrayLike | None) -> tuple[Array, Array]:
-        """Return x - forecast and the forecasts, which the frames before have given; NaN for the first of all."""
+        """Return x - forecast and the forecasts, which the frames before have given; NaN where there is none."""
         expected = np.full(X.shape, np.nan)
         if np.isfinite(X).all():
             answers = self._rows(X)
