@@ -42,7 +42,7 @@ class Observation(NamedTuple):
     error : array of shape (n_outputs,)
         What was observed less what was expected; of a classifier, the loss.
     output : int
-        The output with the largest score: where to look.
+        The output with the largest score, and at a drift the one whose errors have changed: where to look.
     step : int
         The number of the frame, from 0 on.
     """
@@ -70,7 +70,7 @@ class Observations:
     expected, error : arrays of shape (n, n_outputs)
         What the network has answered, and its errors.
     output : array of int, of shape (n,)
-        The output with the largest score.
+        The output with the largest score, or the one that has drifted.
     step : array of int, of shape (n,)
         The numbers of the frames.
     level : float
@@ -235,6 +235,7 @@ class Monitor:
         self._watched: Watched | None = None
         self._targets = False
         self._changed = 0  # frames since the last change, when its drift was seen
+        self._drifted = 0  # the output that it was seen in
         self._history = _History(self.window)
         self._recent: deque[Observation] = deque(maxlen=self.window)
         self._restart(0)
@@ -341,6 +342,7 @@ class Monitor:
             alarm = self._test(errors, self.drift, self._anchor)
             if alarm is not None:
                 seen.drift[part.start + alarm] = True
+                output[alarm] = self._drifted
                 count = alarm + 1
         used = slice(part.start, part.start + count)
         seen.score[used], seen.output[used], seen.p_value[used] = score[:count], output[:count], p[:count]
@@ -357,7 +359,8 @@ class Monitor:
         self._since = np.where(zero.any(axis=0), len(sums) - 1 - last, before + len(sums))
         self._sums = sums[-1]
         if alarm is not None:
-            self._changed = int(self._since.flat[int(self._sums.argmax())])
+            which = int(self._sums.argmax())
+            self._changed, self._drifted = int(self._since.flat[which]), which % self._sums.shape[1]
         return alarm
 
     def _refresh(self) -> None:

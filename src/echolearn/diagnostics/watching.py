@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +17,7 @@ from echolearn.estimators.models import TrainingEnd
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.starting import FittedParts
 from echolearn.estimators.streams import ClassifierStream, EstimatorStream, Stream
-from echolearn.validation.array_types import Array
+from echolearn.validation.array_types import Answers, Array
 
 Watchable = ESNRegressor | ESNClassifier | ESNForecaster | Stream | GuardedStream
 LEAST = 1e-6  # probabilities below this count as this
@@ -40,6 +41,8 @@ def watch(model: Watchable, *, learn: bool, targets: bool) -> Watched:
             raise ValueError("a forecaster's targets are the next frames: update(x), without y.")
         if learn:
             raise ValueError("learn=True needs a target for each frame, which a forecaster is not given.")
+        if getattr(model.forecast_, "direct", None) is not None:
+            return SteppedForecasts(model)
         return Forecasts(*forecast_stream(model))
     if isinstance(model, (ESNClassifier, ESNRegressor)):
         stream: Stream | GuardedStream = model.stream()
@@ -128,6 +131,34 @@ class Forecasts:
                 "forecasts of the next frame. Give the targets too: update(x, y)."
             )
         return answers
+
+
+class _Updated(Protocol):
+    """A forecaster that takes in new values by itself."""
+
+    def predict(self, steps: int) -> Answers:
+        """Return the next values."""
+
+    def update(self, new: Array) -> object:
+        """Take in the values of the next step."""
+
+
+class SteppedForecasts:
+    """A forecaster whose forecasts are not those of its network alone: it is asked for each of them."""
+
+    one_sided = False
+
+    def __init__(self, esn: ESNForecaster):
+        self._esn = cast("_Updated", deepcopy(esn))
+        self._one_value = esn.codec_.one_value
+
+    def errors(self, X: Array, y: ArrayLike | None) -> tuple[Array, Array]:
+        """Return x - forecast and the forecasts."""
+        expected = np.empty(X.shape)
+        for t, x in enumerate(X):
+            expected[t] = np.ravel(np.asarray(self._esn.predict(1)))
+            self._esn.update(x if self._one_value else x[None])
+        return X - expected, expected
 
 
 class Values:
