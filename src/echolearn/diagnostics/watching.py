@@ -41,6 +41,11 @@ def watch(model: Watchable, *, learn: bool, targets: bool) -> Watched:
             raise ValueError("a forecaster's targets are the next frames: update(x), without y.")
         if learn:
             raise ValueError("learn=True needs a target for each frame, which a forecaster is not given.")
+        if len(model.forecast_.exogenous_mean):
+            raise ValueError(
+                "this forecaster has exogenous inputs, which a monitor cannot know a step ahead. Watch an ESNRegressor "
+                "whose frames hold them: update(x, y)."
+            )
         if getattr(model.forecast_, "direct", None) is not None:
             return SteppedForecasts(model)
         return Forecasts(*forecast_stream(model))
@@ -68,11 +73,6 @@ def forecast_stream(esn: ESNForecaster) -> tuple[EstimatorStream, Array | None]:
     It continues the series of the fit. A forecaster of several series starts in its initial state, and expects nothing.
     """
     known = esn.forecast_
-    if len(known.exogenous_mean):
-        raise ValueError(
-            "this forecaster has exogenous inputs, which a monitor cannot know a step ahead. Watch an ESNRegressor "
-            "whose frames hold them: update(x, y)."
-        )
     mean, scale = esn.target_mean_, esn.target_scale_
     inputs = InputCodec(mean, scale, "error", mean, np.zeros(len(mean), bool))
     parts = FittedParts(esn.network_, esn.codec_, inputs, esn.dtype, None)
@@ -149,11 +149,17 @@ class SteppedForecasts:
     one_sided = False
 
     def __init__(self, esn: ESNForecaster):
+        if len(esn.forecast_.last_value) > 1:
+            raise ValueError("this forecaster was fitted to several series. Fit one for the series to be watched.")
         self._esn = cast("_Updated", deepcopy(esn))
-        self._one_value = esn.codec_.one_value
+        self._one_value, self._width = esn.codec_.one_value, len(esn.codec_.mean)
 
     def errors(self, X: Array, y: ArrayLike | None) -> tuple[Array, Array]:
         """Return x - forecast and the forecasts."""
+        if X.shape[1] != self._width:
+            raise ValueError(
+                f"a frame has shape ({self._width},) here, a chunk (steps, {self._width}); given {X.shape}."
+            )
         expected = np.empty(X.shape)
         for t, x in enumerate(X):
             expected[t] = np.ravel(np.asarray(self._esn.predict(1)))
