@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS := speech,report,tune,onnx,dask,test
+EXTRAS := speech,report,tune,onnx,dask,serve,test
 comma := ,
 # versions and hashes as in requirements.lock, for the Pythons it is tested with; for others as pyproject.toml allows
 LOCKED = $(shell $(PYTHON) -c 'import sys; print("yes" * ((3, 11) <= sys.version_info < (3, 14)))')
@@ -99,6 +99,8 @@ reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd in
 	.venv-fuzz/bin/python -m reliability.fuzz
 	$(BIN)/python -m reliability.stress
 	$(BIN)/python -m reliability.exports
+	$(BIN)/python -m reliability.service_hostile
+	$(BIN)/python -m reliability.service_load
 	$(BIN)/python -m reliability.load
 	$(BIN)/python -m reliability.kills
 	$(BIN)/python -m reliability.dask_kills

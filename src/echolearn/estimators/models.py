@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.parameters import Parameters
+from echolearn.modelfile.layout import Facts
 from echolearn.readout.network import Network
 from echolearn.training.history import History
 from echolearn.validation.array_types import Array
@@ -47,7 +48,8 @@ class TrainingEnd:
 class FittedModel:
     """All that the file of one network holds. estimator: the name of its class; settings: its parameters.
 
-    layout: which axis of X was taken as time.
+    layout: which axis of X was taken as time. recipe: how raw data become X, as plain values that no estimator
+    interprets; None: it is not known.
     """
 
     estimator: str
@@ -60,6 +62,7 @@ class FittedModel:
     training_end: TrainingEnd | None = None
     forecast: ForecastState | None = None
     layout: str = "time_first"
+    recipe: Facts | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
