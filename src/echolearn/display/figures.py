@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # an optional dependency
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREY = "#2a6fb0", "#d9762b", "#8a8a8a"
+BLUE, ORANGE, GREY, RED = "#2a6fb0", "#d9762b", "#8a8a8a", "#b03030"
 
 
 def new_figure(size: tuple[float, float]) -> Figure:

@@ -570,6 +570,11 @@ class ClassifierStream(EstimatorStream):
 
     _codec: ClassCodec | LabelSetCodec
 
+    @property
+    def classes(self) -> Array:
+        """The labels, in the order of the columns of `predict_proba`."""
+        return self._codec.labels.copy()
+
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probabilities of the classes, where `predict` returns labels. Each call takes new frames.
 
