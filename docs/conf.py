@@ -1,4 +1,4 @@
-"""Settings of the documentation site: `make docs` builds docs/_build/html. Nothing is fetched to build or to read it."""
+"""Settings of the documentation site, docs/_build/html. Nothing is fetched to build or to read it."""
 
 import sys
 from pathlib import Path

@@ -210,8 +210,8 @@ def compiled(headers: dict[str, str], source: str, folder: Path, *flags: str, co
     """Return a program of this source, compiled beside the headers with all warnings as errors."""
     for name, text in headers.items():
         (folder / f"{name}.h").write_text(text)
-    language = "c99" if compiler != "g++" else "c++11"
-    file = folder / ("program.c" if compiler != "g++" else "program.cc")
+    language, ending = ("c++11", "cc") if compiler.endswith("++") else ("c99", "c")
+    file = folder / f"program.{ending}"
     file.write_text(source)
     program = folder / "program"
     command = [compiler, f"-std={language}", *FLAGS, *flags, str(file), "-o", str(program), "-lm"]

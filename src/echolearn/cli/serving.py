@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import click
 
 from echolearn.cli.errors import UserError
 from echolearn.cli.options import FILE, Command
-
-if TYPE_CHECKING:
-    from echolearn.export.service.application import Service
 
 SERVE = "pip install 'echolearn[serve]'"
 _BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
@@ -105,7 +103,7 @@ def serve(
     def started(chosen: int) -> None:
         click.echo(f"serving {model} at http://{shown}:{chosen} (Ctrl-C stops)", err=True)
         if page:
-            Thread(target=_show_page, args=(service, model), daemon=True).start()
+            Thread(target=_show_page, args=(service.show, model), daemon=True).start()
 
     try:
         server.run(service, host, port, started)
@@ -114,14 +112,14 @@ def serve(
     click.echo("stopped.", err=True)
 
 
-def _show_page(service: Service, model: Path) -> None:
+def _show_page(show: Callable[[str], None], model: Path) -> None:
     """Put the model's own page at `/`, as soon as it is made. The plain one stays if there can be none."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / "page.html"
         command = [sys.executable, "-m", "echolearn.cli", "page", str(model), "--out", str(out)]
         done = subprocess.run(command, capture_output=True, check=False, timeout=300)
         if done.returncode == 0:
-            service.show(out.read_text(encoding="utf-8"))
+            show(out.read_text(encoding="utf-8"))
 
 
 def _opened(path: Path) -> Any:

@@ -35,7 +35,9 @@ from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.labelled import Labelled, labelled
 from echolearn.estimators.models import FittedModel, TrainingEnd
 from echolearn.estimators.naming import NamedSettings
+from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, network_facts
 from echolearn.estimators.own_reservoir import check_beside_reservoir
+from echolearn.estimators.plotting import PlotMixin
 from echolearn.estimators.saving import model_parts, save_model
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.starting import (
@@ -74,12 +76,13 @@ from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.values import check_boolean
 
 
-class SequenceEstimator(ExportMixin, NamedSettings):
+class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
     """An estimator with one fitted network.
 
-    It has five attributes when it is fitted: `network_` (reservoir, readout and what the readout sees), `codec_` (how
-    targets are encoded), `inputs_` (how inputs are), `history_`, and `training_end_` (where one training series ended,
-    or None). All others are views of them. `recipe_`, where it is there, says how raw data become X; whoever
+    It has six attributes when it is fitted: `network_` (reservoir, readout and what the readout sees), `codec_` (how
+    targets are encoded), `inputs_` (how inputs are), `history_`, `training_end_` (where one training series ended,
+    or None), and `initial_reservoir_` (the weights before learning, for `plot`; None where they are not known or the
+    same). All others are views of them. `recipe_`, where it is there, says how raw data become X; whoever
     made X has set it, and it is saved with the model.
     """
 
@@ -88,6 +91,7 @@ class SequenceEstimator(ExportMixin, NamedSettings):
     inputs_: InputCodec
     history_: History
     training_end_: TrainingEnd | None
+    initial_reservoir_: Reservoir | None
     layout_: str
     recipe_: Facts
 
@@ -165,6 +169,7 @@ class SequenceEstimator(ExportMixin, NamedSettings):
         """Take over what was fitted, and only then pass on a Ctrl-C that ended the learning."""
         set_fitted(self, fitted.network.network, fitted.codec, fitted.network.history, fitted.inputs)
         self.training_end_, self.layout_ = fitted.training_end, fitted.layout
+        self.initial_reservoir_ = fitted.network.start
         feature_names = fitted.feature_names
         if feature_names is not None:
             self.feature_names_in_ = feature_names
@@ -463,6 +468,11 @@ class SequenceEstimator(ExportMixin, NamedSettings):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
 
+    def _fitted_facts(self) -> FittedFacts:
+        if not hasattr(self, "network_"):
+            return []
+        return network_facts(self.network_, self.history_, self.get_params(deep=False)["learn"])
+
 
 def _defaults(esn: SequenceEstimator) -> dict[str, object]:
     """Return the parameters of an estimator as it comes."""
@@ -494,7 +504,7 @@ def set_fitted(
 ) -> None:
     """Give an estimator what makes it a fitted one."""
     esn.network_, esn.codec_, esn.history_, esn.inputs_ = network, codec, history, inputs
-    esn.training_end_ = None
+    esn.training_end_ = esn.initial_reservoir_ = None
 
 
 def fitted_model(esn: SequenceEstimator) -> FittedModel:

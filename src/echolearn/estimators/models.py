@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from echolearn.display.facts import brief
 from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.parameters import Parameters
@@ -29,6 +30,9 @@ class ForecastState:
     residuals: Array
     many: bool
 
+    def __repr__(self) -> str:
+        return brief(self)
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingEnd:
@@ -42,6 +46,9 @@ class TrainingEnd:
     fed_back: Array | None
     known: Array
     opening: Array
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from echolearn.display.facts import counted, one_line
 from echolearn.estimators.codecs import ClassCodec, LabelSetCodec
 from echolearn.estimators.starting import FittedParts, begin_stream
 from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot
@@ -83,6 +84,16 @@ class Stream:
     >>> stream.steps
     100
     """
+
+    def __repr__(self) -> str:
+        facts = [
+            counted(self.reservoir.N, "unit"),
+            counted(self.reservoir.n_in, "input"),
+            counted(self._U.shape[1], "output"),
+            "" if self._online is None else f"learning by {type(self._online).__name__}",
+            f"after {counted(self.steps, 'step')}",
+        ]
+        return one_line(self, facts)
 
     def __init__(
         self,
@@ -558,6 +569,11 @@ class ClassifierStream(EstimatorStream):
     """
 
     _codec: ClassCodec | LabelSetCodec
+
+    @property
+    def classes(self) -> Array:
+        """The labels, in the order of the columns of `predict_proba`."""
+        return self._codec.labels.copy()
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probabilities of the classes, where `predict` returns labels. Each call takes new frames.

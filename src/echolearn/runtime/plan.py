@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from echolearn.display.facts import counted, one_line
 from echolearn.validation.array_types import Array
 
 
@@ -126,6 +127,9 @@ class Layer:
     intercept: Array
     softmax: bool
     passing: Passing | None = None
+
+    def __repr__(self) -> str:
+        return one_line(self, [counted(self.units, "unit"), counted(self.n_in, "input"), counted(self.n_out, "output")])
 
     @property
     def units(self) -> int:
@@ -252,6 +256,11 @@ class Plan:
     residuals: Array | None = None
     steps: int = 0
     layout: str = "time_first"
+
+    def __repr__(self) -> str:
+        units = " + ".join(f"{layer.units:,}" for layer in self.layers)
+        outputs = counted(self.answer.n_out, "output")
+        return one_line(self, [self.estimator, f"{units} units", counted(self.n_features, "feature"), outputs])
 
     @property
     def top(self) -> Layer:

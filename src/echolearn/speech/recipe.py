@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from echolearn.display.facts import one_line
 from echolearn.modelfile.facts import as_count, as_truth
 from echolearn.modelfile.layout import Facts
 from echolearn.speech._typing import Frames
@@ -71,6 +72,9 @@ class FeatureRecipe:
     normalise: str = "utterance"
     context: int = CONTEXT
     scale: Scale | None = None
+
+    def __repr__(self) -> str:
+        return one_line(self, [self.describe()])
 
     def __post_init__(self) -> None:
         if self.normalise not in NORMALISATIONS:
