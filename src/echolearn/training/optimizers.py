@@ -96,6 +96,11 @@ class Adam:
             Steps so far.
         kept : dict
             The running means, as `state` gives them.
+
+        Returns
+        -------
+        Adam
+            With these steps and means.
         """
         return Adam(int(number), kept.get("first"), kept.get("second"))
 
@@ -110,6 +115,13 @@ class Adam:
             The derivatives of the error by them.
         alpha : float
             The step size.
+
+        Returns
+        -------
+        weights : dict of arrays
+            New weights; the given ones stay as they are.
+        optimizer : Adam
+            For the next step.
         """
         first = self.first or {k: np.zeros_like(w) for k, w in weights.items()}
         second = self.second or first
