@@ -1,9 +1,10 @@
 """Draw docs/images/learning.svg, the picture of the README, from results/table1_an4.json.
 
-    python benchmarks/learning_figure.py
+python benchmarks/learning_figure.py
 """
 
 import matplotlib
+
 from table_text import ROOT, load
 
 PICTURE = ROOT / "docs" / "images" / "learning.svg"

@@ -1,4 +1,4 @@
-"""Settings of the documentation site: `make docs` builds docs/_build/html. Nothing is fetched, neither to build nor to read it."""
+"""Settings of the documentation site, docs/_build/html. Nothing is fetched to build or to read it."""
 
 import sys
 from pathlib import Path
@@ -27,7 +27,14 @@ extensions = [
     "repository_links",  # links of pages to files of the repository
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "_extensions", "gallery/**/*.ipynb", "gallery/**/*.py", "**/sg_execution_times.rst", "sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "_extensions",
+    "gallery/**/*.ipynb",
+    "gallery/**/*.py",
+    "**/sg_execution_times.rst",
+    "sg_execution_times.rst",
+]
 suppress_warnings = ["config.cache"]
 nitpicky = False
 default_role = "literal"

@@ -2,9 +2,9 @@
 Memory against non-linearity
 ============================
 
-A reservoir can remember its inputs, or transform them, but a fixed number of units cannot do all of both. The larger the
-inputs are scaled, the further the units leave the linear part of tanh. The memory of past inputs falls. The product of
-two of them, which no linear unit can compute, is found more and more, until the memory that it needs is gone, too.
+A reservoir can remember its inputs, or transform them, but a fixed number of units cannot do all of both. The larger
+the inputs are scaled, the further the units leave the linear part of tanh. The memory of past inputs falls. The product
+of two of them, which no linear unit can compute, is found more and more, until the memory that it needs is gone, too.
 
     python examples/plot_memory_nonlinearity.py [picture.png]
 """

@@ -2,8 +2,8 @@
 
     python tools/words.py
 
-Prints one line per finding and ends with status 1 if there is any. `WORDS` is the list of the project: an idiom,
-and what to write instead.
+Prints one line per finding and ends with status 1 if there is any. `WORDS` is the list of the project: an idiom, and
+what to write instead.
 """
 
 import re

@@ -72,7 +72,9 @@ def write(app):
     texts = {f"{module}.rst": page(module, names) for module, names in found.items()}
     toctree = "\n".join(f"   {module}" for module in found)
     title = "Python"
-    texts["index.rst"] = f"{title}\n{'=' * len(title)}\n\nEvery public name.\n\n.. toctree::\n   :maxdepth: 2\n\n{toctree}\n"
+    texts["index.rst"] = (
+        f"{title}\n{'=' * len(title)}\n\nEvery public name.\n\n.. toctree::\n   :maxdepth: 2\n\n{toctree}\n"
+    )
     for path in folder.glob("*.rst"):
         if path.name not in texts:
             path.unlink()

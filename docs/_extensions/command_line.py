@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import click
+
 from echolearn.cli.main import main
 
 HEAD = """# Command line
 
-`echolearn COMMAND --help` prints what stands here. Commands that take a model accept every file that `save` or `echolearn train`
-has written. A command that fails prints what was wrong and ends with status 1, and with status 2 if it was called wrongly.
+`echolearn COMMAND --help` prints what stands here. Commands that take a model accept every file that `save` or
+`echolearn train` has written. A command that fails prints what was wrong and ends with status 1, and with status 2 if
+it was called wrongly.
 
 """
 

@@ -1,9 +1,9 @@
 """Run the Python and the commands of every page while the site is built, and show what they print.
 
-The ```python blocks of a page, and its ```console blocks that begin with `$ echolearn`, run one
-after the other in an empty folder of their own. What a block prints stands below it in the site; figures that it leaves open are shown, and so are warnings.
-A block that fails, or Python that prints to stderr, fails the build.
-Two comments in a page are for the build:
+The ```python blocks of a page, and its ```console blocks that begin with `$ echolearn`, run one after the other in an
+empty folder of their own. What a block prints stands below it in the site; figures that it leaves open are shown, and
+so are warnings. A block that fails, or Python that prints to stderr, fails the build. Two comments in a page are for
+the build:
 
     <!-- setup
     code that runs without being shown
@@ -33,7 +33,9 @@ RUNNER = Path(__file__).with_name("run_blocks.py")
 
 def blocks(text):
     """Return the codes of a page in order; None for what is not executed."""
-    return [None if part["skipped"] else part["hidden"] or part["code"] or part["lines"] for part in PART.finditer(text)]
+    return [
+        None if part["skipped"] else part["hidden"] or part["code"] or part["lines"] for part in PART.finditer(text)
+    ]
 
 
 def executed(codes, figures):

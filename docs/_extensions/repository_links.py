@@ -1,4 +1,4 @@
-"""Turn links to files of the repository that are no pages (`../CHANGELOG.md`, `../../examples/c/classify.c`) into plain names."""
+"""Turn links to files of the repository that are no pages into plain names."""
 
 import os
 import re
