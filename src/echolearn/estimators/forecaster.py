@@ -15,6 +15,7 @@ from echolearn.estimators._base import FittedEstimator, SequenceEstimator, store
 from echolearn.estimators.codecs import ValueCodec, squared_error
 from echolearn.estimators.fitting import Callback, FitRequest, fit_network
 from echolearn.estimators.input_codec import InputCodec
+from echolearn.estimators.loop_fitting import fit_through_loop
 from echolearn.estimators.models import ForecastState
 from echolearn.estimators.series import (
     inputs_of,
@@ -88,6 +89,14 @@ class ESNForecaster(SequenceEstimator):
     ridge : float, list of float, or "auto", default="auto"
         The penalty mu of the ridge readout (eq. 9): a number, numbers to choose from, or "auto" for a path in units of
         the mean squared state. The choice is made on held-out data, or by generalised cross-validation without any.
+    solver : {"gram", "qr"}, default="gram"
+        How readout and weights are found. "qr" is for series without noise, such as those of equations: orthogonal
+        factors of the states in place of their Gram matrix, ridges down to 1e-22 (`ridge` is then in units of the mean
+        squared state), L-BFGS in place of `optimizer`, and all choices by how long closed loops forecast the held-out
+        end of the series. It needs the states of all steps at once. Take a `validation_fraction` of 0.2 or more.
+    loop_steps : int, default=1
+        With solver="qr": how many closed-loop steps the weights are learned through, after the one-step error. More
+        than 1 may help where forecasts run away from the series; a fit then takes about twice as long.
     learn : {"both", "input", "none"}, default="both"
         Which weights are learned: W, W_rec, W_fb and the bias ("both"), all but W_rec ("input"), or only the readout
         ("none": a classical echo state network).
@@ -177,6 +186,8 @@ class ESNForecaster(SequenceEstimator):
         direct: bool = True,
         noise: float = 0.0,
         ridge: str | ArrayLike = "auto",
+        solver: str = "gram",
+        loop_steps: int = 1,
         learn: str = "both",
         lookback: int | None = None,
         optimizer: str = "adam",
@@ -237,18 +248,21 @@ class ESNForecaster(SequenceEstimator):
         rows = open_exogenous(exogenous, given.lengths, None, many)
         exogenous_scale = mean_and_scale(np.concatenate(rows), "exogenous")
         Z, E = standardised(given.X, codec.mean, codec.scale), standardised(rows, *exogenous_scale)
-        fitted = fit_network(
-            FitRequest(
-                owner=type(self).__name__,
-                params=params,
-                settings=settings,
-                data=_one_step_data(Z, E, settings, self.noise),
-                validation=None,
-                loss=squared_error,
-                callback=callback,
-                checkpoint=checkpoint,
-            )
+        request = FitRequest(
+            owner=type(self).__name__,
+            params=params,
+            settings=settings,
+            data=_one_step_data(Z, E, settings, self.noise),
+            validation=None,
+            loss=squared_error,
+            callback=callback,
+            checkpoint=checkpoint,
         )
+        if self.solver == "qr":
+            clean = [inputs_of(z, e) for z, e in zip(Z, E, strict=True)]
+            fitted = fit_through_loop(request, clean, self.loop_steps)
+        else:
+            fitted = fit_network(request)
         assert fitted.ridge_fit is not None
         share = fitted.ridge_fit.degrees_of_freedom() / fitted.ridge_fit.n
         self.forecast_ = _forecast_state(fitted.network, settings.dtype, Z, E, share, scale=exogenous_scale, many=many)
