@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from echolearn.estimators.forecaster import ESNForecaster
     from echolearn.estimators.framewise import FrameWise
     from echolearn.estimators.loading import load
+    from echolearn.estimators.nvar import NVARForecaster
     from echolearn.estimators.pipelines import save, stream
     from echolearn.estimators.regressor import ESNRegressor
     from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
@@ -23,6 +24,7 @@ __all__ = [
     "ESNForecaster",
     "ESNRegressor",
     "FrameWise",
+    "NVARForecaster",
     "Reservoir",
     "ReservoirFeatures",
     "StackedClassifier",
@@ -39,6 +41,7 @@ _HOMES = {
     "ESNForecaster": "estimators.forecaster",
     "ESNRegressor": "estimators.regressor",
     "FrameWise": "estimators.framewise",
+    "NVARForecaster": "estimators.nvar",
     "Reservoir": "reservoir",
     "ReservoirFeatures": "estimators.features",
     "StackedClassifier": "estimators.stacked",

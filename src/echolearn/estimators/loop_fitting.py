@@ -83,6 +83,10 @@ class Search:
         score, ridge = best_ridge(reservoir, self.data.train, self.ridge * NEAR, self.data.loops)
         if score > self.score or self.data.loops is None:
             self.best, self.ridge, self.score = reservoir, ridge, score
+        return self.record(iteration, error, score, ridge, steps)
+
+    def record(self, iteration: int, error: float, score: Score, ridge: float, steps: int) -> bool:
+        """Add a row to the history; return whether the callback wants to stop."""
         row = {"epoch": float(iteration), "error": error, "loop_steps": float(steps)}
         if self.data.loops is not None:
             row |= {"valid_time": score[0], "valid_log_error": -score[1]}
@@ -111,6 +115,8 @@ def fit_through_loop(request: FitRequest, clean: list[Array], loop_steps: int) -
         reservoir = draw_reservoir(context).reservoir
         score, ridge = best_ridge(reservoir, data.train, np.array(_ridges(settings.ridge)), data.loops)
         search = Search(data, reservoir, ridge, score, request.callback)
+        fixed = factored(data.train, [run(reservoir, s.batch).H for s in data.train])
+        search.record(0, fixed.loss(ridge * fixed.square) / fixed.rest.size, score, ridge, 0)
         context.say(_said(0, score, ridge, data.loops))
         if settings.learns:
             _learn(search, context, loop_steps)

@@ -45,13 +45,17 @@ class OrthogonalFactors:
         """Factor H_c (K, M), whose last column is ones, for the targets T (K, n_out), in float64."""
         refuse_infinite(H_c)
         mean_H, mean_T = H_c[:, :-1].mean(axis=0), T.mean(axis=0)
-        Q, R = np.linalg.qr(H_c[:, :-1] - mean_H)
-        W, s, V_T = np.linalg.svd(R, full_matrices=False)
-        P, centred = Q @ W, T - mean_T
+        # The ones come first: a weak direction, divided by its singular value, would magnify what its mean is from 0.
+        Q, R = np.linalg.qr(np.hstack([H_c[:, -1:], H_c[:, :-1] - mean_H]))
+        mean_H = mean_H + R[0, 1:] / R[0, 0]
+        W, s, V_T = np.linalg.svd(R[1:, 1:], full_matrices=False)
+        P, centred = Q[:, 1:] @ W, T - mean_T
         C = P.T @ centred
         rest = centred - P @ C
-        again = P.T @ rest  # the rounding errors of the first projection, which are as large as those of T
-        return cls(P, s, V_T.T, C + again, rest - P @ again, mean_H, mean_T)
+        for _ in range(2):  # the rounding errors of the first projection are as large as those of T
+            mean, again = rest.mean(axis=0), P.T @ rest
+            mean_T, C, rest = mean_T + mean, C + again, rest - mean - P @ again
+        return cls(P, s, V_T.T, C, rest, mean_H, mean_T)
 
     @property
     def n(self) -> int:
