@@ -14,6 +14,7 @@ import json
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 
 import numpy as np
@@ -45,13 +46,13 @@ def grid(settings):
     return [dict(zip(GRID, values, strict=True)) for values in itertools.product(*(settings[name] for name in GRID))]
 
 
-def valid_starts(settings, known):
+def valid_starts(settings):
     """Return where the loops on valid start, which run to its end: the same for all sides."""
     n = settings["valid"]
     return settings["train"] + np.linspace(0, n // 2, 20, endpoint=False).astype(int)
 
 
-def ours(settings, network, seed, learn, epochs=None):
+def ours(settings, network, seed, learn):
     """Return an ESNForecaster that holds out the valid part of what it is given."""
     return ESNForecaster(
         settings["units"],
@@ -128,7 +129,7 @@ def tune_ours(settings, series):
 
 def tune_peer(settings, series):
     """Return the score on valid of every network of the grid with each ridge."""
-    starts = valid_starts(settings, len(series))
+    starts = valid_starts(settings)
     scores = []
     for network in grid(settings):
         values = []
@@ -145,7 +146,7 @@ def tune_peer(settings, series):
 
 def tune_nvar(settings, series):
     """Return the score on valid of every NVAR: nothing is random in it, and it chooses its ridge itself, on valid."""
-    starts, scores = valid_starts(settings, len(series)), []
+    starts, scores = valid_starts(settings), []
     for delays, stride, degree in settings["nvar"]:
         share = settings["valid"] / len(series)
         model = NVARForecaster(delays, stride=stride, degree=degree, validation_fraction=share)
@@ -200,26 +201,13 @@ def measure(task, settings, chosen):
     return found
 
 
+@contextmanager
 def quiet():
-    """Return a context without the warnings that a grid provokes: radii above 1, loops that run away."""
-    context = warnings.catch_warnings()
-    context.__enter__()
-    for kind in (EchoStateWarning, TrainingWarning, UserWarning):
-        warnings.simplefilter("ignore", kind)
-    return _Closing(context)
-
-
-class _Closing:
-    """A context manager that closes one that was entered before."""
-
-    def __init__(self, context):
-        self.context = context
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self.context.__exit__(*error)
+    """Leave out the warnings that a grid provokes: radii above 1, loops that run away, ill-conditioned matrices."""
+    with warnings.catch_warnings():
+        for kind in (EchoStateWarning, TrainingWarning, UserWarning, RuntimeWarning):
+            warnings.simplefilter("ignore", kind)
+        yield
 
 
 def main():

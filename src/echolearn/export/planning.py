@@ -37,6 +37,7 @@ from echolearn.export.plan import (
 )
 from echolearn.readout.network import Network
 from echolearn.readout.observation import ReadoutView
+from echolearn.reservoir.activations import is_registered
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.validation.array_types import Array
 
@@ -141,6 +142,8 @@ def _layer(network: Network) -> Layer:
     """Return a reservoir and its readout as plain arrays."""
     r, view, U = network.reservoir, network.view, network.readout.U
     N = r.N
+    if is_registered(r.activation):
+        raise ValueError(f"activation={r.activation!r} is one of your own, and is not part of any exported form.")
     of_states = view.rows(r) - 1 - (_parts(view) * r.n_in if view.direct and view.summary is None else 0)
     return Layer(
         W=_frozen(r.W),

@@ -23,7 +23,7 @@ from echolearn.gradients.exact import through_time
 from echolearn.gradients.gradients import Gradients
 from echolearn.readout.observation import stack
 from echolearn.readout.orthogonal import OrthogonalFactors
-from echolearn.reservoir.activations import activate, slope
+from echolearn.reservoir.activations import activate, is_registered, slope
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
 from echolearn.states.run import run
@@ -106,15 +106,17 @@ def through_loop(reservoir: Reservoir, U: Array, s: Series, h: Array, at: Array,
     W_rec = reservoir.W_rec.toarray()
     bias = 0.0 if reservoir.bias is None else reservoir.bias
     U_h, U_x = U[:N], U[N:-1] if s.direct else np.zeros((s.X.shape[1], dims))
-    before, V, F, R = [h], [], [], []
+    before, V, F, kept, R = [h], [], [], [], []
     x = s.X[at, :dims]
     for j in range(k):
         v = np.hstack([x, s.X[at + j, dims:]])
-        f = activate(reservoir.activation, v @ reservoir.W + before[-1] @ W_rec.T + bias)
+        z = v @ reservoir.W + before[-1] @ W_rec.T + bias
+        f = activate(reservoir.activation, z)
         before.append((1 - a) * before[-1] + a * f)
         x = before[-1] @ U_h + v @ U_x + U[-1]
         V.append(v)
         F.append(f)
+        kept.append(z if is_registered(reservoir.activation) else f)  # what the slope is computed from
         R.append(x - s.T[at + j])
     dU, dW, dW_rec = np.zeros_like(U), np.zeros_like(reservoir.W), np.zeros_like(W_rec)
     db, da, delta_h, delta_x = np.zeros(N), np.zeros(N), np.zeros_like(h), np.zeros((len(h), dims))
@@ -125,7 +127,7 @@ def through_loop(reservoir: Reservoir, U: Array, s: Series, h: Array, at: Array,
         if s.direct:
             dU[N:-1] += V[j].T @ delta_x
         delta = delta_h + delta_x @ U_h.T
-        Z = a * slope(reservoir.activation, F[j]) * delta
+        Z = a * slope(reservoir.activation, kept[j]) * delta
         dW += V[j].T @ Z
         dW_rec += Z.T @ before[j]
         db += Z.sum(axis=0)
