@@ -8,6 +8,7 @@ from echolearn.validation.former_paths import FormerPaths
 
 if TYPE_CHECKING:
     from echolearn.estimators.classifier import ESNClassifier
+    from echolearn.estimators.es2n import ES2NFeatures
     from echolearn.estimators.features import ReservoirFeatures
     from echolearn.estimators.forecaster import ESNForecaster
     from echolearn.estimators.framewise import FrameWise
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "ES2NFeatures",
     "ESNClassifier",
     "ESNForecaster",
     "ESNRegressor",
@@ -37,6 +39,7 @@ __all__ = [
 
 # Imported at first use: the command line answers --help long before NumPy, scikit-learn and numba are there.
 _HOMES = {
+    "ES2NFeatures": "estimators.es2n",
     "ESNClassifier": "estimators.classifier",
     "ESNForecaster": "estimators.forecaster",
     "ESNRegressor": "estimators.regressor",
