@@ -1,11 +1,11 @@
 """How long closed-loop forecasts of chaotic series stay valid: fixed and learned networks, reservoirpy and NVAR.
 
     python benchmarks/valid_times.py --tune [--tasks lorenz ...]     # chooses settings on valid; test is not generated
-    python benchmarks/valid_times.py [--tasks lorenz ...]            # the figures on test, once the settings are committed
+    python benchmarks/valid_times.py [--tasks lorenz ...]            # the figures on test, once settings are committed
 
-Settings and grids are in benchmarks/frozen/valid_times.toml, results in benchmarks/results/valid_times.json. The choices
-on valid are kept in the result file too (`chosen`), with the score of every candidate. Test figures are only computed
-when `protocol.require_frozen` agrees. One process, one thread; --jobs N runs tasks beside each other.
+Settings and grids are in benchmarks/frozen/valid_times.toml, results in benchmarks/results/valid_times.json. The
+choices on valid are kept in the result file too (`chosen`), with the score of every candidate. Test figures are only
+computed when `protocol.require_frozen` agrees. One process, one thread; --jobs N runs tasks beside each other.
 """
 
 import argparse
@@ -112,7 +112,7 @@ def loops(reservoir, U, series, starts, horizon):
 
 
 def times(forecasts, series, starts, settings):
-    """Return the valid time of each forecast in Lyapunov times; those that reach the end of the series are cut there."""
+    """Return the valid time of each forecast in Lyapunov times; those that reach its end are cut there."""
     truth = [series[s : s + len(y)] for s, y in zip(starts, forecasts, strict=True)]
     cut = [y[: len(t)] for y, t in zip(forecasts, truth, strict=True)]
     return valid_time(truth, cut, lyapunov=settings["lyapunov"], threshold=settings["threshold"], scale=1.0)

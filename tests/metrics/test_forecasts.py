@@ -21,9 +21,9 @@ def test_the_valid_time_counts_the_steps_before_the_error_reaches_the_threshold(
 
 def test_dimensions_are_averaged_in_their_own_units():
     true = np.stack([np.tile([1.0, -1.0], 10), np.tile([100.0, -100.0], 10)], axis=1)
-    assert valid_time(true, true + [0.5, 0.0]) == 20.0  # sqrt(0.25 / 2) = 0.35
-    assert valid_time(true, true + [0.5, 50.0]) == 0.0
-    assert valid_time(true, true + [0.0, 1.0]) == 20.0
+    assert valid_time(true, true + np.array([0.5, 0.0])) == 20.0  # sqrt(0.25 / 2) = 0.35
+    assert valid_time(true, true + np.array([0.5, 50.0])) == 0.0
+    assert valid_time(true, true + np.array([0.0, 1.0])) == 20.0
 
 
 def test_lists_have_one_valid_time_each():

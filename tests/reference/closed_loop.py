@@ -1,4 +1,4 @@
-"""A network that runs on its own outputs, step by step and path by path; complex-analytic, that is without conjugates."""
+"""A network that runs on its own outputs, step by step; complex-analytic, that is without conjugates."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ def loop_loss(w, all_X, all_T, *, mu, k, washout, direct, activation):
             h, x = H[s - 1], X[s, : T.shape[1]]
             for j in range(k):
                 v = np.concatenate([x, X[s + j, T.shape[1] :]])
-                h = (1 - w["leak"]) * h + w["leak"] * FUNCTIONS[activation](
-                    w["W"].T @ v + w["W_rec"] @ h + w["bias"]
-                )
+                h = (1 - w["leak"]) * h + w["leak"] * FUNCTIONS[activation](w["W"].T @ v + w["W_rec"] @ h + w["bias"])
                 x = U.T @ np.concatenate([h, v, [1.0]] if direct else [h, [1.0]])
                 total += ((x - T[s + j]) ** 2).sum() / k
     return total

@@ -138,7 +138,7 @@ class ES2NFeatures(TransformerMixin, BaseEstimator):
     def _states(self, X: Array) -> Array:
         r, share = self.reservoir_, float(self.proximity)
         drive = X @ r.W if r.bias is None else X @ r.W + r.bias
-        W_rec, O = r.W_rec.toarray(), (1 - share) * self.rotation_  # noqa: E741
+        W_rec, O = r.W_rec.toarray(), (1 - share) * self.rotation_
         H, h = np.empty_like(drive), np.zeros(r.N)
         for t, z in enumerate(drive):
             h = share * np.tanh(z + W_rec @ h) + O @ h

@@ -98,7 +98,9 @@ def fit_through_loop(request: FitRequest, clean: list[Array], loop_steps: int) -
     """Fit one network to the one-step data of a request; clean: their inputs without the noise to learn with."""
     settings = request.settings
     if request.checkpoint is not None:
-        raise ValueError("checkpoint= is not kept with solver='qr': its fits are short. Leave it out, or solver='gram'.")
+        raise ValueError(
+            "checkpoint= is not kept with solver='qr': its fits are short. Leave it out, or solver='gram'."
+        )
     data = loop_data(request.data, clean, settings.washout_steps, settings.direct, settings.validation_fraction)
     _check_memory(data.everything, settings.hidden_units)
     task = settings.task(per_step=True)
@@ -146,40 +148,41 @@ def loop_data(data: Dataset, clean: list[Array], washout: int, direct: bool, fra
     cuts = [int(len(s.T) * (1 - fraction)) for s in noisy]
     if any(c <= washout + 1 or len(s.T) - c < LEAST_HELD_OUT for s, c in zip(noisy, cuts, strict=True)):
         return LoopData(noisy, noisy, None)
-    train = [
-        Series(pack([s.X[:c]], np.float64), s.T[:c], washout, direct) for s, c in zip(noisy, cuts, strict=True)
-    ]
+    train = [Series(pack([s.X[:c]], np.float64), s.T[:c], washout, direct) for s, c in zip(noisy, cuts, strict=True)]
     return LoopData(train, noisy, HeldOutLoops.of(without, cuts))
 
 
 def _learn(search: Search, context: FitContext, loop_steps: int) -> None:
     """Lower the error of one step, then that of `loop_steps` steps from the best weights of the first."""
-    settings = context.settings
-    iterations = ITERATIONS if settings.epochs is None else int(settings.epochs)
     for steps in (1, loop_steps) if loop_steps > 1 else (1,):
-        learned = LearnedWeights(search.best, settings.learn, settings.learn_leak, Adam())
-        series = search.data.train
-        mu = search.ridge * factored(series, [run(search.best, s.batch).H for s in series]).square
-        start, targets = search.best, sum(s.T[s.washout :].size for s in series)
-        newest: dict[str, tuple[int, float, Weights]] = {}
-
-        def after(number: int, error: float, weights: Weights) -> bool:
-            newest["last"] = (number, error, weights)
-            if number not in LOOKS:
-                return False
-            stop = search.look(number, error / targets, with_learned(start, weights), steps)
-            context.say(_said(number, search.score, search.ridge, search.data.loops))
-            return stop
-
         try:
-            minimize_log(loop_objective(learned, series, mu, steps), learned.weights, iterations, after)
+            _lower_error(search, context, steps)
         except KeyboardInterrupt:
             search.interrupted = True
-        if newest and newest["last"][0] not in LOOKS and not search.interrupted:
-            number, error, weights = newest["last"]
-            search.look(number, error / targets, with_learned(start, weights), steps)
-        if search.interrupted:
             return
+
+
+def _lower_error(search: Search, context: FitContext, steps: int) -> None:
+    """Lower the error of some closed-loop steps by L-BFGS, and try forecasts now and then."""
+    settings, start, series = context.settings, search.best, search.data.train
+    iterations = ITERATIONS if settings.epochs is None else int(settings.epochs)
+    learned = LearnedWeights(start, settings.learn, settings.learn_leak, Adam())
+    mu = search.ridge * factored(series, [run(start, s.batch).H for s in series]).square
+    targets = sum(s.T[s.washout :].size for s in series)
+    last: list[tuple[int, float, Weights]] = []
+
+    def look(number: int, error: float, weights: Weights) -> bool:
+        stop = search.look(number, error / targets, with_learned(start, weights), steps)
+        context.say(_said(number, search.score, search.ridge, search.data.loops))
+        return stop
+
+    def after(number: int, error: float, weights: Weights) -> bool:
+        last[:] = [(number, error, weights)]
+        return number in LOOKS and look(number, error, weights)
+
+    minimize_log(loop_objective(learned, series, mu, steps), learned.weights, iterations, after)
+    if last and last[0][0] not in LOOKS:
+        look(*last[0])
 
 
 def _readout(search: Search, series: list[Series]) -> OrthogonalFit:

@@ -1,6 +1,6 @@
 """The exact gradient through a closed loop that is unrolled over k steps, with the readout in closed form.
 
-From the states h_s and values x_s of some steps s of a series, the network runs k steps on its own outputs. The error is
+From the states h_s and values x_s of some steps s of a series, the network runs k steps on its own outputs, with error
 
     L = Σ_s Σ_{j=1..k} ||x̂_{s+j} - x_{s+j}||² / k,        x̂_s = x_s,
     h_{j+1} = (1 - a) h_j + a f(z_j),     z_j = W'[x̂_j, e] + W_rec h_j + b,     x̂_{j+1} = U'[h_{j+1}, x̂_j, e, 1].
@@ -75,7 +75,7 @@ def several_steps(reservoir: Reservoir, series: list[Series], mu: float, k: int)
     U, R = factors.readout(mu), factors.residual(mu)
     starts = [np.arange(max(s.washout, 1), len(s.T) - k + 1, k) for s in series]
     loops = [
-        through_loop(reservoir, U, s, states.H[at - 1], at, k)
+        through_loop(reservoir, U, s, states.H[at - 1], at=at, k=k)
         for s, states, at in zip(series, runs, starts, strict=True)
     ]
     adjoint, of_H = factors.adjoint(mu, sum(loop.U for loop in loops))
@@ -94,14 +94,13 @@ def several_steps(reservoir: Reservoir, series: list[Series], mu: float, k: int)
 def factored(series: list[Series], H: list[Array]) -> OrthogonalFactors:
     """Return the factors of the states and inputs of all series after their washouts."""
     rows = [
-        stack(h[s.washout :], s.X[s.washout :], direct=s.direct, intercept=True)
-        for s, h in zip(series, H, strict=True)
+        stack(h[s.washout :], s.X[s.washout :], direct=s.direct, intercept=True) for s, h in zip(series, H, strict=True)
     ]
     return OrthogonalFactors.of(np.vstack(rows), np.vstack([s.T[s.washout :] for s in series]))
 
 
-def through_loop(reservoir: Reservoir, U: Array, s: Series, h: Array, at: Array, k: int) -> LoopGradient:
-    """Return L and its derivatives for loops of k steps that start at steps `at` of a series, in the states h (B, N)."""
+def through_loop(reservoir: Reservoir, U: Array, s: Series, h: Array, *, at: Array, k: int) -> LoopGradient:
+    """Return L and its derivatives for loops of k steps, started at steps `at` of a series in the states h (B, N)."""
     N, a, dims = reservoir.N, reservoir.leak, s.T.shape[1]
     W_rec = reservoir.W_rec.toarray()
     bias = 0.0 if reservoir.bias is None else reservoir.bias

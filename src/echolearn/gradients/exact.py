@@ -81,9 +81,7 @@ def through_time(
     )
 
 
-def _back_registered(
-    reservoir: Reservoir, batch: Batch, states: States, cut: Array, Z: Array
-) -> tuple[Array, Array]:
+def _back_registered(reservoir: Reservoir, batch: Batch, states: States, cut: Array, Z: Array) -> tuple[Array, Array]:
     """Return dE/dW_rec and dE/da of units whose activation no compiled loop knows; Z has dE/dH on entry."""
     a, W_rec = reservoir.leak.astype(Z.dtype), reservoir.W_rec.astype(Z.dtype)
     pattern = reservoir.W_rec.tocoo()

@@ -54,7 +54,7 @@ class Conceptor:
 
     def __and__(self, other: Conceptor) -> Conceptor:
         """Return C AND D = (C^-1 + D^-1 - I)^-1: the directions that both have."""
-        I = np.eye(len(self.matrix))  # noqa: E741
+        I = np.eye(len(self.matrix))
         return Conceptor(_symmetric(np.linalg.inv(_inverse(self.matrix) + _inverse(other.matrix) - I)))
 
     def __or__(self, other: Conceptor) -> Conceptor:

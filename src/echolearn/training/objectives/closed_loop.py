@@ -35,9 +35,7 @@ def loop_objective(learned: LearnedWeights, series: list[Series], mu: float, k: 
 
     def value_and_gradient(weights: Weights) -> tuple[float, Weights]:
         reservoir = with_learned(start, weights)
-        value, gradients = (
-            one_step(reservoir, series, mu) if k == 1 else several_steps(reservoir, series, mu, k)
-        )
+        value, gradients = one_step(reservoir, series, mu) if k == 1 else several_steps(reservoir, series, mu, k)
         learned.reservoir = reservoir  # by_weight needs its leaks
         found = learned.by_weight(gradients)
         finite_norms(found, value)
