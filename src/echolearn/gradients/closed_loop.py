@@ -78,7 +78,7 @@ def several_steps(reservoir: Reservoir, series: list[Series], mu: float, k: int)
         through_loop(reservoir, U, s, states.H[at - 1], at=at, k=k)
         for s, states, at in zip(series, runs, starts, strict=True)
     ]
-    adjoint, of_H = factors.adjoint(mu, sum(loop.U for loop in loops))
+    adjoint, of_H = factors.adjoint(mu, np.sum([loop.U for loop in loops], axis=0))
     dL_dH = -of_H @ U[: reservoir.N].T - R @ adjoint[: reservoir.N].T
     total: Gradients | None = None
     for s, states, at, loop, part in zip(series, runs, starts, loops, _parts(series, dL_dH), strict=True):

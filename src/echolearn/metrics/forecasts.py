@@ -216,4 +216,4 @@ def _scale(pairs: list[tuple[Array, Array]], scale: ArrayLike | None) -> Array:
             check_number("scale", float(unit))
     if not (unit > 0).all():
         raise ValueError("the standard deviation of a dimension is 0: give scale=, that of the whole series.")
-    return unit
+    return np.asarray(unit)
