@@ -171,6 +171,8 @@ def _facts(model: FittedModel) -> Facts:
         "ridge": float(readout.ridge),
         "history_columns": history_tensors(model.history)[1],
     }
+    if model.recipe is not None:
+        facts["recipe"] = model.recipe
     if readout.strength is not None:
         facts["strength"] = float(readout.strength)
     if isinstance(codec, ClassCodec) and codec.labels.dtype.kind not in "iufb":
