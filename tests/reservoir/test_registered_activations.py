@@ -86,7 +86,7 @@ def test_streams_and_exports_refuse_it(my_tanh, tmp_path):
     esn = ESNRegressor(12, activation="my_tanh", learn="none").fit(X, T)
     with pytest.raises(ValueError, match="compiled step does not know"):
         esn.stream()
-    with pytest.raises(ValueError, match="my_tanh.*cannot be exported"):
+    with pytest.raises(ValueError, match=r"my_tanh.*cannot be exported"):
         esn.export(tmp_path / "model.h")
 
 
