@@ -148,8 +148,8 @@ def synaptic_plasticity(
 
     After each step, with y_i the new state of the receiving unit and x_j the former one of the sending unit, "oja"
     moves W_ij by rate y_i (x_j - y_i W_ij), which strengthens what occurs together and keeps the weights bounded;
-    "anti_oja" moves it the other way. Whether either helps depends on the task: in trials with 40 units, on noise and on
-    a slow sine, "anti_oja" made the states more alike, not less. Compare on held-out data.
+    "anti_oja" moves it the other way. Compare on held-out data whether either helps: in trials with 40 units, on noise
+    and on a slow sine, "anti_oja" made the states more alike, not less.
 
     Parameters
     ----------
