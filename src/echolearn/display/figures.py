@@ -15,7 +15,11 @@ BLUE, ORANGE, GREY, RED = "#2a6fb0", "#d9762b", "#8a8a8a", "#b03030"
 
 def new_figure(size: tuple[float, float]) -> Figure:
     """Return an empty figure of so many inches, which a notebook shows as the output of a cell."""
-    return _kind()(figsize=size, layout="constrained")
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as problem:
+        raise ImportError("plots need matplotlib: pip install 'echolearn[report]'.") from problem
+    return _inline(Figure)(figsize=size, layout="constrained")
 
 
 def prepared_axes(axes: Axes | None, size: tuple[float, float] = (5.2, 3.4)) -> Axes:
@@ -28,14 +32,10 @@ def prepared_axes(axes: Axes | None, size: tuple[float, float] = (5.2, 3.4)) -> 
 
 
 @cache
-def _kind() -> type[Figure]:
+def _inline(plain: type[Figure]) -> type[Figure]:
     """Return matplotlib's figure with a picture of itself for notebooks, which know only the figures of pyplot."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as problem:
-        raise ImportError("plots need matplotlib: pip install 'echolearn[report]'.") from problem
 
-    class InlineFigure(Figure):
+    class InlineFigure(plain):  # type: ignore[valid-type,misc]
         def _repr_png_(self) -> bytes:
             buffer = BytesIO()
             self.savefig(buffer, format="png", dpi=110)
