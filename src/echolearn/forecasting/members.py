@@ -1,0 +1,73 @@
+"""The members of one series and their weights, by their errors from every origin of the training series."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from echolearn.forecasting.smoothing import (
+    KINDS,
+    OF_TWO_SEASONS,
+    TRENDS,
+    Kind,
+    Smoothing,
+    degrees,
+    fit_member,
+)
+from echolearn.validation.array_types import Array
+
+SHARPNESS = 16.0  # weights are errors to the power of minus this: nearly the best member, averaged where several are good
+FIRST_ORIGIN = 3  # errors count from a third of the series on
+
+
+def kinds_for(y: Array, seasons: tuple[int, int], log: bool | None) -> list[Kind]:
+    """Return the kinds of members for a series; log: whether they see the logarithm, None: both where it exists."""
+    kinds = [*KINDS, *(OF_TWO_SEASONS if seasons[1] > 1 else ())]
+    positive = bool(np.nanmin(y) > 0)
+    scales = ([False, True] if positive else [False]) if log is None else [log]
+    return [replace(kind, log=scale) for scale in scales for kind in kinds]
+
+
+def fit_smoothing(y: Array, seasons: tuple[int, int], horizon: int, log: bool | None) -> tuple[Smoothing, Array]:
+    """Return the weighted members of a series, and the forecasts C (n, horizon) of their mean after each value."""
+    kinds = kinds_for(y, seasons, log)
+    members = Smoothing(
+        P=np.array([fit_member(y, kind, seasons, horizon) for kind in kinds]),
+        logs=np.array([kind.log for kind in kinds]),
+        trends=np.array([TRENDS.index(kind.trend) for kind in kinds]),
+        second=np.array([kind.second for kind in kinds]),
+        seasons=seasons,
+        weights=np.full(len(kinds), 1 / len(kinds)),
+    )
+    F, _ = members.advance(y, members.start(y), horizon)
+    free = np.array([degrees(kind, seasons) for kind in kinds])
+    weights = member_weights(y, F, free, first_origin(len(y), seasons))
+    return replace(members, weights=weights), np.tensordot(F, weights, axes=(1, 0))
+
+
+def first_origin(n: int, seasons: tuple[int, int]) -> int:
+    """Return the first step after which forecasts are judged."""
+    return int(min(max(seasons[0], n // FIRST_ORIGIN), n - 2))
+
+
+def errors_ahead(y: Array, C: Array) -> Array:
+    """Return y[t + h] - C[t, h - 1] (n, horizon), NaN where the value is not known."""
+    n, horizon = C.shape
+    padded = np.concatenate([y, np.full(horizon, np.nan)])
+    truth = np.lib.stride_tricks.sliding_window_view(padded, horizon)[1 : n + 1]
+    return truth - C
+
+
+def member_weights(y: Array, F: Array, free: Array, first: int) -> Array:
+    """Return weights (K,) by the mean absolute errors of forecasts after step `first`; free: numbers each learned."""
+    n, K, _ = F.shape
+    losses = np.empty(K)
+    for k in range(K):
+        E = errors_ahead(y[first:], F[first:, k])
+        losses[k] = np.nanmean(np.abs(E)) * np.sqrt((n + free[k]) / max(n - free[k], 1))
+    losses = np.where(np.isfinite(losses), losses, np.inf)
+    if not losses.min() > 0:
+        return np.where(losses == losses.min(), 1.0, 0.0) / (losses == losses.min()).sum()
+    weights = (losses.min() / losses) ** SHARPNESS
+    return np.asarray(weights / weights.sum())
