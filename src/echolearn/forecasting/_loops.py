@@ -80,3 +80,22 @@ def mean_squared_error(
                 total += d * d
                 count += 1
     return total / max(count, 1)
+
+
+@njit(cache=True)
+def advance_features(z: Array, expected: Array, time: int, past: Array, level: Array, rate: float, out: Array) -> None:
+    """Write what a network hears of a value: innovation, change since a season ago, deviation from a slow level.
+
+    z (n,): values, NaN for unknown ones, which stand as expected. past (m,): the last season, by the time modulo m, and
+    level (1,); both are changed in place. At time 0 they take the first value.
+    """
+    m = len(past)
+    for t in range(len(z)):
+        v = expected[t] if math.isnan(z[t]) else z[t]
+        if time + t == 0:
+            level[0] = v
+        if time + t < m:
+            past[(time + t) % m] = v
+        level[0] += rate * (v - level[0])
+        out[t, 0], out[t, 1], out[t, 2] = v - expected[t], v - past[(time + t) % m], v - level[0]
+        past[(time + t) % m] = v

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from echolearn.forecasting._loops import advance, mean_squared_error
+from echolearn.forecasting._loops import LARGEST_LOG, advance, mean_squared_error
 from echolearn.validation.array_types import Array
 
 STARTS = (-1.5, 1.5)  # logits of alpha from which the search begins
@@ -195,3 +195,16 @@ def degrees(kind: Kind, seasons: tuple[int, int]) -> int:
     m2 = seasons[1] if kind.second else 1
     free = 2 + 3 * (kind.trend == "damped") + kind.ar + (kind.trend == "theta")
     return free + (seasons[0] if seasons[0] > 1 else 0) + (m2 if m2 > 1 else 0)
+
+
+def forecast_ahead(members: Smoothing, position: Position, steps: int) -> Array:
+    """Return the weighted forecast (steps,) from a position."""
+    h = np.arange(1, steps + 1)
+    phi, rho = members.P[:, 4:5], members.P[:, 5:6]
+    growth = np.cumsum(phi**h, axis=1)
+    s = position.time + h - 1
+    f = position.L[:, :1] + growth * position.L[:, 1:2] + rho**h * position.L[:, 2:3]
+    f = f + position.S1[:, s % members.seasons[0]] + position.S2[:, s % members.seasons[1]]
+    with np.errstate(over="ignore"):
+        f = np.where(members.logs[:, None], np.exp(np.minimum(f, LARGEST_LOG)), f)
+    return np.asarray(members.weights @ f)
