@@ -109,7 +109,14 @@ def _yearly() -> list[Series]:
 def _quarterly() -> list[Series]:
     sm = "statsmodels"
     macro = _frame(sm, "datasets/macrodata/macrodata.csv")
-    names = {"realgdp": "gdp", "realinv": "investment", "unemp": "unemployment", "cpi": "cpi", "m1": "money", "tbilrate": "t-bill"}
+    names = {
+        "realgdp": "gdp",
+        "realinv": "investment",
+        "unemp": "unemployment",
+        "cpi": "cpi",
+        "m1": "money",
+        "tbilrate": "t-bill",
+    }
     series = [_dated(name, "quarterly", macro[column], "1959", sm) for column, name in names.items()]
     danish = _frame(sm, "datasets/danish_data/data.csv", encoding="utf-8-sig")
     series += [
@@ -137,12 +144,29 @@ def _monthly() -> list[Series]:
         _dated("bond-yield", "monthly", _frame(sm, "tsa/tests/results/BAA.csv").iloc[:, 0], "1949", sm),
     ]
     nowcast = _frame(sm, STATS)
-    for column, name in (("PAYEMS", "payrolls"), ("INDPRO", "production"), ("HSN1F", "houses-sold"), ("UNRATE", "unrate")):
+    for column, name in (
+        ("PAYEMS", "payrolls"),
+        ("INDPRO", "production"),
+        ("HSN1F", "houses-sold"),
+        ("UNRATE", "unrate"),
+    ):
         series.append(_dated(name, "monthly", nowcast[column].dropna(), "1985", sm))
     series += [
         _dated("airline", "monthly", _frame("aeon", "datasets/data/Airline/Airline.csv").iloc[:, -1], "1949", "aeon"),
-        _dated("shampoo", "monthly", _frame("aeon", "datasets/data/ShampooSales/ShampooSales.csv").iloc[:, -1], "1991", "aeon"),
-        _dated("drugs", "monthly", _frame("aeon", "datasets/data/PBS_dataset/PBS_dataset.csv").iloc[:, -1], "1991-07", "aeon"),
+        _dated(
+            "shampoo",
+            "monthly",
+            _frame("aeon", "datasets/data/ShampooSales/ShampooSales.csv").iloc[:, -1],
+            "1991",
+            "aeon",
+        ),
+        _dated(
+            "drugs",
+            "monthly",
+            _frame("aeon", "datasets/data/PBS_dataset/PBS_dataset.csv").iloc[:, -1],
+            "1991-07",
+            "aeon",
+        ),
         _dated("wine", "monthly", _pmdarima("wineind"), "1980", "pmdarima"),
     ]
     sunspots = np.loadtxt(_path("pmdarima", "datasets/data/sunspots.txt.gz"))

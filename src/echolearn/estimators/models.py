@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.parameters import Parameters
+from echolearn.forecasting.model import DirectModel
 from echolearn.readout.network import Network
 from echolearn.training.history import History
 from echolearn.validation.array_types import Array
@@ -18,7 +19,7 @@ class ForecastState:
     """The part of a fitted forecaster beside its network.
 
     The scale of exogenous inputs; of each series the last state and value; one-step residuals; whether the series came
-    as a list (many).
+    as a list (many). direct: the model of direct forecasts, None where the closed loop forecasts.
     """
 
     exogenous_mean: Array
@@ -27,6 +28,7 @@ class ForecastState:
     last_value: Array
     residuals: Array
     many: bool
+    direct: DirectModel | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -109,6 +109,11 @@ def _forecast_plan(model: FittedModel) -> Plan:
     """Return the plan of a forecaster; its features are the series, then the exogenous inputs."""
     state, codec = model.forecast, model.codec
     assert state is not None
+    if state.direct is not None:
+        raise ExportError(
+            "a forecaster of direct forecasts (trend, season and a correction per horizon) cannot be exported; "
+            "method='closed_loop' fits one that can."
+        )
     assert isinstance(codec, ValueCodec)
     mean = np.concatenate([codec.mean, state.exogenous_mean])
     scale = np.concatenate([codec.scale, state.exogenous_scale])

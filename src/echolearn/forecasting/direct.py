@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from echolearn.forecasting._loops import advance_features
-from echolearn.forecasting.members import errors_ahead, first_origin, fit_smoothing
+from echolearn.forecasting.members import Allowed, errors_ahead, first_origin, fit_smoothing
 from echolearn.forecasting.smoothing import Position, Smoothing, forecast_ahead
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack
@@ -30,7 +30,7 @@ class Column:
     """One column of one series: its members, the scale they are corrected in, and how large its errors are.
 
     log: whether errors are of logarithms; spread (H,): the typical error at each horizon; heard (3,): the scale of what
-    the network hears; effects (inputs,): the effect of exogenous inputs; degrees: of freedom of the members' mean.
+    the network hears; effects (inputs,): the effect of exogenous inputs; unit: the typical change from step to step.
     """
 
     members: Smoothing
@@ -79,11 +79,11 @@ def slow_rate(m: int) -> float:
     return 2 / (3 * max(m, 8))
 
 
-def fit_column(y: Array, E: Array, seasons: tuple[int, int], horizon: int, log: bool | None) -> tuple[Column, Track]:
+def fit_column(y: Array, E: Array, seasons: tuple[int, int], horizon: int, allowed: Allowed) -> tuple[Column, Track]:
     """Return the column of values y (n,) with exogenous inputs E (n, inputs), and its track over them."""
     effects = exogenous_effects(y, E, seasons[0])
     rest = y - E @ effects
-    members, C = fit_smoothing(rest, seasons, horizon, log)
+    members, C = fit_smoothing(rest, seasons, horizon, allowed)
     in_logs = bool(members.weights[members.logs].sum() > 0.5 and np.nanmin(rest) > 0 and C.min() > 0)
     unit = typical_step(rest)
     column = Column(members, in_logs, np.ones(horizon), np.ones(3), effects, unit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,21 +17,35 @@ from echolearn.forecasting.smoothing import (
 )
 from echolearn.validation.array_types import Array
 
-SHARPNESS = 16.0  # weights are errors to the power of minus this: nearly the best member, averaged where several are good
+SHARPNESS = (
+    16.0  # weights are errors to the power of minus this: nearly the best member, averaged where several are good
+)
 FIRST_ORIGIN = 3  # errors count from a third of the series on
 
 
-def kinds_for(y: Array, seasons: tuple[int, int], log: bool | None) -> list[Kind]:
-    """Return the kinds of members for a series; log: whether they see the logarithm, None: both where it exists."""
+@dataclass(frozen=True)
+class Allowed:
+    """Which members there may be. log: of the logarithm only, never, or (None) both; trend: likewise with a trend."""
+
+    log: bool | None = None
+    trend: bool | None = None
+
+
+def kinds_for(y: Array, seasons: tuple[int, int], allowed: Allowed) -> list[Kind]:
+    """Return the kinds of members for a series."""
     kinds = [*KINDS, *(OF_TWO_SEASONS if seasons[1] > 1 else ())]
+    if allowed.trend is False:
+        kinds = [Kind("none"), Kind("none", ar=True), *(k for k in kinds if k.trend == "none" and k.second)]
+    elif allowed.trend:
+        kinds = [kind for kind in kinds if kind.trend != "none"]
     positive = bool(np.nanmin(y) > 0)
-    scales = ([False, True] if positive else [False]) if log is None else [log]
+    scales = ([False, True] if positive else [False]) if allowed.log is None else [allowed.log]
     return [replace(kind, log=scale) for scale in scales for kind in kinds]
 
 
-def fit_smoothing(y: Array, seasons: tuple[int, int], horizon: int, log: bool | None) -> tuple[Smoothing, Array]:
+def fit_smoothing(y: Array, seasons: tuple[int, int], horizon: int, allowed: Allowed) -> tuple[Smoothing, Array]:
     """Return the weighted members of a series, and the forecasts C (n, horizon) of their mean after each value."""
-    kinds = kinds_for(y, seasons, log)
+    kinds = kinds_for(y, seasons, allowed)
     members = Smoothing(
         P=np.array([fit_member(y, kind, seasons, horizon) for kind in kinds]),
         logs=np.array([kind.log for kind in kinds]),

@@ -22,7 +22,7 @@ from echolearn.forecasting.direct import (
     to_scale,
     typical_step,
 )
-from echolearn.forecasting.members import errors_ahead, first_origin
+from echolearn.forecasting.members import Allowed, errors_ahead, first_origin
 from echolearn.forecasting.seasons import find_seasons
 from echolearn.forecasting.smoothing import forecast_ahead
 from echolearn.reservoir.reservoir import Reservoir
@@ -55,7 +55,7 @@ class DirectModel:
 
     reservoir: Reservoir
     D: Array
-    direct: bool
+    sees_inputs: bool
     horizon: int
     parts: tuple[Part, ...]
     errors: Array
@@ -81,7 +81,7 @@ def fit_direct(
     seasons: Callable[[Array], tuple[int, int]],
     *,
     horizon: int | None,
-    log: bool | None,
+    allowed: Allowed,
     draw: Callable[[int], Reservoir],
     direct: bool,
     dtype: str,
@@ -94,7 +94,7 @@ def fit_direct(
     found = [seasons(y[:, 0]) for y in Y]
     ahead = horizon or default_horizon(max(found), min(map(len, Y)))
     fitted = [
-        [fit_column(np.ascontiguousarray(y[:, j]), e, m, ahead, log) for j in range(y.shape[1])]
+        [fit_column(np.ascontiguousarray(y[:, j]), e, m, ahead, allowed) for j in range(y.shape[1])]
         for y, e, m in zip(Y, E, found, strict=True)
     ]
     columns = [tuple(column for column, _ in row) for row in fitted]
@@ -107,13 +107,12 @@ def fit_direct(
     T = [_scaled_errors(c, t)[first:] for c, t, first in zip(columns, tracks, firsts, strict=True)]
     correction = fit_correction(X, T, ahead)
     parts = tuple(
-        Part(c, tuple(track.end for track in t), h[-1], u[-1])
-        for c, t, h, u in zip(columns, tracks, H, U, strict=True)
+        Part(c, tuple(track.end for track in t), h[-1], u[-1]) for c, t, h, u in zip(columns, tracks, H, U, strict=True)
     )
     return DirectModel(
         reservoir=reservoir,
         D=correction.D,
-        direct=direct,
+        sees_inputs=direct,
         horizon=ahead,
         parts=parts,
         errors=_kept(correction),
@@ -187,13 +186,31 @@ def _corrections(model: DirectModel, part: Part, steps: int) -> Array:
     """Return the corrections (steps, dims) of a part; beyond the last horizon they fade."""
     if not model.D.any():
         return np.zeros((steps, model.dims))
-    row = np.concatenate([part.state, part.inputs]) if model.direct else part.state
+    row = np.concatenate([part.state, part.inputs]) if model.sees_inputs else part.state
     per_column = (row @ model.D[:-1] + model.D[-1]).reshape(model.dims, model.horizon)
     h = np.arange(steps)
     last = np.minimum(h, model.horizon - 1)
     fade = FADE ** np.maximum(h - model.horizon + 1, 0)
     spreads = np.stack([column.spread[last] for column in part.columns])
     return np.asarray((per_column[:, last] * fade * spreads).T)
+
+
+def forecasts_along(model: DirectModel, part: Part, Y: Array, E: Array, horizon: int) -> Array:
+    """Return, in units, the forecasts (n - horizon, dims) made `horizon` steps before each value Y[horizon:]."""
+    rest = without_effects(part, Y, E)
+    tracks = [
+        follow(c, np.ascontiguousarray(y), p, horizon)
+        for c, p, y in zip(part.columns, part.places, rest.T, strict=True)
+    ]
+    Z = np.stack([track.G[:, horizon - 1] for track in tracks], axis=1)
+    if model.D.any():
+        U = network_inputs(part.columns, tracks, part.places[0].position.time)
+        H = run_reservoir(model.reservoir, U, part.state, model.dtype)
+        last = min(horizon, model.horizon) - 1
+        scaled = (np.hstack([H, U]) if model.sees_inputs else H) @ model.D[:-1] + model.D[-1]
+        spread = np.array([column.spread[last] for column in part.columns])
+        Z = Z + scaled[:, last :: model.horizon] * spread * FADE ** max(horizon - model.horizon, 0)
+    return in_units(part, Z[: len(Y) - horizon], E[horizon:])
 
 
 def spreads_ahead(model: DirectModel, part: Part, steps: int) -> Array:

@@ -151,7 +151,11 @@ def fit_member(y: Array, kind: Kind, seasons: tuple[int, int], horizon: int) -> 
     z = _scaled(y, kind.log)
     m1, m2 = seasons[0], seasons[1] if kind.second else 1
     names = ["alpha", *(["beta"] if kind.trend == "damped" else []), *(["gamma1"] if m1 > 1 else [])]
-    names += [*(["gamma2"] if m2 > 1 else []), *(["phi"] if kind.trend == "damped" else []), *(["rho"] if kind.ar else [])]
+    names += [
+        *(["gamma2"] if m2 > 1 else []),
+        *(["phi"] if kind.trend == "damped" else []),
+        *(["rho"] if kind.ar else []),
+    ]
     n = len(z)
     ahead = max(1, min(horizon, n // 3)) if kind.ahead else 1
     skip = min(max(m1, m2), n // 3)
