@@ -16,9 +16,9 @@ LARGEST_LOG = 700.0  # exp of more is infinite
 def advance(y: Array, time: int, logs: Array, P: Array, L: Array, S1: Array, S2: Array, F: Array) -> None:
     """Take every member through the values y; write F[t, k, h - 1], its forecast of step t + h after step t.
 
-    P (K, 6): alpha, beta, gamma of the first and of the second season, damping phi and the autoregression rho. L (K, 3):
-    level, trend and last residual; S1 (K, m1), S2 (K, m2): seasonal effects; these three are changed in place. time: the
-    number of steps before y. A missing value (NaN) moves a member along its own forecast.
+    P (K, 6): alpha, beta, gamma of the first and of the second season, damping phi and the autoregression rho.
+    L (K, 3): level, trend and last residual; S1 (K, m1), S2 (K, m2): seasonal effects; these three are changed in
+    place. time: the number of steps before y. A missing value (NaN) moves a member along its own forecast.
     """
     K, m1, m2, H = len(P), S1.shape[1], S2.shape[1], F.shape[2]
     for t in range(len(y)):

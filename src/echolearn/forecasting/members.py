@@ -17,9 +17,7 @@ from echolearn.forecasting.smoothing import (
 )
 from echolearn.validation.array_types import Array
 
-SHARPNESS = (
-    16.0  # weights are errors to the power of minus this: nearly the best member, averaged where several are good
-)
+SHARPNESS = 16.0  # weights are errors to the power of minus this: nearly the best member alone
 FIRST_ORIGIN = 3  # errors count from a third of the series on
 
 

@@ -222,7 +222,7 @@ def spreads_ahead(model: DirectModel, part: Part, steps: int) -> Array:
 
 
 def in_units(part: Part, Z: Array, E: Array) -> Array:
-    """Return forecasts (..., steps, dims) in the units of the series, with the effects of exogenous inputs (steps, inputs)."""
+    """Return forecasts (..., steps, dims) in the units of the series, with the effects of inputs E (steps, inputs)."""
     values = np.stack([from_scale(Z[..., j], column.log) for j, column in enumerate(part.columns)], axis=-1)
     return values + np.stack([E @ column.effects for column in part.columns], axis=1)
 
