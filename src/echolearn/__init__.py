@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from echolearn.estimators.regressor import ESNRegressor
     from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
     from echolearn.reservoir.reservoir import Reservoir
+    from echolearn.tuning.backtesting import backtest
 
 __version__ = "0.1.0"
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "StackedClassifier",
     "StackedRegressor",
     "__version__",
+    "backtest",
     "load",
     "save",
     "stream",
@@ -43,6 +45,7 @@ _HOMES = {
     "ReservoirFeatures": "estimators.features",
     "StackedClassifier": "estimators.stacked",
     "StackedRegressor": "estimators.stacked",
+    "backtest": "tuning.backtesting",
     "load": "estimators.loading",
     "save": "estimators.pipelines",
     "stream": "estimators.pipelines",

@@ -73,7 +73,7 @@ BAD = {
 
 OF_REGRESSORS = {"state_noise"}
 OF_CLASSIFIERS = {"readout", "ensemble", "refine_epochs", "class_weight", "ignore_label"}
-OF_FORECASTERS = {"noise"}
+OF_FORECASTERS = {"noise", "method", "horizon", "season", "trend", "log"}
 OF_STACKS = {"sees", "joint_epochs"}  # see test_stacked
 
 

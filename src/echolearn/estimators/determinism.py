@@ -18,6 +18,7 @@ from echolearn.states.closed_loop import run_closed_loop
 from echolearn.states.run import run
 from echolearn.validation.array_types import Array
 
+PROBE = 100  # units of the network that looks for dynamics, at least
 LEAST = 60  # steps after the washout below which no dynamics can be told from noise
 SMALL = 0.2  # one-step errors below this share of the changes from step to step: perhaps dynamics;
 TINY = 0.05  # below this, certainly

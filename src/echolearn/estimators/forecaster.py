@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn.estimators._base import FittedEstimator, SequenceEstimator, set_fitted, store_parameters
 from echolearn.estimators.codecs import ValueCodec, squared_error
-from echolearn.estimators.determinism import LEAST, follows_dynamics
+from echolearn.estimators.determinism import LEAST, PROBE, follows_dynamics
 from echolearn.estimators.direct_forecasts import LEAST as LEAST_VALUES
 from echolearn.estimators.direct_forecasts import (
     SeriesSettings,
@@ -307,6 +307,10 @@ class ESNForecaster(SequenceEstimator):
         washout = settings.washout_steps
         if opened.least < washout + LEAST:
             return True
+        if isinstance(settings.topology, str):  # whether there are dynamics does not depend on the size of the network
+            units = max(PROBE, settings.hidden_units)
+            leak = (0.3, 1.0) if isinstance(settings.leak, np.ndarray) else settings.leak
+            settings = replace(settings, hidden_units=units, leak=leak, initial_state=None)
         reservoir = drawing(settings)(n_in)
         return not follows_dynamics(reservoir, opened.Z, opened.E, washout, settings.dtype)
 
