@@ -63,7 +63,8 @@ def _path(package: str, file: str) -> Path:
     return Path(spec.origin).parent / file
 
 
-def _frame(package: str, file: str, **how: object) -> pd.DataFrame:
+def frame(package: str, file: str, **how: object) -> pd.DataFrame:
+    """Return a table that comes inside a package."""
     return pd.read_csv(_path(package, file), **how)
 
 
@@ -92,12 +93,12 @@ def _dated(name: str, frequency: str, values: object, start: str, source: str) -
 def _yearly() -> list[Series]:
     sm = "statsmodels"
     series = [
-        _dated("nile", "yearly", _frame(sm, "datasets/nile/nile.csv")["volume"], "1871", sm),
-        _dated("sunspots-yearly", "yearly", _frame(sm, "datasets/sunspots/sunspots.csv")["SUNACTIVITY"], "1700", sm),
-        _dated("copper-use", "yearly", _frame(sm, "datasets/copper/copper.csv")["WORLDCONSUMPTION"], "1951", sm),
-        _dated("stock-prices", "yearly", np.exp(_frame(sm, "tsa/tests/results/stkprc.csv").iloc[:, 0]), "1871", sm),
-        _dated("gnp-deflator", "yearly", np.exp(_frame(sm, "tsa/tests/results/gnpdef.csv").iloc[:, 0]), "1889", sm),
-        _dated("lynx", "yearly", _frame("aeon", "datasets/data/Lynx/Lynx.csv").iloc[:, -1], "1821", "aeon"),
+        _dated("nile", "yearly", frame(sm, "datasets/nile/nile.csv")["volume"], "1871", sm),
+        _dated("sunspots-yearly", "yearly", frame(sm, "datasets/sunspots/sunspots.csv")["SUNACTIVITY"], "1700", sm),
+        _dated("copper-use", "yearly", frame(sm, "datasets/copper/copper.csv")["WORLDCONSUMPTION"], "1951", sm),
+        _dated("stock-prices", "yearly", np.exp(frame(sm, "tsa/tests/results/stkprc.csv").iloc[:, 0]), "1871", sm),
+        _dated("gnp-deflator", "yearly", np.exp(frame(sm, "tsa/tests/results/gnpdef.csv").iloc[:, 0]), "1889", sm),
+        _dated("lynx", "yearly", frame("aeon", "datasets/data/Lynx/Lynx.csv").iloc[:, -1], "1821", "aeon"),
     ]
     lines = _path("aeon", "datasets/data/m1_yearly_dataset/m1_yearly_dataset.tsf").read_text("latin-1").splitlines()
     rows = [line for line in lines[lines.index("@data") + 1 :] if line]
@@ -108,7 +109,7 @@ def _yearly() -> list[Series]:
 
 def _quarterly() -> list[Series]:
     sm = "statsmodels"
-    macro = _frame(sm, "datasets/macrodata/macrodata.csv")
+    macro = frame(sm, "datasets/macrodata/macrodata.csv")
     names = {
         "realgdp": "gdp",
         "realinv": "investment",
@@ -118,12 +119,12 @@ def _quarterly() -> list[Series]:
         "tbilrate": "t-bill",
     }
     series = [_dated(name, "quarterly", macro[column], "1959", sm) for column, name in names.items()]
-    danish = _frame(sm, "datasets/danish_data/data.csv", encoding="utf-8-sig")
+    danish = frame(sm, "datasets/danish_data/data.csv", encoding="utf-8-sig")
     series += [
         _dated("danish-money", "quarterly", np.exp(danish["lrm"]), "1974", sm),
-        _dated("german-rate", "quarterly", _frame(sm, "datasets/interest_inflation/E6.csv")["R"], "1972-04", sm),
+        _dated("german-rate", "quarterly", frame(sm, "datasets/interest_inflation/E6.csv")["R"], "1972-04", sm),
     ]
-    change = _frame("aeon", "datasets/data/Uschange/Uschange.csv")
+    change = frame("aeon", "datasets/data/Uschange/Uschange.csv")
     series += [_dated("us-income", "quarterly", change["Income"], "1970", "aeon")]
     for module, start in (("ausbeer", "1956"), ("austres", "1971-04"), ("woolyrnq", "1965")):
         series.append(_dated(module, "quarterly", _pmdarima(module), start, "pmdarima"))
@@ -132,18 +133,18 @@ def _quarterly() -> list[Series]:
 
 def _monthly() -> list[Series]:
     sm = "statsmodels"
-    equipment = _frame(sm, "datasets/elec_equip/elec_equip.csv").iloc[:, 1]
-    housing = _frame(sm, "tsa/holtwinters/tests/results/housing-data.csv").iloc[:, 1]
-    nino = _frame(sm, "datasets/elnino/elnino.csv").iloc[:, 1:].to_numpy().ravel()
+    equipment = frame(sm, "datasets/elec_equip/elec_equip.csv").iloc[:, 1]
+    housing = frame(sm, "tsa/holtwinters/tests/results/housing-data.csv").iloc[:, 1]
+    nino = frame(sm, "datasets/elnino/elnino.csv").iloc[:, 1:].to_numpy().ravel()
     series = [
         _dated("electrical-equipment", "monthly", equipment, "1995", sm),
         _dated("housing-starts", "monthly", housing, "1959", sm),
         _dated("el-nino", "monthly", nino, "1950", sm),
-        _dated("co2-monthly", "monthly", _frame(sm, "tsa/stl/tests/results/stl_co2.csv", header=None)[0], "1959", sm),
-        _dated("unemployment-rate", "monthly", _frame(sm, "tsa/tests/results/UN.csv").iloc[:, 0], "1948", sm),
-        _dated("bond-yield", "monthly", _frame(sm, "tsa/tests/results/BAA.csv").iloc[:, 0], "1949", sm),
+        _dated("co2-monthly", "monthly", frame(sm, "tsa/stl/tests/results/stl_co2.csv", header=None)[0], "1959", sm),
+        _dated("unemployment-rate", "monthly", frame(sm, "tsa/tests/results/UN.csv").iloc[:, 0], "1948", sm),
+        _dated("bond-yield", "monthly", frame(sm, "tsa/tests/results/BAA.csv").iloc[:, 0], "1949", sm),
     ]
-    nowcast = _frame(sm, STATS)
+    nowcast = frame(sm, STATS)
     for column, name in (
         ("PAYEMS", "payrolls"),
         ("INDPRO", "production"),
@@ -152,18 +153,18 @@ def _monthly() -> list[Series]:
     ):
         series.append(_dated(name, "monthly", nowcast[column].dropna(), "1985", sm))
     series += [
-        _dated("airline", "monthly", _frame("aeon", "datasets/data/Airline/Airline.csv").iloc[:, -1], "1949", "aeon"),
+        _dated("airline", "monthly", frame("aeon", "datasets/data/Airline/Airline.csv").iloc[:, -1], "1949", "aeon"),
         _dated(
             "shampoo",
             "monthly",
-            _frame("aeon", "datasets/data/ShampooSales/ShampooSales.csv").iloc[:, -1],
+            frame("aeon", "datasets/data/ShampooSales/ShampooSales.csv").iloc[:, -1],
             "1991",
             "aeon",
         ),
         _dated(
             "drugs",
             "monthly",
-            _frame("aeon", "datasets/data/PBS_dataset/PBS_dataset.csv").iloc[:, -1],
+            frame("aeon", "datasets/data/PBS_dataset/PBS_dataset.csv").iloc[:, -1],
             "1991-07",
             "aeon",
         ),
@@ -171,16 +172,16 @@ def _monthly() -> list[Series]:
     ]
     sunspots = np.loadtxt(_path("pmdarima", "datasets/data/sunspots.txt.gz"))
     series.append(_dated("sunspots-monthly", "monthly", sunspots.ravel()[-1200:], "1884", "pmdarima"))
-    jobs = _frame("vega_datasets", "_data/us-employment.csv")
+    jobs = frame("vega_datasets", "_data/us-employment.csv")
     series.append(_dated("retail-jobs", "monthly", jobs["retail_trade"], "2006", "vega_datasets"))
     series.append(_dated("building-jobs", "monthly", jobs["construction"], "2006", "vega_datasets"))
     return series
 
 
 def _weekly_and_daily() -> list[Series]:
-    co2 = _frame("statsmodels", "datasets/co2/co2.csv")["co2"].interpolate()
-    weather = _frame("vega_datasets", "_data/seattle-weather.csv")
-    power = _frame("statsmodels", "tsa/stl/tests/results/mstl_elec_vic.csv")["y"].to_numpy()
+    co2 = frame("statsmodels", "datasets/co2/co2.csv")["co2"].interpolate()
+    weather = frame("vega_datasets", "_data/seattle-weather.csv")
+    power = frame("statsmodels", "tsa/stl/tests/results/mstl_elec_vic.csv")["y"].to_numpy()
     with tarfile.open(_path("pmdarima", "datasets/data/msft.tar.gz")) as archive:
         member = archive.extractfile(archive.getmembers()[-1])
         assert member is not None
@@ -195,10 +196,10 @@ def _weekly_and_daily() -> list[Series]:
 
 
 def _hourly() -> list[Series]:
-    power = _frame("statsmodels", "tsa/stl/tests/results/mstl_elec_vic.csv")["y"]
-    heat = _frame("vega_datasets", "_data/seattle-temps.csv")["temp"]
-    bay = _frame("vega_datasets", "_data/sf-temps.csv")["temp"]
-    solar = _frame("aeon", "datasets/data/solar/solar.csv")["solar_gen"]
+    power = frame("statsmodels", "tsa/stl/tests/results/mstl_elec_vic.csv")["y"]
+    heat = frame("vega_datasets", "_data/seattle-temps.csv")["temp"]
+    bay = frame("vega_datasets", "_data/sf-temps.csv")["temp"]
+    solar = frame("aeon", "datasets/data/solar/solar.csv")["solar_gen"]
     return [
         _dated("power-hourly", "hourly", power, "2012", "statsmodels"),
         _dated("seattle-hourly", "hourly", heat[-2000:], "2010-10-10", "vega_datasets"),

@@ -12,6 +12,7 @@ from echolearn.validation.array_types import Array
 RIDGES = 10.0 ** np.arange(-4.0, 3.0)  # in units of the mean squared state times the number of rows
 CUTS = (0.5, 0.75)  # shares of the rows after which the readouts of the backtest are fitted
 LEAST_GAIN = 0.01  # of the mean absolute error, below which the correction is left out
+CAUTION = 0.6  # the share of the trust that the backtest finds which is given: its own choice flatters it
 LEAST_ROWS = 20
 
 
@@ -60,7 +61,7 @@ def fit_correction(X: Sequence[Array], T: Sequence[Array], horizon: int, ridges:
             agreement, power = agreement + (miss * P).sum(axis=(1, 2)), power + (P**2).sum(axis=(1, 2))
     best = int(np.argmin(after))
     gain = float(1 - after[best] / before[best]) if before[best] > 0 else 0.0
-    trust = float(np.clip(agreement[best] / max(power[best], 1e-300), 0, 1))
+    trust = CAUTION * float(np.clip(agreement[best] / max(power[best], 1e-300), 0, 1))
     if not gain > LEAST_GAIN:
         return none
     for rest, parts in zip(residuals, guesses, strict=True):

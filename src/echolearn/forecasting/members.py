@@ -12,12 +12,13 @@ from echolearn.forecasting.smoothing import (
     TRENDS,
     Kind,
     Smoothing,
-    degrees,
     fit_member,
 )
 from echolearn.validation.array_types import Array
 
-SHARPNESS = 16.0  # weights are errors to the power of minus this: nearly the best member alone
+SHARPNESS = 16.0  # weights are errors to the power of minus this: nearly the best member alone;
+STEPS_PER_POWER = 4  # in a short series, whose errors say less, at most one per so many steps
+JUDGED = 2 / 3  # members are judged by their forecasts in the last third: what was good lately
 FIRST_ORIGIN = 3  # errors count from a third of the series on
 
 
@@ -53,8 +54,8 @@ def fit_smoothing(y: Array, seasons: tuple[int, int], horizon: int, allowed: All
         weights=np.full(len(kinds), 1 / len(kinds)),
     )
     F, _ = members.advance(y, members.start(y), horizon)
-    free = np.array([degrees(kind, seasons) for kind in kinds])
-    weights = member_weights(y, F, free, first_origin(len(y), seasons))
+    n = len(y)
+    weights = member_weights(y, F, min(max(seasons[0], int(JUDGED * n)), n - 2))
     return replace(members, weights=weights), np.tensordot(F, weights, axes=(1, 0))
 
 
@@ -71,15 +72,16 @@ def errors_ahead(y: Array, C: Array) -> Array:
     return truth - C
 
 
-def member_weights(y: Array, F: Array, free: Array, first: int) -> Array:
-    """Return weights (K,) by the mean absolute errors of forecasts after step `first`; free: numbers each learned."""
+def member_weights(y: Array, F: Array, first: int) -> Array:
+    """Return weights (K,) by the mean absolute errors of forecasts after step `first`."""
     n, K, _ = F.shape
     losses = np.empty(K)
     for k in range(K):
         E = errors_ahead(y[first:], F[first:, k])
-        losses[k] = np.nanmean(np.abs(E)) * np.sqrt((n + free[k]) / max(n - free[k], 1))
+        known = np.abs(E[~np.isnan(E)])
+        losses[k] = known.mean() if len(known) else 1.0
     losses = np.where(np.isfinite(losses), losses, np.inf)
     if not losses.min() > 0:
         return np.where(losses == losses.min(), 1.0, 0.0) / (losses == losses.min()).sum()
-    weights = (losses.min() / losses) ** SHARPNESS
+    weights = (losses.min() / losses) ** min(SHARPNESS, n / STEPS_PER_POWER)
     return np.asarray(weights / weights.sum())

@@ -30,6 +30,7 @@ from echolearn.validation.array_types import Array
 
 SHORTEST, LONGEST = 8, 48  # the horizon is two seasons within these bounds,
 SHARE = 3  # and at most this part of the shortest series
+LEARNED = 5  # numbers that a member learns from its series: smoothing, damping, autoregression and a start
 KEPT = 1000  # origins whose errors are kept, for intervals and paths
 
 
@@ -116,7 +117,7 @@ def fit_direct(
         horizon=ahead,
         parts=parts,
         errors=_kept(correction),
-        widening=_widening(Y, columns),
+        widening=_widening(Y),
         ridge=correction.ridge,
         gain=correction.gain,
         dtype=dtype,
@@ -135,11 +136,10 @@ def _kept(correction: Correction) -> Array:
     return np.concatenate([r[:-1][-each:] for r in correction.residuals])
 
 
-def _widening(Y: Sequence[Array], columns: Sequence[Sequence[Column]]) -> float:
+def _widening(Y: Sequence[Array]) -> float:
     """Return sqrt((n + df) / (n - df)) of the whole model, df the numbers that the members learned."""
     n = float(np.mean([len(y) for y in Y]))
-    m = float(np.mean([c[0].members.seasons[0] for c in columns]))
-    df = min(5 + (m if m > 1 else 0), n / 2)
+    df = min(LEARNED, n / 2)
     return float(np.sqrt((n + df) / (n - df)))
 
 

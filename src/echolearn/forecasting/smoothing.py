@@ -194,13 +194,6 @@ def _parameters(names: list[str], x: Array) -> Array:
                      0.99 * p.get("rho", 0)])  # fmt: skip
 
 
-def degrees(kind: Kind, seasons: tuple[int, int]) -> int:
-    """Return how many numbers a member learns from the series, its start included."""
-    m2 = seasons[1] if kind.second else 1
-    free = 2 + 3 * (kind.trend == "damped") + kind.ar + (kind.trend == "theta")
-    return free + (seasons[0] if seasons[0] > 1 else 0) + (m2 if m2 > 1 else 0)
-
-
 def forecast_ahead(members: Smoothing, position: Position, steps: int) -> Array:
     """Return the weighted forecast (steps,) from a position."""
     h = np.arange(1, steps + 1)
