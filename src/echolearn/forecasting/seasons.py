@@ -8,6 +8,7 @@ from echolearn.forecasting.smoothing import filled
 from echolearn.validation.array_types import Array
 
 LIMIT = 1.645  # standard errors that the autocorrelation at a season's lag must exceed
+PEAK, DEPTH = 0.3, 0.3  # an autocorrelation that shows a season, and how far it rises from the valley before it
 LONGEST = 400  # the longest season that is looked for in values alone
 DAY = 86400.0
 # seconds between steps: what people call the season, and the season of seasons
@@ -65,15 +66,18 @@ def find_seasons(y: Array, announced: tuple[int, int] | None) -> tuple[int, int]
 
 
 def _found_season(y: Array) -> int:
-    """Return the lag of the highest peak of the autocorrelation of the differences, if it is beyond chance."""
-    most = min(LONGEST, len(y) // 3)
+    """Return the lag of the first of the highest peaks of the autocorrelation about a line, if it is beyond chance."""
+    n, most = len(y), min(LONGEST, len(y) // 3)
     if most < 4:
         return 1
-    r = autocorrelation(np.diff(y), most)
-    lags = np.arange(3, most)  # r[lag - 1]
+    t = np.arange(n) - (n - 1) / 2
+    rest = y - y.mean()
+    r = autocorrelation(rest - t * (t @ rest) / (t @ t), most)
+    lags = np.arange(2, most)  # r[lag - 1]
     peaks = lags[(r[lags - 1] > r[lags - 2]) & (r[lags - 1] >= r[lags])]
+    deep = np.minimum.accumulate(r)[peaks - 1]
+    peaks = peaks[(r[peaks - 1] > PEAK) & (r[peaks - 1] - deep > DEPTH)]
     if not len(peaks):
         return 1
-    best = int(peaks[np.argmax(r[peaks - 1])])
-    strong = r[best - 1] > max(0.3, LIMIT * np.sqrt((1 + 2 * (r[: best - 1] ** 2).sum()) / len(y)))
-    return best if strong else 1
+    best = int(peaks[r[peaks - 1] >= 0.9 * r[peaks - 1].max()][0])
+    return best if is_seasonal(y, best) else 1
