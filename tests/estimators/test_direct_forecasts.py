@@ -1,4 +1,4 @@
-"""Direct forecasts of an ESNForecaster: chosen for noisy series; trend, season, gaps, many series, intervals, updates."""
+"""Direct forecasts of an ESNForecaster: trend, season, gaps, many series, intervals, updates."""
 
 import numpy as np
 import pandas as pd
@@ -152,7 +152,7 @@ def test_the_score_is_the_error_of_predictions():
 
 
 def test_what_cannot_be_exported_is_refused(tmp_path):
-    with pytest.raises(ExportError, match="direct forecasts .* method='closed_loop'"):
+    with pytest.raises(ExportError, match=r"direct forecasts .* method='closed_loop'"):
         ESN.export(tmp_path / "model.h")
 
 
