@@ -111,11 +111,21 @@ def measured(series, forecast):
     return found | {"slowest": max(row["seconds"] for row in rows), "origins": len(rows)}
 
 
+def kept_file(method, half):
+    """Return where the figures of a method are kept."""
+    return KEPT / f"{half}-{method.replace(' ', '-')}.json"
+
+
+def read_kept(method, half):
+    """Return the figures of a method that were measured, and the commit that they come from."""
+    path = kept_file(method, half)
+    return json.loads(path.read_text()) if path.exists() else {"commit": results.commit(), "figures": {}}
+
+
 def run(method, half):
     """Return the figures of one method on all series of a half, from the file that keeps them where they are there."""
     KEPT.mkdir(parents=True, exist_ok=True)
-    path = KEPT / f"{half}-{method.replace(' ', '-')}.json"
-    kept = json.loads(path.read_text()) if path.exists() else {"commit": results.commit(), "figures": {}}
+    path, kept = kept_file(method, half), read_kept(method, half)
     found = kept["figures"]
     METHODS[method](forecast_series.half("development")[6].values[:60], 4, 8)  # compiles
     for series in forecast_series.half(half):
@@ -155,6 +165,7 @@ def summary(found):
         for key in ("MASE", "inside 80", "width 80", "inside 95", "width 95", "seconds"):
             values = [figures[key] for figures in of_series.values() if key in figures]
             row[key] = float(np.mean(values)) if values else None
+        row["echolearn there"] = float(np.mean([found["echolearn"][name]["MASE"] for name in of_series]))
         row["slowest"] = max(figures["slowest"] for figures in of_series.values())
         row["geometric MASE"] = float(np.exp(np.mean([np.log(max(f["MASE"], 1e-9)) for f in of_series.values()])))
         rows.append(row)
@@ -166,12 +177,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=("development", "test"), default="test")
     parser.add_argument("--only", choices=METHODS)
+    parser.add_argument("--collect", action="store_true", help="run nothing more: write what has been measured")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     record = protocol.require_frozen("series_forecasts") if options.half == "test" else {}
     names = [options.only] if options.only else settings()["methods"]
-    kept = {method: run(method, options.half) for method in names}
+    kept = {
+        method: read_kept(method, options.half) if options.collect else run(method, options.half) for method in names
+    }
     found = {method: content["figures"] for method, content in kept.items()}
+    if "echolearn" not in found:
+        found["echolearn"] = read_kept("echolearn", options.half)["figures"]
     for row in summary(found):
         print({key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()})
     if options.half == "test" and not options.only:

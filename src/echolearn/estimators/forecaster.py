@@ -302,7 +302,7 @@ class ESNForecaster(SequenceEstimator):
     def _is_direct(self, opened: _Opened, settings: NetworkSettings) -> bool:
         """Return whether the forecasts are direct ones."""
         if self.method != "auto":
-            return self.method == "direct"
+            return bool(self.method == "direct")
         n_in = opened.Z[0].shape[1] + opened.E[0].shape[1]
         washout = settings.washout_steps
         if opened.least < washout + LEAST:
@@ -354,8 +354,9 @@ class ESNForecaster(SequenceEstimator):
         )
         assert fitted.ridge_fit is not None
         share = fitted.ridge_fit.degrees_of_freedom() / fitted.ridge_fit.n
-        how = {"scale": opened.exogenous_scale, "many": opened.many}
-        self.forecast_ = _forecast_state(fitted.network, settings.dtype, Z, E, share, **how)
+        self.forecast_ = _forecast_state(
+            fitted.network, settings.dtype, Z, E, share, scale=opened.exogenous_scale, many=opened.many
+        )
         return self._adopt(FittedEstimator(fitted, opened.codec, InputCodec.identity(fitted.network.reservoir.n_in)))
 
     @property
@@ -494,8 +495,8 @@ class ESNForecaster(SequenceEstimator):
             rng = np.random.default_rng(self.random_state).spawn(6)[-1]
             return self._direct_answer(steps, warm_up, exogenous, partial(_paths, count=n_paths, rng=rng))
         h, x, E, many = self._begin(steps, warm_up, exogenous)
-        found = [self._in_units(Y.swapaxes(0, 1), True) for Y in self._shocked_loops(h, x, E, n_paths)]
-        return [np.stack(paths) for paths in found] if many else np.stack(found[0])
+        found = [np.asarray(self._in_units(Y.swapaxes(0, 1), True)) for Y in self._shocked_loops(h, x, E, n_paths)]
+        return found if many else found[0]
 
     def update(self, new: SequencesLike, *, exogenous: SequencesLike = None) -> Self:
         """Take in further values of the series; later forecasts continue from there. Nothing is fitted again.
@@ -588,9 +589,9 @@ class ESNForecaster(SequenceEstimator):
                 f"{least}."
             )
         errors, truth = [], []
-        for y, z, e in zip(given.X, *self._scaled(given.X, rows), strict=True):
+        for values, z, e in zip(given.X, *self._scaled(given.X, rows), strict=True):
             if direct is not None:
-                forecasts = (one_value_ahead(direct, y, e, horizon) - self.codec_.mean) / self.codec_.scale
+                forecasts = (one_value_ahead(direct, values, e, horizon) - self.codec_.mean) / self.codec_.scale
                 known = ~np.isnan(z[horizon:]).any(axis=1) & (np.arange(len(z) - horizon) > washout)
                 errors.append((forecasts - z[horizon:])[known])
                 truth.append(z[horizon:][known])

@@ -82,6 +82,7 @@ def member_weights(y: Array, F: Array, first: int) -> Array:
         losses[k] = known.mean() if len(known) else 1.0
     losses = np.where(np.isfinite(losses), losses, np.inf)
     if not losses.min() > 0:
-        return np.where(losses == losses.min(), 1.0, 0.0) / (losses == losses.min()).sum()
+        best = losses == losses.min()
+        return np.asarray(best / best.sum())
     weights = (losses.min() / losses) ** min(SHARPNESS, n / STEPS_PER_POWER)
     return np.asarray(weights / weights.sum())

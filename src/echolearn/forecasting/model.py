@@ -159,7 +159,7 @@ def part_for(model: DirectModel, j: int, Y: Array) -> Part:
 
 def without_effects(part: Part, Y: Array, E: Array) -> Array:
     """Return a series less the effects of its exogenous inputs."""
-    return Y - np.stack([E @ column.effects for column in part.columns], axis=1)
+    return np.asarray(Y - np.stack([E @ column.effects for column in part.columns], axis=1))
 
 
 def advance_part(model: DirectModel, part: Part, Y: Array, E: Array) -> Part:
@@ -224,7 +224,7 @@ def spreads_ahead(model: DirectModel, part: Part, steps: int) -> Array:
 def in_units(part: Part, Z: Array, E: Array) -> Array:
     """Return forecasts (..., steps, dims) in the units of the series, with the effects of inputs E (steps, inputs)."""
     values = np.stack([from_scale(Z[..., j], column.log) for j, column in enumerate(part.columns)], axis=-1)
-    return values + np.stack([E @ column.effects for column in part.columns], axis=1)
+    return np.asarray(values + np.stack([E @ column.effects for column in part.columns], axis=1))
 
 
 def seasons_for(announced: tuple[int, int] | None, given: object) -> Callable[[Array], tuple[int, int]]:

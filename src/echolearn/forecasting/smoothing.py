@@ -134,7 +134,7 @@ def start_of(y: Array, trend: str, m1: int, m2: int) -> tuple[float, float, Arra
 def _slope(y: Array) -> tuple[float, float]:
     """Return slope and value at the first step of the least-squares line."""
     t = np.arange(len(y)) - (len(y) - 1) / 2
-    slope = float(t @ y / max(t @ t, 1e-300)) if len(y) > 1 else 0.0
+    slope = float(t @ y) / float(t @ t) if len(y) > 1 else 0.0
     return slope, float(y.mean() + slope * t[0])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -196,7 +196,7 @@ def backtest(
     check_integer("horizon", horizon, 1)
     several = isinstance(series, (list, tuple)) and any(np.ndim(s) > 0 for s in series)
     found = []
-    for number, one in enumerate(list(series) if several else [series]):  # type: ignore[arg-type]
+    for number, one in enumerate(cast("Sequence[Any]", series) if several else [series]):
         values = np.asarray(one, dtype=np.float64)
         if values.ndim != 1:
             raise ValueError(

@@ -167,7 +167,7 @@ def _tune_forecaster(
     estimator: BaseEstimator, series: Sequences, options: Mapping[str, Options], how: _Search
 ) -> Tuning:
     """Search by the errors from rolling origins."""
-    given = open_sequences([np.asarray(s).reshape(len(s), -1) for s in _listed(series)], gaps=True)
+    given = open_sequences([np.asarray(s).reshape(np.shape(s)[0], -1) for s in _listed(series)], gaps=True)
     horizon = getattr(estimator, "horizon", None) or max(1, int(given.lengths.min()) // 10)
     description = {
         "estimator": {k: repr(v) for k, v in estimator.get_params().items() if not k.endswith("verbose")},
@@ -189,7 +189,7 @@ def _tune_forecaster(
             value = score({name: suggested(trial, name, allowed) for name, allowed in options.items()})
             study.tell(trial, value if np.isfinite(value) else -1e30)
             progress.print_last()
-        found = Tuning(finished_trials(study, options), options)
+        found = Tuning(finished_trials(study, dict(options)), dict(options))
     if not how.refit:
         return found
     return Tuning(found.trials, found.space, _with_settings(estimator, found.best_settings).fit(series))
