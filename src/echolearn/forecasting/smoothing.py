@@ -112,7 +112,7 @@ def seasonal_effects(y: Array, m: int) -> Array:
     first = (len(window) - 1) // 2
     rest = y[first : first + len(trend)] - trend
     effects = np.array([rest[(i - first) % m :: m].mean() for i in range(m)])
-    return effects - effects.mean()
+    return np.asarray(effects - effects.mean())
 
 
 def start_of(y: Array, trend: str, m1: int, m2: int) -> tuple[float, float, Array, Array]:
