@@ -2,14 +2,16 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS := speech,report,tune,onnx,dask,test
+EXTRAS := speech,report,tune,onnx,dask,serve,test
 comma := ,
 # versions and hashes as in requirements.lock, for the Pythons it is tested with; for others as pyproject.toml allows
 LOCKED = $(shell $(PYTHON) -c 'import sys; print("yes" * ((3, 11) <= sys.version_info < (3, 14)))')
+# sktime.py and aeon.py import what only .venv-interop has
+DOCTESTS := --doctest-modules src/echolearn $(addprefix --ignore=src/echolearn/interop/,sktime.py aeon.py)
 DATA ?= ../shared/data/an4_states.npz
 BASE ?= HEAD~1
 
-.PHONY: demo test test-half test-rest test-oldest test-newest test-pythons lint same-bits bench tables series forecasts defaults examples reliability mutants lock clean
+.PHONY: demo test test-half test-rest test-oldest test-newest test-pythons interop lint same-bits bench tables series forecasts defaults examples notebooks reliability mutants lock clean
 
 demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
@@ -22,7 +24,7 @@ test: $(VENV)/ready lint  ## all the tests in two halves side by side, with cove
 	$(MAKE) --no-print-directory -j 2 test-half test-rest
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
-	$(BIN)/python -m pytest --doctest-modules src/echolearn
+	$(BIN)/python -m pytest $(DOCTESTS)
 
 test-half: $(VENV)/ready
 	COVERAGE_FILE=.coverage.half $(BIN)/python -m pytest --cov --cov-report= $(HALF)
@@ -41,8 +43,12 @@ test-pythons:  ## with each Python that is here, as `make test` does without lin
 	  if python$$version -c '' 2>/dev/null; then \
 	    $(MAKE) .venv-$$version/ready VENV=.venv-$$version PYTHON=python$$version && \
 	    .venv-$$version/bin/python -m pytest && \
-	    .venv-$$version/bin/python -m pytest --doctest-modules src/echolearn || exit 1; \
+	    .venv-$$version/bin/python -m pytest $(DOCTESTS) || exit 1; \
 	  else echo "python$$version: not here, left out"; fi; done
+
+interop: .venv-interop/ready  ## the checks of sktime and aeon, the exchange with reservoirpy, and their examples in docstrings
+	.venv-interop/bin/python -m pytest tests/interop
+	.venv-interop/bin/python -m pytest -W ignore --doctest-modules src/echolearn/interop
 
 # UPGRADE= keeps the versions that requirements.lock has and adds only what is missing
 UPGRADE ?= --upgrade
@@ -86,6 +92,9 @@ examples: $(VENV)/ready  ## the pictures of examples/, into runs/examples
 	for example in examples/plot_*.py; do \
 	  echo $$example && MPLBACKEND=agg $(BIN)/python $$example runs/examples/$$(basename $$example .py).png || exit 1; done
 
+notebooks: $(VENV)/ready  ## the examples as executed notebooks, into runs/notebooks; fails on any line on stderr (docs/notebooks.md)
+	$(BIN)/python tools/notebooks.py
+
 reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd inputs, stress, load, kills (docs/reliability.md)
 	$(BIN)/python -m reliability.model_files
 	$(BIN)/python -m reliability.damaged_speech
@@ -93,6 +102,8 @@ reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd in
 	.venv-fuzz/bin/python -m reliability.fuzz
 	$(BIN)/python -m reliability.stress
 	$(BIN)/python -m reliability.exports
+	$(BIN)/python -m reliability.service_hostile
+	$(BIN)/python -m reliability.service_load
 	$(BIN)/python -m reliability.load
 	$(BIN)/python -m reliability.kills
 	$(BIN)/python -m reliability.dask_kills
@@ -115,6 +126,11 @@ forecasts: .venv-forecasts/ready  ## forecasts of real series, side by side with
 	grep -v -e pmdarima -e vega_datasets benchmarks/requirements-forecasts.txt > .venv-forecasts/needed.txt
 	.venv-forecasts/bin/python -m pip install --quiet -r .venv-forecasts/needed.txt --editable .
 	.venv-forecasts/bin/python -m pip install --quiet --no-deps pmdarima==2.1.1 vega_datasets==0.9.0
+	touch $@
+
+.venv-interop/ready: tests/interop/requirements.txt pyproject.toml
+	$(PYTHON) -m venv .venv-interop
+	.venv-interop/bin/python -m pip install --quiet -r tests/interop/requirements.txt --editable .
 	touch $@
 
 .venv-series/ready: benchmarks/requirements-series.txt pyproject.toml

@@ -292,6 +292,45 @@ def export_speed():
 
 
 @table
+def page_speed():
+    """Return the size of a page, and what its first answer and a frame cost."""
+    rows = load("page_speed")["rows"]
+    cells = [
+        [
+            f"{row['classes']} classes",
+            f"{row['bytes'] / 1000:,.0f}",
+            *(f"{row['first_answer_ms'][which]:.0f}" for which in ("least", "median")),
+            *(f"{row[way][which]:.0f}" for way in ("step_us", "whole_us") for which in ("least", "median")),
+        ]
+        for row in rows
+    ]
+    heads = [
+        *("300 units, 39 features", ">page, kB", ">first answer, ms", ">median"),
+        *(">a frame, frame by frame, µs", ">median", ">a frame of whole sequences, µs", ">median"),
+    ]
+    return markdown(heads, cells)
+
+
+@table
+def speech_page():
+    """Return size, speed and agreement of the page of a recogniser."""
+    cells = []
+    for row in load("speech_page")["rows"]:
+        digits = 2 if row["unit"] in ("MB", "s") else 0
+        unit = row["unit"].replace("us", "µs")
+        work, beside = row["work"], ""
+        if "thread_seconds" in row:
+            beside = f"{row['thread_seconds']:.2f} s of processor time"
+        elif "frames_per_second" in row:
+            beside = f"{row['frames_per_second']:.0f} frames a second"
+        elif "features_us" in row:
+            parts = ("features", "network", "phones", "words")
+            beside = ", ".join(f"{name} {row[f'{name}_us']:.0f}" for name in parts if f"{name}_us" in row)
+        cells.append([work, f"{row['ours']:.{digits}f} {unit}", beside, _asked(row).replace("<=", "≤"), _met(row)])
+    return markdown(["", ">measured", "beside", "asked", "reached"], cells)
+
+
+@table
 def export_loss():
     """Return the frame errors of one network in whole numbers."""
     rows = load("export_loss")["rows"]
@@ -305,3 +344,30 @@ def export_loss():
         for row in rows
     ]
     return markdown(["", ">frame error on valid, %", ">labels changed, %", ">constants, kB"], cells)
+
+
+@table
+def runtime_start():
+    """Return what it takes to give a first answer."""
+    rows = load("runtime_start")["rows"]
+    base = rows[0]
+    cells = [
+        [
+            row["way"],
+            f"{row['seconds']:.2f}",
+            f"{row['resident'] / 1e6:.0f}",
+            "" if row is base else f"{(row['resident'] - base['resident']) / 1e6:.0f}",
+            f"{row['disk'] / 1e6:,.0f}",
+        ]
+        for row in rows
+    ]
+    heads = ["", ">first answer after, s", ">resident, MB", ">above NumPy, MB", ">installed, MB"]
+    return markdown(heads, cells)
+
+
+@table
+def runtime_frames():
+    """Return what a frame costs in the runtime and in the whole library."""
+    rows = load("runtime_start")["frames"]
+    cells = [[row["way"], f"{row['runtime']:.1f}", f"{row['library']:.1f}"] for row in rows]
+    return markdown(["300 units, 39 features, 10 classes", ">runtime, µs", ">library, µs"], cells)

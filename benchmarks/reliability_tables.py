@@ -126,3 +126,32 @@ def exports():
         for name, row in rows.items()
     ]
     return markdown(["", ">compared", ">refused by name", ">beyond 1e-5", ">largest difference"], cells)
+
+
+@table
+def service_hostile():
+    """Return what became of hostile requests to the service."""
+    columns = ("requests", "refused", "wrong")
+    return counts(load("service_hostile")["attacks"], "", {name: name for name in columns})
+
+
+@table
+def service_load():
+    """Return what the service did under load, beside what was required."""
+    found = load("service_load")["load"]
+    lost = found["frames sent"] - found["frames answered"] + found["out of order"]
+    per_frame = 1e6 * found["processor seconds of the service"] / found["frames sent"]
+    queued = 100 * found["seconds in which it waited for a processor"] / found["seconds"]
+    rows = [
+        ["clients, each with 100 frames per second", found["clients"], "8"],
+        ["seconds", f"{found['seconds']:,.0f}", "up to 3,600"],
+        ["frames sent", f"{found['frames sent']:,}", ""],
+        ["frames not answered, or out of order", lost, "0"],
+        ["latency, median", f"{found['p50 ms']:,.1f} ms", ""],
+        ["latency, 99 % below", f"{found['p99 ms']:,.1f} ms", "20 ms"],
+        ["memory of the service", f"{found['memory at the end MB']:.1f} MB", ""],
+        ["its growth", f"{found['memory growth percent']:.2f} %", "below 1 %"],
+        ["processor time per frame", f"{per_frame:.0f} µs", ""],
+        ["share of the time in which it was ready and had no processor", f"{queued:.0f} %", ""],
+    ]
+    return markdown(["", ">measured", ">required"], rows)

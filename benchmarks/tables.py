@@ -13,6 +13,7 @@ import sys
 
 import contest_tables  # noqa: F401  (their tables register themselves)
 import measured_tables  # noqa: F401
+import monitoring_tables  # noqa: F401
 import paper_tables  # noqa: F401
 import recognition_tables  # noqa: F401
 import reliability_tables  # noqa: F401

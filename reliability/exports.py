@@ -1,4 +1,4 @@
-"""Exports beside the models themselves: random networks over all options, in onnxruntime and as compiled C.
+"""Exports beside the models themselves: random networks over all options, in onnxruntime, C, NumPy and a browser.
 
     python -m reliability.exports [networks] [seed]
 
@@ -24,10 +24,21 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedClassifier, StackedRegressor
+from echolearn import (
+    ESNClassifier,
+    ESNForecaster,
+    ESNRegressor,
+    FrameWise,
+    StackedClassifier,
+    StackedRegressor,
+    save,
+)
 from echolearn.export import ExportError, Plan, plan_of
 from echolearn.export.c_header import c_header
 from echolearn.export.onnx_model import onnx_model
+from echolearn.export.page import PageModel
+from echolearn.runtime import Model, load
+from reliability.browser import browser, in_page, in_page_steps, put_page
 from reliability.results import keep, show
 
 ALLOWED = 1e-5
@@ -38,7 +49,8 @@ KINDS = (
     *("labels", "values", "label sets", "sequence labels", "sequence values", "summary", "forecast"),
     *("stack of labels", "stack of values", "pipeline"),
 )
-FORMATS = ("ONNX", "ONNX, step by step", "C")
+FORMATS = ("ONNX", "ONNX, step by step", "C", "NumPy", "NumPy, step by step", "NumPy, streams side by side")
+IN_BROWSER = ("browser", "browser, step by step")
 
 
 @dataclass(frozen=True)
@@ -198,8 +210,8 @@ def compiled(headers: dict[str, str], source: str, folder: Path, *flags: str, co
     """Return a program of this source, compiled beside the headers with all warnings as errors."""
     for name, text in headers.items():
         (folder / f"{name}.h").write_text(text)
-    language = "c99" if compiler != "g++" else "c++11"
-    file = folder / ("program.c" if compiler != "g++" else "program.cc")
+    language, ending = ("c++11", "cc") if compiler.endswith("++") else ("c99", "c")
+    file = folder / f"program.{ending}"
     file.write_text(source)
     program = folder / "program"
     command = [compiler, f"-std={language}", *FLAGS, *flags, str(file), "-o", str(program), "-lm"]
@@ -256,6 +268,36 @@ def in_c(some: list[Drawn], numbers: str | None = None, *flags: str, compiler: s
     return found
 
 
+def in_numpy(drawn: Drawn) -> np.ndarray:
+    """Return the answers of the saved model in `echolearn.runtime`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.safetensors"
+        save(drawn.model, path)
+        model = load(path)
+    x = drawn.x.astype(np.float64)
+    if drawn.plan.horizon is not None:
+        return np.asarray(model.forecast(FORECAST, x)).reshape(FORECAST, -1)
+    answers = model.predict(x) if drawn.plan.answer.kind == "values" else model.predict_proba(x)
+    return np.asarray(answers).reshape(-1, drawn.plan.answer.n_out)
+
+
+def in_numpy_steps(drawn: Drawn) -> np.ndarray:
+    """Return the answers of a stream in `echolearn.runtime`; a forecast is fed back by hand."""
+    stream, answers = Model(drawn.plan).stream(warm_up="cold"), []
+    for t in range(len(drawn.x) + (FORECAST - 1 if drawn.plan.horizon else 0)):
+        answers.append(stream.step(drawn.x[t] if t < len(drawn.x) else answers[-1]))
+    return np.array(answers[-len(drawn.expected) :])
+
+
+def in_numpy_side_by_side(drawn: Drawn) -> np.ndarray:
+    """Return the answers of the second of three devices; the others see other frames."""
+    running, answers = Model(drawn.plan).streams(3), []
+    for t in range(len(drawn.x) + (FORECAST - 1 if drawn.plan.horizon else 0)):
+        x = drawn.x[t] if t < len(drawn.x) else answers[-1]
+        answers.append(running.step(np.stack([0.9 * x, x, 1.1 * x]))[1])
+    return np.array(answers[-len(drawn.expected) :])
+
+
 def may_run_forward(drawn: Drawn) -> bool:
     """Return whether an export frame by frame is to be expected, by the settings alone."""
     if drawn.settings.get("bidirectional"):
@@ -263,11 +305,21 @@ def may_run_forward(drawn: Drawn) -> bool:
     return drawn.plan.pooling is None or drawn.settings.get("pooling") in ("mean", "last")
 
 
-def compare(networks: int, seed: int) -> tuple[dict[str, dict[str, float]], Counter[str]]:
-    """Return, for every format, counts and the largest difference; and how often each kind was drawn."""
+def _check_refusal(drawn: Drawn, refusal: Exception) -> None:
+    """Raise the refusal again if it was not to be expected, or does not name the option."""
+    if may_run_forward(drawn) or not re.search(r"bidirectional=True|pooling=", str(refusal)):
+        raise refusal
+
+
+def compare(networks: int, seed: int, tab: Any = None) -> tuple[dict[str, dict[str, float]], Counter[str]]:
+    """Return, for every format, counts and the largest difference; and how often each kind was drawn.
+
+    tab: of a browser in which the page of some model is open; None: without a browser.
+    """
     rng = np.random.default_rng(seed)
     drawn = [draw(rng) for _ in range(networks)]
-    rows = {name: {"networks": 0, "refused": 0, "beyond 1e-5": 0, "largest": 0.0} for name in FORMATS}
+    names = FORMATS if tab is None else FORMATS + IN_BROWSER
+    rows = {name: {"networks": 0, "refused": 0, "beyond 1e-5": 0, "largest": 0.0} for name in names}
 
     def count(name: str, one: Drawn, found: np.ndarray) -> None:
         far, row = difference(one, found), rows[name]
@@ -280,14 +332,25 @@ def compare(networks: int, seed: int) -> tuple[dict[str, dict[str, float]], Coun
     forward = []
     for one in drawn:
         count("ONNX", one, in_onnx(one))
+        count("NumPy", one, in_numpy(one))
+        for name, answers in (("step by step", in_numpy_steps), ("streams side by side", in_numpy_side_by_side)):
+            try:
+                count(f"NumPy, {name}", one, answers(one))
+            except ValueError as refusal:
+                _check_refusal(one, refusal)
+                rows[f"NumPy, {name}"]["refused"] += 1
         try:
             count("ONNX, step by step", one, in_onnx_steps(one))
             forward.append(one)
         except ExportError as refusal:
-            if may_run_forward(one) or not re.search(r"bidirectional=True|pooling=", str(refusal)):
-                raise
+            _check_refusal(one, refusal)
             rows["ONNX, step by step"]["refused"] += 1
             rows["C"]["refused"] += 1
+    for one in drawn if tab is not None else ():
+        frames = one.x.astype(np.float64)
+        count("browser", one, in_page(tab, one.plan, frames, FORECAST if one.plan.horizon else None))
+        if one in forward and not one.plan.horizon:
+            count("browser, step by step", one, in_page_steps(tab, one.plan, frames)[-len(one.expected) :])
     for first in range(0, len(forward), 25):
         some = forward[first : first + 25]
         for one, found in zip(some, in_c(some), strict=True):
@@ -299,7 +362,10 @@ def main() -> None:
     """Run the campaign and keep its figures."""
     given = [int(word) for word in sys.argv[1:]]
     networks, seed = (*given, *(200, 1)[len(given) :])
-    rows, kinds = compare(networks, seed)
+    with browser() as opened, tempfile.TemporaryDirectory() as folder:
+        tab = opened.new_page()
+        put_page(tab, [PageModel("first", draw(np.random.default_rng(seed)).plan)], Path(folder))
+        rows, kinds = compare(networks, seed, tab)
     show(f"{networks} random networks", ("networks", "refused", "beyond 1e-5", "largest"), rows)
     keep("exports", {"networks": networks, "seed": seed, "formats": rows, "kinds": dict(kinds)})
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from echolearn import ESNClassifier, ESNRegressor
+from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.experiments import commands
 from echolearn.speech.corpus import Corpus, open_corpus
 from echolearn.speech.labels import read_mlf
+from echolearn.speech.recipe import FeatureRecipe
 from smallcorpus import STATES, arrays, write
 
 
@@ -191,3 +193,45 @@ def test_training_saves_the_network_and_leaves_no_checkpoint(
     evaluation = commands.evaluate(commands.load_model(tmp_path / "m.safetensors"), corpus, "test")
     assert evaluation.state_error == pytest.approx(result["test_error"])
     assert evaluation.phone_error == pytest.approx(1 - np.trace(result["confusion"]) / np.sum(result["confusion"]))
+
+
+class _Silent:
+    """Progress that nobody sees."""
+
+    def note(self, text: str) -> None: ...
+    def start(self, epochs: int) -> None: ...
+    def epoch(self, row: object) -> None: ...
+
+
+def test_a_trained_network_says_how_its_features_are_made(corpus: Corpus, tmp_path: Path) -> None:
+    """Otherwise recordings would be normalised per utterance, whatever the network was trained with."""
+    scale = np.arange(39.0), np.arange(1.0, 40.0)
+    spoken = replace(corpus, recipe=FeatureRecipe(normalise="running", context=5, scale=scale))
+    path = tmp_path / "model.safetensors"
+    commands.train(spoken, ESNClassifier(5, learn="none", readout="ridge"), path, _Silent())
+    found = commands.recipe_of(path)
+    assert (found.normalise, found.context) == ("running", 5)
+    assert found.scale is not None
+    np.testing.assert_array_equal(found.scale, scale)
+    again = load(path)
+    again.save(tmp_path / "copy.safetensors")
+    assert commands.recipe_of(tmp_path / "copy.safetensors").normalise == "running"
+    again.fit(*fit_data(corpus)).save(tmp_path / "new.safetensors")  # to data of unknown origin
+    assert commands.recipe_of(tmp_path / "new.safetensors").normalise == "utterance"
+
+
+def test_a_network_of_ready_features_says_nothing(corpus: Corpus, tmp_path: Path) -> None:
+    commands.train(corpus, ESNClassifier(5, learn="none", readout="ridge"), tmp_path / "m", _Silent())
+    assert not hasattr(load(tmp_path / "m"), "recipe_")
+
+
+@pytest.mark.parametrize("damaged", [{"audio": 1}, {"context": 2}, {"normalise": "no"}, {"scale": [[1.0], [2.0, 3.0]]}])
+def test_a_damaged_recipe_is_refused(damaged: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="does not say how its features are made"):
+        FeatureRecipe.from_facts({**FeatureRecipe().facts(), **damaged})
+
+
+def fit_data(corpus: Corpus) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return the training part with the names of its states."""
+    X, y = corpus.part("train")
+    return list(X), [np.array(corpus.state_names)[labels] for labels in y]

@@ -13,7 +13,9 @@ from echolearn import ESNForecaster, ESNRegressor
 from echolearn.export import ExportError, plan_of
 from echolearn.export.c_header import c_header
 from echolearn.export.c_text import c_number, c_string, check_name
+from echolearn.export.c_weights import dense, in_groups
 from echolearn.export.evaluation import evaluate
+from echolearn.runtime.plan import Sparse
 from reliability.exports import SANITIZED, compiled, difference, in_c
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
@@ -29,12 +31,75 @@ def some():
     ]
 
 
-@pytest.mark.parametrize("compiler", ["g++", "clang"])
-def test_other_compilers(some, compiler):
+@pytest.mark.parametrize(
+    ("compiler", "flags"),
+    [("gcc", ["-O3"]), ("g++", ["-O2"]), ("clang", ["-O3"]), ("clang", SANITIZED), ("clang++", ["-O2"])],
+    ids=["gcc", "g++", "clang", "clang with sanitizers", "clang++"],
+)
+def test_every_compiler_gives_the_same_answers_without_a_warning(some, compiler, flags):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not here")
-    for one, found in zip(some, in_c(some, None, "-O2", compiler=compiler), strict=True):
+    for one, found in zip(some, in_c(some, None, *flags, compiler=compiler), strict=True):
         assert difference(one, found) < 1e-5
+
+
+def test_recurrent_weights_in_groups_of_four():
+    """Seven units with 0 to 3 connections: groups are filled up with zeros, the last one with units."""
+    W = np.triu(np.ones((7, 7)), 1) * [1, 0, 0, 2, 0, 3, 0]
+    rows, columns = np.nonzero(W)
+    matrix = Sparse(np.append(0, np.cumsum(np.bincount(rows, minlength=7))), columns, W[rows, columns])
+    groups = in_groups(matrix)
+    assert groups.start.tolist() == [0, 2, 3]
+    again = np.zeros((8, 7))
+    for p, (places, weights) in enumerate(zip(groups.arrange(columns), groups.arrange(matrix.data), strict=True)):
+        for k in range(4):
+            again[4 * (p >= groups.start[1]) + k, places[k]] += weights[k]
+    np.testing.assert_array_equal(again[:7], W)
+    np.testing.assert_array_equal(dense(matrix), W)
+
+
+def test_a_matrix_that_is_more_than_half_full_is_a_dense_one():
+    some = [exported.drawn(exported.classifier(units=9, topology="orthogonal"))]
+    text = c_header(some[0].plan)
+    assert "esn_W_rec1[81]" in text
+    assert "esn_from1" not in text
+    assert difference(some[0], in_c(some)[0]) < 1e-5
+    np.testing.assert_allclose(in_c(some, "int16")[0], evaluate(some[0].plan, some[0].x, "int16"), atol=1e-4)
+
+
+LIMITS = """
+#include <math.h>
+#include <stdio.h>
+#include "esn.h"
+int main(void)
+{
+    static const float y[6] = {0.0f, -1000.0f, -86.9f, -3.0e38f, -20.0f, -0.5f};
+    float p[6], q[3] = {0.0f, NAN, 1.0f};
+    double worst = 0.0, x;
+    int i;
+    for (i = 0; i < 6; i++)
+        p[i] = y[i];
+    esn_softmax(p, 6);
+    esn_softmax(q, 3);
+    for (x = -87.0; x <= 0.0; x += 0.001)
+        worst = fmax(worst, fabs((double)esn_exp((float)x) / exp((double)(float)x) - 1.0));
+    for (i = 0; i < 6; i++)
+        printf("%.9g ", (double)p[i]);
+    printf("%.9g %d\\n", worst, q[0] != q[0] && q[2] != q[2]);
+    return 0;
+}
+"""
+
+
+def test_probabilities_of_small_logits_are_exact_too(tmp_path, some):
+    """What a decoder takes the logarithm of must be right at 1e-9; what is not a number stays none."""
+    program = compiled({"esn": c_header(some[0].plan)}, LIMITS, tmp_path, *SANITIZED)
+    *found, worst, lost = map(float, subprocess.run([program], capture_output=True, check=True).stdout.split())
+    total = 1 + np.exp(-0.5)
+    expected = np.exp([0, -np.inf, -86.9, -np.inf, -20, -0.5]) / total
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=2e-38)
+    assert worst < 3e-7
+    assert lost == 1
 
 
 @pytest.mark.parametrize("numbers", ["int16", "int8"])
@@ -72,7 +137,7 @@ def test_memory_is_said_in_the_first_lines(some):
     assert text.index("constants") < 300
     W, N, n_out = some[0].plan.top.W, 20, 3
     weights = W.size + len(some[0].plan.top.W_rec.data) + 2 * N + (N + 3 + 1) * n_out
-    indices = len(some[0].plan.top.W_rec.data) + N + 1
+    indices = len(some[0].plan.top.W_rec.data) + N // 4 + 1  # of every weight, and of every four units
     scales = 3 * 3 if "mean_rest" in text else 2 * 3
     assert constants == 4 * (weights + scales) + 2 * indices
     assert state == 4 * (N + N + 3 + n_out)

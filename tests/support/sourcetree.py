@@ -14,7 +14,7 @@ PACKAGE = ROOT / "src" / "echolearn"
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 Node = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 # packages whose __init__ exports public names; in speech, every module does
-EXPORTING = ("states", "reservoir", "gradients", "cluster", "diagnostics", "datasets", "export", "tuning")
+EXPORTING = ("states", "reservoir", "gradients", "cluster", "diagnostics", "datasets", "export", "runtime", "tuning")
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ def test_the_clock_shows_minutes_or_hours(seconds, text):
 
 
 @pytest.mark.parametrize("kind", [ESNClassifier, ESNRegressor])
-def test_verbose_prints_one_line_per_epoch_to_stderr(kind, capsys):
+def test_verbose_2_prints_one_line_per_epoch_to_stderr(kind, capsys):
     y = VALUES if kind is ESNRegressor else [v[:, 0] > 0 for v in VALUES]
-    kind(**{**toys.FAST, "validation_fraction": 0.25}, verbose=1).fit(X, y)
+    kind(**{**toys.FAST, "validation_fraction": 0.25}, verbose=2).fit(X, y)
     out, err = capsys.readouterr()
     assert out == ""
     lines = err.splitlines()

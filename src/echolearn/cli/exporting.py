@@ -17,9 +17,16 @@ from echolearn.cli.options import FILE
 @click.option("--numbers", type=click.Choice(["float32", "float64", "int16", "int8"]),
               help="In which numbers the network computes; int16 and int8 for C.  [default: its own]")  # fmt: skip
 def export(*, model: Path, out: Path, name: str, step: bool, numbers: str | None) -> None:
-    """Write MODEL (.safetensors) as an ONNX file or as a header in C."""
+    """Write MODEL (.safetensors) as an ONNX file or as a header in C.
+
+    Of a recogniser of speech, the network is written; in C, a second header computes its features from sound.
+    """
     from echolearn.estimators.loading import load
     from echolearn.export import export_model
+    from echolearn.modelfile.layout import RECOGNIZER
+    from echolearn.modelfile.reader import file_kind
+    from echolearn.speech.recognition.recognizer import load_recognizer
 
-    export_model(load(model), out, name=name, step=step, numbers=numbers)
-    click.echo(f"written: {out} ({out.stat().st_size:,} bytes)")
+    whole = load_recognizer(model) if file_kind(model) == RECOGNIZER else load(model)
+    for path in export_model(whole, out, name=name, step=step, numbers=numbers):
+        click.echo(f"written: {path} ({path.stat().st_size:,} bytes)")

@@ -27,8 +27,10 @@ from echolearn.cli.options import (
     whole_numbers,
     words,
 )
+from echolearn.cli.paging import explore, page
 from echolearn.cli.phones import phones
 from echolearn.cli.recognition import recognize, score
+from echolearn.cli.serving import serve
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -39,11 +41,14 @@ def main() -> None:
     """Echo state networks whose weights are all learned."""
 
 
+main.add_command(explore)
 main.add_command(export)
 main.add_command(forecast)
+main.add_command(page)
 main.add_command(phones)
 main.add_command(recognize)
 main.add_command(score)
+main.add_command(serve)
 
 
 @main.command()

@@ -9,6 +9,7 @@ import numpy as np
 
 from echolearn.diagnostics.driving import driven_states, refuse_backward
 from echolearn.diagnostics.plots import plot_recall, plot_singular_values
+from echolearn.display.facts import brief
 from echolearn.readout.observation import stack
 from echolearn.readout.ridge import solve
 from echolearn.readout.statistics import statistics_of
@@ -33,6 +34,9 @@ class MemoryCapacity:
     """
 
     by_delay: Array
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @property
     def total(self) -> float:
@@ -139,6 +143,9 @@ class Ranks:
     kernel_values: Array
     generalisation_values: Array
     tolerance: float
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @property
     def kernel(self) -> int:

@@ -1,4 +1,4 @@
-"""Figures of diagnostics, by matplotlib without pyplot or a backend, so that they work in any setting."""
+"""Figures of diagnostics, in the style of all figures."""
 
 from __future__ import annotations
 
@@ -6,27 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from echolearn.display.figures import BLUE, GREY, ORANGE, RED, prepared_axes
 from echolearn.validation.array_types import Array
 
 if TYPE_CHECKING:  # an optional dependency
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
-
-BLUE, ORANGE, GREY = "#2a6fb0", "#d9762b", "#8a8a8a"
-
-
-def prepared_axes(axes: Axes | None, size: tuple[float, float] = (5.2, 3.4)) -> Axes:
-    """Return the given axes, or those of a new figure, in the style of all diagnostics."""
-    if axes is None:
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as problem:
-            raise ImportError("plots need matplotlib: pip install 'echolearn[report]'.") from problem
-        axes = Figure(figsize=size, layout="constrained").add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    return axes
 
 
 def plot_eigenvalues(values: Array, radius: float, axes: Axes | None) -> Figure | SubFigure:
@@ -96,4 +81,22 @@ def plot_singular_values(
     axes.set(xlabel="singular value", ylabel="size, relative to the first")
     axes.set_title(f"kernel rank {kernel[1]}, generalisation rank {generalisation[1]}", fontsize=10)
     axes.legend(frameon=False, fontsize=9)
+    return axes.figure
+
+
+def plot_observations(
+    p_values: tuple[Array, Array], anomalous: Array, drift: Array, level: float, axes: Axes | None
+) -> Figure | SubFigure:
+    """Plot p-values over time (their steps first), the level below which they are anomalies, and drifts."""
+    axes = prepared_axes(axes, (7.5, 3.0))
+    steps, p = p_values
+    shown = np.maximum(p, 1e-12)
+    axes.semilogy(steps, shown, ".", color=BLUE, markersize=2.5, alpha=0.5, markeredgewidth=0)
+    axes.semilogy(steps[anomalous], shown[anomalous], "o", color=RED, markersize=5, markeredgewidth=0)
+    axes.axhline(level, color=GREY, linewidth=1, linestyle="--")
+    for step in steps[drift]:
+        axes.axvline(step, color=ORANGE, linewidth=1.4)
+    axes.set(xlabel="step", ylabel="p-value (smaller is rarer)", ylim=(None, 2))
+    axes.invert_yaxis()
+    axes.set_title(f"{int(anomalous.sum())} anomalies (red), {int(drift.sum())} drifts (orange)", fontsize=10)
     return axes.figure

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from echolearn.diagnostics.driving import driven_states
 from echolearn.diagnostics.plots import plot_distances, plot_eigenvalues, plot_growth
+from echolearn.display.facts import brief
 from echolearn.reservoir.activations import slope
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import spectral_radius_of
@@ -33,6 +34,9 @@ class Linearised:
     """
 
     A: sparse.csr_array
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @property
     def radius(self) -> float:
@@ -118,6 +122,9 @@ class Lyapunov:
     growth: Array
     washout: int
 
+    def __repr__(self) -> str:
+        return brief(self)
+
     @property
     def exponent(self) -> float:
         """The largest Lyapunov exponent, given the inputs: below 0 the reservoir forgets, above 0 it is chaotic."""
@@ -201,6 +208,9 @@ class Echo:
     """
 
     distances: Array
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     def forgotten_after(self, share: float = 1e-3) -> int | None:
         """Return after how many steps the initial state is forgotten.

@@ -35,8 +35,10 @@ from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.labelled import Labelled, labelled
 from echolearn.estimators.models import FittedModel, TrainingEnd
 from echolearn.estimators.naming import NamedSettings
+from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, network_facts
 from echolearn.estimators.own_reservoir import check_beside_reservoir
-from echolearn.estimators.saving import save_model
+from echolearn.estimators.plotting import PlotMixin
+from echolearn.estimators.saving import model_parts, save_model
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.starting import (
     FittedParts,
@@ -49,6 +51,7 @@ from echolearn.estimators.starting import (
 from echolearn.estimators.summarizing import fit_summary, needs_more, settle_pooling
 from echolearn.estimators.target_rules import TargetRule
 from echolearn.execution.blas import one_blas_thread
+from echolearn.modelfile.layout import Facts
 from echolearn.readout.collect import collect
 from echolearn.readout.hidden_states import hidden_states
 from echolearn.readout.network import Network, Readout
@@ -56,6 +59,9 @@ from echolearn.readout.ridge import solve
 from echolearn.readout.solver import LARGE, chosen_ridge
 from echolearn.readout.statistics import Statistics
 from echolearn.reservoir.reservoir import Reservoir
+from echolearn.runtime.model import Model
+from echolearn.runtime.planning import plan_from_contents
+from echolearn.runtime.streams import Streams
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.unpacking import unpack
 from echolearn.sequences.validation import (
@@ -70,12 +76,14 @@ from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.values import check_boolean
 
 
-class SequenceEstimator(ExportMixin, NamedSettings):
+class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
     """An estimator with one fitted network.
 
-    It has five attributes when it is fitted: `network_` (reservoir, readout and what the readout sees), `codec_` (how
-    targets are encoded), `inputs_` (how inputs are), `history_`, and `training_end_` (where one training series ended,
-    or None). All others are views of them.
+    It has six attributes when it is fitted: `network_` (reservoir, readout and what the readout sees), `codec_` (how
+    targets are encoded), `inputs_` (how inputs are), `history_`, `training_end_` (where one training series ended,
+    or None), and `initial_reservoir_` (the weights before learning, for `plot`; None where they are not known or the
+    same). All others are views of them. `recipe_`, where it is there, says how raw data become X; whoever
+    made X has set it, and it is saved with the model.
     """
 
     network_: Network
@@ -83,7 +91,9 @@ class SequenceEstimator(ExportMixin, NamedSettings):
     inputs_: InputCodec
     history_: History
     training_end_: TrainingEnd | None
+    initial_reservoir_: Reservoir | None
     layout_: str
+    recipe_: Facts
 
     def _fit_network(
         self,
@@ -159,11 +169,14 @@ class SequenceEstimator(ExportMixin, NamedSettings):
         """Take over what was fitted, and only then pass on a Ctrl-C that ended the learning."""
         set_fitted(self, fitted.network.network, fitted.codec, fitted.network.history, fitted.inputs)
         self.training_end_, self.layout_ = fitted.training_end, fitted.layout
+        self.initial_reservoir_ = fitted.network.start
         feature_names = fitted.feature_names
         if feature_names is not None:
             self.feature_names_in_ = feature_names
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
+        if hasattr(self, "recipe_"):  # how the data of an earlier fit were made
+            del self.recipe_
         if fitted.network.interrupted:
             raise KeyboardInterrupt
         return self
@@ -337,6 +350,27 @@ class SequenceEstimator(ExportMixin, NamedSettings):
             check_finite(H, "states")
         return given.in_given_form(states)
 
+    def streams(self, n: int) -> Streams:
+        """Return so many streams of the network, which take one frame each at a time, all in one product.
+
+        Parameters
+        ----------
+        n : int
+            The number of devices, each of which has a state of its own.
+
+        Returns
+        -------
+        Streams
+            Streams in the initial state: `step` of frames (n, n_features) returns probabilities or values
+            (n, n_outputs). They do not learn.
+
+        See Also
+        --------
+        echolearn.runtime.load : The same without the rest of the library.
+        """
+        check_is_fitted(self)
+        return Model(plan_from_contents(*model_parts(fitted_model(self)))).streams(n)
+
     def unsettled_steps(self, X: SequencesLike) -> Array:
         """Return how many first steps of each sequence `score` leaves out: the washout, where a prediction starts cold.
 
@@ -434,6 +468,11 @@ class SequenceEstimator(ExportMixin, NamedSettings):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
 
+    def _fitted_facts(self) -> FittedFacts:
+        if not hasattr(self, "network_"):
+            return []
+        return network_facts(self.network_, self.history_, self.get_params(deep=False)["learn"])
+
 
 def _defaults(esn: SequenceEstimator) -> dict[str, object]:
     """Return the parameters of an estimator as it comes."""
@@ -465,7 +504,7 @@ def set_fitted(
 ) -> None:
     """Give an estimator what makes it a fitted one."""
     esn.network_, esn.codec_, esn.history_, esn.inputs_ = network, codec, history, inputs
-    esn.training_end_ = None
+    esn.training_end_ = esn.initial_reservoir_ = None
 
 
 def fitted_model(esn: SequenceEstimator) -> FittedModel:
@@ -481,6 +520,7 @@ def fitted_model(esn: SequenceEstimator) -> FittedModel:
         training_end=esn.training_end_,
         layout=getattr(esn, "layout_", "time_first"),
         forecast=getattr(esn, "forecast_", None),
+        recipe=getattr(esn, "recipe_", None),
     )
 
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from echolearn.display.facts import counted
 from echolearn.estimators._base import fitted_model, set_fitted
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.exporting import ExportMixin
@@ -20,6 +21,7 @@ from echolearn.estimators.fit_data import OpenedData, open_data, warn_of_input_s
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import FittedStack
 from echolearn.estimators.naming import NamedSettings
+from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, history_facts
 from echolearn.estimators.own_reservoir import check_beside_reservoir
 from echolearn.estimators.parameters import Parameters, check_each
 from echolearn.estimators.regressor import ESNRegressor
@@ -38,7 +40,7 @@ from echolearn.validation.values import check_pair
 Layer = TypeVar("Layer", bound=ESNClassifier | ESNRegressor)
 
 
-class StackedEstimator(ExportMixin, NamedSettings, Generic[Layer]):
+class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]):
     """A stack of fitted layers.
 
     It has these attributes when it is fitted: `layers_`, the layers as fitted estimators from the input to the top;
@@ -49,6 +51,12 @@ class StackedEstimator(ExportMixin, NamedSettings, Generic[Layer]):
     scales_: list[Array]
     history_: History
     layout_: str
+
+    def _fitted_facts(self) -> FittedFacts:
+        if not hasattr(self, "layers_"):
+            return []
+        sizes = ", ".join(f"{layer.network_.reservoir.N:,}" for layer in self.layers_)
+        return [("size", f"{counted(len(self.layers_), 'layer')} of {sizes} units"), *history_facts(self.history_)]
 
     def _open_fit(
         self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, layers: Sequence[LayerRequest]

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from echolearn.display.facts import brief
 from echolearn.estimators.data_warnings import warn_of_labels
 from echolearn.readout.network import probabilities
 from echolearn.sequences.scaling import mean_and_scale
@@ -196,6 +197,9 @@ class ValueCodec:
     scale: Array
     one_value: bool
     dtype: str
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @classmethod
     def of(cls, entries: Sequence[Target], per_step: bool, dtype: str) -> ValueCodec:

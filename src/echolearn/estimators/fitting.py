@@ -41,7 +41,7 @@ from echolearn.training.history import History
 from echolearn.training.loop import Schedule, TrainingWarning, run_epochs
 from echolearn.training.objectives.cross_entropy import CrossEntropyObjective
 from echolearn.training.objectives.ridge import RidgeObjective
-from echolearn.training.progress import Progress, say
+from echolearn.training.progress import Progress, RefiningProgress, say
 from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 from echolearn.validation.values import check_path
@@ -120,6 +120,7 @@ class FittedNetwork:
     interrupted: bool
     ridge_fit: RidgeFit | None = None
     examination: Examination = field(default_factory=Examination)
+    start: Reservoir | None = None  # before learning, if it differs
 
 
 def draw_reservoir(context: FitContext) -> Fit:
@@ -279,10 +280,6 @@ def refine_weights(fit: Fit, context: FitContext) -> Fit:
     assert fit.readout is not None
     epochs = settings.refine_epochs
 
-    def report(row: dict[str, float]) -> None:
-        held = f"  valid {row['valid_cross_entropy']:.4f}" if split.held_out is not None else ""
-        context.say(f"refining {row['epoch']}/{epochs}  cross entropy {row['cross_entropy']:.4f}{held}")
-
     objective = CrossEntropyObjective(
         fit.network(context),
         context.learning.data,
@@ -291,13 +288,14 @@ def refine_weights(fit: Fit, context: FitContext) -> Fit:
         settings.plan(fit.readout.ridge, epochs),
         fit=fit.ridge_fit,
     )
-    result = run_epochs(
-        objective,
-        Schedule(epochs),
-        rng=context.rng["readout"],
-        on_epoch=report,
-        checkpoint=None if context.checkpoint is None else context.checkpoint.for_stage("refining"),
-    )
+    with RefiningProgress(settings.verbose, epochs) as progress:
+        result = run_epochs(
+            objective,
+            Schedule(epochs),
+            rng=context.rng["readout"],
+            on_epoch=progress.epoch,
+            checkpoint=None if context.checkpoint is None else context.checkpoint.for_stage("refining"),
+        )
     reservoir, V = result.best
     readout = replace(fit.readout, U=V.astype(np.float64))
     return replace(fit, reservoir=reservoir, readout=readout, refinement=result.history, interrupted=result.interrupted)
@@ -371,7 +369,7 @@ def fit_network(request: FitRequest) -> FittedNetwork:
             checkpoint=None if request.checkpoint is None else _open_checkpoint(request, split.held_out),
             rng=rng,
         )
-        fit = draw_reservoir(context)
+        fit = drawn = draw_reservoir(context)
         for stage in STAGES:
             fit = stage(fit, context)
     network = fit.network(context)
@@ -384,6 +382,7 @@ def fit_network(request: FitRequest) -> FittedNetwork:
         interrupted=fit.interrupted,
         ridge_fit=fit.ridge_fit,
         examination=fit.examination,
+        start=None if fit.reservoir is drawn.reservoir else drawn.reservoir,
     )
 
 

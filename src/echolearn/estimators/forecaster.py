@@ -164,7 +164,8 @@ class ESNForecaster(SequenceEstimator):
         The seed of the weights, the held-out sequences and the order of mini-batches. The same seed and data give the
         same bits, with any number of threads. None: another network in every fit.
     verbose : int, default=0
-        1 prints one line per epoch to stderr, rewritten in place on a terminal; 2 rewrites none.
+        1 shows a bar over the epochs: live in a notebook, with the curve of the errors, and on a terminal; in a log, a
+        line every few seconds. 2 prints one line per epoch.
 
     Attributes
     ----------

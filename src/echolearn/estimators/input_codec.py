@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
+from echolearn.display.facts import brief
 from echolearn.execution.executor import LOCAL
 from echolearn.sequences.batching import group_sequences
 from echolearn.sequences.dataset import Dataset
@@ -43,6 +44,9 @@ class InputCodec:
     missing: str
     fill: Array
     flagged: Array
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @classmethod
     def identity(cls, n_features: int) -> InputCodec:

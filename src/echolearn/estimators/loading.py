@@ -82,6 +82,8 @@ def _single(model: FittedModel) -> SingleEstimator:
     estimator.training_end_ = model.training_end
     if model.feature_names:
         estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
+    if model.recipe is not None:
+        estimator.recipe_ = model.recipe
     if isinstance(estimator, ESNForecaster):
         assert model.forecast is not None
         estimator.forecast_ = model.forecast

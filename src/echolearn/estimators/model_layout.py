@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from echolearn.estimators.parameters import check_each
+from echolearn.modelfile.facts import as_count, as_truth, as_words
 from echolearn.modelfile.history import HISTORY_TENSORS
 from echolearn.modelfile.json_values import from_json
-from echolearn.modelfile.layout import DTYPES, Entry, Facts
+from echolearn.modelfile.layout import DTYPES, MODEL, Entry, Facts
 from echolearn.readout.summary import MOMENTS
 from echolearn.sequences.selection import pooled_parts
-from echolearn.validation.values import is_number
 
-FORMAT = "echolearn-model"
+FORMAT = MODEL
 ANY = tuple(DTYPES)
 # Every array there may be: its dtypes, and its shape. A letter means one length in the whole file; M: rows of U.
 TENSORS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -164,41 +164,6 @@ def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
     if not must <= names <= must | may:
         lacking, odd = sorted(must - names), sorted(names - must - may)
         raise ValueError(f"{kind!r:.40} lacks the arrays {lacking}" if lacking else f"{kind!r:.40} has no arrays {odd}")
-
-
-def as_count(value: object) -> int:
-    """Return a whole number > 0, or raise ValueError."""
-    if type(value) is not int or value < 1:
-        raise ValueError(f"{value!r:.40} is not a count")
-    return value
-
-
-def as_whole(value: object) -> int:
-    """Return a whole number >= 0, or raise ValueError."""
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r:.40} is not a whole number >= 0")
-    return value
-
-
-def as_finite(value: object, least: float = 0.0) -> float:
-    """Return a finite number, or raise ValueError."""
-    if not is_number(value) or value < least:
-        raise ValueError(f"{value!r:.40} is not a finite number >= {least:g}")
-    return float(value)
-
-
-def as_truth(value: object) -> bool:
-    """Return True or False, or raise ValueError."""
-    if type(value) is not bool:
-        raise ValueError(f"{value!r:.40} is neither true nor false")
-    return value
-
-
-def as_words(value: object) -> list[str]:
-    """Return a list of texts, or raise ValueError."""
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise ValueError(f"{value!r:.40} is not a list of words")
-    return value
 
 
 def _check_stack(entries: Mapping[str, Entry], facts: Facts) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from echolearn.display.facts import brief
 from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.parameters import Parameters
 from echolearn.forecasting.model import DirectModel
+from echolearn.modelfile.layout import Facts
 from echolearn.readout.network import Network
 from echolearn.training.history import History
 from echolearn.validation.array_types import Array
@@ -30,6 +32,9 @@ class ForecastState:
     many: bool
     direct: DirectModel | None = None
 
+    def __repr__(self) -> str:
+        return brief(self)
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingEnd:
@@ -44,12 +49,16 @@ class TrainingEnd:
     known: Array
     opening: Array
 
+    def __repr__(self) -> str:
+        return brief(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FittedModel:
     """All that the file of one network holds. estimator: the name of its class; settings: its parameters.
 
-    layout: which axis of X was taken as time.
+    layout: which axis of X was taken as time. recipe: how raw data become X, as plain values that no estimator
+    interprets; None: it is not known.
     """
 
     estimator: str
@@ -62,6 +71,7 @@ class FittedModel:
     training_end: TrainingEnd | None = None
     forecast: ForecastState | None = None
     layout: str = "time_first"
+    recipe: Facts | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

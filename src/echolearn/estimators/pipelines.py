@@ -19,7 +19,7 @@ from echolearn.estimators._base import SequenceEstimator, fitted_model
 from echolearn.estimators._stack import StackedEstimator, fitted_stack
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.framewise import FrameWise
-from echolearn.estimators.model_layout import as_truth, check_layout
+from echolearn.estimators.model_layout import check_layout
 from echolearn.estimators.models import FittedModel, FittedStack
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.restoring import restore
@@ -32,7 +32,9 @@ from echolearn.estimators.transformers import (
     restore_transformer,
     transformer_parts,
 )
+from echolearn.modelfile.facts import as_truth
 from echolearn.modelfile.layout import Entry, Facts
+from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot
 from echolearn.readout.online import OnlineRule
 from echolearn.validation.array_types import Array, SequencesLike
 from echolearn.validation.values import check_boolean, check_path
@@ -78,13 +80,20 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, sums: bool = False)
     elif isinstance(model, SequenceEstimator):
         model.save(path, sums=sums)
     else:
-        steps, (name, network) = _taken_apart(model)
-        tensors, known = model_parts(_fitted(network), statistics=check_boolean("sums", sums))
-        arrays, step_facts = _step_parts(steps)
-        facts: Facts = {"echolearn": __version__, "estimator": "Pipeline", "steps": step_facts}
-        facts |= {"name": name, MODEL: known}
-        arrays |= {f"{MODEL}/{array}": value for array, value in tensors.items()}
+        arrays, facts = contents_of(model, sums=check_boolean("sums", sums))
         write_model(check_path("path", path), arrays, facts, check_file, restore_pipeline)
+
+
+def contents_of(model: BaseEstimator, *, sums: bool = False) -> tuple[dict[str, Array], Facts]:
+    """Return the arrays and facts of the file that `save` writes for a fitted estimator or pipeline."""
+    if isinstance(model, (SequenceEstimator, StackedEstimator)):
+        return model_parts(_fitted(model), statistics=sums)
+    steps, (name, network) = _taken_apart(model)
+    tensors, known = model_parts(_fitted(network), statistics=sums)
+    arrays, step_facts = _step_parts(steps)
+    facts: Facts = {"echolearn": __version__, "estimator": "Pipeline", "steps": step_facts}
+    facts |= {"name": name, MODEL: known}
+    return arrays | {f"{MODEL}/{array}": value for array, value in tensors.items()}, facts
 
 
 def stream(
@@ -341,6 +350,42 @@ class PipelineStream:
         """
         self.network.reset(state)
         return self
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save where the stream stands, to continue from there later, in another process too.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write. The file appears when it is complete; an existing one is replaced.
+        """
+        write_snapshot(check_path("path", path), self.network.running(), self.identity())
+
+    def resume(self, path: str | PathLike[str]) -> Self:
+        """Continue where `save` was called: the same frames give the same bits from there on.
+
+        Parameters
+        ----------
+        path : str or path-like
+            A file that `save` of a stream of the same pipeline, with the same `online` rule, wrote.
+
+        Returns
+        -------
+        PipelineStream
+            The stream itself.
+        """
+        self.network.run_from(read_snapshot(check_path("path", path), self.network.running(), self.identity()))
+        return self
+
+    def identity(self) -> str:
+        """Return a hash of all that decides on the next answers beside the running state.
+
+        Returns
+        -------
+        str
+            The same for streams of the same pipeline with the same settings.
+        """
+        return fingerprint([transformer_parts(t) for t in self._transformers], self.network.identity())
 
     def copy(self) -> Self:
         """Return a stream that continues from here by itself.

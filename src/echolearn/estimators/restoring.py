@@ -10,12 +10,13 @@ from scipy import sparse
 
 from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.estimators.input_codec import InputCodec
-from echolearn.estimators.model_layout import FORECASTING, SCALE, as_finite, as_truth, as_whole, as_words
+from echolearn.estimators.model_layout import FORECASTING, SCALE
 from echolearn.estimators.models import FittedModel, FittedStack, ForecastState, TrainingEnd
 from echolearn.estimators.own_reservoir import PREFIX
 from echolearn.estimators.parameters import check_each
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.forecasting.storing import restore_direct
+from echolearn.modelfile.facts import as_finite, as_truth, as_whole, as_words
 from echolearn.modelfile.history import history_rows
 from echolearn.modelfile.layout import Facts
 from echolearn.readout.network import Network, Readout
@@ -91,7 +92,16 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         training_end=_training_end(tensors, per_step),
         forecast=_forecast(tensors, facts, reservoir) if facts["estimator"] == "ESNForecaster" else None,
         layout=_layout(facts),
+        recipe=_recipe(facts),
     )
+
+
+def _recipe(facts: Facts) -> Facts | None:
+    """Return how raw data become X, if the file says it."""
+    recipe = facts.get("recipe")
+    if recipe is not None and not isinstance(recipe, dict):
+        raise ValueError(f"{recipe!r:.40} is not a recipe of features")
+    return recipe
 
 
 def _layout(facts: Facts) -> str:

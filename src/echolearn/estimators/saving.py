@@ -180,6 +180,8 @@ def _facts(model: FittedModel) -> Facts:
     }
     if model.forecast is not None and model.forecast.direct is not None:
         facts["direct"] = direct_facts(model.forecast.direct)
+    if model.recipe is not None:
+        facts["recipe"] = model.recipe
     if readout.strength is not None:
         facts["strength"] = float(readout.strength)
     if isinstance(codec, ClassCodec) and codec.labels.dtype.kind not in "iufb":

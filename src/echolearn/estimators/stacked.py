@@ -45,7 +45,8 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
     random_state : int, numpy.random.Generator or None, default=0
         The seed of all layers, the held-out sequences and the order of mini-batches.
     verbose : int, default=0
-        1 prints one line per epoch to stderr, rewritten in place on a terminal; 2 rewrites none.
+        1 shows a bar over the epochs: live in a notebook, with the curve of the errors, and on a terminal; in a log, a
+        line every few seconds. 2 prints one line per epoch.
 
     Attributes
     ----------
@@ -251,7 +252,8 @@ class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
     random_state : int, numpy.random.Generator or None, default=0
         The seed of all layers, the held-out sequences and the order of mini-batches.
     verbose : int, default=0
-        1 prints one line per epoch to stderr, rewritten in place on a terminal; 2 rewrites none.
+        1 shows a bar over the epochs: live in a notebook, with the curve of the errors, and on a terminal; in a log, a
+        line every few seconds. 2 prints one line per epoch.
 
     Attributes
     ----------

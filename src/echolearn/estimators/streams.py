@@ -7,21 +7,25 @@ the two agree to rounding.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
+from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from echolearn.display.facts import counted, one_line
 from echolearn.estimators.codecs import ClassCodec, LabelSetCodec
 from echolearn.estimators.starting import FittedParts, begin_stream
+from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot
 from echolearn.readout.online import OnlineRule
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.selection import Pooling
 from echolearn.states._stepping import advance
 from echolearn.validation.array_types import Array, SequencesLike
-from echolearn.validation.values import check_boolean, check_float_dtype, check_integer, finite_array
+from echolearn.validation.values import check_boolean, check_float_dtype, check_integer, check_path, finite_array
 
 
 class _LaidOut(NamedTuple):
@@ -81,6 +85,16 @@ class Stream:
     100
     """
 
+    def __repr__(self) -> str:
+        facts = [
+            counted(self.reservoir.N, "unit"),
+            counted(self.reservoir.n_in, "input"),
+            counted(self._U.shape[1], "output"),
+            "" if self._online is None else f"learning by {type(self._online).__name__}",
+            f"after {counted(self.steps, 'step')}",
+        ]
+        return one_line(self, facts)
+
     def __init__(
         self,
         reservoir: Reservoir,
@@ -123,6 +137,7 @@ class Stream:
         self.reservoir, self._dtype = reservoir, np.dtype(dtype)
         self._direct, self._washout, self._pooling, self._softmax = direct, washout, pooling, softmax
         self._constant = np.array([float(intercept)])  # what an online readout sees beside states and inputs
+        self._fitted_U = self._U  # a rule that learns replaces U, and never writes into it
         self._online, self._P = online, np.empty(0) if online is None else online.start(M, A)
         self._z = np.empty(reservoir.N, dtype)
         self._weights = self._laid_out()
@@ -214,6 +229,80 @@ class Stream:
             An independent copy.
         """
         return deepcopy(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save where the stream stands, to continue from there later, in another process too.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write. The file appears when it is complete; an existing one is replaced. It holds the running
+            state and, with an online readout, what it has learned; not the model.
+        """
+        write_snapshot(check_path("path", path), self.running(), self.identity())
+
+    def resume(self, path: str | PathLike[str]) -> Self:
+        """Continue where `save` was called: the same frames give the same bits from there on.
+
+        Parameters
+        ----------
+        path : str or path-like
+            A file that `save` of a stream of the same model, with the same `online` rule, wrote.
+
+        Returns
+        -------
+        Stream
+            The stream itself.
+
+        Raises
+        ------
+        ModelFileError
+            If the file is damaged, or of another model; the stream stays where it is.
+        """
+        return self.run_from(read_snapshot(check_path("path", path), self.running(), self.identity()))
+
+    def running(self) -> dict[str, Array]:
+        """Return the arrays that a snapshot of the stream holds.
+
+        Returns
+        -------
+        dict from str to array
+            State, what is fed back, sums, the number of steps and, with an online readout, what it has learned.
+        """
+        arrays = {"h": self._h, "y": self._y, "total": self._total, "steps": np.array(self.steps, np.int64)}
+        return arrays if self._online is None else {**arrays, "U": self._U, "P": self._P}
+
+    def run_from(self, arrays: Mapping[str, Array]) -> Self:
+        """Continue from the arrays that `running` returned.
+
+        Parameters
+        ----------
+        arrays : dict from str to array
+            They are copied.
+
+        Returns
+        -------
+        Stream
+            The stream itself.
+        """
+        self._h, self._y, self._total = (arrays[name].copy() for name in ("h", "y", "total"))
+        self.steps = int(arrays["steps"])
+        if self._online is not None:
+            self._U, self._P = arrays["U"].copy(), arrays["P"].copy()
+            self._weights.U[:] = self._U.T
+        return self
+
+    def identity(self) -> str:
+        """Return a hash of all that decides on the next answers beside the running state.
+
+        Returns
+        -------
+        str
+            The same for streams of the same model with the same settings.
+        """
+        weights = self._weights._replace(U=self._fitted_U)
+        settings = self._direct, self._washout, self._pooling, str(self._dtype), self._online
+        return fingerprint(tuple(weights), settings, self._constant)
 
     def predict(self, X: ArrayLike) -> Array:
         """Return the answer to the next frame, or the answers to a chunk of frames.
@@ -412,6 +501,42 @@ class EstimatorStream(Stream):
         self._known = self._inputs.unknown
         return super().reset(state)
 
+    def running(self) -> dict[str, Array]:
+        """Return the arrays that a snapshot of the stream holds.
+
+        Returns
+        -------
+        dict from str to array
+            Those of `Stream.running`, and the last known value of each feature.
+        """
+        return {**super().running(), "known": self._known}
+
+    def run_from(self, arrays: Mapping[str, Array]) -> Self:
+        """Continue from the arrays that `running` returned.
+
+        Parameters
+        ----------
+        arrays : dict from str to array
+            They are copied.
+
+        Returns
+        -------
+        EstimatorStream
+            The stream itself.
+        """
+        self._known = arrays["known"].copy()
+        return super().run_from(arrays)
+
+    def identity(self) -> str:
+        """Return a hash of all that decides on the next answers beside the running state.
+
+        Returns
+        -------
+        str
+            The same for streams of the same model with the same settings.
+        """
+        return fingerprint(super().identity(), self._inputs, self._codec)
+
     def _frames(self, X: ArrayLike) -> tuple[Array, bool]:
         frames, one = self._given_frames(X, self._inputs.n_features)
         encoded = np.ascontiguousarray(self._inputs.encode(frames, self._dtype, self._known))
@@ -444,6 +569,11 @@ class ClassifierStream(EstimatorStream):
     """
 
     _codec: ClassCodec | LabelSetCodec
+
+    @property
+    def classes(self) -> Array:
+        """The labels, in the order of the columns of `predict_proba`."""
+        return self._codec.labels.copy()
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probabilities of the classes, where `predict` returns labels. Each call takes new frames.

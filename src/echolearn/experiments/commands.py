@@ -125,6 +125,8 @@ def train(
     progress.start(planned_epochs(estimator, len(parts.train[0])))
     result = fit_and_test(estimator, parts, checkpoint, on_epoch=progress.epoch, note=progress.note)
     if made_of is None:
+        if corpus.recipe.audio:
+            estimator.recipe_ = corpus.recipe.facts()
         estimator.save(model)
     else:
         made_of(estimator).save(model)
@@ -183,8 +185,11 @@ def evaluate(model: ESNClassifier, corpus: Corpus, part: str) -> Evaluation:
 
 
 def recipe_of(path: Path) -> FeatureRecipe:
-    """Return how sound becomes the inputs of a network: as its recogniser says, otherwise normalised per utterance."""
-    return load_recognizer(path).features if file_kind(path) == RECOGNIZER else FeatureRecipe()
+    """Return how sound becomes the inputs of a network, as its file says; normalised per utterance, if it does not."""
+    if file_kind(path) == RECOGNIZER:
+        return load_recognizer(path).features
+    known = getattr(load_model(path), "recipe_", None)
+    return FeatureRecipe() if known is None else FeatureRecipe.from_facts(known)
 
 
 def audio_features(paths: Sequence[Path], recipe: FeatureRecipe | None = None) -> tuple[list[str], list[Array]]:

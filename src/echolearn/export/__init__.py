@@ -1,7 +1,20 @@
-"""Fitted models for other places: ONNX and C. What every export is written from is a `Plan`."""
+"""Fitted models for other places: ONNX and C, and a service. What every export is written from is a `Plan`."""
 
-from echolearn.export.plan import ExportError, Plan
-from echolearn.export.planning import plan_of
-from echolearn.export.writing import export_model
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from echolearn.export.plan import ExportError, Plan
+    from echolearn.export.planning import plan_of
+    from echolearn.export.writing import export_model
 
 __all__ = ["ExportError", "Plan", "export_model", "plan_of"]
+
+# Imported at first use: the service of a small model loads no compiled code.
+_HOMES = {"ExportError": "plan", "Plan": "plan", "export_model": "writing", "plan_of": "planning"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from echolearn import __version__
 from echolearn.export import c_functions as c
-from echolearn.export.c_text import Constants, Struct, c_number, c_string, check_name, smallest_unsigned
+from echolearn.export.c_text import Constants, Struct, c_number, c_string, check_name, fill_in, smallest_unsigned
+from echolearn.export.c_weights import GROUP, dense, in_groups, is_rather_dense, padded
 from echolearn.export.evaluation import evaluate
 from echolearn.export.fixed_point import FULL, LARGEST, quantize_entries, quantize_rows
 from echolearn.export.plan import Clip, ExportError, FillGaps, Layer, Plan, Project, Standardize, check_runs_forward
@@ -42,9 +42,7 @@ def c_header(plan: Plan, *, name: str = "esn", numbers: str | None = None, X: Ar
         "CONSTANTS": str(writer.constants.size),
         "STATE": str(writer.state.size()),
         "NUMBERS": SAID[numbers],
-        "LOSS": ""
-        if X is None
-        else f" * measured on {len(X)} frames, beside the model itself: {_loss(plan, X, numbers)}\n",
+        "LOSS": "" if X is None else _loss(plan, X, numbers),
         "FEATURES": str(plan.n_features),
         "OUTPUTS": str(plan.answer.n_out),
         "OUTPUT": plan.answer.output,
@@ -55,12 +53,7 @@ def c_header(plan: Plan, *, name: str = "esn", numbers: str | None = None, X: Ar
         "FIELDS": writer.state.lines(),
         "FUNCTIONS": functions,
     }
-    return _filled_in(_filled_in(c.HEADER, tokens), writer.tokens)
-
-
-def _filled_in(template: str, tokens: dict[str, str]) -> str:
-    names = "|".join(sorted(tokens, key=len, reverse=True))
-    return re.sub(rf"\$({names})", lambda found: tokens[found[1]], template)
+    return fill_in(fill_in(c.HEADER, tokens), writer.tokens)
 
 
 def _more(plan: Plan) -> str:
@@ -147,7 +140,7 @@ class _Writer:
         plan = self.plan
         run = [self._layer(layer, number) for number, layer in enumerate(plan.layers, 1)]
         encode, answer = self._encode(), self._answer()
-        self.state.add(self.real, "z", max(layer.units for layer in plan.layers), "work space")
+        self.state.add(self.real, "z", padded(max(layer.units for layer in plan.layers)), "work space")
         if self.whole:
             self.state.add("float", "p_scale", 0, "and its scale")
             for number, layer in enumerate(plan.layers, 1):
@@ -159,11 +152,8 @@ class _Writer:
             *([c.TANH[self.real]] if {layer.activation for layer in plan.layers} & {"tanh", "sigmoid"} else []),
             c.COPY,
             c.WHOLE_PRODUCTS if self.whole else c.PRODUCTS,
-            *(
-                _filled_in(c.UPDATE, {"F": f, "E": c.ACTIVATIONS[f]})
-                for f in sorted({layer.activation for layer in plan.layers})
-            ),
-            *([c.SOFTMAX] if any(layer.softmax for layer in plan.layers) else []),
+            *(self._update(f) for f in sorted({layer.activation for layer in plan.layers})),
+            *([c.EXP[self.real], c.SOFTMAX] if any(layer.softmax for layer in plan.layers) else []),
             *([c.NEAREST] if plan.answer.kind == "nearest" else []),
             self._start("reset", None),
             *([self._start("resume", plan)] if plan.resumption is not None else []),
@@ -173,6 +163,11 @@ class _Writer:
             *([self._next()] if plan.horizon is not None else []),
         ]
         return "\n".join(parts)
+
+    def _update(self, f: str) -> str:
+        """Return the function that updates states by the activation f."""
+        tokens = {"F": f, "E": c.ACTIVATIONS[f], "PREPARATION": c.PREPARATIONS.get((f, self.real), "")}
+        return fill_in(c.UPDATE, tokens)
 
     def _real(self, name: str, values: Array) -> str:
         return self.constants.add(name, values, self.real)
@@ -189,18 +184,23 @@ class _Writer:
 
     def _recurrent(self, layer: Layer, k: int) -> str:
         """Return the call that adds W_rec h to z."""
-        W_rec = layer.W_rec
-        start = self.constants.add(f"start{k}", W_rec.indptr, self.tokens["S"])
+        W_rec, states = layer.W_rec, (f"s->q{k}", f"s->q{k}_scale")
         if len(W_rec.data) == 0:
             return ""
-        places = self.constants.add(f"from{k}", W_rec.indices, self.tokens["I"])
+        if is_rather_dense(W_rec):
+            return self._product(f"W_rec{k}", dense(W_rec).T, f"s->h{k}", "s->z", rounded=states)
+        groups = in_groups(W_rec)
+        count = len(groups.start) - 1
+        start = self.constants.add(f"start{k}", groups.start, self.tokens["S"])
+        places = self.constants.add(f"from{k}", groups.arrange(W_rec.indices), self.tokens["I"])
         if not self.whole:
-            w = self._real(f"W_rec{k}", W_rec.data)
-            return f"    $N_add_recurrent({start}, {places}, {w}, s->h{k}, s->z, {layer.units});\n"
+            w = self._real(f"W_rec{k}", groups.arrange(W_rec.data))
+            return f"    $N_add_recurrent({start}, {places}, {w}, s->h{k}, s->z, {count});\n"
         weights, scales = quantize_entries(W_rec.indptr, W_rec.data, self.numbers)
-        w = self.constants.add(f"W_rec{k}", weights, WHOLE[self.numbers])
-        call = f"{start}, {places}, {w}, {self._real(f'W_rec{k}_scales', scales)}, s->q{k}, s->q{k}_scale"
-        return f"    $N_add_recurrent({call}, s->z, {layer.units});\n"
+        w = self.constants.add(f"W_rec{k}", groups.arrange(weights), WHOLE[self.numbers])
+        scale = self._real(f"W_rec{k}_scales", np.append(scales, np.zeros(count * GROUP - layer.units)))
+        call = ", ".join([start, places, w, scale, *states])
+        return f"    $N_add_recurrent({call}, s->z, {count});\n"
 
     def _layer(self, layer: Layer, k: int) -> str:
         """Return one step of a layer: from s->x{k} to its outputs, s->y or the first entries of s->x{k+1}."""
@@ -208,7 +208,8 @@ class _Writer:
         inputs, states = ("s->p", "s->p_scale"), (f"s->q{k}", f"s->q{k}_scale")
         self.state.add(self.real, f"h{k}", N, f"states of layer {k}")
         self.state.add(self.real, f"x{k}", self._input_width() if k == 1 else layer.n_in, f"inputs of layer {k}")
-        text = f"    /* layer {k} */\n    $N_copy({self._real(f'bias{k}', layer.bias)}, s->z, {N});\n"
+        bias = self._real(f"bias{k}", np.append(layer.bias, np.zeros(padded(N) - N)))
+        text = f"    /* layer {k} */\n    $N_copy({bias}, s->z, {padded(N)});\n"
         rounding = f"    s->p_scale = $N_round(s->x{k}, s->p, {layer.n_in});\n" if self.whole else ""
         text += rounding + self._product(f"W{k}", layer.W, f"s->x{k}", "s->z", rounded=inputs)
         text += self._recurrent(layer, k)

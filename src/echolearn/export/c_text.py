@@ -38,6 +38,12 @@ def check_name(name: object) -> str:
     return name
 
 
+def fill_in(template: str, tokens: dict[str, str]) -> str:
+    """Return a template with a text in every place where the name of a token stands after a dollar sign."""
+    names = "|".join(sorted(tokens, key=len, reverse=True))
+    return re.sub(rf"\$({names})", lambda found: tokens[found[1]], template)
+
+
 def c_string(text: str) -> str:
     """Return a string literal of any text, in UTF-8: everything but plain characters is an escape of three digits."""
     plain = re.compile(rb"[A-Za-z0-9 _.,:;+*/=()\[\]{}<>|~^!#%&@'-]")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from echolearn.export.fixed_point import LARGEST, quantize_entries, quantize_rows, quantize_vectors
-from echolearn.export.plan import Answer, Clip, FillGaps, InputOperation, Layer, Plan, Pooling, Sparse, Standardize
+from echolearn.export.plan import Layer, Plan, Pooling, Sparse
+from echolearn.runtime.coding import decode, encode, softmax
 from echolearn.validation.array_types import Array
 
 Product = Callable[[Array], Array]  # from rows (K, n) to rows (K, m)
@@ -94,30 +95,6 @@ def forecast(plan: Plan, X: Array, steps: int) -> Array:
     return decode(plan.answer, np.array(out[-steps:]))
 
 
-def encode(operations: tuple[InputOperation, ...], X: Array) -> Array:
-    """Return the inputs of the first layer, in float64."""
-    x = np.asarray(X, np.float64)
-    for operation in operations:
-        if isinstance(operation, Standardize):
-            x = (x - operation.mean) / operation.scale
-        elif isinstance(operation, Clip):
-            x = np.clip(x, operation.low, operation.high)
-        elif isinstance(operation, FillGaps):
-            x = _filled(operation, x)
-        else:
-            x = x @ operation.matrix
-    return x
-
-
-def _filled(gaps: FillGaps, x: Array) -> Array:
-    missing, known, rows = np.isnan(x), gaps.values, []
-    for row in x:
-        filled = np.where(np.isnan(row), known, row)
-        rows.append(filled)
-        known = filled if gaps.carry else known
-    return np.hstack([np.array(rows).reshape(x.shape), missing[:, gaps.flagged]])
-
-
 def run_layer(layer: Layer, x: Array, how: Arithmetic, start: Array | None = None) -> tuple[Array, Array]:
     """Return the states (steps, N) and, unless its readout is pooled, the outputs (steps, n_out) of a layer."""
     H = _states(layer, x, how, start)
@@ -184,25 +161,3 @@ def _summary(pooling: Pooling, H: Array, backward: Array) -> Array:
     last = np.where(backward, H[0], H[-1])
     above = (H[pooling.washout :] > pooling.thresholds[:, None].astype(H.dtype)).mean(axis=1)
     return np.hstack([mean, deviation, S.max(axis=0), S.min(axis=0), last, *above])[None]
-
-
-def decode(answer: Answer, Y: Array) -> Array:
-    """Return probabilities or values, in float64."""
-    Y = Y.astype(np.float64)
-    if answer.kind == "softmax":
-        return softmax(Y)
-    if answer.kind == "values":
-        return np.asarray(Y * answer.scale + answer.mean)
-    if answer.kind == "independent":
-        return np.asarray(1 / (1 + np.exp(-np.clip(answer.scale * (Y - 0.5), -500, 500))))
-    ordered = -np.sort(-Y, axis=1)
-    amounts = (np.cumsum(ordered, axis=1) - 1) / np.arange(1, Y.shape[1] + 1)
-    kept = np.maximum((ordered > amounts).sum(axis=1), 1)
-    P = np.maximum(Y - np.take_along_axis(amounts, kept[:, None] - 1, axis=1), 0.0)
-    return np.asarray(P / P.sum(axis=1, keepdims=True))
-
-
-def softmax(Y: Array) -> Array:
-    """Return the softmax of each row."""
-    P = np.exp(Y - Y.max(axis=1, keepdims=True))
-    return np.asarray(P / P.sum(axis=1, keepdims=True))

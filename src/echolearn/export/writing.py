@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from echolearn.export.c_header import c_header
+from echolearn.export.c_speech import c_features
 from echolearn.export.c_text import check_name
 from echolearn.export.onnx_model import onnx_model
 from echolearn.export.plan import ExportError, Plan
 from echolearn.export.planning import plan_of
 from echolearn.modelfile.atomic import write_atomically
+from echolearn.speech.recognition.recognizer import Recognizer
 from echolearn.validation.array_types import Array
 from echolearn.validation.values import check_boolean, check_path
 
 
 def export_model(
-    model: BaseEstimator,
+    model: BaseEstimator | Recognizer,
     path: str | PathLike[str],
     *,
     name: str = "esn",
     step: bool = False,
     numbers: str | None = None,
     X: ArrayLike | None = None,
-) -> None:
+) -> list[Path]:
     """Write a fitted model for other places: an ONNX file, or a header in C (docs/export.md).
 
     Parameters
     ----------
-    model : estimator of echolearn, or sklearn.pipeline.Pipeline
+    model : estimator of echolearn, sklearn.pipeline.Pipeline, or Recognizer
         A fitted classifier, regressor, forecaster or stack, or a pipeline that ends in one. Its steps before the
         network may be StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, PCA and SimpleImputer, in `FrameWise`
-        or without it.
+        or without it. Of a recogniser of speech the network is exported, whose classes have the names of its states;
+        in C, a second header beside the first computes its features from sound: NAME_features.h beside NAME.h.
     path : str or path-like
         Where to write. The ending decides: .onnx for ONNX (extra `onnx`), .h for C. The file appears when it is
         complete; an existing one is replaced.
@@ -46,6 +51,11 @@ def export_model(
         In which numbers the network computes. None: those of its `dtype`. int16 and int8 are for C only.
     X : array of shape (n_steps, n_features), default=None
         A sequence on which the loss by `numbers` is measured; it is written into the header. For C only.
+
+    Returns
+    -------
+    list of Path
+        The files that were written.
 
     Raises
     ------
@@ -68,7 +78,7 @@ def export_model(
     check_boolean("step", step)
     if place.suffix not in (".onnx", ".h"):
         raise ExportError(f"{place.name!r:.80} says no format; expected a name that ends in .onnx or .h.")
-    plan = plan_of(model)
+    plan = _plan(model)
     if place.suffix == ".onnx":
         if X is not None:
             raise ExportError("X measures the loss of a header in C; leave it out for ONNX.")
@@ -78,7 +88,20 @@ def export_model(
             raise ExportError("step=True is for ONNX; a header in C always takes one frame at a time. Leave it out.")
         frames = None if X is None else _frames(X, plan)
         content = c_header(plan, name=name, numbers=numbers, X=frames).encode("ascii")
+    written = [place]
+    if isinstance(model, Recognizer) and place.suffix == ".h" and model.features.audio:
+        written.append(place.with_name(f"{place.stem}_features.h"))
+        write_atomically(written[-1], c_features(model.features, name=name).encode("ascii"))
     write_atomically(place, content)
+    return written
+
+
+def _plan(model: BaseEstimator | Recognizer) -> Plan:
+    """Return the plan of a model, of a recogniser that of its network."""
+    if not isinstance(model, Recognizer):
+        return plan_of(model)
+    plan = plan_of(model.model)
+    return replace(plan, answer=replace(plan.answer, names=model.phones.states))
 
 
 def _frames(X: ArrayLike, plan: Plan) -> Array:

@@ -16,6 +16,7 @@ Facts = dict[str, Any]  # the plain values of a file, by name
 Tensors = dict[str, Array]  # its arrays, by name
 
 FORMAT_VERSION = 2  # the version that is written; version 1 can still be read
+MODEL = "echolearn-model"  # the kind of file that a network, a stack or a pipeline is saved to
 RECOGNIZER = "echolearn-recognizer"  # the kind of file that a recogniser of speech is saved to
 HEADER_LIMIT = 4 * 2**20  # bytes
 DTYPES = {

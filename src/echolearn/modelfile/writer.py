@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save as to_bytes
 
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.modelfile.json_values import VALUES_LIMIT, count_values, to_json
@@ -39,6 +38,22 @@ def write_tensors(path: Path, tensors: Mapping[str, Array], facts: Facts, kind: 
             f"{HEADER_LIMIT:,} bytes and {VALUES_LIMIT:,} values of them. Use fewer or shorter names."
         )
     write_atomically(path, content)
+
+
+def to_bytes(tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> bytes:
+    """Return arrays and texts as safetensors specifies: a header of a multiple of 8 bytes, then wide numbers first."""
+    ordered = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))
+    header: dict[str, object] = {"__metadata__": dict(metadata)}
+    parts, end = [], 0
+    for name in ordered:
+        value = tensors[name].astype(little_endian(tensors[name]), copy=False)
+        begin, end = end, end + value.nbytes
+        about = {"dtype": DTYPE_NAMES[little_endian(value)], "shape": list(value.shape), "data_offsets": [begin, end]}
+        header[name] = about
+        parts.append(value.tobytes())
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([len(text).to_bytes(8, "little"), text, *parts])
 
 
 def storable(name: str, value: Array) -> Array:

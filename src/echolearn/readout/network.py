@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from echolearn.display.facts import counted, one_line
 from echolearn.readout.observation import FRAMES, ReadoutView, frames_at_once, observe, time_chunks
 from echolearn.readout.statistics import Statistics
 from echolearn.reservoir.combination import join_reservoirs
@@ -48,6 +49,11 @@ class Readout:
     strength: float | None = None
     statistics: Statistics | None = None
 
+    def __repr__(self) -> str:
+        kind = "softmax" if self.softmax else "ridge regression"
+        rows, outputs = self.U.shape
+        return one_line(self, (f"{rows} x {outputs} weights", kind, f"ridge {self.ridge:.3g}"))
+
     @property
     def feed_back(self) -> Callable[[Array], Array]:
         """The function from outputs to what is fed back: probabilities for a softmax, otherwise the same outputs."""
@@ -71,6 +77,13 @@ class Network:
     reservoir: Reservoir
     readout: Readout
     view: ReadoutView
+
+    def __repr__(self) -> str:
+        reservoir, readout = self.reservoir, self.readout
+        facts = [counted(reservoir.N, "unit"), counted(reservoir.n_in, "input"), counted(readout.U.shape[1], "output")]
+        facts.append("softmax readout" if readout.softmax else "ridge readout")
+        facts.append("" if self.view.pooling is None else f"one answer per sequence by pooling={self.view.pooling!r}")
+        return one_line(self, facts)
 
     def outputs(self, data: Dataset, start: Start | None = None) -> list[Array]:
         """Return H_c U, one array per sequence: (steps, n_out), or (1, n_out) if sequences are pooled.

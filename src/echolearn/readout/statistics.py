@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
+from echolearn.display.facts import counted, one_line
 from echolearn.execution.threads import map_in_order
 from echolearn.readout import _cholesky
 from echolearn.validation.array_types import Array
@@ -43,6 +44,10 @@ class Statistics:
     Q: Array
     tt: float
     n: float
+
+    def __repr__(self) -> str:
+        columns, outputs = self.Q.shape
+        return one_line(self, (f"{self.n:,.6g} targets", counted(columns, "column"), counted(outputs, "output")))
 
     @classmethod
     def zeros(cls, M: int, n_out: int) -> Statistics:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
+from echolearn.display.facts import counted, one_line
 from echolearn.reservoir import weights as checks
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.construction import draw_input_weights, draw_leaks
@@ -91,6 +92,20 @@ class Reservoir:
     W_fb: Array | None = None
     initial_state: Array | None = None
     backward: Array | None = None
+
+    def __repr__(self) -> str:
+        low, high = float(np.min(self.leak)), float(np.max(self.leak))
+        facts = [
+            counted(self.N, "unit"),
+            counted(self.n_in, "input"),
+            counted(self.W_rec.nnz, "recurrent weight"),
+            self.activation,
+            "" if low == high == 1 else f"leak {low:.3g}" if low == high else f"leak {low:.3g} to {high:.3g}",
+            "" if self.bias is None else "bias",
+            "" if self.W_fb is None else f"feedback of {counted(self.W_fb.shape[1], 'output')}",
+            "" if self.backward is None else "bidirectional",
+        ]
+        return one_line(self, facts)
 
     def __post_init__(self) -> None:
         W = checks.check_matrix("W", self.W)

@@ -13,6 +13,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import DTypeLike
 
+from echolearn.display.facts import brief
 from echolearn.validation.array_types import Array
 
 
@@ -56,6 +57,9 @@ class Batch:
     T: Array | None = None
     w: Array | None = None
     noise: StateNoise | None = None
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @property
     def frames(self) -> int:

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
+from echolearn.display.facts import counted, one_line
 from echolearn.execution.executor import LOCAL, Executor, Item, active_executor
 from echolearn.sequences.batch import Batch, pack
 from echolearn.sequences.batching import group_sequences
@@ -41,6 +42,19 @@ class Dataset:
     executor: Executor[Dataset] = LOCAL
     weights: Sequence[Array] | None = None
     noise: float = 0.0
+
+    def __repr__(self) -> str:
+        kind = ("value", "values") if self.classes is None else ("class", "classes")
+        per = "per step" if self.per_step else "per sequence"
+        facts = [
+            counted(len(self.X), "sequence"),
+            counted(self.frames, "step"),
+            counted(int(np.shape(self.X[0])[1]), "feature") if len(self.X) else "",
+            f"{counted(self.n_out, *kind)} {per}" if len(self.y) else "",
+            "" if self.weights is None else "weighted",
+            str(self.dtype),
+        ]
+        return one_line(self, facts)
 
     @classmethod
     def place(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from echolearn.display.facts import counted, one_line
 from echolearn.speech._typing import Frames, Labels, Progress
 from echolearn.speech.cache import default_cache
 from echolearn.speech.errors import raise_any
@@ -77,6 +78,18 @@ class Corpus:
     transcripts: tuple[str, ...] = ()
     lexicon: str = ""
     recipe: FeatureRecipe = field(default_factory=FeatureRecipe.ready)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{part} {len(self.which(part)):,}" for part in dict.fromkeys(self.split))
+        facts = [
+            self.name,
+            f"{counted(len(self.labels), 'utterance')} ({parts})",
+            counted(sum(map(len, self.labels)), "frame"),
+            counted(len(self.state_names), "state"),
+            counted(len(set(self.speakers)), "speaker"),
+            "synthetic" if self.synthetic else "",
+        ]
+        return one_line(self, facts)
 
     @cached_property
     def words(self) -> tuple[Words, ...]:

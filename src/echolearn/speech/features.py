@@ -21,7 +21,7 @@ CONTEXT = 3
 SPREAD = 2  # frames on each side that a difference is fitted over, as in HTK and Kaldi
 PRIOR_FRAMES = 100.0  # what the training part counts for, in frames, at the start of a running normalisation
 LONGEST_MEMORY = 3000.0  # frames that a running mean looks back to
-_SMALLEST_DEVIATION = 1e-5
+SMALLEST_DEVIATION = 1e-5
 
 
 def frame_count(samples: int) -> int:
@@ -256,7 +256,7 @@ def normalised(
     """
     if mean is None or deviation is None:
         mean, deviation = frames.mean(axis=0, dtype=np.float64), frames.std(axis=0, dtype=np.float64)
-    still = deviation < _SMALLEST_DEVIATION
+    still = deviation < SMALLEST_DEVIATION
     scaled = (frames - mean) / np.where(still, 1.0, deviation)
     scaled[:, still] = 0.0
     return scaled.astype(np.float32)
@@ -278,7 +278,7 @@ def _follow(
             mean[c] += (x - mean[c]) / seen
             square[c] += (x * x - square[c]) / seen
             deviation = np.sqrt(max(square[c] - mean[c] * mean[c], 0.0))
-            out[t, c] = (x - mean[c]) / deviation if deviation >= _SMALLEST_DEVIATION else 0.0
+            out[t, c] = (x - mean[c]) / deviation if deviation >= SMALLEST_DEVIATION else 0.0
     return seen
 
 

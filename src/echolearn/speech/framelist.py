@@ -9,6 +9,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from echolearn.display.facts import counted, one_line
 from echolearn.speech._typing import Frames
 from echolearn.speech.features import CONTEXT, RunningScale, normalised, with_context
 
@@ -43,6 +44,11 @@ class FrameList(Sequence[Frames]):
     array([[6., 7.],
            [8., 9.]], dtype=float32)
     """
+
+    def __repr__(self) -> str:
+        utterances, (frames, columns) = counted(len(self), "utterance"), self.frames.shape
+        context = "" if self.context == 1 else f"context of {self.context}"
+        return one_line(self, [utterances, counted(frames, "frame"), counted(columns, "column"), context])
 
     def __init__(
         self,

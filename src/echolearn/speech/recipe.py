@@ -15,6 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from echolearn.display.facts import one_line
+from echolearn.modelfile.facts import as_count, as_truth
+from echolearn.modelfile.layout import Facts
 from echolearn.speech._typing import Frames
 from echolearn.speech.features import (
     CEPSTRA,
@@ -70,6 +73,9 @@ class FeatureRecipe:
     context: int = CONTEXT
     scale: Scale | None = None
 
+    def __repr__(self) -> str:
+        return one_line(self, [self.describe()])
+
     def __post_init__(self) -> None:
         if self.normalise not in NORMALISATIONS:
             raise ValueError(f"normalise is {self.normalise!r}, expected one of {', '.join(NORMALISATIONS)}")
@@ -90,6 +96,48 @@ class FeatureRecipe:
             A recipe that does nothing.
         """
         return cls(audio=False, differences=False, normalise="none", context=1)
+
+    def facts(self) -> Facts:
+        """Return the recipe as plain values, for a model's file.
+
+        Returns
+        -------
+        dict from str to value
+            What `from_facts` takes.
+        """
+        plain: Facts = {name: getattr(self, name) for name in ("audio", "differences", "normalise", "context")}
+        return plain if self.scale is None else {**plain, "scale": [part.tolist() for part in self.scale]}
+
+    @classmethod
+    def from_facts(cls, facts: Facts) -> FeatureRecipe:
+        """Return the recipe that a model's file holds.
+
+        Parameters
+        ----------
+        facts : dict from str to value
+            What `facts` returned.
+
+        Returns
+        -------
+        FeatureRecipe
+            The recipe.
+
+        Raises
+        ------
+        ValueError
+            If the values are those of no recipe.
+        """
+        try:
+            scale = None
+            if "scale" in facts:
+                mean, deviation = (np.asarray(part, np.float64) for part in facts["scale"])
+                if mean.ndim != 1 or mean.shape != deviation.shape or not np.isfinite([mean, deviation]).all():
+                    raise ValueError("mean and deviation of the features are none")
+                scale = mean, deviation
+            audio, differences = as_truth(facts["audio"]), as_truth(facts["differences"])
+            return cls(audio, differences, facts["normalise"], as_count(facts["context"]), scale)
+        except (KeyError, TypeError, ValueError) as problem:
+            raise ValueError(f"the model does not say how its features are made: {problem}") from problem
 
     @property
     def look_ahead(self) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from numba.core import event
+
+from echolearn.display.screen import tell
 
 TEXT = "echolearn: compiling its loops for this machine (once; a few seconds) ..."
 
@@ -23,7 +24,7 @@ class Announcement(event.Listener):
         """Print the line, unless it was printed before or the function is someone else's."""
         if not self.made and compilation.data["dispatcher"].py_func.__module__.startswith("echolearn."):
             self.made = True
-            print(TEXT, file=sys.stderr, flush=True)
+            tell(TEXT)
 
     def on_end(self, compilation: Any) -> None:
         """Do nothing: the end of a compilation shows itself."""

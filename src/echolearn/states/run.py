@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from echolearn.display.facts import brief
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
@@ -31,6 +32,9 @@ class States:
     X_fb: Array | None
     chunk: int = 0
     directions: tuple[Direction, ...] = ()
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True, eq=False)

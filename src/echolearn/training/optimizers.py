@@ -65,7 +65,16 @@ class Fista:
 class Adam:
     """Adam (Kingma and Ba, 2015) with decay rates 0.9 and 0.99.
 
-    count: steps so far; first, second: running means of the gradients and of their squares.
+    It is frozen: `step` returns new weights together with the optimizer of the next step.
+
+    Parameters
+    ----------
+    count : int, default=0
+        Steps so far.
+    first : dict of arrays, default=None
+        Running means of the gradients, by the name of the weights. None: zeros.
+    second : dict of arrays, default=None
+        Running means of the squares of the gradients. None: zeros.
     """
 
     memories: ClassVar[tuple[str, ...]] = ("first", "second")
@@ -75,12 +84,45 @@ class Adam:
     second: Weights | None = None
 
     def state(self) -> tuple[float, dict[str, Weights]]:
+        """Return the number of steps and the running means, for a checkpoint."""
         return self.count, {} if self.first is None else {"first": self.first, "second": self.second or {}}
 
     def resume(self, number: float, kept: dict[str, Weights]) -> Adam:
+        """Return the optimizer of a checkpoint.
+
+        Parameters
+        ----------
+        number : float
+            Steps so far.
+        kept : dict
+            The running means, as `state` gives them.
+
+        Returns
+        -------
+        Adam
+            With these steps and means.
+        """
         return Adam(int(number), kept.get("first"), kept.get("second"))
 
     def step(self, weights: Weights, gradients: Weights, alpha: float) -> tuple[Weights, Adam]:
+        """Return the weights after one step, and the optimizer for the next.
+
+        Parameters
+        ----------
+        weights : dict of arrays
+            The weights by their names.
+        gradients : dict of arrays
+            The derivatives of the error by them.
+        alpha : float
+            The step size.
+
+        Returns
+        -------
+        weights : dict of arrays
+            New weights; the given ones stay as they are.
+        optimizer : Adam
+            For the next step.
+        """
         first = self.first or {k: np.zeros_like(w) for k, w in weights.items()}
         second = self.second or first
         first = {k: 0.9 * first[k] + 0.1 * g for k, g in gradients.items()}

@@ -1,57 +1,58 @@
-"""Progress on the screen while a network learns: one line per epoch, on stderr."""
+"""Progress while a network learns: a bar over the epochs."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import TracebackType
-from typing import Self
 
-_screen: ContextVar[Callable[[str], object] | None] = ContextVar("echolearn-screen", default=None)  # None: stderr
+from echolearn.display.bar import Bar
+from echolearn.display.screen import tell
+
+ERRORS = {"error": "train", "valid_error": "valid"}  # what curves are shown of, and their names
+ENTROPIES = {"cross_entropy": "train", "valid_cross_entropy": "valid"}
+_screen: ContextVar[Callable[[str], object] | None] = ContextVar("echolearn-screen", default=None)
 
 
-class Progress:
-    """A context in which each epoch prints a line, if `verbose`, and its row of history is passed on to a callback.
+class Progress(Bar):
+    """A bar over epochs, if `verbose`, which passes the row of history of each on to a callback.
 
-    With verbose=1, a terminal shows one line that is rewritten; with verbose=2, or in a file, there is one per epoch.
+    With verbose=1, it is live in a notebook and on a terminal, and in a log there is a line every few seconds; with
+    verbose=2 there is a line per epoch. A notebook shows the curve of the validation error too.
     """
 
     def __init__(self, verbose: int, epochs: int, callback: Callable[[dict[str, float]], object] | None):
-        self.verbose, self.epochs, self.callback = verbose, epochs, callback
-        self.started = time.perf_counter()
-        self.in_place = verbose == 1 and _screen.get() is None and sys.stderr.isatty()
+        super().__init__(epochs, shown=verbose > 0, every_line=verbose > 1, write=_screen.get())
+        self.callback, self.started = callback, time.perf_counter()
 
     def epoch(self, row: dict[str, float]) -> object:
-        """Print the line of an epoch; return what the callback returns."""
-        if self.verbose:
-            left = (time.perf_counter() - self.started) / row["epoch"] * (self.epochs - row["epoch"])
-            text = line(row, self.epochs, left)
-            if self.in_place:
-                print(f"\r\x1b[2K{text}", end="", file=sys.stderr, flush=True)
-            else:
-                say(self.verbose, text)
+        """Show an epoch; return what the callback returns."""
+        if self.shown:
+            left = (time.perf_counter() - self.started) / row["epoch"] * (self.total - row["epoch"])
+            errors = {name: row[key] for key, name in ERRORS.items() if key in row}
+            self.step(int(row["epoch"]), line(row, self.total, left), errors)
         return None if self.callback is None else self.callback(row)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.in_place:
-            print(file=sys.stderr)
+class RefiningProgress(Bar):
+    """A bar over the last epochs, on the cross entropy, if `verbose`."""
+
+    def __init__(self, verbose: int, epochs: int):
+        super().__init__(epochs, shown=verbose > 0, every_line=verbose > 1, write=_screen.get())
+
+    def epoch(self, row: dict[str, float]) -> None:
+        """Show an epoch."""
+        errors = {name: row[key] for key, name in ENTROPIES.items() if key in row}
+        held = f"  valid {errors['valid']:.4f}" if "valid" in errors else ""
+        text = f"refining {row['epoch']:.0f}/{self.total}  cross entropy {errors['train']:.4f}{held}"
+        self.step(int(row["epoch"]), text, errors)
 
 
 def say(verbose: int, text: str) -> None:
-    """Print a line of text to stderr, if `verbose`, or pass it on to where `shown_by` says."""
-    show = _screen.get()
-    if verbose and show is None:
-        print(text, file=sys.stderr, flush=True)
-    elif verbose and show is not None:
-        show(text)
+    """Show a line of text, if `verbose`, or pass it on to where `shown_by` says."""
+    if verbose:
+        (_screen.get() or tell)(text)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from echolearn.display.facts import one_line
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.reporting.tuning_page import search_summary, tuning_page
 from echolearn.tuning.space import Options
@@ -74,6 +75,10 @@ class Tuning:
     trials: list[Trial]
     space: dict[str, Options]
     estimator: BaseEstimator = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        finished = any(trial.score is not None for trial in self.trials)
+        return one_line(self, [self.summary().rstrip(".") if finished else "no finished trials"])
 
     @property
     def best(self) -> Trial:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 
+from echolearn.display.bar import Bar
+from echolearn.display.screen import tell
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.validation import open_sequences, open_targets
 from echolearn.training.progress import clock
@@ -89,7 +90,8 @@ def tune(
     random_state : int, default 0
         The seed of the proposals and of the folds, below 2**32.
     verbose : int, default 0
-        1 prints one line per trial to the standard error stream.
+        1 shows a bar over the trials: live in a notebook and on a terminal; in a log, a line every few seconds.
+        2 prints one line per trial.
 
     Returns
     -------
@@ -130,7 +132,7 @@ def tune(
         raise ValueError(f"y is None; {type(estimator).__name__} needs targets. Only a forecaster learns from X alone.")
     splits = _splits(estimator, (X, y), validation, folds, random_state)
     description = {
-        "estimator": {k: repr(v) for k, v in estimator.get_params().items() if not k.endswith("verbose")},
+        "estimator": {k: _described(v) for k, v in estimator.get_params().items() if not k.endswith("verbose")},
         "data": _fingerprint((X, y)),
         "held out": f"{folds} folds" if validation is None else _fingerprint(validation),
         "scoring": repr(scoring) if hasattr(scoring, "name") else getattr(scoring, "__qualname__", None),
@@ -138,10 +140,10 @@ def tune(
         "own": initial_values(estimator, options),
     }
     with opened_study(storage, random_state, description) as study:
-        progress = _Progress(study, trials, verbose)
-        while progress.finished < trials:
-            _run_trial(study, estimator, options, splits, scoring)
-            progress.print_last()
+        with _Progress(study, trials, verbose) as progress:
+            while progress.finished < trials:
+                _run_trial(study, estimator, options, splits, scoring)
+                progress.show_last()
         found = Tuning(finished_trials(study, options), options)
     if not refit:
         return found
@@ -170,7 +172,7 @@ def _tune_forecaster(
     given = open_sequences([np.asarray(s).reshape(np.shape(s)[0], -1) for s in _listed(series)], gaps=True)
     horizon = getattr(estimator, "horizon", None) or max(1, int(given.lengths.min()) // 10)
     description = {
-        "estimator": {k: repr(v) for k, v in estimator.get_params().items() if not k.endswith("verbose")},
+        "estimator": {k: _described(v) for k, v in estimator.get_params().items() if not k.endswith("verbose")},
         "data": Dataset(given.X, [x.astype("U") for x in given.X], None, True, np.dtype("U")).fingerprint(),
         "held out": f"{how.folds} origins, {horizon} steps",
         "scoring": "MASE",
@@ -220,6 +222,13 @@ def _check_arguments(
         check_pair("validation", validation)
     if scoring is not None and not callable(scoring):
         raise TypeError(f"scoring={scoring!r:.80}; expected a function of (estimator, X, y), or None.")
+
+
+def _described(value: object) -> str:
+    """Return a parameter as text, by which a resumed search recognises it: of a reservoir, all that it holds."""
+    if not is_dataclass(value):
+        return repr(value)
+    return repr({field.name: getattr(value, field.name) for field in fields(value)})
 
 
 def _fingerprint(part: Part) -> str:
@@ -309,27 +318,26 @@ def _score(
     return float(np.mean(scores))
 
 
-class _Progress:
-    """Prints one line per trial to the standard error stream, where `verbose`."""
+class _Progress(Bar):
+    """A bar over trials, where `verbose`."""
 
     def __init__(self, study: optuna.Study, trials: int, verbose: int):
-        self.study, self.trials, self.verbose = study, trials, verbose
+        super().__init__(trials, shown=verbose > 0, every_line=verbose > 1)
+        self.study = study
         self.started, self.earlier = time.perf_counter(), self.finished
-        if verbose and self.earlier:
-            print(f"resuming after {self.earlier} finished trials", file=sys.stderr, flush=True)
+        if self.shown and self.earlier:
+            tell(f"resuming after {self.earlier} finished trials")
 
     @property
     def finished(self) -> int:
         return sum(t.state.name in FINISHED for t in self.study.trials)
 
-    def print_last(self) -> None:
-        if not self.verbose:
+    def show_last(self) -> None:
+        if not self.shown:
             return
         last, finished = self.study.trials[-1], self.finished
-        left = (time.perf_counter() - self.started) / (finished - self.earlier) * (self.trials - finished)
+        left = (time.perf_counter() - self.started) / (finished - self.earlier) * (self.total - finished)
         score = "stopped early" if last.value is None else f"score {last.value:.4f}"
-        print(
-            f"trial {finished}/{self.trials}  {score}  best {self.study.best_value:.4f}  {clock(left)} left",
-            file=sys.stderr,
-            flush=True,
-        )
+        best = self.study.best_value
+        text = f"trial {finished}/{self.total}  {score}  best {best:.4f}  {clock(left)} left"
+        self.step(finished, text, {"best score": best})

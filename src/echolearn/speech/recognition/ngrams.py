@@ -20,6 +20,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from echolearn.display.facts import counted, one_line
+
 START, END = "<s>", "</s>"
 
 History = tuple[str, ...]
@@ -50,6 +52,9 @@ class NGramModel:
     order: int
     probability: Mapping[History, float]
     backoff: Mapping[History, float]
+
+    def __repr__(self) -> str:
+        return one_line(self, [f"order {self.order}", counted(len(self.probability), "n-gram")])
 
     @property
     def vocabulary(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn import __version__
+from echolearn.display.facts import counted, one_line
 from echolearn.estimators._base import fitted_model
 from echolearn.estimators._stack import fitted_stack
 from echolearn.estimators.classifier import ESNClassifier
@@ -79,6 +80,11 @@ class Recognizer:
     >>> recognizer.recognize(X[0]).text
     'n ow'
     """
+
+    def __repr__(self) -> str:
+        words = "no words" if self.words is None else counted(len(self.words.lexicon.pronunciations), "word")
+        states, phones = counted(len(self.phones.states), "state"), counted(len(self.phones.phones), "phone")
+        return one_line(self, [repr(self.model), states, phones, words, self.features.describe()])
 
     def __init__(
         self,

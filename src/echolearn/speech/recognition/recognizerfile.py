@@ -12,7 +12,8 @@ from dataclasses import asdict
 
 import numpy as np
 
-from echolearn.estimators.model_layout import as_count, as_truth, as_words, check_layout
+from echolearn.estimators.model_layout import check_layout
+from echolearn.modelfile.facts import as_count, as_truth, as_words
 from echolearn.modelfile.layout import Entry, Facts
 from echolearn.speech.phones import split_state
 from echolearn.speech.recipe import FeatureRecipe

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from echolearn.display.facts import counted, one_line
 from echolearn.speech.phones import SILENCES, silence_of, split_state
 from echolearn.speech.recognition.decoder import Decoder, DecodingWeights, state_shares
 from echolearn.speech.recognition.grammar import word_list
@@ -41,6 +42,9 @@ class PhoneTask:
     language_model: NGramModel
     priors: NDArray[np.float64]
     weights: DecodingWeights = field(default_factory=DecodingWeights)
+
+    def __repr__(self) -> str:
+        return one_line(self, [counted(len(self.phones), "phone"), counted(len(self.states), "state")])
 
     @property
     def phone_names(self) -> tuple[str, ...]:
@@ -85,6 +89,9 @@ class WordTask:
     lexicon: Lexicon
     language_model: NGramModel
     weights: DecodingWeights = field(default_factory=DecodingWeights)
+
+    def __repr__(self) -> str:
+        return one_line(self, [counted(len(self.lexicon.pronunciations), "word")])
 
     def decoder(self, phones: PhoneTask) -> Decoder:
         """Return the decoder of words.

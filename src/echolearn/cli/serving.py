@@ -1,0 +1,142 @@
+"""The command `serve`. Whatever is slow to import is imported when it runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import Any, TypedDict, Unpack
+
+import click
+
+from echolearn.cli.errors import UserError
+from echolearn.cli.options import FILE, Command
+
+SERVE = "pip install 'echolearn[serve]'"
+_BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+
+
+_OPTIONS = (
+    ("--body-mb", click.FloatRange(0.001, 1000), 8.0, "The largest body, in megabytes."),
+    ("--frames", click.IntRange(min=1), 100_000, "Most frames of a request."),
+    ("--requests", click.IntRange(min=1), 16, "Most requests at the same time."),
+    ("--streams", click.IntRange(min=1), 64, "Most streams at the same time."),
+    ("--connections", click.IntRange(min=1), 512, "Most connections at the same time."),
+    ("--threads", click.IntRange(1, 64), 2, "Threads that answer requests; as many others answer streams."),
+    ("--seconds", click.FloatRange(min=0.1), 30.0, "Most time for an answer."),
+    ("--body-seconds", click.FloatRange(min=0.1), 20.0, "Most time for a body to come, or for an answer to be taken."),
+    ("--header-seconds", click.FloatRange(min=0.1), 10.0, "Most time for the head of a request to come."),
+    ("--idle-seconds", click.FloatRange(min=0.1), 60.0, "Most time between two messages of a stream."),
+)
+
+
+class LimitOptions(TypedDict):
+    """The values of `_limit_options`."""
+
+    body_mb: float
+    frames: int
+    requests: int
+    streams: int
+    connections: int
+    threads: int
+    seconds: float
+    body_seconds: float
+    header_seconds: float
+    idle_seconds: float
+
+
+def _limit_options(command: Command) -> Command:
+    """Give a command the options that limit what clients may ask for."""
+    for name, kind, default, text in reversed(_OPTIONS):
+        command = click.option(name, type=kind, default=default, show_default=True, help=text)(command)
+    return command
+
+
+@click.command()
+@click.argument("model", type=FILE)
+@click.option("--host", default="127.0.0.1", show_default=True,
+              help="The address to listen at. Others than loopback require a token.")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True,
+              help="The port; 0: any free one.")  # fmt: skip
+@click.option("--token-file", type=FILE, help="A file with the token that clients send.  [default: $ECHOLEARN_TOKEN]")
+@click.option("--origin", "origins", multiple=True, metavar="URL",
+              help="A site whose pages may ask, or the public address behind a proxy; any number of them.")  # fmt: skip
+@click.option("--page/--no-page", default=True, show_default=True,
+              help="Show the model at /, as `echolearn page` does; a process of its own makes the page.")  # fmt: skip
+@_limit_options
+def serve(
+    *,
+    model: Path,
+    page: bool,
+    host: str,
+    port: int,
+    token_file: Path | None,
+    origins: tuple[str, ...],
+    **settings: Unpack[LimitOptions],
+) -> None:
+    """Serve MODEL (.safetensors) over HTTP and websockets, until Ctrl-C.
+
+    POST /predict answers to sequences, /stream to frames as they come, /recognize (of a recogniser) to recordings.
+    GET /model says what it takes. docs/service.md has examples.
+    """
+    for name in _BLAS:
+        os.environ.setdefault(name, "1")  # read when NumPy is imported: requests run side by side, each on one core
+    try:
+        from echolearn.export.service import server
+        from echolearn.export.service.access import Access, read_token
+        from echolearn.export.service.application import Service
+        from echolearn.export.service.limits import Limits
+    except ImportError as problem:
+        raise UserError(f"echolearn serve needs {problem.name}: {SERVE}") from problem
+
+    access = Access.of(host, read_token(token_file), origins)
+    named = {"body_mb": "body_bytes", "seconds": "request_seconds"}
+    values: dict[str, Any] = {named.get(name, name): value for name, value in settings.items()}
+    limits = Limits(**{**values, "body_bytes": round(settings["body_mb"] * 2**20)})
+    service = Service(_opened(model), limits, access)
+    shown = f"[{host}]" if ":" in host else host
+
+    def started(chosen: int) -> None:
+        click.echo(f"serving {model} at http://{shown}:{chosen} (Ctrl-C stops)", err=True)
+        if page:
+            Thread(target=_show_page, args=(service.show, model), daemon=True).start()
+
+    try:
+        server.run(service, host, port, started)
+    except SystemExit as problem:
+        raise UserError(f"cannot listen at {shown}:{port}; is something else there? Try another --port.") from problem
+    click.echo("stopped.", err=True)
+
+
+def _show_page(show: Callable[[str], None], model: Path) -> None:
+    """Put the model's own page at `/`, as soon as it is made. The plain one stays if there can be none."""
+    with TemporaryDirectory() as folder:
+        out = Path(folder) / "page.html"
+        command = [sys.executable, "-m", "echolearn.cli", "page", str(model), "--out", str(out)]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=300)
+        if done.returncode == 0:
+            show(out.read_text(encoding="utf-8"))
+
+
+def _opened(path: Path) -> Any:
+    """Return the model of a file, with as little of the library as it needs."""
+    from echolearn.modelfile.layout import RECOGNIZER
+    from echolearn.modelfile.reader import file_kind
+
+    if file_kind(path) == RECOGNIZER:
+        from echolearn.export.service.recognizers import open_recognizer
+
+        return open_recognizer(path)
+    from echolearn.export.service.light import open_light_model
+    from echolearn.runtime import ExportError
+
+    try:
+        return open_light_model(path)
+    except ExportError:
+        from echolearn.export.service.library import open_library_model
+
+        return open_library_model(path)

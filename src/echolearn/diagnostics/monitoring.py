@@ -1,0 +1,396 @@
+"""A running network under watch: which frames are unlike what it expects, and when its errors have changed for good."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from echolearn.diagnostics.drift import PageHinkley
+from echolearn.diagnostics.plots import plot_observations
+from echolearn.diagnostics.reference import Anchor, Reference, largest
+from echolearn.diagnostics.watching import Watchable, Watched, watch
+from echolearn.validation.array_types import Array
+from echolearn.validation.values import check_boolean, check_integer, is_number
+
+if TYPE_CHECKING:  # an optional dependency
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+REFRESHES = 20  # of the reference, while its errors are replaced once
+
+
+class Observation(NamedTuple):
+    """What a monitor makes of one frame.
+
+    Attributes
+    ----------
+    score : float
+        How far the error is from what is usual, in robust standard deviations; with several outputs, the largest. NaN
+        while the monitor is not ready, and where nothing was known.
+    p_value : float
+        The probability of a score at least as large, by the errors before. NaN where the score is.
+    anomalous : bool
+        Whether the p-value is below the level.
+    drift : bool
+        Whether errors have become larger, or smaller, for good, as is seen at this frame.
+    expected : array of shape (n_outputs,)
+        The forecast, value or label that the network has answered.
+    error : array of shape (n_outputs,)
+        What was observed less what was expected; of a classifier, the loss.
+    output : int
+        The output with the largest score, and at a drift the one whose errors have changed: where to look.
+    step : int
+        The number of the frame, from 0 on.
+    """
+
+    score: float
+    p_value: float
+    anomalous: bool
+    drift: bool
+    expected: Array
+    error: Array
+    output: int
+    step: int
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """What a monitor makes of some frames: the fields of `Observation` as arrays with one row per frame.
+
+    Attributes
+    ----------
+    score, p_value : arrays of shape (n,)
+        How far each error is from what is usual, and the probability of larger ones.
+    anomalous, drift : arrays of bool, of shape (n,)
+        Which frames are anomalous, and at which of them a drift is seen.
+    expected, error : arrays of shape (n, n_outputs)
+        What the network has answered, and its errors.
+    output : array of int, of shape (n,)
+        The output with the largest score, or the one that has drifted.
+    step : array of int, of shape (n,)
+        The numbers of the frames.
+    level : float
+        The p-value below which a frame is anomalous.
+    """
+
+    score: Array
+    p_value: Array
+    anomalous: Array
+    drift: Array
+    expected: Array
+    error: Array
+    output: Array
+    step: Array
+    level: float
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    def __getitem__(self, i: int) -> Observation:
+        return Observation(
+            float(self.score[i]),
+            float(self.p_value[i]),
+            bool(self.anomalous[i]),
+            bool(self.drift[i]),
+            self.expected[i],
+            self.error[i],
+            int(self.output[i]),
+            int(self.step[i]),
+        )
+
+    def __str__(self) -> str:
+        steps = ", ".join(map(str, self.step[self.anomalous][:10])) + (", ..." if self.anomalous.sum() > 10 else "")
+        drifts = ", ".join(map(str, self.step[self.drift]))
+        return (
+            f"{len(self)} frames, {int(self.anomalous.sum())} anomalous{f' ({steps})' if steps else ''}, "
+            f"{int(self.drift.sum())} drifts{f' ({drifts})' if drifts else ''}, "
+            f"{int(np.isnan(self.p_value).sum())} not judged"
+        )
+
+    def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
+        """Plot the p-values over time, with the level, the anomalies and the drifts.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, default=None
+            Where to plot. None: in a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        return plot_observations((self.step, self.p_value), self.anomalous, self.drift, self.level, axes)
+
+
+class _History:
+    """The last errors, in the order of time, and which of them were anomalies."""
+
+    def __init__(self, size: int):
+        self._size, self._rows, self._unusual = size, np.empty((0, 0)), np.empty(0, bool)
+        self.length = self._next = 0
+
+    def add(self, errors: Array, unusual: Array) -> None:
+        if self._rows.shape[1] != errors.shape[1]:
+            self._rows, self._unusual = np.empty((self._size, errors.shape[1])), np.empty(self._size, bool)
+        for row, flag in zip(errors[-self._size :], unusual[-self._size :], strict=True):
+            self._rows[self._next], self._unusual[self._next] = row, flag
+            self._next = (self._next + 1) % self._size
+            self.length = min(self.length + 1, self._size)
+
+    def last(self, n: int) -> tuple[Array, Array]:
+        """Return the last n errors, and which of them were anomalies."""
+        which = (self._next - min(n, self.length) + np.arange(min(n, self.length))) % self._size
+        return self._rows[which], self._unusual[which]
+
+    def keep_last(self, n: int) -> None:
+        """Forget all but the last n errors."""
+        self.length = min(n, self.length)
+
+
+class Monitor:
+    """A running network whose errors are watched: anomalies of single frames, and drifts.
+
+    The error of each frame is compared with the errors of the last `window` frames. Its score is its distance from
+    their median in units of their median absolute deviation, which outliers hardly change; with several outputs, the
+    largest distance. The p-value of a score is its rank among theirs and, for scores that are rarer than one in ten, a
+    generalised Pareto tail fitted to them. Independently of that, a test of Page and Hinkley looks for outputs whose
+    errors have become larger or smaller for good since the first full window; after a drift, the window starts anew
+    with the frames since the change.
+
+    Parameters
+    ----------
+    model : ESNForecaster, ESNRegressor, ESNClassifier, Stream or GuardedStream
+        What is watched. A fitted estimator is run as a stream that continues its training series; a stream is used as
+        it is. A forecaster, or a network whose answer to a frame is the next frame, is watched by ``update(x)``; others
+        by ``update(x, y)``. A classifier without `y` is watched for its doubt.
+    level : float, default=1e-4
+        The p-value below which a frame is anomalous: about as many false alarms per frame. Below 1 / `window` it
+        relies on the fitted tail.
+    window : int, default=1000
+        How many errors a new one is compared with. More give finer p-values, fewer follow changes faster.
+    warm_up : int, default=200
+        The errors that are needed before frames are judged, at the start and after a drift. At least 20.
+    drift : PageHinkley or None, default=PageHinkley()
+        The test for drifts. None: there is none.
+    learn : bool, default=False
+        Whether the stream learns from each target, after its error was taken. It must have been made with ``online=``.
+
+    Attributes
+    ----------
+    steps : int
+        The number of frames so far.
+    ready : bool
+        Whether frames are judged.
+
+    Notes
+    -----
+    Missing values (NaN) in a frame are filled by the forecast, or by the last known value, unless the estimator has its
+    own way (``missing="carry"``); missing targets are not judged. Errors that were anomalous stay in the window, but
+    count no more than the largest of the others, so that they do not hide the next ones.
+
+    References
+    ----------
+    A. Siffer et al., "Anomaly detection in streams with extreme value theory", KDD 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNForecaster
+    >>> from echolearn.diagnostics import Monitor
+    >>> t = np.arange(2500)
+    >>> series = np.sin(t / 5) + 0.05 * np.random.default_rng(0).standard_normal(2500)
+    >>> series[2200] += 1.0  # a fault
+    >>> esn = ESNForecaster(50, learn="none").fit(series[:1000])
+    >>> monitor = Monitor(esn)
+    >>> seen = monitor.run(series[1000:-1])
+    >>> (1000 + seen.step[seen.anomalous])[0]
+    np.int64(2200)
+    >>> monitor.update(series[-1]).anomalous
+    False
+    """
+
+    def __init__(
+        self,
+        model: Watchable,
+        *,
+        level: float = 1e-4,
+        window: int = 1000,
+        warm_up: int = 200,
+        drift: PageHinkley | None = PageHinkley(),  # noqa: B008  (frozen)
+        learn: bool = False,
+    ):
+        if not is_number(level) or not 0 < level < 1:
+            raise ValueError(f"level={level!r:.80}; expected a probability, for example 1e-4.")
+        if drift is not None and not isinstance(drift, PageHinkley):
+            raise TypeError(f"drift={drift!r:.80}; expected PageHinkley(...), or None.")
+        self.model, self.level, self.drift, self.learn = model, float(level), drift, check_boolean("learn", learn)
+        self.warm_up = check_integer("warm_up", warm_up, 20)
+        self.window = check_integer("window", window, self.warm_up)
+        self.steps = 0
+        self._watched: Watched | None = None
+        self._targets = False
+        self._changed = 0  # frames since the last change, when its drift was seen
+        self._drifted = 0  # the output that it was seen in
+        self._history = _History(self.window)
+        self._recent: deque[Observation] = deque(maxlen=self.window)
+        self._restart(0)
+
+    def _restart(self, kept: int) -> None:
+        """Forget the errors before the last `kept` ones, and all that was made of them."""
+        self._history.keep_last(kept)
+        self._reference: Reference | None = None
+        self._anchor: Anchor | None = None  # what drifts are measured against: the first full window
+        self._settled = False  # whether that window was full
+        self._due = 0  # frames until the reference is made anew
+        self._sums: Array | None = None  # of the test for drifts
+        self._since = np.zeros((1, 1), int)  # frames since each of them was 0
+
+    @property
+    def ready(self) -> bool:
+        """Whether frames are judged."""
+        return self._reference is not None
+
+    def update(self, x: ArrayLike, y: ArrayLike | None = None) -> Observation:
+        """Return what to make of the next frame.
+
+        Parameters
+        ----------
+        x : array of shape (n_features,), or a number
+            The next frame.
+        y : scalar or array of shape (n_outputs,), default=None
+            Its target. None: the network is watched by its forecasts of the frames themselves.
+
+        Returns
+        -------
+        Observation
+            Its score, p-value, and whether it is anomalous or shows a drift.
+        """
+        return self.run(np.atleast_1d(np.asarray(x))[None], None if y is None else np.asarray(y)[None])[0]
+
+    def run(self, X: ArrayLike, y: ArrayLike | None = None) -> Observations:
+        """Return what to make of the next frames, as `update` would of one after the other.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features) or (n_steps,)
+            The next frames.
+        y : array of shape (n_steps,) or (n_steps, n_outputs), default=None
+            The target of each.
+
+        Returns
+        -------
+        Observations
+            One row per frame.
+        """
+        frames = np.asarray(X, dtype=np.float64)
+        frames = frames[:, None] if frames.ndim == 1 else frames
+        if frames.ndim != 2 or not len(frames):
+            raise ValueError(f"X has shape {np.shape(X)}; expected frames (n_steps, n_features), at least one.")
+        if y is not None and len(np.asarray(y)) != len(frames):
+            raise ValueError(f"y has {len(np.asarray(y))} entries for {len(frames)} frames; expected one target each.")
+        if self._watched is None:
+            self._targets = y is not None
+            self._watched = watch(self.model, learn=self.learn, targets=self._targets)
+        elif self._targets != (y is not None):
+            raise ValueError("some frames came with targets and some without. Give y for all of them, or for none.")
+        errors, expected = self._watched.errors(frames, y)
+        seen = self._judge(errors, expected)
+        self.steps += len(seen)
+        self._recent.extend(seen[i] for i in range(max(0, len(seen) - self.window), len(seen)))
+        return seen
+
+    def _judge(self, errors: Array, expected: Array) -> Observations:
+        """Judge errors (n, n_outputs) in parts, between which the reference stays the same."""
+        n = len(errors)
+        seen = Observations(
+            score=np.full(n, np.nan),
+            p_value=np.full(n, np.nan),
+            anomalous=np.zeros(n, bool),
+            drift=np.zeros(n, bool),
+            expected=expected,
+            error=errors,
+            output=np.zeros(n, int),
+            step=self.steps + np.arange(n),
+            level=self.level,
+        )
+        at = 0
+        while at < n:
+            self._refresh()
+            part = slice(at, at + min(n - at, self._due))
+            used = self._judge_part(seen, part)
+            self._history.add(errors[at : at + used], seen.anomalous[at : at + used])
+            self._due -= used
+            if seen.drift[at + used - 1]:
+                self._restart(self._changed)
+            at += used
+        return seen
+
+    def _judge_part(self, seen: Observations, part: slice) -> int:
+        """Judge some errors by the present reference, up to the first drift; return how many."""
+        count = int(part.stop - part.start)
+        if self._reference is None:
+            return count
+        errors = seen.error[part]
+        score, output = largest(self._reference.distances(errors))
+        p = self._reference.p_values(score)
+        if self.drift is not None and self._anchor is not None:
+            alarm = self._test(errors, self.drift, self._anchor)
+            if alarm is not None:
+                seen.drift[part.start + alarm] = True
+                output[alarm] = self._drifted
+                count = alarm + 1
+        used = slice(part.start, part.start + count)
+        seen.score[used], seen.output[used], seen.p_value[used] = score[:count], output[:count], p[:count]
+        with np.errstate(invalid="ignore"):
+            seen.anomalous[used] = p[:count] < self.level
+        return count
+
+    def _test(self, errors: Array, test: PageHinkley, anchor: Anchor) -> int | None:
+        """Continue the test for drifts; return where it raises an alarm, and note how long ago the change was."""
+        sums, alarm = test.run(anchor.normal_scores(errors), self._sums, anchor.correlation)
+        zero = sums == 0
+        last = len(sums) - 1 - zero[::-1].argmax(axis=0)
+        before = self._since if self._sums is not None else np.zeros(sums.shape[1:], int)
+        self._since = np.where(zero.any(axis=0), len(sums) - 1 - last, before + len(sums))
+        self._sums = sums[-1]
+        if alarm is not None:
+            which = int(self._sums.argmax())
+            self._changed, self._drifted = int(self._since.flat[which]), which % self._sums.shape[1]
+        return alarm
+
+    def _refresh(self) -> None:
+        """Make the reference anew, where that is due."""
+        if self._due > 0:
+            return
+        n = self._history.length
+        self._due = max(1, self.window // REFRESHES) if n >= self.warm_up else self.warm_up - n
+        if n < self.warm_up:
+            return
+        assert self._watched is not None
+        errors, unusual = self._history.last(self.window)
+        self._reference = Reference.of(errors, one_sided=self._watched.one_sided, unusual=unusual)
+        if not self._settled and self.drift is not None:
+            self._anchor, self._settled = Anchor.of(errors, self._reference), n == self.window
+
+    def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
+        """Plot the p-values of the last `window` frames, with the level, the anomalies and the drifts.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, default=None
+            Where to plot. None: in a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        steps, p, anomalous, drift = (
+            np.array([getattr(o, name) for o in self._recent]) for name in ("step", "p_value", "anomalous", "drift")
+        )
+        return plot_observations((steps, p), anomalous.astype(bool), drift.astype(bool), self.level, axes)

@@ -1,0 +1,235 @@
+"""The errors that a running network makes, frame by frame: of its forecasts, its values, or its labels."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+from typing import Protocol, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from echolearn.diagnostics.guarding import GuardedStream
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators.forecaster import ESNForecaster
+from echolearn.estimators.input_codec import InputCodec
+from echolearn.estimators.models import TrainingEnd
+from echolearn.estimators.regressor import ESNRegressor
+from echolearn.estimators.starting import FittedParts
+from echolearn.estimators.streams import ClassifierStream, EstimatorStream, Stream
+from echolearn.validation.array_types import Answers, Array
+
+Watchable = ESNRegressor | ESNClassifier | ESNForecaster | Stream | GuardedStream
+LEAST = 1e-6  # probabilities below this count as this
+
+
+class Watched(Protocol):
+    """A running network whose errors can be had."""
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether errors are losses, of which only large ones are unusual."""
+
+    def errors(self, X: Array, y: ArrayLike | None) -> tuple[Array, Array]:
+        """Return the errors (n, n_outputs) of the answers to frames X (n, n_features), and the answers."""
+
+
+def watch(model: Watchable, *, learn: bool, targets: bool) -> Watched:
+    """Return the running network of a model: with targets for each frame, or without."""
+    if isinstance(model, ESNForecaster):
+        if targets:
+            raise ValueError("a forecaster's targets are the next frames: update(x), without y.")
+        if learn:
+            raise ValueError("learn=True needs a target for each frame, which a forecaster is not given.")
+        if len(model.forecast_.exogenous_mean):
+            raise ValueError(
+                "this forecaster has exogenous inputs, which a monitor cannot know a step ahead. Watch an ESNRegressor "
+                "whose frames hold them: update(x, y)."
+            )
+        if getattr(model.forecast_, "direct", None) is not None:
+            return SteppedForecasts(model)
+        return Forecasts(*forecast_stream(model))
+    if isinstance(model, (ESNClassifier, ESNRegressor)):
+        stream: Stream | GuardedStream = model.stream()
+    elif isinstance(model, (Stream, GuardedStream)):
+        stream = model
+    else:
+        raise TypeError(
+            f"a monitor watches a fitted ESNForecaster, ESNRegressor or ESNClassifier, or a stream; given "
+            f"{type(model).__name__}."
+        )
+    fills = getattr(model, "missing", "error") == "error"
+    inner = stream.stream if isinstance(stream, GuardedStream) else stream
+    if learn and not targets:
+        raise ValueError("learn=True needs a target for each frame: update(x, y).")
+    if isinstance(inner, ClassifierStream):
+        return Labels(stream, inner.classes, targets=targets, learn=learn, fills=fills)
+    return Values(stream, learn=learn, fills=fills) if targets else Forecasts(stream)
+
+
+def forecast_stream(esn: ESNForecaster) -> tuple[EstimatorStream, Array | None]:
+    """Return a stream that answers each value of a series with the next one, and the first value that it expects.
+
+    It continues the series of the fit. A forecaster of several series starts in its initial state, and expects nothing.
+    """
+    known = esn.forecast_
+    mean, scale = esn.target_mean_, esn.target_scale_
+    inputs = InputCodec(mean, scale, "error", mean, np.zeros(len(mean), bool))
+    parts = FittedParts(esn.network_, esn.codec_, inputs, esn.dtype, None)
+    if len(known.last_state) > 1:
+        return EstimatorStream(parts, online=None), None
+    end = TrainingEnd(known.last_state[0], None, inputs.unknown, np.empty((0, len(mean))))
+    stream = EstimatorStream(replace(parts, training_end=end), online=None)
+    # the last value of the fit is not yet part of its last state
+    return stream, np.ravel(stream.predict(known.last_value[0] * scale + mean))
+
+
+class _Gaps:
+    """Frames whose gaps are filled by the last known values, or by what is expected."""
+
+    def __init__(self) -> None:
+        self._known: Array | None = None
+
+    def filled(self, frame: Array, expected: Array | None = None) -> Array:
+        """Return a frame without gaps; before anything is known, they are 0."""
+        before = np.zeros(len(frame)) if self._known is None else self._known
+        frame = np.where(np.isfinite(frame), frame, before if expected is None else expected)
+        self._known = frame
+        return frame
+
+
+class Forecasts:
+    """A stream whose answer to a frame is the next frame. Gaps are filled by what was expected there."""
+
+    one_sided = False
+
+    def __init__(self, stream: Stream | GuardedStream, expected: Array | None = None):
+        self._stream, self._expected, self._gaps = stream, expected, _Gaps()
+
+    def errors(self, X: Array, y: ArrayLike | None) -> tuple[Array, Array]:
+        """Return x - forecast and the forecasts, which the frames before have given; NaN where there is none."""
+        expected = np.full(X.shape, np.nan)
+        if np.isfinite(X).all():
+            answers = self._rows(X)
+            expected[1:] = answers[:-1]
+            if self._expected is not None:
+                expected[0] = self._expected
+            self._expected = answers[-1]
+            self._gaps.filled(X[-1])
+            return X - expected, expected
+        for t, x in enumerate(X):
+            if self._expected is not None:
+                expected[t] = self._expected
+            self._expected = self._rows(self._gaps.filled(x, self._expected)[None])[0]
+        return np.where(np.isfinite(X), X, np.nan) - expected, expected
+
+    def _rows(self, X: Array) -> Array:
+        answers = np.asarray(self._stream.predict(X), dtype=np.float64).reshape(len(X), -1)
+        if answers.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"this network answers {X.shape[1]} features with {answers.shape[1]} values, so its answers are not "
+                "forecasts of the next frame. Give the targets too: update(x, y)."
+            )
+        return answers
+
+
+class _Updated(Protocol):
+    """A forecaster that takes in new values by itself."""
+
+    def predict(self, steps: int) -> Answers:
+        """Return the next values."""
+
+    def update(self, new: Array) -> object:
+        """Take in the values of the next step."""
+
+
+class SteppedForecasts:
+    """A forecaster whose forecasts are not those of its network alone: it is asked for each of them."""
+
+    one_sided = False
+
+    def __init__(self, esn: ESNForecaster):
+        if len(esn.forecast_.last_value) > 1:
+            raise ValueError("this forecaster was fitted to several series. Fit one for the series to be watched.")
+        self._esn = cast("_Updated", deepcopy(esn))
+        self._one_value, self._width = esn.codec_.one_value, len(esn.codec_.mean)
+
+    def errors(self, X: Array, y: ArrayLike | None) -> tuple[Array, Array]:
+        """Return x - forecast and the forecasts."""
+        if X.shape[1] != self._width:
+            raise ValueError(
+                f"a frame has shape ({self._width},) here, a chunk (steps, {self._width}); given {X.shape}."
+            )
+        expected = np.empty(X.shape)
+        for t, x in enumerate(X):
+            expected[t] = np.ravel(np.asarray(self._esn.predict(1)))
+            self._esn.update(x if self._one_value else x[None])
+        return X - expected, expected
+
+
+class Values:
+    """A stream of values with a target for each frame; with `learn`, it learns from each after it was judged."""
+
+    one_sided = False
+
+    def __init__(self, stream: Stream | GuardedStream, *, learn: bool, fills: bool):
+        self._stream, self._learn, self._fills, self._gaps = stream, learn, fills, _Gaps()
+
+    def errors(self, X: Array, y: ArrayLike | None) -> tuple[Array, Array]:
+        """Return y - answer and the answers; where y is not known, NaN."""
+        T = np.asarray(y, dtype=np.float64).reshape(len(X), -1)
+        X = _prepared(X, self._gaps if self._fills else None)
+        if not self._learn:
+            answers = np.asarray(self._stream.predict(X), dtype=np.float64).reshape(len(X), -1)
+        else:
+            single = [
+                self._stream.learn(x[None], t[None]) if np.isfinite(t).all() else self._stream.predict(x[None])
+                for x, t in zip(X, T, strict=True)
+            ]
+            answers = np.concatenate([np.asarray(a, dtype=np.float64).reshape(1, -1) for a in single])
+        if answers.shape != T.shape:
+            raise ValueError(f"y has {T.shape[1]} values per frame; expected {answers.shape[1]}.")
+        return T - answers, answers
+
+
+class Labels:
+    """A stream of labels. The error is -log P of the true label; without labels, -log P of the likeliest one.
+
+    A stream that learns gives labels only: its error is 1 where the label is wrong, and 0 where it is right.
+    """
+
+    one_sided = True
+
+    def __init__(self, stream: Stream | GuardedStream, classes: Array, *, targets: bool, learn: bool, fills: bool):
+        self._stream, self._classes, self._targets, self._learn = stream, classes, targets, learn
+        self._fills, self._gaps = fills, _Gaps()
+
+    def errors(self, X: Array, y: ArrayLike | None) -> tuple[Array, Array]:
+        """Return losses (n, 1), and the labels that were answered (n, 1)."""
+        X = _prepared(X, self._gaps if self._fills else None)
+        if self._learn:
+            given = np.asarray(y).ravel()
+            answers = [self._stream.learn(x[None], given[t : t + 1]) for t, x in enumerate(X)]
+            labels = np.concatenate([np.ravel(answer) for answer in answers])
+            return (labels != given).astype(np.float64)[:, None], labels[:, None]
+        assert isinstance(self._stream, (ClassifierStream, GuardedStream))
+        P = np.asarray(self._stream.predict_proba(X), dtype=np.float64)
+        chosen = P.argmax(axis=1)
+        labels = self._classes[chosen]
+        if not self._targets:
+            return -np.log(np.maximum(P.max(axis=1), LEAST))[:, None], labels[:, None]
+        given = np.ravel(np.asarray(y))
+        column = {label: j for j, label in enumerate(self._classes.tolist())}
+        found = np.array([column.get(label, -1) for label in given.tolist()])  # an unknown label has no probability
+        likely = np.where(found >= 0, P[np.arange(len(P)), found], 0.0)
+        return -np.log(np.maximum(likely, LEAST))[:, None], labels[:, None]
+
+
+def _prepared(X: Array, gaps: _Gaps | None) -> Array:
+    """Return frames without gaps, unless the network knows what to do with them (gaps: None)."""
+    if gaps is None:
+        return X
+    if np.isfinite(X).all():
+        gaps.filled(X[-1])
+        return X
+    return np.array([gaps.filled(x) for x in X])

@@ -1,0 +1,151 @@
+"""`plot` of an estimator: what was learned, in one figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from echolearn.display.figures import BLUE, GREY, ORANGE, new_figure, prepared_axes
+from echolearn.readout.network import Network
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.training.history import History
+from echolearn.validation.array_types import Answers, Array, SequencesLike
+
+if TYPE_CHECKING:  # an optional dependency
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_EIGENVALUES = 1500  # units up to which all eigenvalues are computed: a second or two
+MOST_UNITS, MOST_STEPS = 300, 600  # of the picture of states
+BINS = 41
+
+
+class PlotMixin:
+    """Gives an estimator with one network the method `plot`."""
+
+    network_: Network
+    history_: History
+    initial_reservoir_: Reservoir | None
+
+    if TYPE_CHECKING:
+
+        def states(self, X: SequencesLike) -> Answers: ...
+
+    def plot(self, X: SequencesLike = None) -> Figure:
+        """Plot what was learned: errors, weights and eigenvalues before and after, the readout, and states.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features) or (n_steps,), list of arrays, or 3-D array, default=None
+            A sequence whose hidden states are shown too; of several, the first. None: no states.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, which a notebook shows. Needs matplotlib (`pip install 'echolearn[report]'`).
+
+        Notes
+        -----
+        Weights before learning are known of an estimator that was fitted in this process, and not of an ensemble or
+        of one that was loaded from a file: of these, weights and eigenvalues are shown as they are.
+        """
+        check_is_fitted(self)
+        states = None
+        if X is not None:
+            found = self.states(X[:, None] if isinstance(X, np.ndarray) and X.ndim == 1 else X)
+            states = np.asarray(found[0] if isinstance(found, list) or np.ndim(found) > 2 else found)
+        return plot_network(self.network_, self.history_, getattr(self, "initial_reservoir_", None), states)
+
+
+def plot_network(network: Network, history: History, before: Reservoir | None, states: Array | None) -> Figure:
+    """Return a figure of errors, weights and eigenvalues, and of states (steps, units) if there are any.
+
+    before: the reservoir before learning; None where it is not known.
+    """
+    figure = new_figure((9.6, 6.8 if states is None else 9.6))
+    bottom = [] if states is None else [["states", "states"]]
+    rows: dict[str, Axes] = figure.subplot_mosaic([["errors", "weights"], ["spectrum", "readout"], *bottom])
+    history.plot(rows["errors"])
+    _weights(network.reservoir, before, rows["weights"])
+    _spectrum(network.reservoir, before, rows["spectrum"])
+    _readout(network, rows["readout"])
+    if states is not None:
+        _states(states, network.reservoir, rows["states"])
+    return figure
+
+
+def _weights(reservoir: Reservoir, before: Reservoir | None, axes: Axes) -> None:
+    """Plot how learned weights differ from those at the start, or how they are distributed."""
+    prepared_axes(axes)
+    if before is None or not _same_connections(reservoir, before):
+        axes.hist(reservoir.W_rec.data, bins=BINS, color=BLUE, alpha=0.7, label=f"recurrent ({reservoir.W_rec.nnz:,})")
+        axes.hist(np.ravel(reservoir.W), bins=BINS, color=ORANGE, alpha=0.5, label=f"input ({reservoir.W.size:,})")
+        axes.set(xlabel="weight", ylabel="number")
+        axes.set_title("weights", fontsize=10)
+    else:
+        for now, then, colour, name in (
+            (np.ravel(reservoir.W), np.ravel(before.W), ORANGE, "input"),
+            (reservoir.W_rec.data, before.W_rec.data, BLUE, "recurrent"),
+        ):
+            change = np.linalg.norm(now - then) / (np.linalg.norm(then) or 1.0)
+            axes.scatter(then, now, s=6, color=colour, alpha=0.4, linewidth=0, label=f"{name}: moved by {change:.0%}")
+        axes.axline((0, 0), slope=1, color=GREY, linewidth=1)
+        axes.set(xlabel="weight before learning", ylabel="after")
+        axes.set_title("what was learned", fontsize=10)
+    axes.legend(frameon=False, fontsize=9)
+
+
+def _same_connections(reservoir: Reservoir, before: Reservoir) -> bool:
+    return reservoir.W.shape == before.W.shape and reservoir.W_rec.nnz == before.W_rec.nnz
+
+
+def _spectrum(reservoir: Reservoir, before: Reservoir | None, axes: Axes) -> None:
+    """Plot the eigenvalues of the recurrent weights, before and after learning."""
+    prepared_axes(axes)
+    if reservoir.N > MOST_EIGENVALUES:
+        axes.set_axis_off()
+        text = f"{reservoir.N:,} units: eigenvalues are\nnot computed above {MOST_EIGENVALUES:,}"
+        axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
+        return
+    from matplotlib.patches import Circle
+
+    axes.add_patch(Circle((0, 0), 1, fill=False, color=GREY, linewidth=1))
+    reach, said = 1.0, []
+    for one, colour, name in ((before, GREY, "before (grey)"), (reservoir, BLUE, "after")):
+        if one is None:
+            continue
+        values = np.linalg.eigvals(one.W_rec.toarray())
+        radius = float(np.abs(values).max(initial=0.0))
+        reach = max(reach, radius)
+        said.append(f"{radius:.3f} {name}" if before is not None else f"{radius:.3f}")
+        axes.scatter(values.real, values.imag, s=12, color=colour, alpha=0.7, linewidth=0)
+    axes.set(xlim=(-1.1 * reach, 1.1 * reach), ylim=(-1.1 * reach, 1.1 * reach), aspect="equal")
+    axes.set(xlabel="real part", ylabel="imaginary part")
+    axes.set_title(f"eigenvalues: spectral radius {', '.join(said)}", fontsize=10)
+
+
+def _readout(network: Network, axes: Axes) -> None:
+    """Plot how much the readout takes from each of its rows, the largest first."""
+    prepared_axes(axes)
+    sizes = np.linalg.norm(network.readout.U[:-1], axis=1)
+    axes.plot(np.arange(1, len(sizes) + 1), np.sort(sizes)[::-1], color=BLUE, linewidth=1.8)
+    axes.set(xlabel="states and inputs, by size", ylabel="size of readout weights", ylim=(0, None))
+    rows, outputs = len(sizes), network.readout.U.shape[1]
+    axes.set_title(f"readout: {rows:,} x {outputs} weights, ridge {network.readout.ridge:.3g}", fontsize=10)
+
+
+def _states(states: Array, reservoir: Reservoir, axes: Axes) -> None:
+    """Plot states over time as a picture, slow units below and fast ones above."""
+    order = np.argsort(reservoir.leak, kind="stable")
+    shown = np.linspace(0, len(order) - 1, min(len(order), MOST_UNITS)).astype(int)
+    steps = states[:MOST_STEPS]
+    picture = steps[:, order[shown]].T
+    largest = float(np.abs(picture).max(initial=0.0)) or 1.0
+    drawn = axes.imshow(picture, aspect="auto", origin="lower", cmap="RdBu_r", vmin=-largest, vmax=largest)
+    axes.figure.colorbar(drawn, ax=axes, fraction=0.03, pad=0.01)
+    sorted_by = "units" if np.ptp(reservoir.leak) == 0 else "units, slow to fast"
+    axes.set(xlabel="step", ylabel=sorted_by)
+    rest = "" if len(states) <= MOST_STEPS else f" (the first {MOST_STEPS} of {len(states):,} steps)"
+    axes.set_title(f"hidden states{rest}", fontsize=10)

@@ -1,0 +1,137 @@
+"""The features of speech in C: a `FeatureRecipe` as one header, from 16-bit samples to the inputs of a network.
+
+It computes what `echolearn.speech.features` computes with kaldi-native-fbank: windows of 25 ms without their mean, the
+log energy, pre-emphasis, Kaldi's window, 23 mel bands of the power spectrum, and 12 liftered cepstra; then differences,
+normalisation and context.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from echolearn import __version__
+from echolearn.export import c_speech_functions as c
+from echolearn.export.c_text import Constants, Struct, check_name, fill_in
+from echolearn.export.plan import ExportError
+from echolearn.speech.audio import RATE
+from echolearn.speech.features import (
+    BANDS,
+    CEPSTRA,
+    COLUMNS,
+    LIFTER,
+    LONGEST_MEMORY,
+    LOWEST,
+    PRIOR_FRAMES,
+    SHIFT,
+    SMALLEST_DEVIATION,
+    SPREAD,
+    WINDOW,
+)
+from echolearn.speech.recipe import FeatureRecipe
+from echolearn.validation.array_types import Array
+
+POINTS = 512  # of the Fourier transform: the power of two above a window
+EMPHASIS = 0.97  # of high frequencies: every sample less this share of the one before
+KEPT = 2 * SPREAD + 1  # frames that a difference is computed from
+
+
+def c_features(recipe: FeatureRecipe, *, name: str = "esn") -> str:
+    """Return the header of the features; name: that of the network, whose names go on with _features."""
+    check_name(name)
+    if not recipe.audio:
+        raise ExportError(
+            f"the features of this recogniser begin with frames, not with sound ({recipe.describe()}); compute them in "
+            "your program as you did for training, and export the network alone."
+        )
+    constants, state = Constants(f"{name}_features"), Struct()
+    _add_constants(constants)
+    scaling, moments = _normalisation(recipe, constants)
+    _add_fields(state, recipe)
+    passes = 2 if recipe.normalise == "utterance" else 1
+    tokens = {
+        "TITLE": f"From sound to the inputs of a network, by echolearn {__version__}",
+        "RECIPE": recipe.describe(),
+        "CONSTANTS": str(constants.size),
+        "STATE": str(state.size()),
+        "USE": c.TWO_PASSES if passes == 2 else "",
+        "PASSES": str(passes),
+        "CONSTANT_TEXT": "\n\n".join(constants.text),
+        "FIELDS": state.lines(),
+        "SCALING": scaling,
+        "MOMENTS": moments,
+        "MEASURED": c.MEASURED[passes],
+        "COLUMNS": str(COLUMNS),
+        "CONTEXT": str(recipe.context),
+        "SIDE": str(recipe.context // 2),
+        "AHEAD": str(2 * SPREAD),
+        "SPREAD": str(SPREAD),
+        "KEPT": str(KEPT),
+        "NORM": f"{2 * sum(k * k for k in range(1, SPREAD + 1))}.0f",
+        "WINDOW": str(WINDOW),
+        "SHIFT": str(SHIFT),
+        "RATE": str(RATE),
+        "HALF": str(POINTS // 2),
+        "EMPHASIS": f"{EMPHASIS}f",
+        "CEPSTRA": str(CEPSTRA),
+        "BANDS": str(BANDS),
+        "PRIOR": f"{PRIOR_FRAMES}",
+        "LONGEST": f"{LONGEST_MEMORY}",
+        "STILL": f"{SMALLEST_DEVIATION}",
+        "N": name,
+    }
+    return fill_in(fill_in(c.HEADER, tokens), tokens)
+
+
+def _add_constants(constants: Constants) -> None:
+    """Add the window, the turns of the Fourier transform, the mel bands and the cosine transform."""
+    n = np.arange(WINDOW)
+    constants.add("window", (0.5 - 0.5 * np.cos(2 * np.pi * n / (WINDOW - 1))) ** 0.85, "float")
+    turns = 2 * np.pi * np.arange(POINTS // 2) / POINTS
+    constants.add("cosine", np.cos(turns), "float")
+    constants.add("sine", np.sin(turns), "float")
+    weights = mel_weights()
+    used = [np.flatnonzero(row) for row in weights]
+    constants.add("first", np.array([places[0] for places in used]), "unsigned short")
+    constants.add("start", np.append(0, np.cumsum([len(places) for places in used])), "unsigned short")
+    constants.add("mel", np.concatenate([row[places] for row, places in zip(weights, used, strict=True)]), "float")
+    k = np.arange(1, CEPSTRA)[:, None]
+    cosines = np.sqrt(2 / BANDS) * np.cos(np.pi / BANDS * k * (np.arange(BANDS) + 0.5))
+    constants.add("cepstra", cosines * (1 + LIFTER / 2 * np.sin(np.pi * k / LIFTER)), "float")
+
+
+def mel_weights() -> Array:
+    """Return the triangles (BANDS, POINTS / 2) of Kaldi's mel bands over the bins of the power spectrum."""
+
+    def mel(hertz: Array) -> Array:
+        return np.asarray(1127.0 * np.log1p(hertz / 700.0))
+
+    edges = np.linspace(mel(np.array(LOWEST)), mel(np.array(RATE / 2)), BANDS + 2)
+    bins = mel(np.arange(POINTS // 2) * RATE / POINTS)
+    low, middle, high = edges[:-2, None], edges[1:-1, None], edges[2:, None]
+    return np.asarray(np.clip(np.minimum((bins - low) / (middle - low), (high - bins) / (high - middle)), 0, None))
+
+
+def _normalisation(recipe: FeatureRecipe, constants: Constants) -> tuple[str, str]:
+    """Return the statements that normalise one number, and those that begin a recording."""
+    if recipe.scale is not None:
+        mean, deviation = recipe.scale
+        constants.add("mean", mean, "double")
+        constants.add("deviation", deviation, "double")
+    return c.SCALING[recipe.normalise], c.MOMENTS[recipe.normalise]
+
+
+def _add_fields(state: Struct, recipe: FeatureRecipe) -> None:
+    if recipe.normalise in ("running", "utterance"):
+        state.add("double", "mean", COLUMNS, "of every column: mean, or sum in the first pass")
+        state.add("double", "square", COLUMNS, "mean of squares, or their sum")
+        state.add("double", "seen", 0, "frames that the means stand for")
+    state.add("float", "re", POINTS // 2, "work space")
+    state.add("float", "im", POINTS // 2, "work space")
+    state.add("float", "cepstra", KEPT * CEPSTRA, "of the last frames")
+    state.add("float", "slopes", KEPT * CEPSTRA, "their first differences")
+    state.add("float", "rows", recipe.context * COLUMNS, "the last normalised rows")
+    state.add("int", "samples", 0, "samples in the window")
+    state.add("int", "now", 0, "frames so far, those that are repeated at the end included")
+    state.add("int", "last", 0, "the last frame, or -1 before the end")
+    state.add("int", "measuring", 0, "whether this is the first of two passes")
+    state.add("short", "window", WINDOW, "the newest samples")

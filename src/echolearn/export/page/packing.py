@@ -1,0 +1,140 @@
+"""A `Plan` as plain JSON, with arrays in base64. `engine.js` reads what is written here.
+
+Arrays keep the precision in which the network computes with them: those of a float32 network are float32, the scaling
+of inputs and answers is float64. Nothing is quantised.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy import sparse
+
+from echolearn.export.plan import (
+    Clip,
+    ExportError,
+    FillGaps,
+    InputOperation,
+    Layer,
+    Plan,
+    Pooling,
+    Resumption,
+    Sparse,
+    Standardize,
+)
+from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.validation.array_types import Array
+
+Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
+
+
+def pack_array(values: Array, kind: str = "f8") -> dict[str, Json]:
+    """Return an array as its shape, its kind ("f8", "f4", "i4" or "u1") and its bytes, little-endian, in base64."""
+    with np.errstate(over="ignore"):
+        packed = np.ascontiguousarray(values, np.dtype(kind).newbyteorder("<"))
+    if kind == "f4" and not np.isfinite(packed).all():
+        raise ExportError("the model holds weights that are too large for float32; fit it with dtype='float64'.")
+    return {"shape": list(packed.shape), "kind": kind, "data": base64.b64encode(packed.tobytes()).decode("ascii")}
+
+
+def pack_plan(plan: Plan) -> dict[str, Json]:
+    """Return a plan as JSON; raise ExportError for what the engine of the page cannot do."""
+    kind = "f4" if plan.precision == "float32" else "f8"
+    return {
+        "estimator": plan.estimator,
+        "precision": plan.precision,
+        "n_features": plan.n_features,
+        "feature_names": list(plan.feature_names),
+        "inputs": [_operation(operation) for operation in plan.inputs],
+        "layers": [_layer(layer, kind, plan.pooling) for layer in plan.layers],
+        "pooling": _pooling(plan.pooling),
+        "answer": {
+            "kind": plan.answer.kind,
+            "mean": pack_array(plan.answer.mean),
+            "scale": pack_array(plan.answer.scale),
+            "names": list(plan.answer.names),
+        },
+        "horizon": plan.horizon,
+        "resumption": _resumption(plan.resumption),
+    }
+
+
+def _operation(operation: InputOperation) -> dict[str, Json]:
+    if isinstance(operation, FillGaps):
+        return {
+            "kind": "fill",
+            "values": pack_array(operation.values),
+            "carry": operation.carry,
+            "flagged": pack_array(operation.flagged, "u1"),
+        }
+    if isinstance(operation, Standardize):
+        return {"kind": "standardize", "mean": pack_array(operation.mean), "scale": pack_array(operation.scale)}
+    if isinstance(operation, Clip):
+        return {"kind": "clip", "low": pack_array(operation.low), "high": pack_array(operation.high)}
+    return {"kind": "project", "matrix": pack_array(operation.matrix)}
+
+
+def _layer(layer: Layer, kind: str, pooling: Pooling | None) -> dict[str, Json]:
+    """Return a layer; the readout of a summary computes in float64 in any case."""
+    if layer.W_fb is not None and layer.backward.any():
+        raise ExportError("feedback=True with bidirectional=True cannot be exported to a page; use one of them.")
+    summary = pooling is not None and pooling.kind == "summary" and layer.passing is None
+    readout = "f8" if summary else kind
+    return {
+        "W": pack_array(layer.W, kind),
+        "W_rec": _rows(layer.W_rec, kind),
+        "W_fb": None if layer.W_fb is None else pack_array(layer.W_fb, kind),
+        "bias": pack_array(layer.bias, kind),
+        "leak": pack_array(layer.leak, kind),
+        "initial_state": pack_array(layer.initial_state, kind),
+        "backward": pack_array(layer.backward, "u1"),
+        "activation": layer.activation,
+        "U_states": pack_array(layer.U_states, readout),
+        "U_inputs": pack_array(layer.U_inputs, readout),
+        "intercept": pack_array(layer.intercept, readout),
+        "softmax": layer.softmax,
+        "passing": (
+            None
+            if layer.passing is None
+            else {"scale": pack_array(layer.passing.scale, kind), "beside": layer.passing.beside}
+        ),
+        "spectral_radius": _spectral_radius(layer.W_rec),
+    }
+
+
+def _rows(matrix: Sparse, kind: str) -> dict[str, Json]:
+    return {
+        "indptr": pack_array(matrix.indptr, "i4"),
+        "indices": pack_array(matrix.indices, "i4"),
+        "data": pack_array(matrix.data, kind),
+    }
+
+
+def _spectral_radius(matrix: Sparse) -> float:
+    N = len(matrix.indptr) - 1
+    own = tuple(np.array(part) for part in (matrix.data, matrix.indices, matrix.indptr))  # a plan's cannot be written
+    return float(spectral_radius_of(sparse.csr_array(own, shape=(N, N))))
+
+
+def _pooling(pooling: Pooling | None) -> dict[str, Json] | None:
+    if pooling is None:
+        return None
+    return {
+        "kind": pooling.kind,
+        "washout": pooling.washout,
+        "parts": pooling.parts,
+        "delays": list(pooling.delays),
+        "thresholds": None if pooling.thresholds is None else pack_array(pooling.thresholds),
+    }
+
+
+def _resumption(resumption: Resumption | None) -> dict[str, Json] | None:
+    if resumption is None:
+        return None
+    return {
+        "state": pack_array(resumption.state),
+        "fed_back": None if resumption.fed_back is None else pack_array(resumption.fed_back),
+        "known": None if resumption.known is None else pack_array(resumption.known),
+    }

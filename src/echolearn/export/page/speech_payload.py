@@ -1,0 +1,251 @@
+"""What the page needs of a recogniser beside its network: the recipe of the features and the decoders, as JSON.
+
+Arrays of decoding graphs are compressed (`packed`): a graph of a thousand words has half a million arcs, which repeat
+the same few phones. Total weights of arcs are written instead of their parts, because a page does not tune them.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from echolearn.export.page.packing import Json
+from echolearn.export.plan import ExportError
+from echolearn.speech import features
+from echolearn.speech.audio import RATE
+from echolearn.speech.phones import SILENCES, split_state
+from echolearn.speech.recipe import FeatureRecipe
+from echolearn.speech.recognition.decoder import Decoder
+from echolearn.speech.recognition.recognizer import Recognizer
+from echolearn.speech.recognition.streaming import PAUSE, pause_frames
+from echolearn.validation.array_types import Array
+
+Payload = dict[str, Json]
+EMPHASIS, WINDOW_POWER, FFT = 0.97, 0.85, 512  # Kaldi's pre-emphasis, power of its window, and samples with padding
+FLOOR = 1.0  # of the energy, as `features.mfcc` sets it
+SMALLEST = float(np.finfo(np.float32).eps)  # energies below count as this before Kaldi takes their logarithm
+EXAMPLE_BYTES = 1_000_000
+_BEGINNINGS = (b"RIFF", b"NIST_1A", b"fLaC", b"OggS", b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")
+_GROUPS = {
+    "vowels": "iy ih ix ey eh ae aa ao ow uh uw ux ah ax ax-h er axr ay aw oy ar or ir air ur ia ayr",
+    "glides": "w y r l el",
+    "nasals": "m em n en nx ng eng",
+    "fricatives": "f v th dh s z sh zh hh hv",
+    "stops": "p b t d k g ch jh dx q pcl bcl tcl dcl kcl gcl",
+}  # phones of one kind stand beside each other on the page; others come after them
+
+
+def recognizer_payload(recognizer: Recognizer) -> Payload:
+    """Return the features and decoders of a recogniser as JSON.
+
+    Parameters
+    ----------
+    recognizer : Recognizer
+        A recogniser whose features begin with sound.
+
+    Returns
+    -------
+    dict
+        Features, states and phones, and the decoders of phones and of words (None if it knows no words).
+
+    Raises
+    ------
+    ExportError
+        If its features do not begin with sound: a page has nothing else to listen to.
+    """
+    task, words = recognizer.phones, recognizer.word_decoder
+    return {
+        **_shared(recognizer.features, task.states),
+        "priors": task.priors.tolist(),
+        "silent_states": task.silent_states,
+        "phone_decoder": _decoder(recognizer.phone_decoder),
+        "word_decoder": None if words is None else _decoder(words),
+    }
+
+
+def network_payload(states: Sequence[str], n_features: int) -> Payload:
+    """Return the features of a network of states that was saved without a decoder, as `echolearn train` saves it.
+
+    Parameters
+    ----------
+    states : sequence of str
+        The classes of the network, such as ``aa_s2``.
+    n_features : int
+        Its inputs.
+
+    Returns
+    -------
+    dict
+        Features, normalised per utterance as `echolearn predict` does, states and phones; no decoders.
+    """
+    context = n_features // features.COLUMNS
+    return {**_shared(FeatureRecipe(context=context), states), "phone_decoder": None, "word_decoder": None}
+
+
+def hears_sound(n_features: int) -> bool:
+    """Return whether a network has as many inputs as features of sound with a context of some frames.
+
+    Parameters
+    ----------
+    n_features : int
+        Its inputs.
+
+    Returns
+    -------
+    bool
+        Whether they are an odd multiple of 39.
+    """
+    context, rest = divmod(n_features, features.COLUMNS)
+    return rest == 0 and context % 2 == 1
+
+
+def example_recording(path: Path) -> Payload:
+    """Return a recording with which a page opens, as it is in its file.
+
+    Parameters
+    ----------
+    path : Path
+        A sound file of at most a megabyte.
+
+    Returns
+    -------
+    dict
+        Its name, and its bytes in base64.
+
+    Raises
+    ------
+    ExportError
+        If there is no such file, or it is no sound file, or too large.
+    """
+    if not path.is_file():
+        raise ExportError(f"there is no recording {path}; check the path.")
+    content = path.read_bytes()
+    if len(content) > EXAMPLE_BYTES:
+        raise ExportError(f"{path} has {len(content):,} bytes; a recording in a page has at most {EXAMPLE_BYTES:,}.")
+    if not content.startswith(_BEGINNINGS):
+        raise ExportError(f"{path} is no recording that a page can play; expected a WAV, FLAC, OGG or MP3 file.")
+    return {"name": path.name, "bytes": base64.b64encode(content).decode()}
+
+
+def names_states(classes: Sequence[str]) -> bool:
+    """Return whether classes are the states of phones.
+
+    Parameters
+    ----------
+    classes : sequence of str
+        Names of classes.
+
+    Returns
+    -------
+    bool
+        Whether each is the name of a state, such as ``aa_s2``.
+    """
+    return len(classes) > 0 and all(split_state(name)[1] is not None for name in classes)
+
+
+def _shared(recipe: FeatureRecipe, states: Sequence[str]) -> Payload:
+    phones = list(dict.fromkeys(split_state(name)[0] for name in states))
+    return {
+        "recipe": _recipe(recipe),
+        "states": list(states),
+        "phones": phones,
+        "groups": _groups(phones),
+        "phone_of_state": [phones.index(split_state(name)[0]) for name in states],
+        "silences": sorted(SILENCES),
+        "frame_seconds": features.FRAME_SECONDS,
+        "pause": pause_frames(PAUSE),
+    }
+
+
+def _groups(phones: Sequence[str]) -> list[Payload]:
+    """Return phones of one kind together, by the names of ARPAbet and TIMIT; silences are the last."""
+    kind = {phone: name for name, listed in _GROUPS.items() for phone in listed.split()}
+    kind |= {name.lower(): "silence" for name in SILENCES}
+    order = {phone: k for k, phone in enumerate(kind)}
+    plain = [phone.lower().rstrip("0123456789") for phone in phones]
+    found: dict[str, list[int]] = {name: [] for name in (*_GROUPS, "others", "silence")}
+    for k in sorted(range(len(phones)), key=lambda k: (order.get(plain[k], len(order)), phones[k])):
+        found[kind.get(plain[k], "others")].append(k)
+    return [{"name": name, "phones": members} for name, members in found.items() if members]
+
+
+def _recipe(recipe: FeatureRecipe) -> Payload:
+    """Return the settings of the features, all that their computation depends on."""
+    if not recipe.audio:
+        raise ExportError(
+            f"this recogniser takes frames ({recipe.describe()}) and not sound, so that a page cannot listen with it; "
+            "train one on a corpus of sound."
+        )
+    mean, deviation = (None, None) if recipe.scale is None else (values.tolist() for values in recipe.scale)
+    return {
+        "normalise": recipe.normalise,
+        "context": recipe.context,
+        "look_ahead": recipe.look_ahead,
+        "description": recipe.describe(),
+        "scale": {
+            "mean": mean,
+            "deviation": deviation,
+            "still": features.SMALLEST_DEVIATION,
+            "prior_frames": features.PRIOR_FRAMES,
+            "longest_memory": features.LONGEST_MEMORY,
+        },
+        "mfcc": {
+            "rate": RATE,
+            "window": features.WINDOW,
+            "shift": features.SHIFT,
+            "fft": FFT,
+            "bands": features.BANDS,
+            "lowest": features.LOWEST,
+            "lifter": features.LIFTER,
+            "cepstra": features.CEPSTRA,
+            "emphasis": EMPHASIS,
+            "window_power": WINDOW_POWER,
+            "floor": FLOOR,
+            "smallest": SMALLEST,
+        },
+    }
+
+
+def _decoder(decoder: Decoder) -> Payload:
+    graph, w = decoder.graph, decoder.weights
+    arcs = np.diff(graph.first)
+    source = np.repeat(np.arange(len(arcs)), arcs)
+    total = graph.weights(duration_weight=w.duration_weight, language_weight=w.language_weight, penalty=w.penalty)
+    return {
+        "prior_exponent": w.prior_exponent,
+        "language_weight": w.language_weight,
+        "beam": None if np.isinf(w.beam) else w.beam,
+        "start": graph.start,
+        "tokens": list(graph.tokens),
+        "arrays": {
+            "emission": packed(graph.emission),
+            "arcs": packed(arcs.astype(np.int32)),
+            "step": packed((graph.target - source).astype(np.int32)),
+            "token": packed(graph.token),
+            "weight": packed(total),
+            "final": packed(graph.final[graph.emitting :]),
+        },
+    }
+
+
+def packed(values: Array) -> Payload:
+    """Return an array of four-byte numbers as text.
+
+    Parameters
+    ----------
+    values : array of shape (n,), int32 or float32
+        The numbers.
+
+    Returns
+    -------
+    dict
+        Their type and number, and their bytes: first the lowest byte of each number, then the second one, and so on,
+        which compresses well; deflated, in base64.
+    """
+    planes = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<")).view(np.uint8).reshape(-1, 4).T)
+    content = base64.b64encode(zlib.compress(planes.tobytes(), 6)).decode()
+    return {"type": "float" if values.dtype.kind == "f" else "int", "length": len(values), "bytes": content}

@@ -1,0 +1,228 @@
+"""The ASGI application: routes, and the door that every request passes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from echolearn import __version__
+from echolearn.export.service.access import Access
+from echolearn.export.service.bodies import RefusedResponse, noting, read_body
+from echolearn.export.service.front_page import CONTENT_POLICY, plain_page
+from echolearn.export.service.limits import Limits
+from echolearn.export.service.metrics import TYPE, Metrics
+from echolearn.export.service.models import Json, NetworkModel, ServedModel, SpeechModel
+from echolearn.export.service.parsing import parse_body
+from echolearn.export.service.predictions import answer
+from echolearn.export.service.refusals import Refusal
+from echolearn.export.service.streams import StreamRoute
+from echolearn.export.service.work import Workshop
+
+LOG = logging.getLogger("echolearn.service")
+_SECURITY = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+
+
+class Service:
+    """A model, its limits, and the state that all requests share: metrics, threads, and whether it is stopping.
+
+    Parameters
+    ----------
+    model : NetworkModel or SpeechModel
+        What answers.
+    limits : Limits, default=Limits()
+        What clients may ask for.
+    access : Access, default=Access()
+        Who may ask.
+    page : str, default=None
+        The page at `/`. None: a plain one that says what there is.
+    """
+
+    def __init__(
+        self,
+        model: ServedModel,
+        limits: Limits | None = None,
+        access: Access | None = None,
+        page: str | None = None,
+    ) -> None:
+        self.model, self.limits, self.access = model, limits or Limits(), access or Access()
+        self.metrics = Metrics()
+        self.workshop = Workshop(self.limits, self.metrics)
+        self.stopping = False
+        self._page, self._policy = plain_page(self.description()), {"Content-Security-Policy": CONTENT_POLICY}
+        if page is not None:
+            self.show(page)
+
+    def show(self, page: str) -> None:
+        """Put a page at `/`. It declares its own content policy, as those of `echolearn page` do."""
+        self._page, self._policy = page, {}
+
+    def application(self) -> ASGIApp:
+        """Return the ASGI application."""
+        routes = [
+            Route("/", self._front, methods=["GET"]),
+            Route("/model", self._about, methods=["GET"]),
+            Route("/health", self._health, methods=["GET"]),
+            Route("/ready", self._ready, methods=["GET"]),
+            Route("/metrics", self._show_metrics, methods=["GET"]),
+            Route("/predict", self._predict, methods=["POST"]),
+            Route("/recognize", self._recognize, methods=["POST"]),
+        ]
+        handlers = {Refusal: self._refused, HTTPException: self._not_here, Exception: self._failed}
+        inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
+        inner.router.redirect_slashes = False
+        return Door(inner, StreamRoute(self.model, self.limits, self.metrics, self.workshop), self)
+
+    def description(self) -> Json:
+        """Return what `GET /model` says."""
+        about, limits = self.model.about, self.limits
+        return {
+            "estimator": about.estimator,
+            "task": about.task,
+            "n_features": about.n_features,
+            "feature_names": list(about.feature_names),
+            "classes": list(about.classes),
+            "per_step": about.per_step,
+            "hidden_units": about.units,
+            "streams": self.model.open_stream is not None,
+            "why_no_stream": self.model.why_no_stream,
+            "limits": {"body_bytes": limits.body_bytes, "frames": limits.frames, "message_bytes": limits.message_bytes},
+            "echolearn": __version__,
+        }
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        yield
+        self.stopping = True
+        self.workshop.close()
+
+    async def _front(self, request: Request) -> Response:
+        return Response(self._page, media_type="text/html; charset=utf-8", headers={**_SECURITY, **self._policy})
+
+    async def _about(self, request: Request) -> Response:
+        return JSONResponse(self.description(), headers=_SECURITY)
+
+    async def _health(self, request: Request) -> Response:
+        return JSONResponse({"status": "alive"}, headers=_SECURITY)
+
+    async def _ready(self, request: Request) -> Response:
+        state, status = ("stopping", 503) if self.stopping else ("ready", 200)
+        return JSONResponse({"status": state}, status, headers=_SECURITY)
+
+    async def _show_metrics(self, request: Request) -> Response:
+        return Response(self.metrics.text(), headers={**_SECURITY, "Content-Type": TYPE})
+
+    async def _predict(self, request: Request) -> Response:
+        model = self.model
+        if not isinstance(model, NetworkModel):
+            raise Refusal(404, "not-found", "this model recognises speech; POST a recording to /recognize.")
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        work = partial(_answered, model, kind, self.limits.frames)
+        return _json(await self.workshop.request(read_body(request, self.limits), work))
+
+    async def _recognize(self, request: Request) -> Response:
+        model = self.model
+        if not isinstance(model, SpeechModel):
+            raise Refusal(404, "not-found", "this model is no recogniser of speech; POST frames to /predict.")
+        work = partial(_recognised, model, self.limits.frames / 100)
+        return _json(await self.workshop.request(read_body(request, self.limits), work))
+
+    async def _refused(self, request: Request, problem: Exception) -> Response:
+        assert isinstance(problem, Refusal)
+        self.metrics.refuse(problem.reason)
+        return RefusedResponse(problem, self.limits.body_bytes)
+
+    async def _not_here(self, request: Request, problem: Exception) -> Response:
+        """Answer to what Starlette itself refuses: another path, another method."""
+        assert isinstance(problem, HTTPException)
+        allowed = (problem.headers or {}).get("Allow")
+        if problem.status_code == 405:
+            sentence = f"{request.method!r:.20} is not for {request.url.path!r:.60}; use {allowed}."
+            return await self._refused(request, Refusal(405, "method", sentence, {"Allow": allowed or ""}))
+        sentence = f"there is no {request.url.path!r:.60} here; see / for what there is."
+        return await self._refused(request, Refusal(404, "not-found", sentence))
+
+    async def _failed(self, request: Request, problem: Exception) -> Response:
+        """Answer when the service itself has failed; the traceback goes to the log, not to the client."""
+        return await self._refused(request, Refusal(500, "internal", "the service failed; its log says how."))
+
+
+def _answered(model: NetworkModel, kind: str, most: int, body: bytes) -> bytes:
+    return json.dumps(answer(model, parse_body(kind, body, model.about, most)), allow_nan=False).encode()
+
+
+def _recognised(model: SpeechModel, seconds: float, body: bytes) -> bytes:
+    return json.dumps(model.recognize(body, seconds), allow_nan=False).encode()
+
+
+def _json(content: bytes) -> Response:
+    return Response(content, media_type="application/json", headers=_SECURITY)
+
+
+class Door:
+    """Who may pass, and how requests are counted."""
+
+    def __init__(self, inner: ASGIApp, streams: ASGIApp, service: Service) -> None:
+        self._inner, self._streams, self._service = inner, streams, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on to the routes, or refuse it."""
+        if scope["type"] == "http":
+            await self._request(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._stream(scope, receive, send)
+        else:
+            await self._inner(scope, receive, send)
+
+    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begin, status = time.perf_counter(), 499  # what is counted when the client leaves before its answer
+
+        async def counted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        service, received = self._service, noting(scope, receive)
+        try:
+            service.access.check(scope["path"], Headers(scope=scope))
+            await self._inner(scope, received, counted)
+        except Refusal as refusal:
+            service.metrics.refuse(refusal.reason)
+            await RefusedResponse(refusal, service.limits.body_bytes)(scope, received, counted)
+        except ClientDisconnect:
+            pass
+        except Exception:  # the client has its answer, without the traceback
+            LOG.exception("a request failed")
+        finally:
+            service.metrics.request(scope["path"], status, time.perf_counter() - begin)
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        service, begin, status = self._service, time.perf_counter(), 101
+        try:
+            service.access.check(scope["path"], Headers(scope=scope), scope.get("subprotocols", ()))
+            if scope["path"] != "/stream":
+                raise Refusal(404, "not-found", "there is no such stream here; connect to /stream.")
+        except Refusal as refusal:
+            service.metrics.refuse(refusal.reason)
+            status = refusal.status
+            await WebSocket(scope, receive, send).send_denial_response(refusal.response())
+        else:
+            try:
+                await self._streams(scope, receive, send)
+            except Exception:
+                LOG.exception("a stream failed")
+        finally:
+            service.metrics.request(scope["path"], status, time.perf_counter() - begin)

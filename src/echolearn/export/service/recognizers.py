@@ -1,0 +1,111 @@
+"""Recognisers of speech, behind the service. They need the whole library and the extra `speech`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from echolearn.export.service.models import About, Json, SoundStream, SpeechModel
+from echolearn.export.service.refusals import Refusal, not_acceptable
+from echolearn.speech.audio import read_audio
+from echolearn.speech.errors import CorpusError
+from echolearn.speech.features import FRAME_SECONDS
+from echolearn.speech.recognition.recognizer import Recognizer, load_recognizer
+from echolearn.speech.recognition.search import Token
+from echolearn.speech.recognition.streaming import RecognitionStream
+from echolearn.speech.recognition.transcription import Update
+from echolearn.validation.array_types import Array
+
+
+def open_recognizer(path: Path) -> SpeechModel:
+    """Return a saved recogniser as the service asks it."""
+    return served_recognizer(load_recognizer(path))
+
+
+def served_recognizer(recognizer: Recognizer) -> SpeechModel:
+    """Return a recogniser as the service asks it; its decoders are built now."""
+    words = recognizer.words is not None
+    about = About(
+        estimator="Recognizer",
+        task="speech",
+        n_features=int(recognizer.model.n_features_in_),
+        classes=tuple(recognizer.words.lexicon.words) if recognizer.words is not None else recognizer.phones.states,
+        units=sum(layer.reservoir_.N for layer in getattr(recognizer.model, "layers_", [recognizer.model])),
+    )
+    _ = recognizer.phone_decoder, recognizer.word_decoder
+    recognize = partial(_recognize, recognizer, words)
+    try:
+        recognizer.stream()
+    except ValueError as problem:
+        return SpeechModel(about, recognize, why_no_stream=str(problem))
+    if not recognizer.features.audio:
+        return SpeechModel(about, recognize, why_no_stream="its features are not made from sound by a known recipe.")
+    return SpeechModel(about, recognize, open_stream=partial(_open_stream, recognizer))
+
+
+def _recognize(recognizer: Recognizer, words: bool, sound: bytes, longest: float) -> Json:
+    """Return what was said in the bytes of an audio file."""
+    with tempfile.TemporaryDirectory(prefix="echolearn-") as folder:
+        path = Path(folder) / "recording"
+        path.write_bytes(sound)
+        try:
+            seconds = _duration(path)
+            if seconds > longest:
+                raise Refusal(413, "frames", f"the recording has {seconds:,.0f} s; this service takes {longest:,.0f}.")
+            samples = read_audio(path, channels="mix")
+            found = recognizer.recognize(samples)
+        except (CorpusError, ValueError) as problem:
+            raise not_acceptable(str(problem).replace(str(path), "the body")) from problem
+    answer: Json = {"text": found.text, "seconds": found.seconds, "phones": _timed(found.phones)}
+    return {**answer, "words": _timed(found.words)} if words and found.words is not None else answer
+
+
+def _duration(path: Path) -> float:
+    """Return the seconds that a file promises; readers stop there."""
+    try:
+        import soundfile
+    except (ImportError, OSError) as error:
+        raise ValueError(f"recordings need soundfile ({error}): pip install 'echolearn[speech]'.") from error
+    try:
+        return float(soundfile.info(str(path)).duration)
+    except (RuntimeError, ValueError) as problem:
+        raise not_acceptable("the body is not a recording in WAV, FLAC, OGG, AIFF or SPHERE format.") from problem
+
+
+def _open_stream(recognizer: Recognizer, rate: int) -> SoundStream:
+    return _Listening(recognizer.stream(rate=rate))
+
+
+class _Listening:
+    """A stream of the recogniser."""
+
+    def __init__(self, stream: RecognitionStream) -> None:
+        self._stream = stream
+
+    def push(self, samples: Array) -> Json:
+        """Return what is known after further samples."""
+        return _update(self._stream.push(samples))
+
+    def finish(self) -> Json:
+        """Return the rest of what was said."""
+        return _update(self._stream.finish())
+
+
+def _update(update: Update) -> Json:
+    return {
+        "text": update.text,
+        "stable": update.stable,
+        "pause": update.pause,
+        "seconds": round(update.seconds, 3),
+        "final": _timed(update.final),
+        "partial": _timed(update.partial),
+    }
+
+
+def _timed(tokens: Iterable[Token]) -> list[Json]:
+    return [
+        {"name": t.name, "start": round(t.start * FRAME_SECONDS, 3), "end": round(t.end * FRAME_SECONDS, 3)}
+        for t in tokens
+    ]

@@ -1,0 +1,135 @@
+"""The websocket `/stream`: an answer to every message, in order.
+
+The next message is read when the answer to the one before has been handed to the connection, so that a client that
+sends faster than it is answered, or does not read its answers, is slowed down by TCP and costs no memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import suppress
+from functools import partial
+from math import inf
+
+import numpy as np
+from starlette.datastructures import QueryParams
+from starlette.types import Receive, Scope, Send
+
+from echolearn.export.service.access import SUBPROTOCOL
+from echolearn.export.service.limits import Limits
+from echolearn.export.service.metrics import Metrics
+from echolearn.export.service.models import NetworkModel, ServedModel
+from echolearn.export.service.refusals import Refusal, not_acceptable
+from echolearn.export.service.sessions import FrameSession, Reply, Session, SoundSession
+from echolearn.export.service.work import Workshop
+
+DONE, POLICY, INTERNAL, AGAIN, IDLE, NO_STREAM = 1000, 1008, 1011, 1013, 4408, 4422  # close codes
+RATE = 16_000
+
+
+def open_session(model: ServedModel, rate: str | None) -> Session:
+    """Return a new stream of a model; rate: samples per second of sound."""
+    if model.open_stream is None:
+        raise not_acceptable(f"this model does not stream: {model.why_no_stream}")
+    if isinstance(model, NetworkModel):
+        return FrameSession(model.about, model.open_stream())
+    hertz = RATE if rate is None else int(rate) if rate.isdecimal() and len(rate) < 7 else 0
+    if not 8000 <= hertz <= 192_000:
+        raise not_acceptable(f"rate={rate!r:.20}; expected 8000 to 192000 samples per second.")
+    return SoundSession(model.open_stream(hertz))
+
+
+def frame_seconds(model: ServedModel) -> float:
+    """Return the time that a frame takes, after the first ones; infinity for sound."""
+    if not isinstance(model, NetworkModel) or model.open_stream is None:
+        return inf
+    stream, times = model.open_stream(), []
+    for _ in range(10):
+        begin = time.perf_counter()
+        stream.step(np.zeros((1, model.about.n_features)))
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+class StreamRoute:
+    """The endpoint of all streams of a service: an ASGI application of websockets."""
+
+    def __init__(self, model: ServedModel, limits: Limits, metrics: Metrics, workshop: Workshop) -> None:
+        self._model, self._limits, self._metrics, self._workshop = model, limits, metrics, workshop
+        self._frame_seconds = frame_seconds(model)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one stream from its handshake to its end."""
+        await receive()  # websocket.connect
+        protocol = SUBPROTOCOL if SUBPROTOCOL in scope.get("subprotocols", ()) else None
+        await send({"type": "websocket.accept", "subprotocol": protocol})
+        workshop, metrics, most = self._workshop, self._metrics, self._limits.streams
+        if workshop.open_streams >= most:
+            metrics.refuse("streams")
+            await _close(send, AGAIN, f"{most} streams are open, as many as this service takes")
+            return
+        workshop.open_streams += 1
+        metrics.streams.set(workshop.open_streams)
+        try:
+            rate = QueryParams(scope.get("query_string", b"")).get("rate")
+            await self._serve(rate, receive, send)
+        except Refusal as refusal:
+            metrics.refuse(refusal.reason)
+            await _close(send, NO_STREAM, refusal.message)
+        except OSError:
+            pass  # the client has gone
+        except Exception:
+            metrics.refuse("internal")
+            await _close(send, INTERNAL, "the service failed; its log says how")
+            raise
+        finally:
+            workshop.open_streams -= 1
+            metrics.streams.set(workshop.open_streams)
+
+    async def _serve(self, rate: str | None, receive: Receive, send: Send) -> None:
+        """Answer to messages until the stream ends, or nothing has come for too long."""
+        session = await self._workshop.step(partial(open_session, self._model), rate, inf)
+        idle, now = self._limits.idle_seconds, asyncio.get_running_loop().time
+        wrong = 0
+        try:
+            async with asyncio.timeout(None) as limit:
+                while wrong < self._limits.stream_errors:
+                    limit.reschedule(now() + idle)
+                    event = await receive()
+                    limit.reschedule(None)
+                    if event["type"] == "websocket.disconnect":
+                        return
+                    reply = await self._reply(session, event.get("text") or event.get("bytes") or b"")
+                    wrong = wrong + 1 if reply.wrong else 0
+                    await send({"type": "websocket.send", "text": reply.text})
+                    if reply.ended:
+                        await _close(send, DONE, "")
+                        return
+        except TimeoutError:
+            self._metrics.refuse("idle")
+            await _close(send, IDLE, f"no message for {idle:g} s")
+            return
+        self._metrics.refuse("stream-errors")
+        await _close(send, POLICY, f"{wrong} wrong messages in a row")
+
+    async def _reply(self, session: Session, message: str | bytes) -> Reply:
+        """Return the answer to one message, or what is wrong with it."""
+        begin = time.perf_counter()
+        seconds = session.seconds(message, self._frame_seconds)
+        try:
+            reply = await self._workshop.step(session.take, message, seconds)
+        except Refusal as refusal:
+            self._metrics.refuse(refusal.reason)
+            return Reply(json.dumps(refusal.content()), wrong=True)
+        self._metrics.stream_seconds.observe(time.perf_counter() - begin)
+        self._metrics.frames.inc(reply.frames)
+        return reply
+
+
+async def _close(send: Send, code: int, reason: str) -> None:
+    """Close a stream; a reason has at most 123 bytes."""
+    short = reason.encode()[:123].decode(errors="ignore")
+    with suppress(OSError):
+        await send({"type": "websocket.close", "code": code, "reason": short})

@@ -1,0 +1,75 @@
+"""Where answers are computed: threads beside the event loop, and how many may ask for them at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from echolearn.export.service.limits import Limits
+from echolearn.export.service.metrics import Metrics
+from echolearn.export.service.refusals import busy
+
+AT_ONCE_SECONDS = 0.001  # work of a stream up to this is done in the event loop
+Answer = TypeVar("Answer")
+Given = TypeVar("Given")
+
+
+class Workshop:
+    """The threads of a service. Requests and streams have their own, so that a long request delays no stream."""
+
+    def __init__(self, limits: Limits, metrics: Metrics) -> None:
+        self._limits, self._metrics = limits, metrics
+        self._requests = ThreadPoolExecutor(limits.threads, "echolearn-request")
+        self._streams = ThreadPoolExecutor(limits.threads, "echolearn-stream")
+        self._running = 0
+        self.open_streams = 0
+
+    async def request(self, read: Awaitable[Given], work: Callable[[Given], Answer]) -> Answer:
+        """Return the work on what is read; the place of a request is free again when its thread has ended.
+
+        A thread cannot be stopped: after the time limit the client is refused, and the place stays taken.
+        """
+        if self._running >= self._limits.requests:
+            if asyncio.iscoroutine(read):
+                read.close()
+            raise busy(f"{self._running} requests are being answered, as many as this service takes; ask again soon.")
+        self._take()
+        future: Future[Answer] | None = None
+        try:
+            given = await read
+            future = self._requests.submit(work, given)
+            async with asyncio.timeout(self._limits.request_seconds):
+                return await asyncio.wrap_future(future)
+        except TimeoutError:
+            seconds = self._limits.request_seconds
+            raise busy(f"the answer took more than {seconds:g} s; ask about fewer frames.", "time") from None
+        finally:
+            if future is None or future.cancel() or future.done():
+                self._give()
+            else:
+                loop = asyncio.get_running_loop()
+                future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._give))
+
+    async def step(self, work: Callable[[Given], Answer], given: Given, seconds: float) -> Answer:
+        """Return a step of a stream that is expected to take so many seconds.
+
+        A frame of a small network takes less time than handing it to a thread: it delays the others less right here.
+        """
+        if seconds <= AT_ONCE_SECONDS:
+            return work(given)
+        return await asyncio.get_running_loop().run_in_executor(self._streams, work, given)
+
+    def close(self) -> None:
+        """Wait for the threads to end."""
+        self._requests.shutdown(cancel_futures=True)
+        self._streams.shutdown(cancel_futures=True)
+
+    def _take(self) -> None:
+        self._running += 1
+        self._metrics.running.set(self._running)
+
+    def _give(self) -> None:
+        self._running -= 1
+        self._metrics.running.set(self._running)

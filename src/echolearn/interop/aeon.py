@@ -1,0 +1,174 @@
+"""Estimators of aeon: a classifier, a regressor and a forecaster around those of echolearn.
+
+They pass `aeon.testing.estimator_checking.check_estimator` (tests/interop, `make interop`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+import numpy as np
+
+from echolearn.estimators.classifier import ESNClassifier as Classifier
+from echolearn.estimators.forecaster import ESNForecaster as Forecaster
+from echolearn.estimators.parameters import Parameters
+from echolearn.estimators.regressor import ESNRegressor as Regressor
+from echolearn.interop.parameters import chosen_parameters, parameters_of
+from echolearn.interop.series import one_or_many, time_first
+from echolearn.validation.array_types import Array
+
+try:
+    from aeon.classification.base import BaseClassifier
+    from aeon.forecasting.base import BaseForecaster, DirectForecastingMixin, IterativeForecastingMixin
+    from aeon.regression.base import BaseRegressor
+except ImportError as problem:
+    raise ImportError("echolearn.interop.aeon needs aeon: pip install 'echolearn[aeon]'.") from problem
+
+__all__ = ["ESNClassifier", "ESNForecaster", "ESNRegressor"]
+
+Panel = Array | Sequence[Array]
+_PANEL: Parameters = {
+    "X_inner_type": ["np-list", "numpy3D"],
+    "capability:multivariate": True,
+    "capability:unequal_length": True,
+    "algorithm_type": "feature",
+}
+
+
+class ESNClassifier(BaseClassifier):
+    """`echolearn.ESNClassifier` as a classifier of aeon: one label per series, of any lengths and channels.
+
+    Parameters
+    ----------
+    **parameters : dict
+        Those of `echolearn.ESNClassifier`, with the same defaults, except `layout`, which aeon decides on. With
+        ``missing="carry"`` or ``"mean"`` series may have missing values.
+
+    Attributes
+    ----------
+    esn_ : echolearn.ESNClassifier
+        The fitted network.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn.interop.aeon import ESNClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((20, 1, 30)) + np.arange(20)[:, None, None] % 2  # cases, channels, time
+    >>> y = np.arange(20) % 2
+    >>> esn = ESNClassifier(20).fit(X, y)
+    >>> esn.predict(X[:4])
+    array([0, 1, 0, 1])
+    """
+
+    _tags: ClassVar[Parameters] = _PANEL
+
+    @parameters_of(Classifier, without=["layout"])
+    def __init__(self, **parameters: object):
+        super().__init__()
+        self.set_tags(**{"capability:missing_values": parameters["missing"] != "error"})
+
+    def _fit(self, X: Panel, y: Array) -> Self:
+        self.esn_ = Classifier(**chosen_parameters(self, Classifier)).fit(time_first(X), y)
+        return self
+
+    def _predict(self, X: Panel) -> Array:
+        return np.asarray(self.esn_.predict(time_first(X)))
+
+    def _predict_proba(self, X: Panel) -> Array:
+        return np.asarray(self.esn_.predict_proba(time_first(X)))
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
+        return [{"hidden_units": 8}, {"hidden_units": 5, "pooling": "mean", "epochs": 2, "missing": "carry"}]
+
+
+class ESNRegressor(BaseRegressor):
+    """`echolearn.ESNRegressor` as a regressor of aeon: one value per series, of any lengths and channels.
+
+    Parameters
+    ----------
+    **parameters : dict
+        Those of `echolearn.ESNRegressor`, with the same defaults, except `layout`, which aeon decides on. With
+        ``missing="carry"`` or ``"mean"`` series may have missing values.
+
+    Attributes
+    ----------
+    esn_ : echolearn.ESNRegressor
+        The fitted network.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn.interop.aeon import ESNRegressor
+    >>> X = np.random.default_rng(0).standard_normal((30, 1, 20))  # cases, channels, time
+    >>> y = X[:, 0].mean(axis=1)
+    >>> esn = ESNRegressor(20).fit(X, y)
+    >>> bool(esn.score(X, y) > 0.9)
+    True
+    """
+
+    _tags: ClassVar[Parameters] = _PANEL
+
+    @parameters_of(Regressor, without=["layout"])
+    def __init__(self, **parameters: object):
+        super().__init__()
+        self.set_tags(**{"capability:missing_values": parameters["missing"] != "error"})
+
+    def _fit(self, X: Panel, y: Array) -> Self:
+        self.esn_ = Regressor(**chosen_parameters(self, Regressor)).fit(time_first(X), y)
+        return self
+
+    def _predict(self, X: Panel) -> Array:
+        return np.asarray(self.esn_.predict(time_first(X)))
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
+        return [{"hidden_units": 8}, {"hidden_units": 5, "pooling": "mean", "epochs": 2, "missing": "carry"}]
+
+
+class ESNForecaster(BaseForecaster, DirectForecastingMixin, IterativeForecastingMixin):
+    """`echolearn.ESNForecaster` as a forecaster of aeon: the value `horizon` steps after the end of a series.
+
+    `fit` learns from one series; `predict` continues any series from its end.
+
+    Parameters
+    ----------
+    horizon : int, default=1
+        How many steps ahead the forecast is. Further ahead than one, the network receives its own outputs.
+    **parameters : dict
+        Those of `echolearn.ESNForecaster`, with the same defaults.
+
+    Attributes
+    ----------
+    esn_ : echolearn.ESNForecaster
+        The fitted network.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn.interop.aeon import ESNForecaster
+    >>> y = np.sin(np.arange(120) / 3)
+    >>> esn = ESNForecaster(hidden_units=20, learn="none")
+    >>> esn.iterative_forecast(y, 3).shape
+    (3,)
+    """
+
+    _tags: ClassVar[Parameters] = {"capability:horizon": True, "capability:exogenous": False}
+
+    @parameters_of(Forecaster)
+    def __init__(self, horizon: int = 1, **parameters: object):
+        super().__init__(horizon=horizon, axis=0)
+
+    def _fit(self, y: Array, exog: Array | None) -> Self:
+        self.esn_ = Forecaster(**chosen_parameters(self, Forecaster)).fit(one_or_many(y))
+        return self
+
+    def _predict(self, y: Array, exog: Array | None) -> float:
+        return float(np.asarray(self.esn_.predict(self.horizon, warm_up=one_or_many(y)))[-1])
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
+        small = {"hidden_units": 5, "connections": 3, "washout": 1, "ridge": 1.0}
+        return [{**small, "learn": "none"}, {**small, "epochs": 2, "horizon": 3}]

@@ -1,0 +1,8 @@
+"""Saved models without weight: load, predict and stream with NumPy alone."""
+
+from echolearn.runtime.model import Model, load
+from echolearn.runtime.plan import ExportError, Plan
+from echolearn.runtime.planning import plan_from_contents
+from echolearn.runtime.streams import Stream, Streams
+
+__all__ = ["ExportError", "Model", "Plan", "Stream", "Streams", "load", "plan_from_contents"]

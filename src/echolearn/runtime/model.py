@@ -1,0 +1,255 @@
+"""`load` and `Model`: a saved model that answers, with NumPy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+
+import numpy as np
+
+from echolearn.modelfile.layout import MODEL, RECOGNIZER, ModelFileError
+from echolearn.modelfile.reader import file_kind, read_tensors
+from echolearn.runtime.coding import decode, encode, labels_or_values
+from echolearn.runtime.forecasting import Forecasts
+from echolearn.runtime.opening import Given, open_sequences
+from echolearn.runtime.plan import ExportError, Plan
+from echolearn.runtime.planning import plan_from_contents
+from echolearn.runtime.running import RunningLayers
+from echolearn.runtime.starting import check_can_warm_up, is_cold, running_from, training_end
+from echolearn.runtime.streams import Stream, Streams
+from echolearn.validation.array_types import Answers, Array
+from echolearn.validation.values import check_integer, check_path
+
+
+def load(path: str | PathLike[str]) -> Model:
+    """Return a saved model, to be run with NumPy alone.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that the `save` method of an estimator, or `echolearn.save`, wrote.
+
+    Returns
+    -------
+    Model
+        The model.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    ModelFileError
+        The file is damaged, or is not a model file that this version can read. No code in a file is ever executed.
+    ExportError
+        The model, or an option of it, needs the whole library; the message names it.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np, echolearn, echolearn.runtime
+    >>> X = np.random.default_rng(0).normal(size=(100, 1))
+    >>> esn = echolearn.ESNRegressor(10, learn="none").fit(X, np.roll(X[:, 0], 1))
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
+    >>> esn.save(path)
+    >>> model = echolearn.runtime.load(path)
+    >>> model
+    Model(ESNRegressor: 10 units, 1 feature, 1 value per step, float32)
+    >>> bool(np.allclose(model.predict(X), esn.predict(X), atol=1e-5))
+    True
+    """
+    place = check_path("path", path)
+    if file_kind(place) == RECOGNIZER:
+        raise ModelFileError(
+            f"{place} is a recogniser of speech, which needs the whole library: load it with "
+            "echolearn.speech.recognition.recognizer.load_recognizer."
+        )
+    tensors, facts = read_tensors(place, MODEL)
+    try:
+        return Model(plan_from_contents(tensors, facts))
+    except ExportError as problem:
+        raise ExportError(f"{place}: {problem}") from problem
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as problem:
+        raise ModelFileError(f"{place} is not a model this version understands: {problem!r:.200}") from problem
+
+
+class Model:
+    """A fitted model as its file holds it, with the answers of its estimator.
+
+    Parameters
+    ----------
+    plan : Plan
+        What the model computes; `load` makes it from a file.
+
+    Attributes
+    ----------
+    plan : Plan
+        What the model computes.
+    n_features_in_ : int
+        Numbers per frame.
+    classes_ : array
+        The classes of a classifier; other models have none.
+    """
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self._layers = RunningLayers(plan)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Numbers per frame; of a forecaster, the values of the series and the exogenous inputs."""
+        return self.plan.n_features
+
+    @property
+    def classes_(self) -> Array:
+        """The classes of a classifier."""
+        if self.plan.answer.labels is None:
+            raise AttributeError(f"{self.plan.estimator} has no classes: it answers with values")
+        return self.plan.answer.labels
+
+    def __repr__(self) -> str:
+        plan, answer = self.plan, self.plan.answer
+        what = "class" if answer.kind in ("softmax", "nearest") else "label" if answer.names else "value"
+        plural = "" if answer.n_out == 1 else "es" if what == "class" else "s"
+        each = "step" if plan.pooling is None else "sequence"
+        features = f"{plan.n_features} feature{'s' * (plan.n_features != 1)}"
+        outputs = f"{answer.n_out} {what}{plural} per {each}"
+        return f"Model({plan.estimator}: {plan.units} units, {features}, {outputs}, {plan.precision})"
+
+    def predict(self, X: object, *, warm_up: object = None) -> Answers:
+        """Return labels or values, as the `predict` method of the estimator does.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        warm_up : array, list of arrays or "cold", default=None
+            Frames before X, in the form of X, from whose last state the prediction continues. None: a network that was
+            fitted to one series continues from its end, unless X is that series itself. "cold": start in the initial
+            state.
+
+        Returns
+        -------
+        array or list of arrays
+            One answer per step in the form of X, or one per sequence.
+        """
+        return self._answer(X, warm_up, labels_or_values)
+
+    def predict_proba(self, X: object, *, warm_up: object = None) -> Answers:
+        """Return the probabilities of the classes, or of labels that may hold together.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several.
+        warm_up : array, list of arrays or "cold", default=None
+            As in `predict`.
+
+        Returns
+        -------
+        array or list of arrays
+            One row per step in the form of X, or one per sequence.
+        """
+        if self.plan.answer.kind == "values":
+            raise AttributeError(f"{self.plan.estimator} has no probabilities: it answers with values. Use predict.")
+        return self._answer(X, warm_up, decode)
+
+    def _answer(self, X: object, warm_up: object, decoding: Callable[..., Array]) -> Answers:
+        """Return decoded outputs in the form of X."""
+        if self.plan.horizon is not None:
+            raise TypeError(f"{self.plan.estimator} continues series: use forecast(steps), or forecast(steps, X).")
+        given = open_sequences(X, self.plan)
+        answers = [decoding(self.plan.answer, Y) for Y in self._outputs(given, warm_up)]
+        if self.plan.pooling is not None:
+            return np.concatenate(answers)
+        return given.in_given_form(answers)
+
+    def _outputs(self, given: Given, warm_up: object) -> list[Array]:
+        """Return the outputs for each sequence."""
+        plan, pooling = self.plan, self.plan.pooling
+        if pooling is not None and any(len(x) <= pooling.washout for x in given.X):
+            raise ValueError(
+                f"washout={pooling.washout}, but a sequence of X has no more steps. Drop sequences so short."
+            )
+        before: list[Array | None] = [None] * len(given.X)
+        if warm_up is not None and not is_cold(warm_up):
+            check_can_warm_up(plan)
+            opened = open_sequences(warm_up, plan, "warm_up")
+            if len(opened.X) != len(given.X):
+                raise ValueError(f"warm_up has {len(opened.X)} sequences, but X has {len(given.X)}; expected one each.")
+            before = list(opened.X)
+        follows = warm_up is None and given.kind == "one"
+        with np.errstate(over="ignore", invalid="ignore"):
+            outputs = [self._outputs_of(x, b, follows) for x, b in zip(given.X, before, strict=True)]
+        if not all(np.isfinite(Y).all() for Y in outputs):
+            raise ValueError(
+                "outputs are not finite: X holds numbers too large for this model, or units without bounds (relu, "
+                "identity) have diverged. Scale X, or fit with dtype='float64' or a smaller spectral_radius."
+            )
+        return outputs
+
+    def _outputs_of(self, x: Array, before: Array | None, follows: bool) -> Array:
+        """Return the outputs for one sequence. before: its warm-up; follows: it may follow the training series."""
+        plan, begin, known = self.plan, None, None
+        end = training_end(plan, x) if follows else None
+        if end is not None:
+            begin, known = running_from(self._layers, end), end.known
+        frames = x if before is None else np.concatenate([before, x])
+        Y, _ = self._layers.outputs(encode(plan.inputs, frames, known).astype(self._layers.dtype), begin)
+        return Y if before is None else Y[len(before) :]
+
+    def forecast(self, steps: int, X: object = None, *, exogenous: object = None) -> Answers:
+        """Return the values that follow a series, each of which is the input of the one after it.
+
+        Parameters
+        ----------
+        steps : int
+            How many values to forecast.
+        X : array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays, default=None
+            The series whose continuation is forecast. None: those that the forecaster was fitted to.
+        exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
+            One row for each step to come and, before them, for each step of X.
+
+        Returns
+        -------
+        array of shape (steps,) or (steps, n_dims), or list of such arrays
+            The forecast, in the form of the series.
+        """
+        return Forecasts(self.plan).forecast(steps, X, exogenous)
+
+    def stream(self, *, warm_up: object = None) -> Stream:
+        """Return the model as a stream that takes one frame at a time.
+
+        Parameters
+        ----------
+        warm_up : array of shape (n_steps, n_features) or "cold", default=None
+            Frames before those of the stream. None: the end of the series that the model was fitted to, if it was one;
+            otherwise, and with "cold", the initial state.
+
+        Returns
+        -------
+        Stream
+            A stream in its first state.
+        """
+        if warm_up is None or is_cold(warm_up):
+            end = self.plan.resumption if warm_up is None and self.plan.horizon is None else None
+            return Stream(self._layers, end)
+        check_can_warm_up(self.plan)
+        (frames,) = open_sequences(warm_up, self.plan, "warm_up").X
+        stream = Stream(self._layers)
+        for frame in frames:
+            stream.step(frame)
+        return stream
+
+    def streams(self, n: int) -> Streams:
+        """Return so many streams of the model, which take one frame each at a time, all in one product.
+
+        Parameters
+        ----------
+        n : int
+            The number of devices, each of which has a state of its own.
+
+        Returns
+        -------
+        Streams
+            Streams in the initial state.
+        """
+        return Streams(self._layers, check_integer("n", n, 1))

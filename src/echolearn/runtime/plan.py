@@ -1,0 +1,279 @@
+"""A fitted model as plain operations and arrays: what every export is written from, and what `runtime.Model` runs.
+
+A `Plan` knows no estimator and no library but NumPy's arrays. Its meaning, for one sequence X (steps, features):
+
+1. the operations of `inputs` turn every frame into the inputs of the first layer;
+2. every layer runs eq. 1 over its inputs and has the outputs Y = [H X] U + intercept; a layer below another passes on
+   Y, or the softmax of Y, times `Passing.scale`, and beside it the inputs of the first layer or its own states;
+3. with a `pooling`, the readout of the top layer sees one row of statistics per sequence instead of H and X;
+4. `answer` turns the outputs of the top layer into probabilities or values.
+
+All numbers are float64; `precision` is that in which the network itself computes. What cannot be written like this is
+refused by `plan_from_contents` with a sentence that names the option.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from echolearn.display.facts import counted, one_line
+from echolearn.validation.array_types import Array
+
+
+class ExportError(ValueError):
+    """A model, or an option of it, that cannot be exported or run by `echolearn.runtime`."""
+
+
+@dataclass(frozen=True, eq=False)
+class FillGaps:
+    """NaN becomes a number: `values` (n,), or with `carry` the last known one, if there is any.
+
+    flagged (n,) of bool: the features for which a further input is 1 where the value is missing, and 0 elsewhere.
+    """
+
+    values: Array
+    carry: bool
+    flagged: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Standardize:
+    """(x - mean) / scale, feature by feature; mean and scale (n,)."""
+
+    mean: Array
+    scale: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Clip:
+    """Numbers below `low` become `low`, numbers above `high` become `high`; both (n,)."""
+
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Project:
+    """The product x @ matrix; matrix (n, m)."""
+
+    matrix: Array
+
+
+InputOperation = FillGaps | Standardize | Clip | Project
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """A square matrix of N rows in compressed rows: row i has `data[p]` in column `indices[p]`, p from indptr[i] on."""
+
+    indptr: Array
+    indices: Array
+    data: Array
+
+    @property
+    def widest(self) -> int:
+        """The largest number of entries in a row."""
+        return int((self.indptr[1:] - self.indptr[:-1]).max(initial=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Passing:
+    """What a layer passes on: outputs times scale (n_out,), and beside them "input", "hidden" or nothing ("")."""
+
+    scale: Array
+    beside: str
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One reservoir with its readout.
+
+    Attributes
+    ----------
+    W : array of shape (n_in, N)
+        Input weights.
+    W_rec : Sparse
+        Recurrent weights.
+    W_fb : array of shape (n_out, N) or None
+        Feedback weights: the outputs of the previous step (their softmax, if `softmax`) are further inputs.
+    bias, leak, initial_state : arrays of shape (N,)
+        Of every unit.
+    backward : array of bool of shape (N,)
+        The units that run from the last step to the first. They have no connections with the others.
+    activation : {"tanh", "sigmoid", "relu", "identity"}
+        The function f of all units.
+    U_states : array of shape (S, n_out)
+        The readout of the states: S = N, or of pooled ones several times N.
+    U_inputs : array of shape (I, n_out)
+        The readout of the inputs, without rows if it does not see them.
+    intercept : array of shape (n_out,)
+        The constant of every output.
+    softmax : bool
+        Whether outputs are logits.
+    passing : Passing or None
+        What the layer passes on to the one above; None: it is the top one.
+    """
+
+    W: Array
+    W_rec: Sparse
+    W_fb: Array | None
+    bias: Array
+    leak: Array
+    initial_state: Array
+    backward: Array
+    activation: str
+    U_states: Array
+    U_inputs: Array
+    intercept: Array
+    softmax: bool
+    passing: Passing | None = None
+
+    def __repr__(self) -> str:
+        return one_line(self, [counted(self.units, "unit"), counted(self.n_in, "input"), counted(self.n_out, "output")])
+
+    @property
+    def units(self) -> int:
+        """The number of hidden units N."""
+        return len(self.leak)
+
+    @property
+    def n_in(self) -> int:
+        """The number of inputs."""
+        return len(self.W)
+
+    @property
+    def n_out(self) -> int:
+        """The number of outputs."""
+        return len(self.intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class Pooling:
+    """How the steps after the washout become one row per sequence.
+
+    kind: "mean"; "last", the last state (of backward units the first); "parts", the means over `parts` equal parts of
+    time side by side; or "summary", of all units the means, deviations, largest, smallest and last states, then the
+    shares of steps above each row of `thresholds` (Q, N). With a summary the units see x_{t-d} for each of `delays`,
+    and before the first step the first frame.
+    """
+
+    kind: str
+    washout: int
+    parts: int = 1
+    delays: tuple[int, ...] = (0,)
+    thresholds: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What outputs Y stand for.
+
+    kind: "softmax", probabilities exp(Y) / sum; "nearest", the distribution that is nearest to Y; "independent",
+    probabilities 1 / (1 + exp(-scale (Y - 1/2))) of labels that may hold together; "values", Y scale + mean.
+    names: of the classes or labels; empty for values. labels: the same as they were given, for example numbers.
+    one_value: whether answers are plain numbers instead of rows of values.
+    """
+
+    kind: str
+    n_out: int
+    mean: Array
+    scale: Array
+    names: tuple[str, ...]
+    labels: Array | None = None
+    one_value: bool = False
+
+    @property
+    def output(self) -> str:
+        """What the answers are called: "probabilities" or "values"."""
+        return "values" if self.kind == "values" else "probabilities"
+
+
+@dataclass(frozen=True, eq=False)
+class Resumption:
+    """Where the training series ended: state (N,), what is fed back (n_out,), and the last known features (n,).
+
+    Of a forecaster, `fed_back` is the last value of the series, standardised: the input of the first step to come.
+    opening: the first frames of the series, by which it is recognised when it is given again.
+    """
+
+    state: Array
+    fed_back: Array | None
+    known: Array | None
+    opening: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A fitted model as plain operations and arrays.
+
+    Attributes
+    ----------
+    estimator : str
+        The name of the estimator's class.
+    precision : {"float32", "float64"}
+        In which the network computes.
+    n_features : int
+        Numbers per frame, as the user has them.
+    feature_names : tuple of str
+        Their names; empty if they have none.
+    inputs : tuple of operations
+        From frames to the inputs of the first layer.
+    layers : tuple of Layer
+        From the input to the top.
+    pooling : Pooling or None
+        None: one answer per step.
+    answer : Answer
+        What the outputs of the top layer stand for.
+    horizon : int or None
+        Of a forecaster, how many of the features are the series itself; the others are exogenous inputs. Its answer is
+        the next value, which in a closed loop becomes the next input. None: not a forecaster.
+    resumption : Resumption or None
+        Where the training series ended, if there was a single one.
+    ends : tuple of Resumption
+        Of a forecaster, where each of its training series ended.
+    many : bool
+        Of a forecaster, whether its training series came as a list.
+    residuals : array of shape (n_residuals, n_out) or None
+        Of a forecaster, its errors one step ahead, standardised: what intervals are drawn from.
+    steps : int
+        How many of `inputs` are steps of a pipeline before the network.
+    layout : {"time_first", "channels_first", "rows"}
+        Which axis of the arrays that users give is time.
+    """
+
+    estimator: str
+    precision: str
+    n_features: int
+    feature_names: tuple[str, ...]
+    inputs: tuple[InputOperation, ...]
+    layers: tuple[Layer, ...]
+    pooling: Pooling | None
+    answer: Answer
+    horizon: int | None = None
+    resumption: Resumption | None = None
+    ends: tuple[Resumption, ...] = ()
+    many: bool = False
+    residuals: Array | None = None
+    steps: int = 0
+    layout: str = "time_first"
+
+    def __repr__(self) -> str:
+        units = " + ".join(f"{layer.units:,}" for layer in self.layers)
+        outputs = counted(self.answer.n_out, "output")
+        return one_line(self, [self.estimator, f"{units} units", counted(self.n_features, "feature"), outputs])
+
+    @property
+    def top(self) -> Layer:
+        """The layer whose outputs are the answer."""
+        return self.layers[-1]
+
+    @property
+    def units(self) -> int:
+        """The number of hidden units of all layers."""
+        return sum(layer.units for layer in self.layers)
+
+    @property
+    def carried(self) -> FillGaps | None:
+        """The operation that carries known values forward, if there is one."""
+        found = [o for o in self.inputs if isinstance(o, FillGaps) and o.carry]
+        return found[0] if found else None

@@ -1,0 +1,338 @@
+"""`plan_from_contents`: from the arrays and facts of a model file to the `Plan` of the model.
+
+This is the only way to a plan: that of a fitted estimator is the plan of the file that it would be saved to. Arrays are
+compared with one another before they are used; a file of unknown origin can be refused, not misread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from echolearn.modelfile.facts import as_count, as_truth, as_whole, as_words
+from echolearn.runtime.plan import (
+    Answer,
+    ExportError,
+    FillGaps,
+    InputOperation,
+    Layer,
+    Passing,
+    Plan,
+    Pooling,
+    Resumption,
+    Sparse,
+    Standardize,
+)
+from echolearn.runtime.transformers import frozen, step_operations
+from echolearn.validation.array_types import Array
+
+Facts = Mapping[str, Any]
+BESIDE = {"output": "", "output+input": "input", "output+hidden": "hidden"}
+ACTIVATIONS = ("tanh", "sigmoid", "relu", "identity")
+LAYOUTS = ("time_first", "channels_first", "rows")
+MOMENTS = 5  # statistics of a unit in a summary beside the shares above its thresholds
+READ = {
+    *("W", "W_rec.data", "W_rec.indices", "W_rec.indptr", "leak", "bias", "W_fb", "initial_state", "backward", "U"),
+    *("delays", "thresholds", "classes", "label_slopes", "target_mean", "target_scale", "passed_scale"),
+    *("input_mean", "input_scale", "input_fill", "input_flagged", "end_state", "end_fed_back", "end_known", "opening"),
+    *("exogenous_mean", "exogenous_scale", "last_state", "last_value", "residuals"),
+}
+IGNORED = {  # of the fit, not of its answers
+    *("G", "Q", "topology", "topology.data", "topology.indices", "topology.indptr", "history", "history.there"),
+    *("reservoir.W", "reservoir.W_rec", "reservoir.leak", "reservoir.bias", "reservoir.W_fb"),
+}
+ESTIMATORS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
+
+
+def plan_from_contents(tensors: Mapping[str, Array], facts: Facts) -> Plan:
+    """Return the plan of the model that a file holds.
+
+    Parameters
+    ----------
+    tensors : mapping from str to array
+        The arrays of the file (docs/format.md).
+    facts : mapping from str to value
+        Its settings and other plain values.
+
+    Returns
+    -------
+    Plan
+        The operations and arrays of the model.
+
+    Raises
+    ------
+    ExportError
+        If an option of the model cannot be exported or run by `echolearn.runtime`; the message names it.
+    ValueError, TypeError or KeyError
+        If the contents contradict one another.
+    """
+    if "steps" in facts:
+        return _pipeline_plan(tensors, facts)
+    if "layers" in facts:
+        return _stack_plan(tensors, facts)
+    return _network_plan(_Contents(tensors, facts))
+
+
+class _Contents:
+    """The arrays and facts of one network, each array with the shape that the others announce."""
+
+    def __init__(self, tensors: Mapping[str, Array], facts: Facts):
+        self.tensors, self.facts, self.settings = tensors, facts, facts["settings"]
+        if facts["estimator"] not in ESTIMATORS:
+            raise ExportError(
+                f"{facts['estimator']!r:.40} cannot be exported or run; known are {', '.join(ESTIMATORS)}."
+            )
+        self.n_in, self.units = tensors["W"].shape
+        self.rows, self.n_out = tensors["U"].shape
+        self.summarizes = "thresholds" in tensors
+        odd = sorted(set(tensors) - READ - IGNORED)
+        if odd:
+            raise ExportError(f"the model holds {odd[0]!r:.40}, of an option that cannot be exported or run.")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.tensors
+
+    def array(self, name: str, *shape: int | None) -> Array:
+        """Return an array as finite float64 of this shape, in which None is any length."""
+        value = frozen(self.tensors[name])
+        fits = value.ndim == len(shape) and all(n in (None, found) for n, found in zip(shape, value.shape, strict=True))
+        if not fits:
+            raise ValueError(f"{name} has shape {value.shape}; expected {shape}")
+        return value
+
+    def of_units(self, name: str) -> Array:
+        """Return an array (N,); zeros if it is not there."""
+        return self.array(name, self.units) if name in self else np.zeros(self.units)
+
+    def option(self, name: str, otherwise: object = None) -> Any:
+        """Return a setting; otherwise: of an estimator that does not have it."""
+        return self.settings.get(name, otherwise)
+
+
+def _network_plan(contents: _Contents) -> Plan:
+    """Return the plan of one network."""
+    facts = contents.facts
+    if "direct" in facts:
+        raise ExportError(
+            "a forecaster of direct forecasts (trend, season and a correction per horizon) cannot be exported, nor run "
+            "without echolearn's estimators; method='closed_loop' fits one that can."
+        )
+    inputs, n_features = _input_operations(contents)
+    plan = Plan(
+        estimator=facts["estimator"],
+        precision=str(np.dtype(contents.settings["dtype"])),
+        n_features=n_features,
+        feature_names=tuple(as_words(facts["feature_names"])),
+        inputs=inputs,
+        layers=(_layer(contents),),
+        pooling=_pooling(contents),
+        answer=_answer(contents),
+        resumption=_training_end(contents, n_features),
+        layout=_layout(facts),
+    )
+    return _forecast_plan(plan, contents) if facts["estimator"] == "ESNForecaster" else plan
+
+
+def _layout(facts: Facts) -> str:
+    layout = facts.get("layout", "time_first")
+    if layout not in LAYOUTS:
+        raise ValueError(f"{layout!r:.40} is not a layout")
+    return str(layout)
+
+
+def _training_end(contents: _Contents, n_features: int) -> Resumption | None:
+    """Return where one training series ended; only there NaN stands for what is not known."""
+    if "end_state" not in contents:
+        return None
+    fed_back = contents.array("end_fed_back", contents.n_out) if "end_fed_back" in contents else None
+    known, opening = (np.asarray(contents.tensors[name], np.float64) for name in ("end_known", "opening"))
+    if known.shape != (n_features,) or opening.ndim != 2 or opening.shape[1] != n_features:
+        raise ValueError("the end of training does not have the features of the model")
+    return Resumption(contents.array("end_state", contents.units), fed_back, known, opening)
+
+
+def _forecast_plan(plan: Plan, contents: _Contents) -> Plan:
+    """Return the plan of a forecaster; its features are the series, then the exogenous inputs."""
+    n_out, exogenous = contents.n_out, contents.n_in - contents.n_out
+    means = contents.array("exogenous_mean", exogenous), contents.array("exogenous_scale", exogenous)
+    mean = np.concatenate([plan.answer.mean, means[0]])
+    scale = np.concatenate([plan.answer.scale, means[1]])
+    states, values = contents.array("last_state", None, contents.units), contents.array("last_value", None, n_out)
+    ends = tuple(Resumption(h, x, None) for h, x in zip(states, values, strict=True))
+    return replace(
+        plan,
+        inputs=(Standardize(frozen(mean), frozen(scale)),),
+        horizon=n_out,
+        resumption=ends[0] if len(ends) == 1 else None,
+        ends=ends,
+        many=as_truth(contents.facts["many"]),
+        residuals=contents.array("residuals", None, n_out),
+    )
+
+
+def _stack_plan(tensors: Mapping[str, Array], facts: Facts) -> Plan:
+    """Return the plan of a stack: the inputs of its first layer, the answer of its top one."""
+    networks = [_Contents(_owned(tensors, str(n)), layer) for n, layer in enumerate(facts["layers"])]
+    beside = BESIDE[facts["settings"]["sees"]]
+    plans = [_network_plan(network) for network in networks]
+    first, *_, top = plans
+    layers = [plan.top for plan in plans]
+    source = layers[0].n_in
+    for number, (network, below, above) in enumerate(zip(networks, layers, layers[1:], strict=False)):
+        passed_on = below.n_out + {"": 0, "input": source, "hidden": below.units}[beside]
+        if above.n_in != passed_on:
+            raise ValueError(f"a layer takes {above.n_in} inputs; expected {passed_on} from the one below")
+        layers[number] = replace(below, passing=Passing(network.array("passed_scale", below.n_out), beside))
+    return replace(
+        top,
+        estimator=facts["estimator"],
+        n_features=first.n_features,
+        feature_names=first.feature_names,
+        inputs=first.inputs,
+        layers=tuple(layers),
+        resumption=None,
+        layout=_layout(facts),
+    )
+
+
+def _owned(tensors: Mapping[str, Array], owner: str) -> dict[str, Array]:
+    """Return the arrays "owner/name" by their names."""
+    prefix = f"{owner}/"
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _pipeline_plan(tensors: Mapping[str, Array], facts: Facts) -> Plan:
+    """Return the plan of a pipeline: the operations of its steps, then its network."""
+    plan = plan_from_contents(_owned(tensors, "model"), facts["model"])
+    steps = facts["steps"]
+    operations: list[InputOperation] = []
+    for number, step in enumerate(steps):
+        operations += step_operations(_owned(tensors, str(number)), step)
+    if not steps:
+        return plan
+    if plan.horizon is not None:
+        raise ExportError("a pipeline that ends in ESNForecaster cannot be exported or run; take the forecaster alone.")
+    if plan.carried is not None:
+        raise ExportError(
+            "missing='carry' after the steps of a pipeline cannot be exported or run; use missing='error'."
+        )
+    n_features = as_count(steps[0]["features"])
+    inputs = (*operations, *plan.inputs)
+    return replace(plan, inputs=inputs, steps=len(operations), n_features=n_features, feature_names=())
+
+
+def _layer(contents: _Contents) -> Layer:
+    """Return a reservoir and its readout as plain arrays."""
+    N, n_in, n_out = contents.units, contents.n_in, contents.n_out
+    of_states, of_inputs = _readout_rows(contents)
+    if contents.rows != of_states + of_inputs + 1:
+        raise ValueError(f"U has {contents.rows} rows; expected {of_states + of_inputs + 1}")
+    U = contents.array("U", contents.rows, n_out)
+    activation = contents.option("reservoir") or contents.option("activation", "tanh")
+    activation = "tanh" if contents.summarizes else activation
+    if activation not in ACTIVATIONS:
+        raise ExportError(
+            f"activation={activation!r:.40} cannot be exported or run; known are {', '.join(ACTIVATIONS)}."
+        )
+    backward = np.asarray(contents.tensors.get("backward", np.zeros(N)), bool)
+    if backward.shape != (N,):
+        raise ValueError("the directions are not those of the units")
+    return Layer(
+        W=contents.array("W", n_in, N),
+        W_rec=_sparse(contents),
+        W_fb=frozen(contents.array("W_fb", N, n_out).T) if "W_fb" in contents else None,
+        bias=contents.of_units("bias"),
+        leak=contents.array("leak", N),
+        initial_state=contents.of_units("initial_state"),
+        backward=backward,
+        activation=activation,
+        U_states=frozen(U[:of_states]),
+        U_inputs=frozen(U[of_states:-1]),
+        intercept=frozen(U[-1]),
+        softmax=_is_softmax(contents),
+    )
+
+
+def _readout_rows(contents: _Contents) -> tuple[int, int]:
+    """Return how many rows of U are of states, and how many of inputs."""
+    if contents.summarizes:
+        return (MOMENTS + len(contents.tensors["thresholds"])) * contents.units, 0
+    pooling = _pooling(contents)
+    parts = 1 if pooling is None else pooling.parts
+    return parts * contents.units, parts * contents.n_in * as_truth(bool(contents.settings["direct"]))
+
+
+def _is_softmax(contents: _Contents) -> bool:
+    return contents.option("readout") == "softmax" and "label_slopes" not in contents  # which has a ridge readout
+
+
+def _sparse(contents: _Contents) -> Sparse:
+    """Return W_rec, every index in its place."""
+    N = contents.units
+    indptr, indices = (np.asarray(contents.tensors[f"W_rec.{part}"]).astype(np.int64) for part in ("indptr", "indices"))
+    data = contents.array("W_rec.data", len(indices))
+    rows_fit = indptr.shape == (N + 1,) and indptr[0] == 0 and indptr[-1] == len(data) and (np.diff(indptr) >= 0).all()
+    if not rows_fit or (len(indices) and not 0 <= indices.min() <= indices.max() < N):
+        raise ValueError("the indices of W_rec are not those of its units")
+    return Sparse(indptr, indices, data)
+
+
+def _pooling(contents: _Contents) -> Pooling | None:
+    """Return how sequences become one row, or None for one answer per step."""
+    if as_truth(contents.facts["per_step"]):
+        return None
+    washout = as_whole(contents.facts.get("washout", contents.option("washout", 0)))
+    if contents.summarizes:
+        delays = tuple(as_whole(int(d)) for d in contents.tensors["delays"])
+        if contents.n_in % len(delays):
+            raise ValueError(f"{contents.n_in} inputs are not {len(delays)} times as many")
+        return Pooling("summary", washout, delays=delays, thresholds=contents.array("thresholds", None, contents.units))
+    pooling = contents.option("pooling", "mean")
+    if type(pooling) is int:
+        return Pooling("parts", washout, parts=as_count(pooling))
+    pooling = "mean" if pooling == "auto" else pooling
+    if pooling not in ("mean", "last"):
+        raise ExportError(f"pooling={pooling!r:.40} cannot be exported or run.")
+    return Pooling(pooling, washout)
+
+
+def _answer(contents: _Contents) -> Answer:
+    """Return what outputs stand for."""
+    n_out, facts = contents.n_out, contents.facts
+    if facts["estimator"] != "ESNClassifier":
+        mean, scale = contents.array("target_mean", n_out), contents.array("target_scale", n_out)
+        return Answer("values", n_out, mean, scale, (), one_value=as_truth(facts["one_value"]))
+    labels = contents.tensors["classes"] if "classes" in contents else np.array(as_words(facts["class_names"]))
+    if labels.shape != (n_out,):
+        raise ValueError(f"{labels.shape} classes for {n_out} outputs")
+    names = tuple(str(label) for label in labels.tolist())
+    if "label_slopes" in contents:
+        return Answer("independent", n_out, np.zeros(n_out), contents.array("label_slopes", n_out), names, labels)
+    kind = "softmax" if _is_softmax(contents) else "nearest"
+    return Answer(kind, n_out, np.zeros(n_out), np.ones(n_out), names, labels)
+
+
+def _input_operations(contents: _Contents) -> tuple[tuple[InputOperation, ...], int]:
+    """Return how frames become inputs, and the number of features of a frame."""
+    features = contents.n_in // (len(contents.tensors["delays"]) if contents.summarizes else 1)
+    if "input_mean" not in contents:
+        return (), features
+    mean = contents.array("input_mean", None)
+    n = len(mean)
+    scale, fill = contents.array("input_scale", n), contents.array("input_fill", n)
+    flagged = np.asarray(contents.tensors["input_flagged"], bool)
+    if flagged.shape != (n,) or n + flagged.sum() != features:
+        raise ValueError(f"{features} inputs; expected {n} features and {int(flagged.sum())} flags of gaps")
+    operations: list[InputOperation] = []
+    missing = contents.option("missing", "error")
+    if missing not in ("error", "carry", "mean"):
+        raise ExportError(f"missing={missing!r:.40} cannot be exported or run.")
+    if missing != "error":
+        operations.append(FillGaps(fill, missing == "carry", flagged))
+    if mean.any() or (scale != 1).any():
+        zeros = np.zeros(int(flagged.sum()))
+        operations.append(Standardize(frozen(np.append(mean, zeros)), frozen(np.append(scale, zeros + 1))))
+    return tuple(operations), n

@@ -1,0 +1,261 @@
+"""Models that run continuously, one frame at a time: one stream, or many side by side as one product."""
+
+from __future__ import annotations
+
+from copy import copy
+from os import PathLike
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot
+from echolearn.runtime.coding import decode, encode, labels_or_values, last_known
+from echolearn.runtime.plan import Resumption
+from echolearn.runtime.running import Running, RunningLayers
+from echolearn.runtime.starting import check_can_stream, running_from
+from echolearn.validation.array_types import Array
+from echolearn.validation.values import check_path
+
+
+class Streams:
+    """Many devices that run the same model, each with a state of its own; one call is one step of all.
+
+    `Model.streams` makes it. The states of all devices are one array, so that a step is one product.
+
+    Parameters
+    ----------
+    layers : RunningLayers
+        The model.
+    n : int or None
+        The number of devices. None: a single one, without the axis of devices (`Stream`).
+    end : Resumption or None, default=None
+        Where the training series ended, to continue from there. None: the initial state.
+
+    Attributes
+    ----------
+    steps : array of int of shape (n,)
+        How many frames each device has taken since its start.
+    """
+
+    def __init__(self, layers: RunningLayers, n: int | None, end: Resumption | None = None):
+        check_can_stream(layers.plan)
+        self._layers = layers
+        self._many: tuple[int, ...] = () if n is None else (n,)
+        self._known: Array = np.empty(0)
+        self.reset()
+        if end is not None:
+            self._now = [
+                Running(*(np.broadcast_to(part, (*self._many, part.shape[-1])) for part in (running.h, running.y)))
+                for running in running_from(layers, end)
+            ]
+            if end.known is not None:
+                self._known = np.broadcast_to(end.known, self._known.shape)
+
+    def reset(self, which: ArrayLike | None = None) -> Self:
+        """Return to the initial state.
+
+        Parameters
+        ----------
+        which : array of int or of bool, default=None
+            The devices to return there. None: all.
+
+        Returns
+        -------
+        Streams
+            The object itself.
+        """
+        plan, start = self._layers.plan, self._layers.start(*self._many)
+        unknown = np.full((*self._many, plan.n_features), np.nan)
+        total, steps = np.zeros((*self._many, plan.answer.n_out)), np.zeros(self._many, np.int64)
+        if which is None:
+            self._now, self._known, self._total, self.steps = start, unknown, total, steps
+            return self
+        chosen = np.zeros(self._many, bool)
+        chosen[np.asarray(which)] = True
+        rows = chosen[:, None]
+        self._now = [
+            Running(np.where(rows, begin.h, now.h), np.where(rows, begin.y, now.y))
+            for begin, now in zip(start, self._now, strict=True)
+        ]
+        self._known, self._total = np.where(rows, unknown, self._known), np.where(rows, total, self._total)
+        self.steps = np.where(chosen, steps, self.steps)
+        return self
+
+    def step(self, x: ArrayLike) -> Array:
+        """Return the probabilities or values after one more frame of every device.
+
+        Parameters
+        ----------
+        x : array of shape (n, n_features)
+            The next frame of each device.
+
+        Returns
+        -------
+        array of shape (n, n_outputs)
+            Probabilities of a classifier, values of a regressor.
+        """
+        return decode(self._layers.plan.answer, self._advance(x))
+
+    def predict(self, x: ArrayLike) -> Array:
+        """Return the labels or values after one more frame of every device, as the estimator answers.
+
+        Parameters
+        ----------
+        x : array of shape (n, n_features)
+            The next frame of each device.
+
+        Returns
+        -------
+        array of shape (n,) or (n, n_outputs)
+            Labels or values.
+        """
+        return labels_or_values(self._layers.plan.answer, self._advance(x))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save where all devices stand, to continue from there later, in another process too.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write. The file appears when it is complete; an existing one is replaced.
+        """
+        write_snapshot(check_path("path", path), self._arrays(), self._identity())
+
+    def resume(self, path: str | PathLike[str]) -> Self:
+        """Continue where `save` was called: the same frames give the same bits from there on.
+
+        Parameters
+        ----------
+        path : str or path-like
+            A file that `save` of streams of the same model wrote.
+
+        Returns
+        -------
+        Streams
+            The object itself.
+        """
+        found = read_snapshot(check_path("path", path), self._arrays(), self._identity())
+        layers = range(len(self._now))
+        self._now = [Running(found[f"h{i}"], found[f"y{i}"]) for i in layers]
+        self._known, self._total, self.steps = found["known"], found["total"], found["steps"]
+        return self
+
+    def _arrays(self) -> dict[str, Array]:
+        """Return what a snapshot holds."""
+        running = {f"{part}{i}": getattr(now, part) for i, now in enumerate(self._now) for part in "hy"}
+        return {**running, "known": self._known, "total": self._total, "steps": self.steps}
+
+    def _identity(self) -> str:
+        """Return the fingerprint of all that decides on the next answers beside the running state."""
+        plan = self._layers.plan
+        return fingerprint(plan.precision, plan.inputs, plan.layers, plan.pooling, plan.answer, self._many)
+
+    def copy(self) -> Self:
+        """Return streams that continue from here by themselves.
+
+        Returns
+        -------
+        Streams
+            An independent copy.
+        """
+        return copy(self)  # a step replaces arrays, and never writes into them
+
+    @property
+    def states(self) -> list[Array]:
+        """Copies of the states (n, n_units) of each layer."""
+        return [now.h.copy() for now in self._now]
+
+    def _advance(self, given: ArrayLike) -> Array:
+        """Return the outputs (..., n_out) after one more frame; nothing has moved if it is refused."""
+        plan = self._layers.plan
+        x = self._frame(given)
+        carries = plan.carried is not None
+        with np.errstate(over="ignore", invalid="ignore"):
+            inputs = encode(plan.inputs, x[None], self._known)[0] if carries else encode(plan.inputs, x)
+            inputs = inputs.astype(self._layers.dtype)
+            if not np.isfinite(inputs).all():
+                raise ValueError("a frame holds NaN or infinity; the stream has not moved. Fill the gap, or reset().")
+            Y, now = self._layers.step(inputs, self._now)
+        if not np.isfinite(Y).all():
+            raise FloatingPointError(
+                "the outputs are not finite: a frame holds numbers too large for this model, or units without bounds "
+                "(relu, identity) have run away. The stream has not moved: reset() it; scale its frames."
+            )
+        self._now, self.steps = now, np.asarray(self.steps + 1)
+        if carries:
+            self._known = last_known(x[None], self._known)
+        return self._pooled(Y)
+
+    def _frame(self, given: ArrayLike) -> Array:
+        """Return a frame of every device as numbers."""
+        shape = (*self._many, self._layers.plan.n_features)
+        try:
+            x = np.asarray(given)
+        except ValueError:
+            x = np.empty(0, object)
+        if x.shape != shape or x.dtype.kind not in "fiub":
+            raise ValueError(f"a frame has shape {shape} here and holds numbers; given {x.dtype} of shape {x.shape}.")
+        return x
+
+    def _pooled(self, Y: Array) -> Array:
+        """Return the running mean of the outputs since the washout, where the answer is for the sequence so far.
+
+        U is linear, so that outputs may be averaged for states. During the washout the newest frame stands for itself.
+        """
+        pooling = self._layers.plan.pooling
+        if pooling is None or pooling.kind != "mean":
+            return Y
+        counted = (self.steps - pooling.washout)[..., None]
+        self._total = np.where(counted > 0, self._total + Y, self._total)
+        return np.where(counted > 0, self._total / np.maximum(counted, 1), Y)
+
+
+class Stream(Streams):
+    """One device that runs a model: a frame (n_features,) at a time. `Model.stream` makes it.
+
+    Parameters
+    ----------
+    layers : RunningLayers
+        The model.
+    end : Resumption or None, default=None
+        Where the training series ended, to continue from there. None: the initial state.
+
+    Attributes
+    ----------
+    steps : array of int of shape ()
+        How many frames it has taken since its start.
+    """
+
+    def __init__(self, layers: RunningLayers, end: Resumption | None = None):
+        super().__init__(layers, None, end)
+
+    def step(self, x: ArrayLike) -> Array:
+        """Return the probabilities or values after one more frame.
+
+        Parameters
+        ----------
+        x : array of shape (n_features,)
+            The next frame.
+
+        Returns
+        -------
+        array of shape (n_outputs,)
+            Probabilities of a classifier, values of a regressor.
+        """
+        return super().step(x)
+
+    def predict(self, x: ArrayLike) -> Array:
+        """Return the label or value after one more frame, as the estimator answers.
+
+        Parameters
+        ----------
+        x : array of shape (n_features,)
+            The next frame.
+
+        Returns
+        -------
+        scalar or array of shape (n_outputs,)
+            A label or value.
+        """
+        return super().predict(x)

@@ -1,0 +1,387 @@
+"""Streams under watch: scores, p-values, drifts and guarded learning."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
+from echolearn.diagnostics import GuardedStream, Monitor, Observation, PageHinkley, watching
+from echolearn.diagnostics.reference import Anchor, Reference, largest
+from echolearn.readout.online import LMS, RLS
+
+
+def sines(n=3000, seed=0, noise=0.1):
+    rng = np.random.default_rng(seed)
+    return np.sin(np.arange(n) / 5) + noise * rng.standard_normal(n)
+
+
+@pytest.fixture(scope="module")
+def forecaster():
+    return ESNForecaster(40, learn="none").fit(sines()[:1000])
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 2))
+    return ESNClassifier(20, learn="none").fit(X, np.where(X[:, 0] > 0, "up", "down"))
+
+
+# the reference
+
+
+@pytest.mark.parametrize("draw", ["normal", "laplace", "t"])
+def test_p_values_are_those_of_the_distribution(draw):
+    """Beside the exact probability of |e| at its 99.9 % quantile, which no rank among 1000 can tell."""
+    law = {"normal": stats.norm(), "laplace": stats.laplace(), "t": stats.t(4)}[draw]
+    found = []
+    for seed in range(30):
+        reference = Reference.of(law.rvs((1000, 1), random_state=seed), one_sided=False)
+        far = law.isf(0.0005)
+        found.append(reference.p_values(largest(reference.distances(np.array([[far]])))[0])[0])
+    assert 0.5e-3 < np.median(found) < 2e-3
+
+
+def test_p_values_fall_without_end_and_are_ranks_in_the_bulk():
+    errors = np.random.default_rng(0).standard_normal((500, 1))
+    reference = Reference.of(errors, one_sided=False)
+    scores = np.sort(largest(reference.distances(errors))[0])
+    p = reference.p_values(scores)
+    np.testing.assert_allclose(p[:400], (501 - np.arange(400)) / 501)
+    assert (np.diff(reference.p_values(np.linspace(0, 50, 2000))) <= 1e-12).all()
+    assert 0 < reference.p_values(np.array([20.0]))[0] < 1e-12
+
+
+def test_the_scale_is_robust_and_each_output_has_its_own():
+    rng = np.random.default_rng(0)
+    errors = rng.standard_normal((400, 2)) * [1.0, 1000.0] + [0.0, 50.0]
+    errors[:40] = 1e6  # a tenth of them are wild
+    reference = Reference.of(errors, one_sided=False)
+    assert 0.8 < reference.scale[0] < 1.5
+    assert 800 < reference.scale[1] < 1500
+    scores, which = largest(
+        reference.distances(np.array([[6.0, 0.0], [0.0, 6000.0], [np.nan, 60.0], [np.nan, np.nan]]))
+    )
+    assert which[:3].tolist() == [0, 1, 1]
+    assert np.isnan(scores).tolist() == [False, False, False, True]
+
+
+def test_known_anomalies_do_not_widen_the_tail():
+    errors = np.random.default_rng(0).standard_normal((500, 1))
+    clean = Reference.of(errors, one_sided=False)
+    unusual = np.zeros(500, bool)
+    unusual[:5] = True
+    errors[:5] = 100.0
+    told, not_told = (Reference.of(errors, one_sided=False, unusual=u) for u in (unusual, None))
+    score = np.array([6.0])
+    assert told.p_values(score)[0] < 50 * clean.p_values(score)[0]
+    assert not_told.p_values(score)[0] > 20 * told.p_values(score)[0]
+
+
+def test_losses_are_unusual_only_if_large():
+    reference = Reference.of(np.random.default_rng(0).exponential(size=(500, 1)), one_sided=True)
+    low, high = reference.p_values(largest(reference.distances(np.array([[-5.0], [12.0]])))[0])
+    assert low == 1.0
+    assert high < 1e-3
+
+
+@pytest.mark.parametrize("errors", [np.zeros((100, 1)), np.full((100, 2), 3.0), np.full((100, 1), np.nan)])
+def test_errors_that_are_all_alike(errors):
+    reference = Reference.of(errors, one_sided=False)
+    with np.errstate(all="raise"):
+        p = reference.p_values(largest(reference.distances(errors[:1]))[0])
+    assert np.isnan(p[0]) or p[0] == pytest.approx(1)
+    other = reference.p_values(largest(reference.distances(errors[:1] + 1))[0])
+    assert np.isnan(other[0]) or other[0] < 0.02
+
+
+# drifts
+
+
+def test_sums_are_those_of_page_and_hinkley():
+    """The witness is the definition: the sum of z - k so far, less its smallest value so far."""
+    z = np.random.default_rng(0).standard_normal((300, 2)) + np.array([0.3, -0.3])
+    test = PageHinkley(0.25, 1e-6)
+    sums, alarm = test.run(z)
+    for row, side in ((0, z), (2, -z)):
+        walk = np.vstack([np.zeros(2), np.cumsum(side - 0.25, axis=0)])
+        expected = (walk - np.minimum.accumulate(walk, axis=0))[1:] / test.threshold(2)
+        np.testing.assert_allclose(sums[:, row], expected[: len(sums)], atol=1e-12)
+        np.testing.assert_array_equal(sums[:, row], sums[:, row + 1])  # independent: patient and quick are the same
+    assert alarm is None or sums[alarm].max() > 1
+
+
+def test_false_alarms_are_as_rare_as_asked():
+    """80 series of 500 independent numbers, one alarm in 1000 steps: 40 alarms, less those after a first one."""
+    rng = np.random.default_rng(0)
+    test = PageHinkley(0.5, 1 / 1000)
+    alarms = sum(test.run(rng.standard_normal((500, 1)))[1] is not None for _ in range(80))
+    assert 15 < alarms < 48
+
+
+def test_correlated_numbers_do_not_raise_more_of_them():
+    rng = np.random.default_rng(0)
+    alarms = {1.0: 0, None: 0}
+    for _ in range(20):
+        shocks = rng.standard_normal(1500)
+        z = np.zeros(1500)
+        for t in range(1, 1500):
+            z[t] = 0.8 * z[t - 1] + 0.6 * shocks[t]
+        anchor = Anchor.of(z[:500, None], Reference.of(z[:500, None], one_sided=True))
+        numbers = anchor.normal_scores(z[500:, None])
+        for given in alarms:
+            alarms[given] += PageHinkley(0.25, 1e-4).run(numbers, None, given or anchor.correlation)[1] is not None
+    assert alarms[None] <= 5
+    assert alarms[1.0] >= 10
+
+
+def test_the_quick_sum_finds_a_large_change_of_correlated_numbers_early():
+    z = np.full((400, 1), 2.5)
+    test = PageHinkley()
+    _, quick = test.run(z, None, 16.0)
+    assert quick < 0.5 * 16 * test.threshold() / (2.5 - 0.25)
+
+
+def test_one_sided_tests_let_errors_shrink():
+    z = np.full((200, 1), -1.0)
+    assert PageHinkley().run(z)[1] is not None
+    assert PageHinkley(two_sided=False).run(z)[1] is None
+
+
+@pytest.mark.parametrize("wrong", [{"allowance": 0}, {"false_alarms": 0.0}, {"false_alarms": 1}, {"two_sided": 1}])
+def test_parameters_of_the_test_are_checked(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        PageHinkley(**wrong)
+
+
+# the monitor
+
+
+def test_frame_by_frame_and_in_chunks_are_the_same(forecaster):
+    x = sines(1900)[1000:]
+    x[700:] += 1.0
+    x[300] = np.nan
+    whole = Monitor(forecaster, window=400, warm_up=50).run(x)
+    cut = Monitor(forecaster, window=400, warm_up=50)
+    parts = [cut.run(part) for part in np.split(x, [1, 7, 500, 501, 699, 730])]
+    single = Monitor(forecaster, window=400, warm_up=50)
+    frames = [single.update(value) for value in x]
+    assert whole.drift.any()
+    for name in ("score", "p_value", "anomalous", "drift", "output"):
+        np.testing.assert_array_equal(getattr(whole, name), np.concatenate([getattr(p, name) for p in parts]))
+        np.testing.assert_array_equal(getattr(whole, name), [getattr(f, name) for f in frames])
+
+
+def test_errors_are_those_of_the_one_step_forecasts(forecaster):
+    x = sines(1200)
+    seen = Monitor(forecaster).run(x[1000:1050])
+    expected = [forecaster.predict(1)[0]]
+    expected += [forecaster.predict(1, warm_up=x[: 1000 + t])[0] for t in range(1, 50)]
+    np.testing.assert_allclose(seen.expected[:, 0], expected, atol=1e-3)  # a step too late would be 0.1
+    np.testing.assert_allclose(seen.error[:, 0], x[1000:1050] - expected, atol=1e-3)
+
+
+def test_a_fault_is_seen_and_named():
+    x = np.stack([sines(3000), 100 * sines(3000, seed=1)], axis=1)
+    esn = ESNForecaster(40, learn="none").fit(x[:1000])
+    x[2500, 1] += 100
+    seen = Monitor(esn).run(x[1000:])
+    assert seen.anomalous[1500]
+    assert seen[1500].output == 1
+    assert isinstance(seen[1500], Observation)
+    assert seen.anomalous.sum() <= 8
+    assert "2000 frames" in str(seen)
+
+
+def test_warming_up_is_not_judged(forecaster):
+    x = sines(1500)[1000:]
+    monitor = Monitor(forecaster, warm_up=100)
+    seen = monitor.run(x[:100])
+    assert np.isnan(seen.p_value).all()
+    assert not monitor.ready
+    assert np.isfinite(monitor.run(x[100:]).p_value).all()
+    assert monitor.ready
+    assert monitor.steps == 500
+
+
+@pytest.mark.parametrize("change", ["noise", "quiet"])
+def test_after_a_drift_the_window_starts_with_the_change(forecaster, change):
+    x = sines(3000, noise=0.1)[1000:]
+    rng = np.random.default_rng(1)
+    later = sines(3000, noise=0.0)[2200:]
+    x[1200:] = later + (0.4 if change == "noise" else 0.02) * rng.standard_normal(800)
+    monitor = Monitor(forecaster, window=500)
+    seen = monitor.run(x)
+    (at,) = np.flatnonzero(seen.drift)
+    assert 1200 <= at < 1260
+    assert np.isnan(seen.p_value[at + 1 : at + 100]).all()
+    assert abs(np.flatnonzero(np.isfinite(seen.p_value[at + 1 :]))[0] + at + 1 - 1400) < 40  # 200 after the change
+    assert not seen.drift[at + 1 :].any()
+
+
+def test_without_a_test_there_are_no_drifts(forecaster):
+    x = sines(3000)[1000:]
+    x[1200:] += 1
+    assert not Monitor(forecaster, drift=None).run(x).drift.any()
+
+
+def test_missing_values_are_filled_by_the_forecast_and_not_judged(forecaster):
+    x = sines(2000)[1000:]
+    gap = x.copy()
+    gap[600:603] = np.nan
+    seen, whole = Monitor(forecaster).run(gap), Monitor(forecaster).run(x)
+    assert np.isnan(seen.p_value[600:603]).all()
+    assert not seen.anomalous[600:603].any()
+    assert np.isfinite(seen.p_value[603:]).all()
+    np.testing.assert_array_equal(seen.score[:600], whole.score[:600])
+    assert np.abs(seen.expected[650:] - whole.expected[650:]).max() < 0.05
+
+
+def test_values_with_targets_and_gaps_in_both():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 2))
+    y = np.stack([np.roll(X[:, 0], 1), X[:, 1]], axis=1) + 0.1 * rng.standard_normal((1500, 2))
+    esn = ESNRegressor(30, learn="none").fit(X[:500], y[:500])
+    X[700, 0] = np.nan
+    y[800] = np.nan
+    y[900, 1] = np.nan
+    y[1200, 0] += 3
+    seen = Monitor(esn).run(X[500:], y[500:])
+    assert np.isnan(seen.score[300])
+    assert np.isfinite(seen.score[400])
+    assert seen.output[400] == 0
+    assert seen.anomalous[700]
+    np.testing.assert_allclose(seen.expected[:100], esn.predict(X[500:600]), atol=1e-5)
+
+
+def test_a_network_with_its_own_way_of_gaps_keeps_it():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 1))
+    y = X[:, 0] + 1
+    X[::7] = np.nan
+    esn = ESNRegressor(10, learn="none", missing="carry").fit(X[:200], y[:200])
+    np.testing.assert_allclose(
+        Monitor(esn).run(X[200:], y[200:]).expected[:, 0], esn.stream().predict(X[200:]), atol=1e-12
+    )
+
+
+def test_labels_are_watched_by_their_loss_and_doubt_without_them(classifier):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((1200, 2))
+    y = np.where(X[:, 0] > 0, "up", "down")
+    swapped = y.copy()
+    swapped[700:] = np.where(X[700:, 0] > 0, "down", "up")
+    seen = Monitor(classifier).run(X, swapped)
+    assert seen.drift[700:730].any()
+    assert not seen.drift[:700].any()
+    P = classifier.stream().predict_proba(X)
+    np.testing.assert_allclose(
+        seen.error[:100, 0], -np.log(P[np.arange(100), (y[:100] == "up").astype(int)]), rtol=1e-5
+    )
+    assert (seen.expected[:100, 0] == classifier.stream().predict(X[:100])).all()
+    doubt = Monitor(classifier).run(X)
+    np.testing.assert_allclose(doubt.error[:, 0], -np.log(P.max(axis=1)), rtol=1e-5)
+    other = Monitor(classifier).update(X[0], "sideways")
+    assert other.error[0] == pytest.approx(-np.log(1e-6))
+
+
+def test_a_stream_that_learns_does_so_after_it_was_judged():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 1))
+    esn = ESNRegressor(10, learn="none").fit(X[:100], X[:100, 0])
+    monitor = Monitor(esn.stream(online=RLS()), learn=True)
+    seen = monitor.run(X[100:], -X[100:, 0])
+    np.testing.assert_array_equal(seen.expected[:, 0], np.ravel(esn.stream(online=RLS()).learn(X[100:], -X[100:])))
+    assert np.abs(seen.error[-50:]).mean() < 0.2 * np.abs(seen.error[:50]).mean()
+
+
+def test_a_classifier_that_learns_is_watched_by_its_mistakes(classifier):
+    X = np.random.default_rng(1).standard_normal((300, 2))
+    y = np.where(X[:, 0] > 0, "up", "down")
+    seen = Monitor(GuardedStream(classifier.stream(online=LMS())), learn=True, warm_up=50).run(X, y)
+    assert set(np.unique(seen.error)) <= {0.0, 1.0}
+    assert (seen.error[:, 0] == (seen.expected[:, 0] != y)).all()
+
+
+@pytest.mark.parametrize(
+    ("use", "kind", "says"),
+    [
+        (lambda f, c: Monitor(f, level=2), ValueError, "level"),
+        (lambda f, c: Monitor(f, warm_up=3), ValueError, "warm_up"),
+        (lambda f, c: Monitor(f, drift="adwin"), TypeError, "PageHinkley"),
+        (lambda f, c: Monitor(f).update(1.0, 1.0), ValueError, "without y"),
+        (lambda f, c: Monitor(f, learn=True).update(1.0), ValueError, "needs a target"),
+        (lambda f, c: Monitor("model").update(1.0), TypeError, "given str"),
+        (lambda f, c: Monitor(f).run(np.zeros((0, 1))), ValueError, "at least one"),
+        (lambda f, c: Monitor(c).run(np.zeros((3, 2)), ["up"]), ValueError, "1 entries for 3"),
+        (lambda f, c: Monitor(f).run(np.zeros((3, 2))), ValueError, "a frame"),
+    ],
+)
+def test_typical_mistakes_are_explained(forecaster, classifier, use, kind, says):
+    with pytest.raises(kind, match=says):
+        use(forecaster, classifier)
+
+
+def test_targets_for_some_frames_only_are_refused(classifier):
+    monitor = Monitor(classifier)
+    monitor.update([0.0, 1.0], "up")
+    with pytest.raises(ValueError, match="some without"):
+        monitor.update([0.0, 1.0])
+
+
+def test_values_that_are_no_forecasts_need_targets():
+    X = np.random.default_rng(0).standard_normal((100, 2))
+    esn = ESNRegressor(5, learn="none").fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="not forecasts of the next frame"):
+        Monitor(esn).run(X)
+
+
+def test_forecasters_with_exogenous_inputs_are_refused():
+    x = sines(300)
+    esn = ESNForecaster(5, learn="none").fit(x, exogenous=x[:, None])
+    with pytest.raises(ValueError, match="exogenous"):
+        Monitor(esn).update(0.0)
+
+
+def test_plots(forecaster, monkeypatch):
+    pytest.importorskip("matplotlib")
+    x = sines(1600)[1000:]
+    x[500] += 2
+    monitor = Monitor(forecaster)
+    seen = monitor.run(x)
+    for drawn in (seen.plot(), monitor.plot()):
+        (axes,) = drawn.axes
+        assert "anomal" in axes.get_title()
+        assert axes.get_xlabel() == "step"
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"echolearn\[report\]"):
+        monitor.plot()
+
+
+def test_forecasts_that_are_not_those_of_the_network_alone_are_asked_for_one_by_one(forecaster):
+    """A forecaster that takes in values by `update` and says so: each forecast is made before its value is known."""
+
+    class LastValue:
+        """The forecast is the last value, plus ten."""
+
+        forecast_, codec_ = forecaster.forecast_, forecaster.codec_
+
+        def __init__(self):
+            self.last = 1.0
+
+        def predict(self, steps):
+            return np.array([self.last + 10])
+
+        def update(self, new):
+            (self.last,) = new
+
+    watched = watching.SteppedForecasts(LastValue())
+    errors, expected = watched.errors(np.array([[3.0], [4.0], [6.0]]), None)
+    assert expected[:, 0].tolist() == [11, 13, 14]
+    assert errors[:, 0].tolist() == [-8, -9, -8]
+    with pytest.raises(ValueError, match="a frame has shape"):
+        watched.errors(np.zeros((3, 2)), None)

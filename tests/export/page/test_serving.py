@@ -1,0 +1,80 @@
+"""The page on loopback, and the commands."""
+
+import http.client
+import threading
+
+import pytest
+from click.testing import CliRunner
+
+import exported
+from echolearn.cli import main
+from echolearn.export.page.serving import PageServer
+
+
+@pytest.fixture
+def server():
+    with PageServer("<!doctype html>héllo", "default-src 'none'") as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def ask(server, method="GET", path="/", **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=5)
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer, body
+
+
+def test_the_page_is_served_with_its_policy(server):
+    answer, body = ask(server)
+    assert answer.status == 200
+    assert body.decode() == "<!doctype html>héllo"
+    assert answer.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert server.server_address[0] == "127.0.0.1"
+    answer, body = ask(server, "HEAD")
+    assert (answer.status, body) == (200, b"")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("GET", "/model.safetensors", {}, 404),
+        ("GET", "/../../etc/passwd", {}, 404),
+        ("POST", "/", {}, 501),
+        ("GET", "/", {"Host": "somewhere.example"}, 403),  # a page elsewhere whose name was pointed here
+    ],
+)
+def test_nothing_else_is_answered(server, method, path, headers, status):
+    assert ask(server, method, path, **headers)[0].status == status
+
+
+def test_the_command_page(tmp_path):
+    model, out = tmp_path / "m.safetensors", tmp_path / "page.html"
+    exported.classifier(5).save(model)
+    done = CliRunner().invoke(main, ["page", str(model), "--out", str(out)])
+    assert done.exit_code == 0
+    assert done.output == f"written: {out} ({out.stat().st_size:,} bytes); open it in a browser.\n"
+    assert out.read_text().startswith("<!doctype html>")
+    done = CliRunner().invoke(main, ["page", str(model), "--out", str(tmp_path / "page.txt")])
+    assert done.exit_code == 2
+    assert "expected a name that ends in .html" in done.output
+
+
+def test_the_command_explore_ends_with_a_sentence(tmp_path, monkeypatch):
+    def stopped(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PageServer, "serve_forever", stopped)
+    model = tmp_path / "m.safetensors"
+    exported.classifier(5).save(model)
+    done = CliRunner().invoke(main, ["explore", str(model)])
+    assert done.exit_code == 130
+    assert "m.safetensors is at http://127.0.0.1:" in done.output
+    assert "until you press Ctrl-C" in done.output
+    assert "stopped: the page is no longer served." in done.output

@@ -1,0 +1,132 @@
+"""`echolearn serve` as a process: start, stop, token, slow clients, and what it imports."""
+
+import asyncio
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from click.testing import CliRunner
+from websockets.sync.client import connect
+
+from echolearn.cli.main import main
+from reliability import service_hostile
+from reliability.service_process import served
+from services import MODELS, TOKEN, X
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    file = tmp_path_factory.mktemp("model") / "model.safetensors"
+    MODELS["classifier"]().save(file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def service(path):
+    short = ("--body-seconds", "0.5", "--header-seconds", "0.5", "--connections", "8")
+    with served(path, *short, ECHOLEARN_TOKEN=TOKEN) as running:
+        yield running
+
+
+def talk(service, sent, token=TOKEN):
+    """Return the status of an answer. In a thread of its own: a browser of other tests may hold the loop here."""
+    with ThreadPoolExecutor(1) as pool:
+        return service_hostile.status(pool.submit(asyncio.run, service_hostile.talk(service.port, sent)).result())
+
+
+def test_tokens_are_required_and_enough(service):
+    question = json.dumps({"X": X[0].tolist()}).encode()
+    assert talk(service, service_hostile.request(question, token=TOKEN)) == "200"
+    assert talk(service, service_hostile.request(question, token="another-of-16-signs")) == "401"
+    assert service.get("/health") == {"status": "alive"}
+    assert TOKEN not in " ".join(service.process.args)
+
+
+def test_slow_bodies_slow_heads_and_silence_end(service):
+    assert talk(service, service_hostile.request(b" " * 100, token=TOKEN)[:-50]) == "408"
+    assert talk(service, b"GET / HTT") == "408"
+    assert talk(service, b"") == "408"
+
+
+def test_what_is_not_http_or_has_a_large_head_is_refused(service):
+    assert talk(service, b"hello\r\n\r\n") == "400"
+    assert talk(service, b"GET / HTTP/1.1\r\nA: " + b"x" * 40_000) == "431"
+
+
+def test_a_large_body_is_refused_before_it_is_read(service):
+    head = service_hostile.request(b"", token=TOKEN).replace(b"Content-Length: 0", b"Content-Length: 100000000000")
+    assert talk(service, head) == "413"
+
+
+def test_too_many_connections_are_refused(service):
+    time.sleep(1.2)  # until those of the other tests are gone
+    held = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(8)]
+    time.sleep(0.1)
+    try:
+        assert talk(service, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n") == "503"
+    finally:
+        for one in held:
+            one.close()
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_closes_streams_and_ends_well(path, sign):
+    with served(path) as running:
+        with connect(f"ws://{running.address}/stream") as stream:
+            stream.send("[0, 0]")
+            assert json.loads(stream.recv())["step"] == 0
+            running.process.send_signal(sign)
+            with pytest.raises(Exception, match="1012"):
+                stream.recv(timeout=20)
+        assert running.process.wait(20) == 0
+        assert running.log.read_text().endswith("stopped.\n")
+
+
+def test_a_model_of_the_runtime_is_served_without_compiled_code(path):
+    code = f"""
+import sys
+from echolearn.cli.serving import _opened
+from echolearn.export.service import server
+from echolearn.export.service.application import Service
+from pathlib import Path
+Service(_opened(Path({str(path)!r}))).application()
+print([name for name in ("numba", "llvmlite", "scipy", "sklearn") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_mistakes_of_the_command_are_one_sentence(path, tmp_path, monkeypatch):
+    monkeypatch.delenv("ECHOLEARN_TOKEN", raising=False)
+    run = CliRunner().invoke
+    open_host = run(main, ["serve", str(path), "--host", "0.0.0.0"])
+    assert open_host.exit_code == 2
+    assert "--token-file" in open_host.output
+    nothing = run(main, ["serve", str(tmp_path / "nothing")])
+    assert nothing.exit_code == 2
+    assert "no model file" in nothing.output
+    weak = tmp_path / "token"
+    weak.write_text("short")
+    assert "no usable token" in run(main, ["serve", str(path), "--token-file", str(weak)]).output
+
+
+def test_a_port_in_use_is_one_sentence(path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        command = [sys.executable, "-m", "echolearn.cli", "serve", str(path), "--port", str(taken.getsockname()[1])]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Try another --port" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_page_of_the_model_appears_at_the_root(path):
+    with served(path, "--page") as running:
+        deadline = time.monotonic() + 120
+        while "createModel" not in running.get("/") and time.monotonic() < deadline:
+            time.sleep(0.5)
+        assert "createModel" in running.get("/")

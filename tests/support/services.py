@@ -1,0 +1,43 @@
+"""Small models behind the service, for tests."""
+
+import numpy as np
+from starlette.testclient import TestClient
+
+import toys
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
+from echolearn.export.service.access import Access
+from echolearn.export.service.application import Service
+from echolearn.export.service.library import served
+from echolearn.export.service.light import open_light_model
+from echolearn.export.service.limits import Limits
+
+TOKEN = "0123456789abcdef-test"
+X, LABELS = toys.labels(sequences=6)
+VALUES = toys.echoes(sequences=6)[1]
+WAVE = np.sin(np.arange(120) / 4)
+SMALL = {"hidden_units": 12, "connections": 3, "learn": "none", "random_state": 0}
+
+MODELS = {
+    "classifier": lambda: ESNClassifier(**SMALL).fit(X, LABELS),
+    "one per sequence": lambda: ESNClassifier(**SMALL, pooling="mean").fit(X, ["up", "down"] * 3),
+    "label sets": lambda: ESNClassifier(**SMALL, readout="ridge").fit(X, [(v > 0).astype(int) for v in VALUES]),
+    "both directions": lambda: ESNClassifier(**SMALL, bidirectional=True).fit(X, LABELS),
+    "values": lambda: ESNRegressor(**SMALL).fit(X, VALUES),
+    "one value": lambda: ESNRegressor(**SMALL).fit(X, [v[:, 0] for v in VALUES]),
+    "gaps": lambda: ESNRegressor(**SMALL, missing="carry").fit(X, VALUES),
+    "forecaster": lambda: ESNForecaster(**SMALL, washout=5).fit(WAVE),
+}
+
+
+def both(esn, folder):
+    """Return an estimator as the runtime runs it, and as the library does."""
+    path = folder / "model.safetensors"
+    esn.save(path)
+    return {"light": open_light_model(path), "library": served(esn)}
+
+
+def client(model, *, token=None, origins=(), page=None, **limits):
+    """Return a service and a client of it, as the browser of this machine sees it."""
+    service = Service(model, Limits(**limits), Access.of("127.0.0.1", token, origins), page)
+    how = {"base_url": "http://localhost", "headers": {"Host": "localhost"}, "raise_server_exceptions": False}
+    return service, TestClient(service.application(), **how)
