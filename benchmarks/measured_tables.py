@@ -140,6 +140,47 @@ def forecasting():
     return markdown(["", ">reservoirpy, tuned", ">echolearn fixed, tuned", ">echolearn learned"], cells)
 
 
+@table
+def series_forecasts():
+    """Return the forecasts of real series, means over the test half."""
+    cells = []
+    for row in load("series_forecasts")["rows"]:
+        shares = [_share_and_width(row, level) for level in (80, 95)]
+        there = "" if row["method"] == "echolearn" else f"{row['echolearn there']:.2f}"
+        means = [f"{row['MASE']:.2f}", there, f"{row['geometric MASE']:.2f}"]
+        cells.append(
+            [row["method"], str(row["series"]), *means, *shares, f"{row['seconds']:.2f} ({row['slowest']:.1f})"]
+        )
+    heads = [
+        "",
+        ">series",
+        ">MASE",
+        ">here",
+        ">geometric",
+        ">inside 80 %, width",
+        ">inside 95 %, width",
+        ">s a fit (slowest)",
+    ]
+    return markdown(heads, cells)
+
+
+def _share_and_width(row, level):
+    share = row[f"inside {level}"]
+    return "–" if share is None else f"{100 * share:.1f} %, {row[f'width {level}']:.1f}"
+
+
+@table
+def series_updates():
+    """Return what an update per hour costs."""
+    found = load("series_forecasts")["updates"]
+    heads = ["a year of hourly values", ">asked", ">measured"]
+    rows = [
+        ["an update, median", "≤ 1 ms", f"{found['median ms']:.2f} ms"],
+        [f"growth of memory over {found['updates']} updates", "none", f"{found['growth MB']:.1f} MB"],
+    ]
+    return markdown(heads, rows)
+
+
 def _median_and_range(values, best):
     middle = f"{statistics.median(values):.3g}"
     return f"{f'**{middle}**' if best else middle} ({min(values):.2g} … {max(values):.2g})"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from echolearn.estimators.regressor import ESNRegressor
     from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
     from echolearn.reservoir.reservoir import Reservoir
+    from echolearn.tuning.backtesting import backtest
 
 __version__ = "0.1.0"
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "StackedClassifier",
     "StackedRegressor",
     "__version__",
+    "backtest",
     "load",
     "save",
     "stream",
@@ -49,6 +51,7 @@ _HOMES = {
     "ReservoirFeatures": "estimators.features",
     "StackedClassifier": "estimators.stacked",
     "StackedRegressor": "estimators.stacked",
+    "backtest": "tuning.backtesting",
     "load": "estimators.loading",
     "save": "estimators.pipelines",
     "stream": "estimators.pipelines",

@@ -62,6 +62,15 @@ RULES: dict[str, Rule] = {
     "direct": BOOLEAN,
     "fit_intercept": BOOLEAN,
     "noise": NON_NEGATIVE,
+    "method": one_of("auto", "closed_loop", "direct"),
+    "horizon": or_none(whole_number(1), "two seasons, 8 to 48"),
+    "season": any_of(
+        one_of("auto"),
+        or_none(whole_number(1), "no season"),
+        expected="'auto', a whole number of steps, or None (no season)",
+    ),
+    "trend": any_of(one_of("auto"), BOOLEAN, expected="'auto', True or False"),
+    "log": any_of(one_of("auto"), BOOLEAN, expected="'auto', True or False"),
     "ridge": Rule(
         lambda v: v == "auto" if isinstance(v, str) else (is_number(v) and v >= 0) or _is_list_of_ridges(v),
         "a number >= 0, a list of numbers > 0 to choose from, or 'auto'",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from numba.core import event
 
 from echolearn.display.screen import tell
@@ -20,13 +18,13 @@ class Announcement(event.Listener):
     def __init__(self) -> None:
         self.made = False
 
-    def on_start(self, compilation: Any) -> None:
+    def on_start(self, compilation: object) -> None:
         """Print the line, unless it was printed before or the function is someone else's."""
         if not self.made and compilation.data["dispatcher"].py_func.__module__.startswith("echolearn."):
             self.made = True
             tell(TEXT)
 
-    def on_end(self, compilation: Any) -> None:
+    def on_end(self, compilation: object) -> None:
         """Do nothing: the end of a compilation shows itself."""
 
 
