@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba.core import event
 
 from echolearn.display.screen import tell
@@ -18,7 +20,7 @@ class Announcement(event.Listener):
     def __init__(self) -> None:
         self.made = False
 
-    def on_start(self, compilation: object) -> None:
+    def on_start(self, compilation: Any) -> None:
         """Print the line, unless it was printed before or the function is someone else's."""
         if not self.made and compilation.data["dispatcher"].py_func.__module__.startswith("echolearn."):
             self.made = True
