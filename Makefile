@@ -12,6 +12,7 @@ DATA ?= ../shared/data/an4_states.npz
 BASE ?= HEAD~1
 
 .PHONY: demo test test-half test-rest test-oldest test-newest test-pythons interop lint same-bits bench tables series defaults examples notebooks reliability mutants docs dist lock clean
+.PHONY: demo test test-half test-rest test-oldest test-newest test-pythons interop lint same-bits bench tables series forecasts defaults examples notebooks reliability mutants lock clean
 
 demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
@@ -129,6 +130,17 @@ mutants: $(VENV)/ready  ## choices made otherwise, one at a time: does a test fa
 .venv-fuzz/ready: reliability/requirements-fuzz.txt pyproject.toml
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install --quiet -r reliability/requirements-fuzz.txt --editable '.[speech]'
+	touch $@
+
+forecasts: .venv-forecasts/ready  ## forecasts of real series, side by side with statsforecast and reservoirpy
+	.venv-forecasts/bin/python benchmarks/series_forecasts.py
+
+# pmdarima and vega_datasets by themselves: only their data are read
+.venv-forecasts/ready: benchmarks/requirements-forecasts.txt pyproject.toml
+	$(PYTHON) -m venv .venv-forecasts
+	grep -v -e pmdarima -e vega_datasets benchmarks/requirements-forecasts.txt > .venv-forecasts/needed.txt
+	.venv-forecasts/bin/python -m pip install --quiet -r .venv-forecasts/needed.txt --editable .
+	.venv-forecasts/bin/python -m pip install --quiet --no-deps pmdarima==2.1.1 vega_datasets==0.9.0
 	touch $@
 
 .venv-interop/ready: tests/interop/requirements.txt pyproject.toml

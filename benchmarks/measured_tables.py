@@ -140,6 +140,47 @@ def forecasting():
     return markdown(["", ">reservoirpy, tuned", ">echolearn fixed, tuned", ">echolearn learned"], cells)
 
 
+@table
+def series_forecasts():
+    """Return the forecasts of real series, means over the test half."""
+    cells = []
+    for row in load("series_forecasts")["rows"]:
+        shares = [_share_and_width(row, level) for level in (80, 95)]
+        there = "" if row["method"] == "echolearn" else f"{row['echolearn there']:.2f}"
+        means = [f"{row['MASE']:.2f}", there, f"{row['geometric MASE']:.2f}"]
+        cells.append(
+            [row["method"], str(row["series"]), *means, *shares, f"{row['seconds']:.2f} ({row['slowest']:.1f})"]
+        )
+    heads = [
+        "",
+        ">series",
+        ">MASE",
+        ">here",
+        ">geometric",
+        ">inside 80 %, width",
+        ">inside 95 %, width",
+        ">s a fit (slowest)",
+    ]
+    return markdown(heads, cells)
+
+
+def _share_and_width(row, level):
+    share = row[f"inside {level}"]
+    return "–" if share is None else f"{100 * share:.1f} %, {row[f'width {level}']:.1f}"
+
+
+@table
+def series_updates():
+    """Return what an update per hour costs."""
+    found = load("series_forecasts")["updates"]
+    heads = ["a year of hourly values", ">asked", ">measured"]
+    rows = [
+        ["an update, median", "≤ 1 ms", f"{found['median ms']:.2f} ms"],
+        [f"growth of memory over {found['updates']} updates", "none", f"{found['growth MB']:.1f} MB"],
+    ]
+    return markdown(heads, rows)
+
+
 def _median_and_range(values, best):
     middle = f"{statistics.median(values):.3g}"
     return f"{f'**{middle}**' if best else middle} ({min(values):.2g} … {max(values):.2g})"
@@ -303,6 +344,35 @@ def export_loss():
         for row in rows
     ]
     return markdown(["", ">frame error on valid, %", ">labels changed, %", ">constants, kB"], cells)
+
+
+@table
+def valid_times():
+    """Return the valid times on test of fixed and learned networks, reservoirpy and NVAR."""
+    titles = {
+        "mackey_glass": "Mackey-Glass",
+        "lorenz": "Lorenz",
+        "double_scroll": "double scroll",
+        "kuramoto_sivashinsky": "Kuramoto-Sivashinsky, 32 points",
+    }
+    found, cells = load("valid_times").get("tasks", {}), []
+    for name, title in titles.items():
+        if name not in found:
+            continue
+        sides = found[name]["sides"]
+        means = {side: [statistics.mean(seed) for seed in values["values"]] for side, values in sides.items()}
+        best = max(means, key=lambda side: statistics.mean(means[side]))
+        row = []
+        for side, values in means.items():
+            text = f"{statistics.mean(values):.2f}"
+            row.append((f"**{text}**" if side == best else text) + _least_and_most(values))
+        cells.append([title, *row])
+    return markdown(["", ">reservoirpy, tuned", ">NVAR, tuned", ">fixed, tuned", ">learned"], cells)
+
+
+def _least_and_most(values):
+    """Return the least and the most of several values in brackets."""
+    return f" ({min(values):.2f} … {max(values):.2f})" if len(values) > 1 else ""
 
 
 @table

@@ -8,26 +8,32 @@ from echolearn.validation.former_paths import FormerPaths
 
 if TYPE_CHECKING:
     from echolearn.estimators.classifier import ESNClassifier
+    from echolearn.estimators.es2n import ES2NFeatures
     from echolearn.estimators.features import ReservoirFeatures
     from echolearn.estimators.forecaster import ESNForecaster
     from echolearn.estimators.framewise import FrameWise
     from echolearn.estimators.loading import load
+    from echolearn.estimators.nvar import NVARForecaster
     from echolearn.estimators.pipelines import save, stream
     from echolearn.estimators.regressor import ESNRegressor
     from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
     from echolearn.reservoir.reservoir import Reservoir
+    from echolearn.tuning.backtesting import backtest
 
 __version__ = "0.1.0"
 __all__ = [
+    "ES2NFeatures",
     "ESNClassifier",
     "ESNForecaster",
     "ESNRegressor",
     "FrameWise",
+    "NVARForecaster",
     "Reservoir",
     "ReservoirFeatures",
     "StackedClassifier",
     "StackedRegressor",
     "__version__",
+    "backtest",
     "load",
     "save",
     "stream",
@@ -35,14 +41,17 @@ __all__ = [
 
 # Imported at first use: the command line answers --help long before NumPy, scikit-learn and numba are there.
 _HOMES = {
+    "ES2NFeatures": "estimators.es2n",
     "ESNClassifier": "estimators.classifier",
     "ESNForecaster": "estimators.forecaster",
     "ESNRegressor": "estimators.regressor",
     "FrameWise": "estimators.framewise",
+    "NVARForecaster": "estimators.nvar",
     "Reservoir": "reservoir",
     "ReservoirFeatures": "estimators.features",
     "StackedClassifier": "estimators.stacked",
     "StackedRegressor": "estimators.stacked",
+    "backtest": "tuning.backtesting",
     "load": "estimators.loading",
     "save": "estimators.pipelines",
     "stream": "estimators.pipelines",

@@ -142,7 +142,7 @@ def test_residuals_are_as_large_as_errors_to_come():
     kept, plain, fresh = [], [], []
     for _ in range(8):
         x, new = autoregressive(rng, 170), autoregressive(rng, 1000)
-        esn = ESNForecaster(40, washout=20, learn="none", ridge=0.1).fit(x)
+        esn = ESNForecaster(40, washout=20, learn="none", ridge=0.1, method="closed_loop").fit(x)
         kept.append(np.mean(esn.residuals_**2) * esn.target_scale_[0] ** 2)
         plain.append(esn.score(x) ** 2 * x.var())
         fresh.append(esn.score(new) ** 2 * new.var())
@@ -246,9 +246,11 @@ DRIVEN = ESNForecaster(**SMALL, learn="none").fit(WAVES, exogenous=PUSH)
     ("call", "words"),
     [
         (lambda: ESNForecaster(noise=-1).fit(WAVES), "noise=-1; expected a number >= 0"),
-        (lambda: ESNForecaster().fit(WAVES[:40]), "40 steps; washout=50 .* at least 53"),
+        (lambda: ESNForecaster(method="closed_loop").fit(WAVES[:40]), "40 steps; washout=50 .* at least 53"),
         (lambda: ESNForecaster().fit([]), "series: "),
-        (lambda: ESNForecaster().fit(np.append(WAVES, np.nan)), "series: .*NaN"),
+        (lambda: ESNForecaster(method="closed_loop").fit(np.append(WAVES, np.nan)), "series: .*NaN"),
+        (lambda: ESNForecaster(method="direct", log=True).fit(WAVES), "log=True, but series 0 holds -"),
+        (lambda: ESNForecaster(season=0).fit(WAVES), "season=0; expected 'auto', a whole number"),
         (lambda: ESNForecaster(**SMALL).fit([WAVES, PLANE]), "series: .*different numbers of features"),
         (
             lambda: ESNForecaster(**SMALL).fit(WAVES, exogenous=PUSH[:7]),

@@ -179,7 +179,7 @@ def test_a_forecast_continues_the_training_series(tmp_path):
 
 def test_a_forecast_with_exogenous_inputs(tmp_path):
     e = np.random.default_rng(2).normal(5, 2, (200, 2))
-    esn = ESNForecaster(20, learn="none", ridge=1e-3).fit(exported.SERIES, exogenous=e)
+    esn = ESNForecaster(20, learn="none", ridge=1e-3, method="closed_loop").fit(exported.SERIES, exogenous=e)
     source = LOOP.replace("NEXT", "e[1] = (float)t; esn_next(&state, e, out);")
     program = compiled({"esn": c_header(plan_of(esn))}, source, tmp_path, *SANITIZED)
     found = np.array(subprocess.run([program], capture_output=True, check=True).stdout.split(), float)

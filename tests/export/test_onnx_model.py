@@ -91,7 +91,7 @@ def test_a_closed_loop_continues_the_training_series_or_a_given_one():
 
 def test_a_closed_loop_takes_exogenous_inputs():
     e = np.random.default_rng(2).normal(5, 2, (215, 2)).astype(np.float32)
-    esn = ESNForecaster(20, learn="none", ridge=1e-3).fit(exported.SERIES, exogenous=e[:200])
+    esn = ESNForecaster(20, learn="none", ridge=1e-3, method="closed_loop").fit(exported.SERIES, exogenous=e[:200])
     running = session(onnx_model(plan_of(esn)))
     given = exported.SERIES[:100].astype(np.float32)
     (found,) = running.run(None, {"X": given[:0, None], "steps": np.array(15), "exogenous": e[200:]})

@@ -13,6 +13,7 @@ import click
 from echolearn import __version__
 from echolearn.cli.errors import RESUME_NOTE, CommandGroup, UserError
 from echolearn.cli.exporting import export
+from echolearn.cli.forecasting import forecast
 from echolearn.cli.options import (
     FILE,
     CorpusOptions,
@@ -42,6 +43,7 @@ def main() -> None:
 
 main.add_command(explore)
 main.add_command(export)
+main.add_command(forecast)
 main.add_command(page)
 main.add_command(phones)
 main.add_command(recognize)

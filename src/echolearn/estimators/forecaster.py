@@ -1,9 +1,12 @@
-"""ESNForecaster: continues a series. One step ahead is learned; further ahead the network receives its own outputs."""
+"""ESNForecaster: continues a series, in a closed loop or by direct forecasts of every horizon."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from typing import Self
 
@@ -11,19 +14,34 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.estimators._base import FittedEstimator, SequenceEstimator, store_parameters
+from echolearn.estimators._base import FittedEstimator, SequenceEstimator, set_fitted, store_parameters
 from echolearn.estimators.codecs import ValueCodec, squared_error
+from echolearn.estimators.determinism import LEAST, PROBE, follows_dynamics
+from echolearn.estimators.direct_forecasts import LEAST as LEAST_VALUES
+from echolearn.estimators.direct_forecasts import (
+    SeriesSettings,
+    direct_state,
+    drawing,
+    fit_direct_network,
+    one_value_ahead,
+    parts_after,
+)
 from echolearn.estimators.fitting import Callback, FitRequest, fit_network
 from echolearn.estimators.input_codec import InputCodec
+from echolearn.estimators.loop_fitting import fit_through_loop
 from echolearn.estimators.models import ForecastState
 from echolearn.estimators.series import (
     inputs_of,
     open_exogenous,
     open_series,
     standardised,
+    time_index,
 )
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.execution.blas import one_blas_thread
+from echolearn.forecasting.conformal import interval, paths
+from echolearn.forecasting.model import DirectModel, Part, advance_part, forecast_scaled, in_units
+from echolearn.forecasting.seasons import seasons_of_index
 from echolearn.readout.network import Network
 from echolearn.readout.observation import stack
 from echolearn.sequences.batch import pack
@@ -32,6 +50,7 @@ from echolearn.sequences.scaling import mean_and_scale
 from echolearn.sequences.validation import InputSequences, check_has_time, check_long_enough
 from echolearn.states.closed_loop import run_closed_loop
 from echolearn.states.run import run
+from echolearn.training.history import History
 from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.caller import user_stacklevel
 from echolearn.validation.values import check_integer, is_number
@@ -47,11 +66,20 @@ class ForecastWarning(UserWarning):
 
 
 class ESNForecaster(SequenceEstimator):
-    """An echo state network that continues a series, with all its weights learned.
+    """An echo state network that continues a series: in a closed loop, or by direct forecasts of every horizon.
 
-    Its input at step t is [x_t, e_{t+1}], its target x_{t+1}: what is known of the next step (`exogenous`) may help to
-    predict it. In a forecast every output is the next input, so feedback goes through W, and W, W_rec and the leaks are
-    learned for the one-step error by the exact gradient. Series are standardised inside.
+    **Closed loop**, for series that follow dynamics of their own (chaos, waves, driven systems). The input at step t is
+    [x_t, e_{t+1}], the target x_{t+1}: what is known of the next step (`exogenous`) may help to predict it. In a
+    forecast every output is the next input, so feedback goes through W, and W, W_rec and the leaks are learned for the
+    one-step error by the exact gradient. Series are standardised inside.
+
+    **Direct**, for what people measure and count: short, noisy, with trend and season, with gaps. Level, trend and up
+    to two seasons are followed by exponential smoothing, several variants (with and without trend, damping, logarithm,
+    autoregression) weighted by their errors from every origin of the training series. The reservoir, as drawn, hears
+    how values depart from these forecasts; its readout corrects them, one output per horizon, as far as a backtest says
+    that it should. Intervals come from the errors of the past origins.
+
+    By default (`method="auto"`) a backtest on the training series decides: `method_`.
 
     Parameters
     ----------
@@ -85,9 +113,37 @@ class ESNForecaster(SequenceEstimator):
         Standard deviation of Gaussian noise on the inputs x_t that the network learns from (not on its targets), in
         units of the series' standard deviation. It moves the states as the network's own errors will in a closed loop,
         which should steady forecasts that run away.
+    method : {"auto", "closed_loop", "direct"}, default="auto"
+        How series are forecast. "auto": the closed loop, where a readout of the first three quarters predicts the rest
+        one step ahead to a fifth of the changes from step to step and its closed loop is better than smoothing;
+        otherwise direct.
+    horizon : int, default=None
+        How many steps ahead direct forecasts have readouts for; later steps continue level, trend and season. None: two
+        seasons, 8 to 48, at most a third of the series.
+    season : int, "auto" or None, default="auto"
+        The steps of one season. "auto": as the time index of a pandas series announces (12 for months, 4 for quarters,
+        24 and 168 for hours, ...) or, without one, as the autocorrelation shows, if it is there at all. None: none.
+    trend : bool or "auto", default="auto"
+        Whether direct forecasts have a trend. "auto": members with and without are weighted by their errors.
+    log : bool or "auto", default="auto"
+        Whether direct forecasts are made in logarithms, so that trend and season multiply. "auto": weighted likewise,
+        where all values are positive.
+    topology : str or matrix of shape (hidden_units, hidden_units), default="random"
+        The pattern of connections, as for the other estimators.
+    plasticity : float, default=None
+        The spread of the units' outputs that intrinsic plasticity aims at before learning. None: no plasticity.
     ridge : float, list of float, or "auto", default="auto"
-        The penalty mu of the ridge readout (eq. 9): a number, numbers to choose from, or "auto" for a path in units of
-        the mean squared state. The choice is made on held-out data, or by generalised cross-validation without any.
+        The penalty mu of the ridge readout of the closed loop (eq. 9): a number, numbers to choose from, or "auto" for
+        a path in units of the mean squared state. The choice is made on held-out data, or by generalised
+        cross-validation without any.
+    solver : {"gram", "qr"}, default="gram"
+        How readout and weights are found. "qr" is for series without noise, such as those of equations: orthogonal
+        factors of the states in place of their Gram matrix, ridges down to 1e-22 (`ridge` is then in units of the mean
+        squared state), L-BFGS in place of `optimizer`, and all choices by how long closed loops forecast the held-out
+        end of the series. It needs the states of all steps at once. Take a `validation_fraction` of 0.2 or more.
+    loop_steps : int, default=1
+        With solver="qr": how many closed-loop steps the weights are learned through, after the one-step error. More
+        than 1 may help where forecasts run away from the series; a fit then takes about twice as long.
     learn : {"both", "input", "none"}, default="both"
         Which weights are learned: W, W_rec, W_fb and the bias ("both"), all but W_rec ("input"), or only the readout
         ("none": a classical echo state network).
@@ -122,6 +178,12 @@ class ESNForecaster(SequenceEstimator):
 
     Attributes
     ----------
+    method_ : {"closed_loop", "direct"}
+        How the series are forecast.
+    season_ : tuple of int, or None
+        The seasons of direct forecasts, of the first series; 1 for none. None for the closed loop.
+    horizon_ : int or None
+        How many steps ahead direct forecasts have readouts for.
     target_mean_ : array of shape (n_dims,)
         The mean of each dimension of the series.
     target_scale_ : array of shape (n_dims,)
@@ -177,7 +239,16 @@ class ESNForecaster(SequenceEstimator):
         washout: int = 50,
         direct: bool = True,
         noise: float = 0.0,
+        method: str = "auto",
+        horizon: int | None = None,
+        season: str | int | None = "auto",
+        trend: str | bool = "auto",
+        log: str | bool = "auto",
+        topology: str | ArrayLike = "random",
+        plasticity: float | None = None,
         ridge: str | ArrayLike = "auto",
+        solver: str = "gram",
+        loop_steps: int = 1,
         learn: str = "both",
         lookback: int | None = None,
         optimizer: str = "adam",
@@ -207,8 +278,9 @@ class ESNForecaster(SequenceEstimator):
 
         Parameters
         ----------
-        series : array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
-            One series, or several that are learned by one model.
+        series : array of shape (n_steps,) or (n_steps, n_dims), pandas Series or DataFrame, or list of such
+            One series, or several that are learned by one model, each in its own scale and of its own length. NaN
+            stands for a missing value (direct forecasts only).
         y : None
             Ignored; here for scikit-learn.
         exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
@@ -226,34 +298,99 @@ class ESNForecaster(SequenceEstimator):
         """
         params = self.get_params(deep=False)
         settings = NetworkSettings.of(params, ridge_path=RIDGES, time_folds=False)
-        given, one_value = open_series(series, "series", None)
+        given, one_value = open_series(series, "series", None, gaps=self.method != "closed_loop")
         settings = settings.resolved(given.lengths, True)
-        if given.lengths.min() < settings.washout_steps + 3:
-            raise ValueError(
-                f"a series has {given.lengths.min()} steps; washout={settings.washout} and learning one step from "
-                f"another need at least {settings.washout_steps + 3}. Give longer series, or a smaller washout."
-            )
         many = given.kind != "one"
-        codec = ValueCodec(*mean_and_scale(np.concatenate(given.X), "series"), one_value, settings.dtype)
+        mean, scale = mean_and_scale(_known(given.X), "series")
+        codec = ValueCodec(mean, scale, one_value, settings.dtype)
         rows = open_exogenous(exogenous, given.lengths, None, many)
         exogenous_scale = mean_and_scale(np.concatenate(rows), "exogenous")
         Z, E = standardised(given.X, codec.mean, codec.scale), standardised(rows, *exogenous_scale)
-        fitted = fit_network(
-            FitRequest(
-                owner=type(self).__name__,
-                params=params,
-                settings=settings,
-                data=_one_step_data(Z, E, settings, self.noise),
-                validation=None,
-                loss=squared_error,
-                callback=callback,
-                checkpoint=checkpoint,
-            )
+        opened = _Opened(given.X, Z, E, codec, exogenous_scale, many)
+        if self._is_direct(opened, settings):
+            return self._fit_direct(opened, settings, seasons_of_index(time_index(series)))
+        return self._fit_closed_loop(opened, settings, callback, checkpoint)
+
+    def _is_direct(self, opened: _Opened, settings: NetworkSettings) -> bool:
+        """Return whether the forecasts are direct ones."""
+        if self.method != "auto":
+            return bool(self.method == "direct")
+        if self.solver == "qr":  # for the closed loops of noiseless series
+            return False
+        n_in = opened.Z[0].shape[1] + opened.E[0].shape[1]
+        washout = settings.washout_steps
+        if opened.least < washout + LEAST:
+            return True
+        if isinstance(settings.topology, str):  # whether there are dynamics does not depend on the size of the network
+            units = max(PROBE, settings.hidden_units)
+            leak = (0.3, 1.0) if isinstance(settings.leak, np.ndarray) else settings.leak
+            settings = replace(settings, hidden_units=units, leak=leak, initial_state=None)
+        reservoir = drawing(settings)(n_in)
+        return not follows_dynamics(reservoir, opened.Z, opened.E, washout, settings.dtype)
+
+    def _fit_direct(self, opened: _Opened, settings: NetworkSettings, seasons: tuple[int, int] | None) -> Self:
+        """Fit the direct method."""
+        of_series = SeriesSettings(
+            horizon=self.horizon, season=self.season, trend=self.trend, log=self.log, seasons=seasons
         )
+        model, network = fit_direct_network(opened.Y, opened.E, settings, of_series)
+        self.forecast_ = direct_state(model, opened.Y, opened.exogenous_scale, opened.many, opened.codec)
+        n_inputs = len(opened.codec.mean) + len(opened.exogenous_scale[0])
+        set_fitted(self, network, opened.codec, History([]), InputCodec.identity(n_inputs))
+        self.layout_ = "time_first"
+        return self
+
+    def _fit_closed_loop(
+        self,
+        opened: _Opened,
+        settings: NetworkSettings,
+        callback: Callback | None,
+        checkpoint: str | PathLike[str] | None,
+    ) -> Self:
+        """Fit the network of the closed loop."""
+        if opened.least < settings.washout_steps + 3:
+            raise ValueError(
+                f"a series has {opened.least} steps; washout={settings.washout} and learning one step from "
+                f"another need at least {settings.washout_steps + 3}. Give longer series, or a smaller washout."
+            )
+        Z, E = opened.Z, opened.E
+        request = FitRequest(
+            owner=type(self).__name__,
+            params=self.get_params(deep=False),
+            settings=settings,
+            data=_one_step_data(Z, E, settings, self.noise),
+            validation=None,
+            loss=squared_error,
+            callback=callback,
+            checkpoint=checkpoint,
+        )
+        if self.solver == "qr":
+            clean = [inputs_of(z, e) for z, e in zip(Z, E, strict=True)]
+            fitted = fit_through_loop(request, clean, self.loop_steps)
+        else:
+            fitted = fit_network(request)
         assert fitted.ridge_fit is not None
         share = fitted.ridge_fit.degrees_of_freedom() / fitted.ridge_fit.n
-        self.forecast_ = _forecast_state(fitted.network, settings.dtype, Z, E, share, scale=exogenous_scale, many=many)
-        return self._adopt(FittedEstimator(fitted, codec, InputCodec.identity(fitted.network.reservoir.n_in)))
+        self.forecast_ = _forecast_state(
+            fitted.network, settings.dtype, Z, E, share, scale=opened.exogenous_scale, many=opened.many
+        )
+        return self._adopt(FittedEstimator(fitted, opened.codec, InputCodec.identity(fitted.network.reservoir.n_in)))
+
+    @property
+    def method_(self) -> str:
+        """How the series are forecast: "closed_loop" or "direct"."""
+        return "closed_loop" if self.forecast_.direct is None else "direct"
+
+    @property
+    def season_(self) -> tuple[int, int] | None:
+        """The seasons of direct forecasts, of the first series; None for the closed loop."""
+        direct = self.forecast_.direct
+        return None if direct is None else direct.parts[0].columns[0].members.seasons
+
+    @property
+    def horizon_(self) -> int | None:
+        """How many steps ahead direct forecasts have readouts for; None for the closed loop."""
+        return None if self.forecast_.direct is None else self.forecast_.direct.horizon
 
     @property
     def target_mean_(self) -> Array:
@@ -271,7 +408,7 @@ class ESNForecaster(SequenceEstimator):
         return self.forecast_.residuals
 
     def predict(self, steps: int, *, warm_up: SequencesLike = None, exogenous: SequencesLike = None) -> Answers:
-        """Return the next values, each of which is the input of the one after it.
+        """Return the next values.
 
         Parameters
         ----------
@@ -287,6 +424,8 @@ class ESNForecaster(SequenceEstimator):
         array of shape (steps,) or (steps, n_dims), or list of such arrays
             The forecast, in the form of the series.
         """
+        if self._has_direct():
+            return self._direct_answer(steps, warm_up, exogenous, forecast_scaled)
         h, x, E, many = self._begin(steps, warm_up, exogenous)
         return self._in_units(self._closed_loop(h, x, E).swapaxes(0, 1), many)
 
@@ -301,8 +440,10 @@ class ESNForecaster(SequenceEstimator):
     ) -> tuple[Answers, Answers]:
         """Return bounds between which each value lies with probability `coverage`.
 
-        `paths` closed loops run side by side; after each step a one-step residual of the training series, drawn anew,
-        is added to the input of each of them. The bounds are quantiles over the paths.
+        Direct forecasts are conformal: their bounds are quantiles of the errors that forecasts from the rolling origins
+        of the training series had, scaled to each horizon, at a level that allows for the number of origins. In the
+        closed loop, `paths` loops run side by side; after each step a one-step residual of the training series, drawn
+        anew, is added to the input of each of them, and the bounds are quantiles over the paths.
 
         Parameters
         ----------
@@ -325,17 +466,107 @@ class ESNForecaster(SequenceEstimator):
         if not is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r}; expected a number between 0 and 1, for example 0.9.")
         check_integer("paths", paths, 2)
+        if self._has_direct():
+            bounds = [
+                self._direct_answer(steps, warm_up, exogenous, partial(_bound, coverage=float(coverage), which=which))
+                for which in (0, 1)
+            ]
+            return bounds[0], bounds[1]
         h, x, E, many = self._begin(steps, warm_up, exogenous)
-        rng = np.random.default_rng(self.random_state).spawn(6)[-1]
         shares = np.array([0.5 - float(coverage) / 2, 0.5 + float(coverage) / 2])
-        residuals = self.forecast_.residuals
-        bounds: list[Array] = []
-        for i in range(len(h)):
-            shocks = residuals[rng.integers(len(residuals), size=(steps, paths))]
-            h_i, x_i, E_i = (np.repeat(v, paths, axis=-2) for v in (h[i : i + 1], x[i : i + 1], E[:, i : i + 1]))
-            bounds.append(np.quantile(self._closed_loop(h_i, x_i, E_i, shocks), shares, axis=1))
-        lower, upper = np.stack(bounds, axis=1)
+        bounds_ = [np.quantile(Y, shares, axis=1) for Y in self._shocked_loops(h, x, E, paths)]
+        lower, upper = np.stack(bounds_, axis=1)
         return self._in_units(lower, many), self._in_units(upper, many)
+
+    def forecast_paths(
+        self,
+        steps: int,
+        n_paths: int = 500,
+        *,
+        warm_up: SequencesLike = None,
+        exogenous: SequencesLike = None,
+    ) -> Answers:
+        """Return sample paths of the future, from which any functional follows: sums, maxima, times of crossing.
+
+        A path of direct forecasts is the forecast and the whole run of errors that the forecasts from one past origin
+        had, drawn at random. In the closed loop it is a loop with one-step residuals added, as for the intervals.
+
+        Parameters
+        ----------
+        steps : int
+            How many values to forecast.
+        n_paths : int, default=500
+            How many paths to draw.
+        warm_up : array or list of arrays, default=None
+            Series whose continuation is forecast. None: those of `fit`.
+        exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
+            One row for each step to come and, before them, for each step of the warm-up.
+
+        Returns
+        -------
+        array of shape (n_paths, steps) or (n_paths, steps, n_dims), or list of such arrays
+            The paths, one array per series. The same seed gives the same paths.
+        """
+        check_integer("n_paths", n_paths, 1)
+        if self._has_direct():
+            rng = np.random.default_rng(self.random_state).spawn(6)[-1]
+            return self._direct_answer(steps, warm_up, exogenous, partial(_paths, count=n_paths, rng=rng))
+        h, x, E, many = self._begin(steps, warm_up, exogenous)
+        found = [np.asarray(self._in_units(Y.swapaxes(0, 1), True)) for Y in self._shocked_loops(h, x, E, n_paths)]
+        return found if many else found[0]
+
+    def update(self, new: SequencesLike, *, exogenous: SequencesLike = None) -> Self:
+        """Take in further values of the series; later forecasts continue from there. Nothing is fitted again.
+
+        Parameters
+        ----------
+        new : float, array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
+            The values that follow those known so far; a list where several series were fitted. NaN: not known (direct
+            forecasts only).
+        exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
+            One row for each of these steps.
+
+        Returns
+        -------
+        ESNForecaster
+            The estimator itself.
+        """
+        check_is_fitted(self)
+        state = self.forecast_
+        if np.ndim(new) == 0:  # type: ignore[arg-type]
+            new = np.reshape(np.asarray(new, dtype=np.float64), 1)
+        given, _ = open_series(new, "new", len(self.codec_.mean), gaps=state.direct is not None)
+        if len(given.X) != len(state.last_value):
+            raise ValueError(f"new has {len(given.X)} series; expected {len(state.last_value)}, those of fit.")
+        rows = self._exogenous(exogenous, given.lengths, given.kind != "one")
+        Z, E = self._scaled(given.X, rows)
+        values = np.stack([z[-1] for z in Z])
+        if state.direct is not None:
+            with one_blas_thread():
+                each = zip(state.direct.parts, given.X, E, strict=True)
+                parts = tuple(advance_part(state.direct, part, y, e) for part, y, e in each)
+            direct = replace(state.direct, parts=parts)
+            states = np.stack([part.state for part in parts])
+            self.forecast_ = replace(state, direct=direct, last_state=states, last_value=values)
+            return self
+        states_ = []
+        for h, x, z, e in zip(state.last_state, state.last_value, Z, E, strict=True):
+            inputs = np.hstack([np.vstack([x, z])[:-1], e])
+            with one_blas_thread():
+                states_.append(run(self.network_.reservoir, pack([inputs], np.dtype(self.dtype)), h[None]).H[-1])
+        self.forecast_ = replace(state, last_state=np.stack(states_), last_value=values)
+        return self
+
+    def stream(self) -> ForecastStream:
+        """Return a stream that takes values as they come and forecasts the next ones; the estimator stays as it is.
+
+        Returns
+        -------
+        ForecastStream
+            A stream at the end of the training series.
+        """
+        check_is_fitted(self)
+        return ForecastStream(self)
 
     def score(
         self, series: SequencesLike, y: None = None, *, exogenous: SequencesLike = None, horizon: int = 1
@@ -365,6 +596,9 @@ class ESNForecaster(SequenceEstimator):
         given = self._series(series, "series")
         rows = self._exogenous(exogenous, given.lengths, given.kind != "one")
         washout = self.network_.view.washout
+        direct = self.forecast_.direct
+        if direct is not None:
+            washout = min(washout, max(0, int(given.lengths.min()) - horizon - 2) // 2)
         least = washout + horizon + 2
         if given.lengths.min() < least:
             raise ValueError(
@@ -372,7 +606,13 @@ class ESNForecaster(SequenceEstimator):
                 f"{least}."
             )
         errors, truth = [], []
-        for z, e in zip(*self._scaled(given.X, rows), strict=True):
+        for values, z, e in zip(given.X, *self._scaled(given.X, rows), strict=True):
+            if direct is not None:
+                forecasts = (one_value_ahead(direct, values, e, horizon) - self.codec_.mean) / self.codec_.scale
+                known = ~np.isnan(z[horizon:]).any(axis=1) & (np.arange(len(z) - horizon) > washout)
+                errors.append((forecasts - z[horizon:])[known])
+                truth.append(z[horizon:][known])
+                continue
             H = _states(self.network_, self.dtype, z, e)
             first = np.arange(washout + 1, len(z) - horizon)  # the last known value
             for t in np.array_split(first, np.ceil(len(first) / PATHS)):
@@ -385,6 +625,43 @@ class ESNForecaster(SequenceEstimator):
             raise ValueError("the series is constant after the washout: there is no spread to measure errors by.")
         with np.errstate(over="ignore"):
             return -float(np.sqrt((np.concatenate(errors) ** 2).sum() / spread))
+
+    def _has_direct(self) -> bool:
+        check_is_fitted(self)
+        return self.forecast_.direct is not None
+
+    def _direct_answer(
+        self, steps: int, warm_up: SequencesLike, exogenous: SequencesLike, answer: Callable[..., Array]
+    ) -> Answers:
+        """Return what `answer(model, part, steps)` says in the scale of the errors, (..., steps, dims), in units."""
+        model = self.forecast_.direct
+        assert model is not None
+        check_integer("steps", steps, 1)
+        if warm_up is None:
+            many, parts, known = self.forecast_.many, list(model.parts), np.zeros(len(model.parts), int)
+            _, E = self._scaled([], self._exogenous(exogenous, known + steps, many))
+        else:
+            given = self._series(warm_up, "warm_up")
+            many, known = given.kind != "one", given.lengths
+            if known.min() < LEAST_VALUES:
+                raise ValueError(f"warm_up has {known.min()} steps; expected at least {LEAST_VALUES}.")
+            _, E = self._scaled([], self._exogenous(exogenous, known + steps, many))
+            parts = parts_after(model, given.X, E)
+        answers = [
+            in_units(part, answer(model, part, steps), e[n:]) for part, e, n in zip(parts, E, known, strict=True)
+        ]
+        if self.codec_.one_value:
+            answers = [values[..., 0] for values in answers]
+        return answers if many else answers[0]
+
+    def _shocked_loops(self, h: Array, x: Array, E: Array, paths: int) -> Iterator[Array]:
+        """Yield, for each series, closed loops (steps, paths, dims) with residuals added after every step."""
+        rng = np.random.default_rng(self.random_state).spawn(6)[-1]
+        residuals = self.forecast_.residuals
+        for i in range(len(h)):
+            shocks = residuals[rng.integers(len(residuals), size=(len(E), paths))]
+            h_i, x_i, E_i = (np.repeat(v, paths, axis=-2) for v in (h[i : i + 1], x[i : i + 1], E[:, i : i + 1]))
+            yield self._closed_loop(h_i, x_i, E_i, shocks)
 
     def _scaled(self, series: Sequence[Array], rows: Sequence[Array]) -> tuple[list[Array], list[Array]]:
         known = self.forecast_
@@ -428,7 +705,7 @@ class ESNForecaster(SequenceEstimator):
         return Y
 
     def _series(self, series: SequencesLike, name: str) -> InputSequences:
-        given, _ = open_series(series, name, len(self.codec_.mean))
+        given, _ = open_series(series, name, len(self.codec_.mean), gaps=self.forecast_.direct is not None)
         return given
 
     def _exogenous(self, exogenous: SequencesLike, lengths: Array, many: bool) -> list[Array]:
@@ -440,6 +717,98 @@ class ESNForecaster(SequenceEstimator):
         if self.codec_.one_value:
             values = values[..., 0]
         return list(values) if many else values[0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """The data of a fit: series as given and standardised, exogenous inputs standardised, their scales."""
+
+    Y: list[Array]
+    Z: list[Array]
+    E: list[Array]
+    codec: ValueCodec
+    exogenous_scale: tuple[Array, Array]
+    many: bool
+
+    @property
+    def least(self) -> int:
+        """The length of the shortest series."""
+        return min(map(len, self.Y))
+
+
+class ForecastStream:
+    """A forecaster that takes values one by one: what `ESNForecaster.stream` returns.
+
+    Parameters
+    ----------
+    forecaster : ESNForecaster
+        The fitted forecaster. A later fit or update of it does not change the stream.
+    """
+
+    def __init__(self, forecaster: ESNForecaster):
+        self._forecaster = copy(forecaster)  # what an update replaces is never changed in place
+
+    def predict(
+        self, new: SequencesLike, steps: int = 1, *, exogenous: SequencesLike = None, ahead: SequencesLike = None
+    ) -> Answers:
+        """Take in the newest values, and return the next ones.
+
+        Parameters
+        ----------
+        new : float, array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
+            The values since the last call.
+        steps : int, default=1
+            How many values to forecast.
+        exogenous : array of shape (n_steps, n_inputs), default=None
+            One row for each new value.
+        ahead : array of shape (steps, n_inputs), default=None
+            One row for each step to come.
+
+        Returns
+        -------
+        array of shape (steps,) or (steps, n_dims), or list of such arrays
+            The forecast.
+        """
+        return self._forecaster.update(new, exogenous=exogenous).predict(steps, exogenous=ahead)
+
+    def update(self, new: SequencesLike, *, exogenous: SequencesLike = None) -> Self:
+        """Take in the newest values without a forecast.
+
+        Parameters
+        ----------
+        new : float, array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
+            The values since the last call.
+        exogenous : array of shape (n_steps, n_inputs), default=None
+            One row for each new value.
+
+        Returns
+        -------
+        ForecastStream
+            The stream itself.
+        """
+        self._forecaster.update(new, exogenous=exogenous)
+        return self
+
+
+def _known(series: Sequence[Array]) -> Array:
+    """Return the known values of all series (n, dims), gaps filled with the mean of their column."""
+    table = np.concatenate(series)
+    gaps = np.isnan(table)
+    if not gaps.any():
+        return table
+    if gaps.all(axis=0).any():
+        raise ValueError("series: a column has no value at all, only gaps. Leave it out.")
+    return np.where(gaps, np.nanmean(table, axis=0), table)
+
+
+def _bound(model: DirectModel, part: Part, steps: int, coverage: float, which: int) -> Array:
+    """Return the lower or the upper bounds in the scale of the errors."""
+    return interval(model, part, forecast_scaled(model, part, steps), coverage)[which]
+
+
+def _paths(model: DirectModel, part: Part, steps: int, count: int, rng: np.random.Generator) -> Array:
+    """Return sample paths in the scale of the errors."""
+    return paths(model, part, forecast_scaled(model, part, steps), count, rng)
 
 
 def _one_step_data(Z: list[Array], E: list[Array], settings: NetworkSettings, noise: float) -> Dataset:

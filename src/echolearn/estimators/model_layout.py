@@ -56,6 +56,16 @@ TENSORS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "last_state": (("F32", "F64"), ("series", "N")),
     "last_value": (("F64",), ("series", "n_out")),
     "residuals": (("F64",), ("residuals", "n_out")),
+    "direct.D": (("F64",), ("M", "outputs")),
+    "direct.errors": (("F64",), ("origins", "outputs")),
+    "direct.members": (("F64",), ("members", "thirteen")),
+    "direct.seasonal": (("F64",), ("seasonal",)),
+    "direct.counts": (("I64",), ("series columns", "five")),
+    "direct.columns": (("F64",), ("series columns", "six")),
+    "direct.spread": (("F64",), ("series columns", "horizon")),
+    "direct.effects": (("F64",), ("series columns", "inputs")),
+    "direct.states": (("F64",), ("series", "N")),
+    "direct.inputs": (("F64",), ("series", "n_in")),
     "history": (("F64",), ("epochs", "columns")),
     "history.there": (("BOOL",), ("epochs", "columns")),
 }
@@ -67,6 +77,7 @@ SUMMARY = {"delays", "thresholds"}  # of a network that sees whole sequences as 
 INPUTS = {"input_mean", "input_scale", "input_fill", "input_flagged"}
 TRAINING_END = {"end_state", "end_known", "opening"}
 FORECASTING = ("exogenous_mean", "exogenous_scale", "last_state", "last_value", "residuals")  # only a forecaster has
+DIRECT = {name for name in TENSORS if name.startswith("direct.")}  # of a forecaster without closed loop
 MOST_LAYERS = 1000
 SCALE = "passed_scale"  # of a layer's outputs, for the layer above
 
@@ -103,7 +114,16 @@ def _lengths(W: Entry, settings: Facts, facts: Facts) -> dict[str, int]:
     check_each({name: settings[name] for name in ("hidden_units", "direct")})
     units, n_in, N = settings["hidden_units"], as_count(facts["features"]), W.shape[-1]
     parts = pooled_parts(None if as_truth(facts["per_step"]) else settings.get("pooling"))
-    lengths = {"hidden_units": units, "hidden_units + 1": units + 1, "N": N, "N + 1": N + 1, "n_in": n_in}
+    lengths = {
+        "thirteen": 13,
+        "six": 6,
+        "five": 5,
+        "hidden_units": units,
+        "hidden_units + 1": units + 1,
+        "N": N,
+        "N + 1": N + 1,
+        "n_in": n_in,
+    }
     lengths["M"] = parts * (N + settings["direct"] * n_in) + 1
     for names, letter in (("class_names", "n_out"), ("history_columns", "columns")):
         if names in facts:
@@ -125,7 +145,7 @@ def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
     else:
         must |= {"target_mean", "target_scale"}
     if kind == "ESNForecaster":
-        must |= set(FORECASTING)
+        must |= set(FORECASTING) | (DIRECT if "direct" in facts else set())
     if settings.get("feedback"):
         must |= {"W_fb"}
     if settings.get("bidirectional"):

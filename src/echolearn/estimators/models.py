@@ -9,6 +9,7 @@ from echolearn.display.facts import brief
 from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.parameters import Parameters
+from echolearn.forecasting.model import DirectModel
 from echolearn.modelfile.layout import Facts
 from echolearn.readout.network import Network
 from echolearn.training.history import History
@@ -20,7 +21,7 @@ class ForecastState:
     """The part of a fitted forecaster beside its network.
 
     The scale of exogenous inputs; of each series the last state and value; one-step residuals; whether the series came
-    as a list (many).
+    as a list (many). direct: the model of direct forecasts, None where the closed loop forecasts.
     """
 
     exogenous_mean: Array
@@ -29,6 +30,7 @@ class ForecastState:
     last_value: Array
     residuals: Array
     many: bool
+    direct: DirectModel | None = None
 
     def __repr__(self) -> str:
         return brief(self)

@@ -15,6 +15,7 @@ from echolearn.estimators.models import FittedModel, FittedStack, ForecastState,
 from echolearn.estimators.own_reservoir import PREFIX
 from echolearn.estimators.parameters import check_each
 from echolearn.estimators.settings import NetworkSettings
+from echolearn.forecasting.storing import restore_direct
 from echolearn.modelfile.facts import as_finite, as_truth, as_whole, as_words
 from echolearn.modelfile.history import history_rows
 from echolearn.modelfile.layout import Facts
@@ -27,7 +28,13 @@ from echolearn.sequences.layouts import LAYOUTS
 from echolearn.training.history import History
 from echolearn.validation.array_types import Array
 
-MAY_HAVE_GAPS = ("history", "end_known", "opening")  # the arrays in which NaN stands for what is not known
+MAY_HAVE_GAPS = (
+    "history",
+    "end_known",
+    "opening",
+    "direct.errors",
+    "last_value",
+)  # the arrays in which NaN stands for what is not known
 NETWORKS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
 FORMER_COLUMNS = {"block": "network"}  # of a history
 
@@ -60,7 +67,7 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
     if summary is not None:
         both, units = "backward" in tensors, 2 * typed.hidden_units
         typed = replace(typed, pooling="summary", bidirectional=both, hidden_units=units, activation="tanh")
-    inputs = _inputs(tensors, facts["features"], typed.missing)
+    inputs = _inputs(tensors, _features(tensors, facts), typed.missing)
     for name, value in tensors.items():
         if value.dtype.kind == "f" and name not in MAY_HAVE_GAPS and not np.isfinite(value).all():
             raise ValueError(f"{name} holds NaN or infinity")
@@ -73,16 +80,17 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         if per_step:
             raise ValueError("a summary is of whole sequences, not of steps")
         view = ReadoutView(view.washout, False, "summary", summary=summary)
+    reservoir = _reservoir(tensors, W_rec, typed)
     return FittedModel(
         estimator=facts["estimator"],
         settings=settings,
-        network=Network(_reservoir(tensors, W_rec, typed), _readout(tensors, facts, typed), view),
+        network=Network(reservoir, _readout(tensors, facts, typed), view),
         codec=codec,
         history=History(_history(tensors, facts)),
         feature_names=names,
         inputs=inputs,
         training_end=_training_end(tensors, per_step),
-        forecast=_forecast(tensors, facts) if facts["estimator"] == "ESNForecaster" else None,
+        forecast=_forecast(tensors, facts, reservoir) if facts["estimator"] == "ESNForecaster" else None,
         layout=_layout(facts),
         recipe=_recipe(facts),
     )
@@ -226,13 +234,22 @@ def _positive(slopes: Array) -> Array:
     return slopes
 
 
-def _forecast(tensors: dict[str, Array], facts: Facts) -> ForecastState:
-    state = ForecastState(**{name: tensors[name] for name in FORECASTING}, many=as_truth(facts["many"]))
+def _features(tensors: dict[str, Array], facts: Facts) -> int:
+    """Return the number of inputs; a direct forecaster counts values and exogenous inputs, its network hears more."""
+    if "direct" in facts:
+        return len(tensors["target_mean"]) + len(tensors["exogenous_mean"])
+    return int(facts["features"])
+
+
+def _forecast(tensors: dict[str, Array], facts: Facts, reservoir: Reservoir) -> ForecastState:
+    direct = restore_direct(tensors, facts["direct"], reservoir) if "direct" in facts else None
+    arrays = {name: tensors[name] for name in FORECASTING}
+    state = ForecastState(**arrays, many=as_truth(facts["many"]), direct=direct)
     series = len(state.last_state)
     width = len(tensors["target_mean"]) + len(state.exogenous_mean)
     if series < 1 or (series > 1 and not state.many) or len(state.residuals) < 1:
         raise ValueError(f"{series} series and {len(state.residuals)} residuals")
-    if width != facts["features"] or not (state.exogenous_scale > 0).all():
+    if width != _features(tensors, facts) or not (state.exogenous_scale > 0).all():
         raise ValueError(f"{facts['features']} inputs; expected {width}, values and exogenous inputs")
     return state
 

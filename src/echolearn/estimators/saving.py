@@ -17,10 +17,11 @@ from echolearn import __version__
 from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, ValueCodec
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.model_layout import FORECASTING, FORMAT, SCALE, check_layout
-from echolearn.estimators.models import FittedModel, FittedStack, TrainingEnd
+from echolearn.estimators.models import FittedModel, FittedStack, ForecastState, TrainingEnd
 from echolearn.estimators.own_reservoir import reservoir_tensors
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.restoring import restore
+from echolearn.forecasting.storing import direct_facts, direct_tensors
 from echolearn.modelfile.history import history_tensors
 from echolearn.modelfile.json_values import from_json, to_json
 from echolearn.modelfile.layout import Check, Facts, entries_of
@@ -102,8 +103,14 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
         **_topology_tensors(model.settings.get("topology", "random")),
         **reservoir_tensors(model.settings.get("reservoir")),
         **forecast,
+        **_direct_tensors(model.forecast),
         **history_tensors(model.history)[0],
     }
+
+
+def _direct_tensors(forecast: ForecastState | None) -> dict[str, Array]:
+    """Return the arrays of direct forecasts, if there are any."""
+    return {} if forecast is None or forecast.direct is None else direct_tensors(forecast.direct)
 
 
 def _summary_tensors(summary: Summary | None) -> dict[str, Array]:
@@ -171,6 +178,8 @@ def _facts(model: FittedModel) -> Facts:
         "ridge": float(readout.ridge),
         "history_columns": history_tensors(model.history)[1],
     }
+    if model.forecast is not None and model.forecast.direct is not None:
+        facts["direct"] = direct_facts(model.forecast.direct)
     if model.recipe is not None:
         facts["recipe"] = model.recipe
     if readout.strength is not None:

@@ -22,15 +22,27 @@ def standardised(rows: Sequence[Array], mean: Array, scale: Array) -> list[Array
     return [(r - mean) / scale for r in rows]
 
 
-def open_series(series: SequencesLike, name: str, dims: int | None) -> tuple[InputSequences, bool]:
-    """Return one series (steps,) or (steps, dims), or a list of such, as float64; and whether they are 1-D."""
+def time_index(series: object) -> object | None:
+    """Return the index of a pandas series or frame, of the first one in a list, or None."""
+    first = series[0] if isinstance(series, (list, tuple)) and series else series
+    index = getattr(first, "index", None)
+    return None if index is None or callable(index) else index
+
+
+def open_series(
+    series: SequencesLike, name: str, dims: int | None, *, gaps: bool = False
+) -> tuple[InputSequences, bool]:
+    """Return one series (steps,) or (steps, dims), or a list of such, as float64; and whether they are 1-D.
+
+    gaps: whether NaN, for a missing value, is allowed.
+    """
     try:
         listed = list(series) if isinstance(series, (list, tuple)) else []
         many = any(np.ndim(s) > 0 for s in listed)
         parts = listed if many else [cast("ArrayLike", series)]
         one_value = all(np.ndim(p) == 1 for p in parts)
         columns = [np.asarray(p)[:, None] if np.ndim(p) == 1 else p for p in parts]
-        given = open_sequences(columns if many else columns[0], None, dims, "this forecaster")
+        given = open_sequences(columns if many else columns[0], None, dims, "this forecaster", gaps=gaps)
     except (TypeError, ValueError) as problem:
         kind = TypeError if isinstance(problem, TypeError) else ValueError
         raise kind(f"{name}: {problem}") from problem

@@ -115,6 +115,11 @@ class _Contents:
 def _network_plan(contents: _Contents) -> Plan:
     """Return the plan of one network."""
     facts = contents.facts
+    if "direct" in facts:
+        raise ExportError(
+            "a forecaster of direct forecasts (trend, season and a correction per horizon) cannot be exported, nor run "
+            "without echolearn's estimators; method='closed_loop' fits one that can."
+        )
     inputs, n_features = _input_operations(contents)
     plan = Plan(
         estimator=facts["estimator"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from echolearn.display.screen import tell
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.validation import open_sequences, open_targets
 from echolearn.training.progress import clock
+from echolearn.tuning.backtesting import backtest
 from echolearn.tuning.results import Settings, Tuning
 from echolearn.tuning.space import Options, Space, checked_space, initial_values, pipeline_prefix, suggested
 from echolearn.tuning.study import FINISHED, STEPS_PER_FOLD, finished_trials, import_optuna, opened_study
@@ -35,7 +36,7 @@ Scoring = Callable[[BaseEstimator, Sequences, Sequences], float]
 def tune(
     estimator: BaseEstimator,
     X: Sequences,
-    y: Sequences,
+    y: Sequences | None = None,
     *,
     space: Space | None = None,
     trials: int = 30,
@@ -59,8 +60,10 @@ def tune(
         A network such as `ESNClassifier`, or a Pipeline that ends in one. It is cloned, never changed.
     X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
         The sequences. One single array needs `validation`, because folds are made of whole sequences.
-    y : array or list of arrays
-        One label or value per time step (same form as `X`), or one per sequence.
+    y : array or list of arrays, default None
+        One label or value per time step (same form as `X`), or one per sequence. None for a forecaster, whose `X` is
+        the series: a trial's score is then minus the MASE of `echolearn.backtest` from `folds` rolling origins, over
+        the forecaster's own `horizon` or, where that is None, a tenth of the series.
     space : dict, default None
         The settings to search, by name. A pair `(low, high)` with `0 < low <= high` is searched evenly in its
         logarithm, in whole numbers if both are whole; a list is a choice among its members. In a Pipeline, names
@@ -123,6 +126,10 @@ def tune(
         estimator, trials=trials, validation=validation, folds=folds, scoring=scoring, random_state=random_state
     )
     options = checked_space(estimator, space)
+    if y is None and hasattr(estimator, "forecast_interval"):
+        return _tune_forecaster(estimator, X, options, _Search(trials, folds, storage, refit, random_state, verbose))
+    if y is None:
+        raise ValueError(f"y is None; {type(estimator).__name__} needs targets. Only a forecaster learns from X alone.")
     splits = _splits(estimator, (X, y), validation, folds, random_state)
     description = {
         "estimator": {k: _described(v) for k, v in estimator.get_params().items() if not k.endswith("verbose")},
@@ -144,6 +151,56 @@ def tune(
     is_pipeline = bool(pipeline_prefix(estimator))
     best.fit(X, y, **({"validation": validation} if validation is not None and not is_pipeline else {}))
     return Tuning(found.trials, found.space, best)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """How long and where to search, as in `tune`."""
+
+    trials: int
+    folds: int
+    storage: str | Path | None
+    refit: bool
+    random_state: int
+    verbose: int
+
+
+def _tune_forecaster(
+    estimator: BaseEstimator, series: Sequences, options: Mapping[str, Options], how: _Search
+) -> Tuning:
+    """Search by the errors from rolling origins."""
+    given = open_sequences([np.asarray(s).reshape(np.shape(s)[0], -1) for s in _listed(series)], gaps=True)
+    horizon = getattr(estimator, "horizon", None) or max(1, int(given.lengths.min()) // 10)
+    description = {
+        "estimator": {k: _described(v) for k, v in estimator.get_params().items() if not k.endswith("verbose")},
+        "data": Dataset(given.X, [x.astype("U") for x in given.X], None, True, np.dtype("U")).fingerprint(),
+        "held out": f"{how.folds} origins, {horizon} steps",
+        "scoring": "MASE",
+        "space": {name: list(values) for name, values in options.items()},
+        "own": initial_values(estimator, options),
+    }
+
+    def score(values: Settings) -> float:
+        found = backtest(_with_settings(estimator, values), series, horizon, max(1, how.folds), coverages=())
+        return -found.scores["model"]["MASE"]
+
+    with opened_study(how.storage, how.random_state, description) as study:
+        progress = _Progress(study, how.trials, how.verbose)
+        while progress.finished < how.trials:
+            trial = study.ask()
+            value = score({name: suggested(trial, name, allowed) for name, allowed in options.items()})
+            study.tell(trial, value if np.isfinite(value) else -1e30)
+            progress.show_last()
+        found = Tuning(finished_trials(study, dict(options)), dict(options))
+    if not how.refit:
+        return found
+    return Tuning(found.trials, found.space, _with_settings(estimator, found.best_settings).fit(series))
+
+
+def _listed(series: Sequences) -> list[ArrayLike]:
+    """Return series as a list, of one if it is one."""
+    several = isinstance(series, (list, tuple)) and any(np.ndim(s) > 0 for s in series)
+    return list(series) if several else [series]  # type: ignore[arg-type, list-item]
 
 
 def _check_arguments(

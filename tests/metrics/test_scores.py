@@ -182,7 +182,9 @@ def test_scores_with_one_label_per_sequence():
     assert scorer("neg_log_loss")(pipeline, RISING_X, RISING) == pytest.approx(expected)
 
 
-METRICS = sorted(n for n in vars(metrics) if n.endswith(("_score", "_matrix", "_report", "_loss", "_error", "_coef")))
+METRICS = sorted(
+    n for n in vars(metrics.scores) if n.endswith(("_score", "_matrix", "_report", "_loss", "_error", "_coef"))
+)
 OF_PROBABILITIES = ("average_precision_score", "brier_score_loss", "log_loss", "roc_auc_score", "top_k_accuracy_score")
 
 

@@ -1,0 +1,51 @@
+"""The command `forecast`. Whatever is slow to import is imported when it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from echolearn.cli.options import FILE
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option("--column", help="The column to forecast, by its name.  [default: the only one that holds numbers]")
+@click.option("--horizon", type=click.IntRange(1), help="How many steps ahead.  [default: two seasons, 8 to 48]")
+@click.option("--season", type=click.IntRange(1), help="Steps of one season; 1 for none.  [default: found]")
+@click.option("--coverage", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.9, show_default=True,
+              help="The share of values that the intervals should hold.")  # fmt: skip
+@click.option("--out", type=FILE, help="The CSV file to write.  [default: FILE-forecast.csv]")
+@click.option("--plot", type=FILE, help="Also write a picture: .png, .svg or .pdf.")
+def forecast(
+    *,
+    file: Path,
+    column: str | None,
+    horizon: int | None,
+    season: int | None,
+    coverage: float,
+    out: Path | None,
+    plot: Path | None,
+) -> None:
+    """Forecast a column of FILE.csv: one row per step, a header, dates (2024-05-31) in a column of their own if any."""
+    from echolearn.experiments import forecast_file
+
+    found = forecast_file.forecast_file(forecast_file.read_series(file, column), horizon, coverage, season)
+    known = found.series.values
+    season_text = f"a season of {found.season} steps" if found.season > 1 else "no season"
+    click.echo(f"{found.series.name}: {len(known)} values, {season_text}; method {found.method.replace('_', ' ')}")
+    if found.check is not None:
+        click.echo("forecasts of the last known values, as a check:")
+        click.echo(repr(found.check))
+        scores = found.check.scores
+        if not scores["model"]["MASE"] < min(scores["naive"]["MASE"], scores["seasonal naive"]["MASE"]):
+            click.echo("Repeating the last value or season did no worse there: trust this forecast no more than that.")
+    else:
+        click.echo("The series is too short to check the forecast on its last values.")
+    place = out or file.with_name(f"{file.stem}-forecast.csv")
+    forecast_file.write_forecast(found, place)
+    click.echo(f"written: {place} ({len(found.forecast)} steps, {coverage:.0%} intervals)")
+    if plot is not None:
+        forecast_file.plot_forecast(found, plot)
+        click.echo(f"written: {plot}")

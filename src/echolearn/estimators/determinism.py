@@ -1,0 +1,74 @@
+"""Whether a series follows dynamics of its own, so that a network may run on its own outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from echolearn.estimators.series import inputs_of
+from echolearn.execution.blas import one_blas_thread
+from echolearn.forecasting.correction import solve
+from echolearn.forecasting.members import Allowed, errors_ahead, fit_smoothing
+from echolearn.forecasting.model import default_horizon
+from echolearn.forecasting.seasons import find_seasons
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.sequences.batch import pack
+from echolearn.states.closed_loop import run_closed_loop
+from echolearn.states.run import run
+from echolearn.validation.array_types import Array
+
+PROBE = 100  # units of the network that looks for dynamics, at least
+LEAST = 60  # steps after the washout below which no dynamics can be told from noise
+SMALL = 0.2  # one-step errors below this share of the changes from step to step: perhaps dynamics;
+TINY = 0.05  # below this, certainly
+FITTED = 0.75  # the share of a series that the readout is fitted to; the rest is forecast
+RIDGES = 10.0 ** np.arange(-11.0, 2.0)
+ORIGINS = 20  # closed loops that are compared with smoothing
+
+
+def follows_dynamics(reservoir: Reservoir, Z: Sequence[Array], E: Sequence[Array], washout: int, dtype: str) -> bool:
+    """Return whether the closed loop of a network should forecast these standardised series.
+
+    A readout of the reservoir as drawn, fitted to the first three quarters, must predict the rest one step ahead to a
+    fifth of the changes from step to step. If it is not a twentieth, one series alone is then forecast from origins in
+    its last quarter, by the closed loop and by smoothing, and the smaller error decides.
+    """
+    if min(map(len, Z)) < washout + LEAST or any(np.isnan(z).any() for z in Z):
+        return False
+    if all((z == z[0]).all() for z in Z):
+        return True
+    with one_blas_thread(), np.errstate(all="ignore"):
+        U = [inputs_of(z, e) for z, e in zip(Z, E, strict=True)]
+        X = [np.hstack([run(reservoir, pack([u], np.dtype(dtype))).H, u])[washout:] for u in U]
+        T = [z[1 + washout :] for z in Z]
+        cuts = [int(FITTED * len(x)) for x in X]
+        readouts = solve(
+            [x[:c] for x, c in zip(X, cuts, strict=True)], [t[:c] for t, c in zip(T, cuts, strict=True)], RIDGES
+        )
+        change = sum(float((np.diff(z[washout + c :], axis=0) ** 2).sum()) for z, c in zip(Z, cuts, strict=True))
+        errors = [
+            sum(float(((x[c:] @ D[:-1] + D[-1] - t[c:]) ** 2).sum()) for x, t, c in zip(X, T, cuts, strict=True))
+            for D in readouts
+        ]
+        best = int(np.nanargmin(errors))
+        if not errors[best] < SMALL**2 * change:
+            return False
+        if errors[best] < TINY**2 * change or len(Z) > 1 or Z[0].shape[1] > 1 or E[0].shape[1]:
+            return True
+        return _loop_is_better(reservoir, readouts[best], Z[0], X[0], washout + cuts[0])
+
+
+def _loop_is_better(reservoir: Reservoir, D: Array, z: Array, X: Array, first: int) -> bool:
+    """Return whether closed loops from origins after `first` have smaller errors than smoothing."""
+    n, y = len(z), np.ascontiguousarray(z[:, 0])
+    seasons = find_seasons(y, None)
+    horizon = min(default_horizon(seasons, n), n - first - 2)
+    origins = np.unique(np.linspace(first, n - 1 - horizon, ORIGINS).astype(int))
+    H = X[origins - 1 - (n - 1 - len(X)), : reservoir.N]
+    E = np.empty((horizon, len(origins), 0))
+    loops = run_closed_loop(reservoir, D, True, H, z[origins], E=E)[:, :, 0].T
+    truth = y[origins[:, None] + np.arange(1, horizon + 1)]
+    _, C = fit_smoothing(y, seasons, horizon, Allowed(log=False))
+    smoothed = np.abs(errors_ahead(y, C)[origins]).mean()
+    return bool(np.abs(loops - truth).mean() < smoothed)

@@ -1,0 +1,97 @@
+"""The readout that corrects forecasts: one output per horizon, its ridge and its trust chosen by rolling origins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from echolearn.validation.array_types import Array
+
+RIDGES = 10.0 ** np.arange(-4.0, 3.0)  # in units of the mean squared state times the number of rows
+CUTS = (0.5, 0.75)  # shares of the rows after which the readouts of the backtest are fitted
+LEAST_GAIN = 0.01  # of the mean absolute error, below which the correction is left out
+CAUTION = 0.6  # the share of the trust that the backtest finds which is given: its own choice flatters it
+LEAST_ROWS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """D (M, outputs), intercept last: corrections in units of each output's spread; the ridge, and the gain found.
+
+    residuals: of every series, what is left of the errors (rows, outputs) when the rows after each cut are corrected by
+    a readout of the rows before it; NaN where the truth is not known.
+    """
+
+    D: Array
+    ridge: float
+    trust: float
+    gain: float
+    residuals: list[Array]
+
+
+def fit_correction(X: Sequence[Array], T: Sequence[Array], horizon: int, ridges: Array = RIDGES) -> Correction:
+    """Fit the readout of rows X (n, M - 1) to scaled errors T (n, outputs), both per series.
+
+    Outputs are ordered by columns, then by horizons 1 ... horizon.
+
+    An error that is not known yet counts as 0, the value of no correction: near the end of a series the long horizons
+    are shrunk somewhat more, and one decomposition serves all of them.
+    """
+    residuals = [t.copy() for t in T]
+    M, rows = X[0].shape[1], sum(map(len, X))
+    none = Correction(np.zeros((M + 1, T[0].shape[1])), np.inf, 0.0, 0.0, residuals)
+    if rows < LEAST_ROWS:
+        return none
+    before = after = agreement = power = np.zeros(len(ridges))
+    guesses: list[list[tuple[slice, Array]]] = []
+    for share, end in zip(CUTS, (*CUTS[1:], 1.0), strict=True):
+        cuts = [(int(share * len(x)), int(end * len(x))) for x in X]
+        solutions = solve([x[:c] for x, (c, _) in zip(X, cuts, strict=True)], _known_before(T, cuts, horizon), ridges)
+        for j, (x, t, (c, e)) in enumerate(zip(X, T, cuts, strict=True)):
+            truth, there = t[c:e], ~np.isnan(t[c:e])
+            P = np.stack([x[c:e] @ D[:-1] + D[-1] for D in solutions])
+            guesses += [[] for _ in range(j + 1 - len(guesses))]
+            guesses[j].append((slice(c, e), P))
+            miss = np.where(there, truth, 0.0)
+            P = np.where(there, P, 0.0)
+            before = before + np.abs(miss).sum()
+            after = after + np.abs(miss - P).sum(axis=(1, 2))
+            agreement, power = agreement + (miss * P).sum(axis=(1, 2)), power + (P**2).sum(axis=(1, 2))
+    best = int(np.argmin(after))
+    gain = float(1 - after[best] / before[best]) if before[best] > 0 else 0.0
+    trust = CAUTION * float(np.clip(agreement[best] / max(power[best], 1e-300), 0, 1))
+    if not gain > LEAST_GAIN:
+        return none
+    for rest, parts in zip(residuals, guesses, strict=True):
+        for rows_, P in parts:
+            rest[rows_] -= trust * P[best]
+    (D,) = solve(X, T, ridges[best : best + 1])
+    return Correction(trust * D, float(ridges[best]), trust, gain, residuals)
+
+
+def _known_before(T: Sequence[Array], cuts: list[tuple[int, int]], horizon: int) -> list[Array]:
+    """Return targets of the rows before each cut, without those whose truth lies after it."""
+    known = []
+    for t, (cut, _) in zip(T, cuts, strict=True):
+        part = t[:cut].copy()
+        ahead = np.arange(t.shape[1]) % horizon + 1
+        part[np.arange(cut)[:, None] + ahead >= cut] = np.nan
+        known.append(part)
+    return known
+
+
+def solve(X: Sequence[Array], T: Sequence[Array], ridges: Array) -> list[Array]:
+    """Return one ridge solution (M, outputs) per ridge, the intercept last and not penalised."""
+    A = np.concatenate(X)
+    B = np.nan_to_num(np.concatenate(T))
+    mean, level = A.mean(axis=0), B.mean(axis=0)
+    values, Q = np.linalg.eigh((A - mean).T @ (A - mean))
+    projected = Q.T @ ((A - mean).T @ (B - level))
+    unit = max(float(values.mean()), 1e-300)
+    found = []
+    for ridge in ridges:
+        D = Q @ (projected / (np.maximum(values, 0) + ridge * unit)[:, None])
+        found.append(np.vstack([D, level - mean @ D]))
+    return found

@@ -1,0 +1,88 @@
+"""The members of one series and their weights, by their errors from every origin of the training series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from echolearn.forecasting.smoothing import (
+    KINDS,
+    OF_TWO_SEASONS,
+    TRENDS,
+    Kind,
+    Smoothing,
+    fit_member,
+)
+from echolearn.validation.array_types import Array
+
+SHARPNESS = 16.0  # weights are errors to the power of minus this: nearly the best member alone;
+STEPS_PER_POWER = 4  # in a short series, whose errors say less, at most one per so many steps
+JUDGED = 2 / 3  # members are judged by their forecasts in the last third: what was good lately
+FIRST_ORIGIN = 3  # errors count from a third of the series on
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Which members there may be. log: of the logarithm only, never, or (None) both; trend: likewise with a trend."""
+
+    log: bool | None = None
+    trend: bool | None = None
+
+
+def kinds_for(y: Array, seasons: tuple[int, int], allowed: Allowed) -> list[Kind]:
+    """Return the kinds of members for a series."""
+    kinds = [*KINDS, *(OF_TWO_SEASONS if seasons[1] > 1 else ())]
+    if allowed.trend is False:
+        kinds = [Kind("none"), Kind("none", ar=True), *(k for k in kinds if k.trend == "none" and k.second)]
+    elif allowed.trend:
+        kinds = [kind for kind in kinds if kind.trend != "none"]
+    positive = bool(np.nanmin(y) > 0)
+    scales = ([False, True] if positive else [False]) if allowed.log is None else [allowed.log]
+    return [replace(kind, log=scale) for scale in scales for kind in kinds]
+
+
+def fit_smoothing(y: Array, seasons: tuple[int, int], horizon: int, allowed: Allowed) -> tuple[Smoothing, Array]:
+    """Return the weighted members of a series, and the forecasts C (n, horizon) of their mean after each value."""
+    kinds = kinds_for(y, seasons, allowed)
+    members = Smoothing(
+        P=np.array([fit_member(y, kind, seasons, horizon) for kind in kinds]),
+        logs=np.array([kind.log for kind in kinds]),
+        trends=np.array([TRENDS.index(kind.trend) for kind in kinds]),
+        second=np.array([kind.second for kind in kinds]),
+        seasons=seasons,
+        weights=np.full(len(kinds), 1 / len(kinds)),
+    )
+    F, _ = members.advance(y, members.start(y), horizon)
+    n = len(y)
+    weights = member_weights(y, F, min(max(seasons[0], int(JUDGED * n)), n - 2))
+    return replace(members, weights=weights), np.tensordot(F, weights, axes=(1, 0))
+
+
+def first_origin(n: int, seasons: tuple[int, int]) -> int:
+    """Return the first step after which forecasts are judged."""
+    return int(min(max(seasons[0], n // FIRST_ORIGIN), n - 2))
+
+
+def errors_ahead(y: Array, C: Array) -> Array:
+    """Return y[t + h] - C[t, h - 1] (n, horizon), NaN where the value is not known."""
+    n, horizon = C.shape
+    padded = np.concatenate([y, np.full(horizon, np.nan)])
+    truth = np.lib.stride_tricks.sliding_window_view(padded, horizon)[1 : n + 1]
+    return truth - C
+
+
+def member_weights(y: Array, F: Array, first: int) -> Array:
+    """Return weights (K,) by the mean absolute errors of forecasts after step `first`."""
+    n, K, _ = F.shape
+    losses = np.empty(K)
+    for k in range(K):
+        E = errors_ahead(y[first:], F[first:, k])
+        known = np.abs(E[~np.isnan(E)])
+        losses[k] = known.mean() if len(known) else 1.0
+    losses = np.where(np.isfinite(losses), losses, np.inf)
+    if not losses.min() > 0:
+        best = losses == losses.min()
+        return np.asarray(best / best.sum())
+    weights = (losses.min() / losses) ** min(SHARPNESS, n / STEPS_PER_POWER)
+    return np.asarray(weights / weights.sum())

@@ -1,0 +1,83 @@
+"""Which seasons a series has: announced by its time index, or found in its values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from echolearn.forecasting.smoothing import filled
+from echolearn.validation.array_types import Array
+
+LIMIT = 1.645  # standard errors that the autocorrelation at a season's lag must exceed
+PEAK, DEPTH = 0.3, 0.3  # an autocorrelation that shows a season, and how far it rises from the valley before it
+LONGEST = 400  # the longest season that is looked for in values alone
+DAY = 86400.0
+# seconds between steps: what people call the season, and the season of seasons
+OF_INDEX = ((366 * DAY, 360 * DAY, (1, 1)), (92 * DAY, 89 * DAY, (4, 1)), (31 * DAY, 28 * DAY, (12, 1)),
+            (7 * DAY, 7 * DAY, (52, 1)), (DAY, DAY, (7, 1)), (3600.0, 3600.0, (24, 168)), (1800.0, 1800.0, (48, 336)),
+            (900.0, 900.0, (96, 672)))  # fmt: skip
+
+
+def seasons_of_index(index: object) -> tuple[int, int] | None:
+    """Return the usual seasons of a pandas DatetimeIndex or PeriodIndex; None if the index says nothing."""
+    to_timestamp = getattr(index, "to_timestamp", None)
+    stamps = np.asarray(index if to_timestamp is None else to_timestamp())
+    if stamps.dtype.kind != "M" or len(stamps) < 3:
+        return None
+    step = float(np.median(np.diff(stamps.astype("datetime64[s]").astype(np.int64))))
+    for most, least, seasons in OF_INDEX:
+        if least - 1 <= step <= most + 1:
+            return seasons
+    if 0 < step < 3600 and DAY % step == 0:
+        return int(DAY // step), 1
+    return None
+
+
+def is_seasonal(y: Array, m: int) -> bool:
+    """Return whether the autocorrelation of y, or of its differences, at lag m is beyond chance."""
+    if m <= 1 or len(y) < 2 * m + 2:
+        return False
+    return _correlates(np.diff(y), m) or _correlates(y, m)
+
+
+def autocorrelation(y: Array, lags: int) -> Array:
+    """Return the autocorrelations at lags 1 ... lags."""
+    x = y - y.mean()
+    power = np.abs(np.fft.rfft(x, 2 * len(x))) ** 2
+    c = np.fft.irfft(power)[: lags + 1]
+    return c[1:] / (c[0] or 1.0)
+
+
+def _correlates(x: Array, m: int) -> bool:
+    r = autocorrelation(x, m)
+    return bool(r[-1] > LIMIT * np.sqrt((1 + 2 * (r[:-1] ** 2).sum()) / len(x)))
+
+
+def find_seasons(y: Array, announced: tuple[int, int] | None) -> tuple[int, int]:
+    """Return the seasons of a series, 1 for none: of those announced the ones that are there, or one that is found."""
+    y = filled(y)
+    if announced is None:
+        return _found_season(y), 1
+    first = announced[0] if is_seasonal(y, announced[0]) else 1
+    second = announced[1] if announced[1] > 1 and len(y) >= 3 * announced[1] else 1
+    if second > 1 and first > 1:  # beyond the first season, do weeks repeat?
+        rest = y[first:] - y[:-first]
+        second = second if _correlates(rest, second) else 1
+    return first, second
+
+
+def _found_season(y: Array) -> int:
+    """Return the lag of the first of the highest peaks of the autocorrelation about a line, if it is beyond chance."""
+    n, most = len(y), min(LONGEST, len(y) // 3)
+    if most < 4:
+        return 1
+    t = np.arange(n) - (n - 1) / 2
+    rest = y - y.mean()
+    r = autocorrelation(rest - t * (t @ rest) / (t @ t), most)
+    lags = np.arange(2, most)  # r[lag - 1]
+    peaks = lags[(r[lags - 1] > r[lags - 2]) & (r[lags - 1] >= r[lags])]
+    deep = np.minimum.accumulate(r)[peaks - 1]
+    peaks = peaks[(r[peaks - 1] > PEAK) & (r[peaks - 1] - deep > DEPTH)]
+    if not len(peaks):
+        return 1
+    best = int(peaks[r[peaks - 1] >= 0.9 * r[peaks - 1].max()][0])
+    return best if is_seasonal(y, best) else 1

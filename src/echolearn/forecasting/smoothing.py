@@ -1,0 +1,207 @@
+"""Exponential smoothing: members with different trends and scales, their parameters, and what they start from.
+
+Every member is the additive recursion of level, trend and up to two seasons, with damping and an autoregression of the
+residual; on the logarithm of a positive series it is multiplicative. The recursion gives forecasts from every step of a
+series in one pass, so that comparing members by rolling origins costs no more than running them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from echolearn.forecasting._loops import LARGEST_LOG, advance, mean_squared_error
+from echolearn.validation.array_types import Array
+
+STARTS = (-1.5, 1.5)  # logits of alpha from which the search begins
+FIRST = {"beta": -2.0, "gamma1": -1.5, "gamma2": -1.5, "phi": 1.0, "rho": 0.0}  # logits of the other parameters
+DAMPING = (0.8, 0.99)  # the range of phi
+ERRORS = 8000  # about how many errors the search for parameters looks at
+PENALTY = 1e-3  # on the squared logits, against parameters that the series says nothing about
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a member is: trend "none", "theta" (half the overall slope) or "damped"; log: of the logarithm;
+
+    ar: with an autoregression of the residual; ahead: whether its parameters minimise the error over the whole
+    horizon, or one step ahead; second: whether it has the second season too.
+    """
+
+    trend: str
+    log: bool = False
+    ar: bool = False
+    ahead: bool = True
+    second: bool = False
+
+
+KINDS = (
+    Kind("none"),
+    Kind("theta"),
+    Kind("damped"),
+    Kind("damped", ar=True),
+    Kind("damped", ahead=False),
+    Kind("damped", ar=True, ahead=False),
+)
+OF_TWO_SEASONS = (Kind("none", ar=True, second=True), Kind("damped", ar=True, second=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Position:
+    """Where the members of one series are: L (K, 3), S1 (K, m1), S2 (K, m2), and the number of steps so far."""
+
+    L: Array
+    S1: Array
+    S2: Array
+    time: int
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothing:
+    """The members of one series: P (K, 6), logs (K,), trends (K,) as codes, their weights (K,), and the seasons."""
+
+    P: Array
+    logs: Array
+    trends: Array
+    second: Array
+    seasons: tuple[int, int]
+    weights: Array
+
+    def start(self, y: Array) -> Position:
+        """Return where the members start on a series, before its first value."""
+        scales = {log: _scaled(y, log) for log in {bool(v) for v in self.logs}}
+        starts = [
+            start_of(scales[bool(log)], TRENDS[code], self.seasons[0], self.seasons[1] if second else 1)
+            for log, code, second in zip(self.logs, self.trends, self.second, strict=True)
+        ]
+        return stack_starts(starts, self.seasons)
+
+    def advance(self, y: Array, position: Position, horizon: int) -> tuple[Array, Position]:
+        """Return the forecasts F (n, K, horizon) after each value, and where the members are then."""
+        L, S1, S2 = position.L.copy(), position.S1.copy(), position.S2.copy()
+        F = np.empty((len(y), len(self.P), horizon))
+        advance(np.ascontiguousarray(y), position.time, self.logs, self.P, L, S1, S2, F)
+        return F, Position(L, S1, S2, position.time + len(y))
+
+
+TRENDS = ("none", "theta", "damped")
+
+
+def _scaled(y: Array, log: bool) -> Array:
+    if not log:
+        return y
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(y > 0, np.log(np.where(y > 0, y, 1.0)), np.nan)
+
+
+def filled(y: Array) -> Array:
+    """Return a series whose gaps are interpolated."""
+    there = ~np.isnan(y)
+    return y if there.all() else np.interp(np.arange(len(y)), np.flatnonzero(there), y[there])
+
+
+def seasonal_effects(y: Array, m: int) -> Array:
+    """Return the mean deviation (m,) of each phase of the season from a moving average over one season."""
+    if m <= 1 or len(y) < 2 * m:
+        return np.zeros(max(m, 1))
+    window = np.full(m, 1.0 / m) if m % 2 else np.r_[0.5, np.ones(m - 1), 0.5] / m
+    trend = np.convolve(y, window, "valid")
+    first = (len(window) - 1) // 2
+    rest = y[first : first + len(trend)] - trend
+    effects = np.array([rest[(i - first) % m :: m].mean() for i in range(m)])
+    return np.asarray(effects - effects.mean())
+
+
+def start_of(y: Array, trend: str, m1: int, m2: int) -> tuple[float, float, Array, Array]:
+    """Return level, trend and seasonal effects before the first value."""
+    y, n = filled(y), len(y)
+    s2 = seasonal_effects(y[: 3 * m2], m2)
+    early = n if m1 == 1 else min(n, max(4 * m1, 20))
+    s1 = seasonal_effects(y[:early] - np.resize(s2, early), m1)
+    rest = y - np.resize(s1, n) - np.resize(s2, n)
+    if trend == "none":
+        return float(rest[: max(3, m1)].mean()), 0.0, s1, s2
+    if trend == "theta":
+        slope = _slope(rest)[0] / 2
+        return float(rest[0] - slope), slope, s1, s2
+    slope, level = _slope(rest[: max(8, 2 * m1)])
+    return level - slope, slope, s1, s2
+
+
+def _slope(y: Array) -> tuple[float, float]:
+    """Return slope and value at the first step of the least-squares line."""
+    t = np.arange(len(y)) - (len(y) - 1) / 2
+    slope = float(t @ y) / float(t @ t) if len(y) > 1 else 0.0
+    return slope, float(y.mean() + slope * t[0])
+
+
+def stack_starts(starts: list[tuple[float, float, Array, Array]], seasons: tuple[int, int]) -> Position:
+    """Return the starts of several members as one position."""
+    L = np.array([[level, trend, 0.0] for level, trend, _, _ in starts])
+    S1 = np.array([np.resize(s1, seasons[0]) for _, _, s1, _ in starts])
+    S2 = np.array([np.resize(s2, seasons[1]) for *_, s2 in starts])
+    return Position(L, S1, S2, 0)
+
+
+def fit_member(y: Array, kind: Kind, seasons: tuple[int, int], horizon: int) -> Array:
+    """Return the parameters (6,) with the least error of forecasts up to `horizon` (or one) steps ahead."""
+    z = _scaled(y, kind.log)
+    m1, m2 = seasons[0], seasons[1] if kind.second else 1
+    names = ["alpha", *(["beta"] if kind.trend == "damped" else []), *(["gamma1"] if m1 > 1 else [])]
+    names += [
+        *(["gamma2"] if m2 > 1 else []),
+        *(["phi"] if kind.trend == "damped" else []),
+        *(["rho"] if kind.ar else []),
+    ]
+    n = len(z)
+    ahead = max(1, min(horizon, n // 3)) if kind.ahead else 1
+    skip = min(max(m1, m2), n // 3)
+    stride = max(1, (n - skip) * ahead // ERRORS)
+    start = start_of(z, kind.trend, m1, m2)
+    spread = float(np.nanmean(np.diff(filled(z)) ** 2)) or 1.0
+
+    def error(x: Array) -> float:
+        mse = mean_squared_error(z, _parameters(names, x), *start, ahead, skip, stride)
+        return float(np.log(mse / spread + 1e-12) + PENALTY * (x @ x) / np.sqrt(n))
+
+    found = [_least(error, np.array([a, *(FIRST[name] for name in names[1:])])) for a in STARTS]
+    return _parameters(names, min(found)[1])
+
+
+class _Found(tuple[float, Array]):
+    """A minimum and where it is; compared by its value alone."""
+
+    def __lt__(self, other: tuple[object, ...]) -> bool:
+        return bool(self[0] < other[0])  # type: ignore[operator]
+
+
+def _least(error: Callable[[Array], float], x: Array) -> _Found:
+    budget = 30 * (len(x) + 1)
+    r = minimize(error, x, method="Nelder-Mead", options={"maxfev": budget, "xatol": 0.05, "fatol": 1e-3})
+    return _Found((float(r.fun), np.asarray(r.x)))
+
+
+def _parameters(names: list[str], x: Array) -> Array:
+    """Return (alpha, beta, gamma1, gamma2, phi, rho) from the logits of those that vary."""
+    p = dict(zip(names, (1 / (1 + np.exp(-np.clip(x, -30, 30)))).tolist(), strict=True))
+    alpha = p["alpha"]
+    phi = DAMPING[0] + (DAMPING[1] - DAMPING[0]) * p["phi"] if "phi" in p else 1.0
+    rest = 1 - alpha
+    return np.array([alpha, alpha * p.get("beta", 0), rest * p.get("gamma1", 0), rest * p.get("gamma2", 0), phi,
+                     0.99 * p.get("rho", 0)])  # fmt: skip
+
+
+def forecast_ahead(members: Smoothing, position: Position, steps: int) -> Array:
+    """Return the weighted forecast (steps,) from a position."""
+    h = np.arange(1, steps + 1)
+    phi, rho = members.P[:, 4:5], members.P[:, 5:6]
+    growth = np.cumsum(phi**h, axis=1)
+    s = position.time + h - 1
+    f = position.L[:, :1] + growth * position.L[:, 1:2] + rho**h * position.L[:, 2:3]
+    f = f + position.S1[:, s % members.seasons[0]] + position.S2[:, s % members.seasons[1]]
+    with np.errstate(over="ignore"):
+        f = np.where(members.logs[:, None], np.exp(np.minimum(f, LARGEST_LOG)), f)
+    return np.asarray(members.weights @ f)

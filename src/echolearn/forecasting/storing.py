@@ -1,0 +1,114 @@
+"""A direct model as arrays of a file, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from echolearn.forecasting.direct import Column, Place
+from echolearn.forecasting.model import DirectModel, Part
+from echolearn.forecasting.smoothing import TRENDS, Position, Smoothing
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.validation.array_types import Array
+
+NAMES = ("D", "errors", "members", "seasonal", "counts", "columns", "spread", "effects", "states", "inputs")
+PREFIX = "direct."
+
+
+def direct_tensors(model: DirectModel) -> dict[str, Array]:
+    """Return the arrays of a direct model, by their names in a file."""
+    columns = [(c, p) for part in model.parts for c, p in zip(part.columns, part.places, strict=True)]
+    members = [
+        np.column_stack(
+            [c.members.P, c.members.logs, c.members.trends, c.members.second, c.members.weights, p.position.L]
+        )
+        for c, p in columns
+    ]
+    seasonal = [np.concatenate([p.position.S1.ravel(), p.position.S2.ravel(), p.past]) for _, p in columns]
+    counts = [[len(c.members.P), *c.members.seasons, p.position.time, int(c.log)] for c, p in columns]
+    numbers = [[*c.heard, c.unit, p.expected, p.level] for c, p in columns]
+    arrays = {
+        "D": model.D,
+        "errors": model.errors,
+        "members": np.concatenate(members).astype(np.float64),
+        "seasonal": np.concatenate(seasonal),
+        "counts": np.array(counts, dtype=np.int64),
+        "columns": np.array(numbers, dtype=np.float64),
+        "spread": np.stack([c.spread for c, _ in columns]),
+        "effects": np.stack([c.effects for c, _ in columns]),
+        "states": np.stack([part.state for part in model.parts]),
+        "inputs": np.stack([part.inputs for part in model.parts]),
+    }
+    return {PREFIX + name: value for name, value in arrays.items()}
+
+
+def direct_facts(model: DirectModel) -> dict[str, object]:
+    """Return the single values of a direct model."""
+    return {
+        "sees_inputs": model.sees_inputs,
+        "widening": float(model.widening),
+        "ridge": None if np.isinf(model.ridge) else float(model.ridge),
+        "gain": float(model.gain),
+        "dtype": model.dtype,
+    }
+
+
+def restore_direct(tensors: Mapping[str, Array], facts: Mapping[str, Any], reservoir: Reservoir) -> DirectModel:
+    """Return the direct model of a file, or raise ValueError where its arrays contradict each other."""
+    t = {name: tensors[PREFIX + name] for name in NAMES}
+    counts, series = t["counts"], len(t["states"])
+    if (counts[:, :3] < 1).any() or (counts[:, 3:] < 0).any() or len(counts) % series:
+        raise ValueError("the columns of the series are not counted as they should be")
+    sizes = counts[:, 0] * (counts[:, 1] + counts[:, 2]) + counts[:, 1]
+    if counts[:, 0].sum() != len(t["members"]) or sizes.sum() != len(t["seasonal"]):
+        raise ValueError("the members of the series are not as many as counted")
+    dims = len(counts) // series
+    if t["D"].shape[1] != dims * t["spread"].shape[1] or t["errors"].shape[1:] != t["D"].shape[1:]:
+        raise ValueError("the horizons of the forecasts do not fit")
+    rows = np.split(t["members"], np.cumsum(counts[:, 0])[:-1])
+    seasonal = np.split(t["seasonal"], np.cumsum(sizes)[:-1])
+    found = [_column(c, rows[i], seasonal[i], t, i) for i, c in enumerate(counts.tolist())]
+    parts = tuple(
+        Part(
+            tuple(c for c, _ in found[j * dims : (j + 1) * dims]),
+            tuple(p for _, p in found[j * dims : (j + 1) * dims]),
+            np.asarray(t["states"][j]),
+            np.asarray(t["inputs"][j]),
+        )
+        for j in range(series)
+    )
+    return DirectModel(
+        reservoir=reservoir,
+        D=t["D"],
+        sees_inputs=bool(facts["sees_inputs"]),
+        horizon=int(t["spread"].shape[1]),
+        parts=parts,
+        errors=t["errors"],
+        widening=float(facts["widening"]),
+        ridge=np.inf if facts["ridge"] is None else float(facts["ridge"]),
+        gain=float(facts["gain"]),
+        dtype=str(np.dtype(facts["dtype"])),
+    )
+
+
+def _column(count: list[int], rows: Array, seasonal: Array, t: Mapping[str, Array], i: int) -> tuple[Column, Place]:
+    """Return one column and its place."""
+    K, m1, m2, time, log = count
+    trends = rows[:, 7].astype(np.int64)
+    if not ((trends >= 0) & (trends < len(TRENDS))).all():
+        raise ValueError("a member has a trend of no known kind")
+    members = Smoothing(
+        P=np.ascontiguousarray(rows[:, :6]),
+        logs=rows[:, 6] != 0,
+        trends=trends,
+        second=rows[:, 8] != 0,
+        seasons=(m1, m2),
+        weights=np.ascontiguousarray(rows[:, 9]),
+    )
+    S1, S2 = seasonal[: K * m1].reshape(K, m1), seasonal[K * m1 : K * (m1 + m2)].reshape(K, m2)
+    position = Position(np.ascontiguousarray(rows[:, 10:13]), S1.copy(), S2.copy(), time)
+    numbers = t["columns"][i]
+    column = Column(members, bool(log), t["spread"][i], numbers[:3], t["effects"][i], float(numbers[3]))
+    return column, Place(position, float(numbers[4]), seasonal[K * (m1 + m2) :].copy(), float(numbers[5]))

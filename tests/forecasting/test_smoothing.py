@@ -1,0 +1,136 @@
+"""Exponential smoothing against plain loops, its search for parameters, and the weights of members."""
+
+import numpy as np
+import pytest
+
+from echolearn.forecasting._loops import advance_features, mean_squared_error
+from echolearn.forecasting.members import Allowed, errors_ahead, fit_smoothing, kinds_for, member_weights
+from echolearn.forecasting.seasons import find_seasons, seasons_of_index
+from echolearn.forecasting.smoothing import Kind, Position, Smoothing, fit_member, forecast_ahead, start_of
+
+RNG = np.random.default_rng(0)
+P = np.array([[0.3, 0.1, 0.2, 0.15, 0.9, 0.4], [0.5, 0.0, 0.1, 0.0, 1.0, 0.0]])
+LOGS = np.array([False, True])
+Y = 20 + np.cumsum(RNG.normal(size=40)) + 3 * np.sin(np.arange(40) * 2 * np.pi / 4)
+Y[17] = np.nan
+
+
+def members(weights=(0.25, 0.75)):
+    return Smoothing(P, LOGS, np.array([2, 0]), np.array([True, False]), (4, 6), np.array(weights))
+
+
+def position():
+    rng = np.random.default_rng(1)
+    return Position(np.array([[20.0, 0.2, 0.1], [3.0, 0.0, 0.0]]), rng.normal(size=(2, 4)) * 0.1, np.zeros((2, 6)), 3)
+
+
+def by_hand(y, p, log, L, s1, s2, time, horizon):
+    """The recursion, one member, in words."""
+    (level, trend, residual), s1, s2 = L, list(s1), list(s2)
+    alpha, beta, g1, g2, phi, rho = p
+    rows = []
+    for t, v in enumerate(y):
+        v = np.log(v) if log else v
+        now = time + t
+        level, trend = level + phi * trend, phi * trend
+        if np.isnan(v):
+            residual *= rho
+        else:
+            error = v - level - s1[now % 4] - s2[now % 6]
+            new = error - rho * residual
+            level, trend, residual = level + alpha * new, trend + beta * new, error
+            s1[now % 4] += g1 * new
+            s2[now % 6] += g2 * new
+        row = []
+        for h in range(1, horizon + 1):
+            growth = sum(phi**i for i in range(1, h + 1))
+            f = level + growth * trend + s1[(now + h) % 4] + s2[(now + h) % 6] + rho**h * residual
+            row.append(np.exp(f) if log else f)
+        rows.append(row)
+    return np.array(rows)
+
+
+def test_the_compiled_recursion_is_the_plain_one():
+    F, end = members().advance(Y, position(), 5)
+    start = position()
+    for k in range(2):
+        expected = by_hand(Y, P[k], LOGS[k], start.L[k], start.S1[k], start.S2[k], 3, 5)
+        np.testing.assert_allclose(F[:, k], expected, rtol=1e-12)
+    assert end.time == 43
+    np.testing.assert_allclose(forecast_ahead(members(), end, 5), np.array([0.25, 0.75]) @ F[-1], rtol=1e-12)
+
+
+def test_in_pieces_as_in_one():
+    whole, end = members().advance(Y, position(), 3)
+    first, middle = members().advance(Y[:11], position(), 3)
+    second, last = members().advance(Y[11:], middle, 3)
+    np.testing.assert_array_equal(np.concatenate([first, second]), whole)
+    np.testing.assert_array_equal(last.S1, end.S1)
+
+
+def test_the_error_of_the_search_is_that_of_the_forecasts():
+    start = (20.0, 0.1, np.array([0.5, -0.5, 0.2, -0.2]), np.zeros(6))
+    one = Smoothing(P[:1], LOGS[:1], np.array([2]), np.array([True]), (4, 6), np.ones(1))
+    F, _ = one.advance(Y, Position(np.array([[20.0, 0.1, 0.0]]), start[2][None], start[3][None], 0), 5)
+    E = errors_ahead(Y, F[:, 0])[7:]
+    assert mean_squared_error(Y, P[0], *start, 5, 7, 1) == pytest.approx(np.nanmean(E**2))
+
+
+def test_parameters_of_a_random_walk_and_of_noise_about_a_level():
+    walk, noise = np.cumsum(RNG.normal(size=400)), RNG.normal(size=400)
+    assert fit_member(walk, Kind("none", ahead=False), (1, 1), 8)[0] > 0.8
+    assert fit_member(noise, Kind("none", ahead=False), (1, 1), 8)[0] < 0.2
+
+
+def test_a_line_and_a_season_start_where_they_are():
+    t = np.arange(48)
+    level, trend, s1, _ = start_of(5 + 2.0 * t + np.tile([3.0, -1, -1, -1], 12), "damped", 4, 1)
+    assert trend == pytest.approx(2.0)
+    assert level == pytest.approx(3.0)  # one step before the first value
+    np.testing.assert_allclose(s1, [3, -1, -1, -1], atol=1e-9)
+
+
+def test_the_weight_goes_to_the_member_that_was_good_lately():
+    y = np.arange(60.0)
+    F = np.stack([y + 1, y + 3, np.where(y < 40, y + 1, y + 1.5)], axis=1)[:, :, None]
+    late, ever = member_weights(y, F + 0.1, 40), member_weights(y, F + 0.1, 0)
+    assert late[0] > 0.99
+    assert late[2] < 0.1 * ever[2]
+
+
+def test_which_members_there_are():
+    assert {k.log for k in kinds_for(np.array([1.0, 2]), (1, 1), Allowed())} == {False, True}
+    assert {k.log for k in kinds_for(np.array([0.0, 2]), (1, 1), Allowed())} == {False}
+    assert {k.trend for k in kinds_for(Y, (1, 1), Allowed(trend=False))} == {"none"}
+    assert "none" not in {k.trend for k in kinds_for(Y, (1, 1), Allowed(trend=True))}
+    assert any(k.second for k in kinds_for(Y, (4, 8), Allowed()))
+
+
+def test_a_line_with_a_season_is_continued():
+    t = np.arange(60)
+    y = 10 + 0.5 * t + 4 * np.sin(2 * np.pi * t / 12)
+    _, C = fit_smoothing(y[:48], (12, 1), 12, Allowed())
+    np.testing.assert_allclose(C[-1], y[48:], atol=0.7)
+
+
+def test_seasons_of_indices_and_of_values():
+    pd = pytest.importorskip("pandas")
+    for frequency, seasons in (("MS", (12, 1)), ("QS", (4, 1)), ("D", (7, 1)), ("h", (24, 168)), ("YS", (1, 1))):
+        assert seasons_of_index(pd.date_range("2020", periods=20, freq=frequency)) == seasons
+    assert seasons_of_index(pd.period_range("2020", periods=20, freq="M")) == (12, 1)
+    assert seasons_of_index(pd.RangeIndex(20)) is None
+    t = np.arange(120)
+    wave = np.sin(2 * np.pi * t / 12) + 0.3 * RNG.normal(size=120)
+    assert find_seasons(wave, None) == (12, 1)
+    assert find_seasons(wave, (12, 1)) == (12, 1)
+    assert find_seasons(RNG.normal(size=120), None) == (1, 1)
+    assert find_seasons(np.cumsum(RNG.normal(size=120)), (12, 1)) == (1, 1)
+
+
+def test_what_the_network_hears():
+    z, expected = np.array([2.0, 3.0, np.nan, 5.0]), np.array([2.0, 2.5, 3.5, 4.0])
+    out, past, level = np.empty((4, 3)), np.zeros(2), np.zeros(1)
+    advance_features(z, expected, 0, past, level, 0.5, out)
+    np.testing.assert_allclose(out[:, 0], [0, 0.5, 0, 1.0])
+    np.testing.assert_allclose(out[:, 1], [0, 0, 1.5, 2.0])  # against two steps ago; the gap stands as expected
+    np.testing.assert_allclose(out[:, 2], [0, 0.5, 0.5, 1.0])  # level 2, 2.5, 3, 4

@@ -1,0 +1,105 @@
+"""Backtests: origins, measures by hand, the simplest forecasts, tables, and the search that uses them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
+
+from echolearn import ESNForecaster, backtest
+from echolearn.tuning import tune
+from echolearn.tuning.measures import crps, seasonal_scale, smape
+
+T = np.arange(72)
+SERIES = 30 + 0.3 * T + 5 * np.sin(2 * np.pi * T / 12) + np.random.default_rng(0).normal(size=72)
+
+
+def last(past, horizon):
+    return np.full(horizon, np.asarray(past)[-1])
+
+
+def test_measures_by_hand():
+    found = backtest(last, SERIES, 6, [60, 66], season=12)
+    assert [o.known for o in found.origins] == [60, 66]
+    expected = []
+    for n in (60, 66):
+        scale = np.abs(SERIES[12:n] - SERIES[: n - 12]).mean()
+        expected.append(np.abs(SERIES[n : n + 6] - SERIES[n - 1]).mean() / scale)
+    assert found.scores["model"]["MASE"] == pytest.approx(np.mean(expected))
+    assert found.scores["naive"] == found.scores["model"]
+    np.testing.assert_array_equal(found.origins[0].forecasts["seasonal naive"], SERIES[48:54])
+    np.testing.assert_allclose(found.origins[0].forecasts["mean"], SERIES[:60].mean())
+    assert smape(np.array([1.0, 0.0]), np.array([3.0, 0.0])) == pytest.approx(50)
+    assert seasonal_scale(np.array([0.0, 3.0, 4.0]), 1, 2) == pytest.approx(np.sqrt(5))
+
+
+def test_crps_is_the_mean_over_all_pairs():
+    rng = np.random.default_rng(1)
+    paths, truth = rng.normal(size=(7, 3)), rng.normal(size=3)
+    pairs = np.abs(paths[:, None] - paths[None]).mean(axis=(0, 1))
+    assert crps(truth, paths) == pytest.approx((np.abs(paths - truth).mean(axis=0) - pairs / 2).mean())
+    assert crps(truth, paths[:1]) == pytest.approx(np.abs(paths[0] - truth).mean())
+
+
+def test_a_model_sees_only_what_was_known():
+    seen = []
+
+    def spy(past, horizon):
+        seen.append(past)
+        return np.zeros(horizon)
+
+    index = pd.date_range("2015", periods=72, freq="MS")
+    found = backtest(spy, pd.Series(SERIES, index=index), 6, 3)
+    assert [len(past) for past in seen] == [54, 60, 66]
+    assert all(isinstance(past, pd.Series) for past in seen)
+    assert found.origins[0].season == 12
+
+
+def test_a_forecaster_has_intervals_a_table_and_a_plot():
+    found = backtest(ESNForecaster(20, season=12), SERIES, 6, 2)
+    row = found.scores["model"]
+    assert set(row) == {"MASE", "sMAPE", "RMSSE", "CRPS", "coverage 0.8", "coverage 0.95"}
+    assert row["CRPS"] < row["MASE"] < found.scores["mean"]["MASE"]
+    text = repr(found)
+    assert "seasonal naive" in text
+    assert "2 origins, 6 steps ahead" in text
+    assert found.to_frame().loc["model", "MASE"] == row["MASE"]
+    pytest.importorskip("matplotlib").use("agg")
+    axes = found.plot()
+    assert {"truth", "model", "95% interval"} <= {t.get_text() for t in axes.get_legend().get_texts()}
+
+
+def test_several_series_and_gaps():
+    holes = SERIES.copy()
+    holes[[20, 69]] = np.nan
+    found = backtest(last, [SERIES, holes], 6, 2, season=12)
+    assert [o.series for o in found.origins] == [0, 0, 1, 1]
+    assert np.isfinite(found.scores["model"]["MASE"])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: backtest(last, SERIES, 0), "horizon=0"),
+        (lambda: backtest(last, SERIES, 70), "leaves 2 to fit to"),
+        (lambda: backtest(last, SERIES, 6, [70]), "known values from 2 to 66"),
+        (lambda: backtest(last, np.ones((9, 2)), 2), r"shape \(9, 2\); expected one column"),
+    ],
+)
+def test_bad_input_is_explained(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_tune_takes_a_forecaster_and_its_series():
+    pytest.importorskip("optuna")
+    space = {"trend": [False, True]}
+    found = tune(ESNForecaster(20, season=12, horizon=6), 10 * T + SERIES, space=space, trials=4, folds=2)
+    assert found.best_settings == {"trend": True}
+    assert found.estimator.predict(6).shape == (6,)
+    own = backtest(ESNForecaster(20, season=12, horizon=6, trend=True), 10 * T + SERIES, 6, 2)
+    assert found.best_score == pytest.approx(-own.scores["model"]["MASE"])
+
+
+def test_time_series_split():
+    search = GridSearchCV(ESNForecaster(10, season=12), {"trend": [True, False]}, cv=TimeSeriesSplit(2))
+    assert np.isfinite(search.fit(SERIES).best_score_)
