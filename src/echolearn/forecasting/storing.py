@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from echolearn.forecasting.model import DirectModel, Part
 from echolearn.forecasting.smoothing import TRENDS, Position, Smoothing
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.validation.array_types import Array
+from echolearn.validation.values import is_number
 
 NAMES = ("D", "errors", "members", "seasonal", "counts", "columns", "spread", "effects", "states", "inputs")
 PREFIX = "direct."
@@ -55,7 +56,7 @@ def direct_facts(model: DirectModel) -> dict[str, object]:
     }
 
 
-def restore_direct(tensors: Mapping[str, Array], facts: Mapping[str, Any], reservoir: Reservoir) -> DirectModel:
+def restore_direct(tensors: Mapping[str, Array], facts: Mapping[str, object], reservoir: Reservoir) -> DirectModel:
     """Return the direct model of a file, or raise ValueError where its arrays contradict each other."""
     t = {name: tensors[PREFIX + name] for name in NAMES}
     counts, series = t["counts"], len(t["states"])
@@ -86,11 +87,18 @@ def restore_direct(tensors: Mapping[str, Array], facts: Mapping[str, Any], reser
         horizon=int(t["spread"].shape[1]),
         parts=parts,
         errors=t["errors"],
-        widening=float(facts["widening"]),
-        ridge=np.inf if facts["ridge"] is None else float(facts["ridge"]),
-        gain=float(facts["gain"]),
-        dtype=str(np.dtype(facts["dtype"])),
+        widening=_number(facts["widening"]),
+        ridge=np.inf if facts["ridge"] is None else _number(facts["ridge"]),
+        gain=_number(facts["gain"]),
+        dtype=str(np.dtype(cast(str, facts["dtype"]))),
     )
+
+
+def _number(value: object) -> float:
+    """Return a finite number >= 0, or raise ValueError."""
+    if not is_number(value) or value < 0:
+        raise ValueError(f"{value!r:.40} is not a number >= 0")
+    return float(value)
 
 
 def _column(count: list[int], rows: Array, seasonal: Array, t: Mapping[str, Array], i: int) -> tuple[Column, Place]:

@@ -5,8 +5,8 @@ From the states h_s and values x_s of some steps s of a series, the network runs
     L = Σ_s Σ_{j=1..k} ||x̂_{s+j} - x_{s+j}||² / k,        x̂_s = x_s,
     h_{j+1} = (1 - a) h_j + a f(z_j),     z_j = W'[x̂_j, e] + W_rec h_j + b,     x̂_{j+1} = U'[h_{j+1}, x̂_j, e, 1].
 
-U minimises the error of one step, not L, so its own motion counts for k > 1 (docs/explanation/derivation.md). With P = dL/dU of the
-unrolled loop, Λ = (H_c'H_c + mu I)^-1 P, and R = H_c U - T of the one-step fit,
+U minimises the error of one step, not L, so its own motion counts for k > 1 (docs/explanation/derivation.md). With P =
+dL/dU of the unrolled loop, Λ = (H_c'H_c + mu I)^-1 P, and R = H_c U - T of the one-step fit,
 
     dL/dH_c = -H_c Λ U' - R Λ'     at every step of the fit, and dL/dh_s besides at the steps where a loop starts.
 

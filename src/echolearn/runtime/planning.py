@@ -85,6 +85,11 @@ class _Contents:
             raise ExportError(
                 f"{facts['estimator']!r:.40} cannot be exported or run; known are {', '.join(ESTIMATORS)}."
             )
+        if "direct" in facts:
+            raise ExportError(
+                "a forecaster of direct forecasts (trend, season and a correction per horizon) cannot be exported, nor "
+                "run without echolearn's estimators; method='closed_loop' fits one that can."
+            )
         self.n_in, self.units = tensors["W"].shape
         self.rows, self.n_out = tensors["U"].shape
         self.summarizes = "thresholds" in tensors
@@ -115,11 +120,6 @@ class _Contents:
 def _network_plan(contents: _Contents) -> Plan:
     """Return the plan of one network."""
     facts = contents.facts
-    if "direct" in facts:
-        raise ExportError(
-            "a forecaster of direct forecasts (trend, season and a correction per horizon) cannot be exported, nor run "
-            "without echolearn's estimators; method='closed_loop' fits one that can."
-        )
     inputs, n_features = _input_operations(contents)
     plan = Plan(
         estimator=facts["estimator"],

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from echolearn.forecasting.seasons import find_seasons, seasons_of_index
@@ -20,7 +21,6 @@ if TYPE_CHECKING:  # optional
 
 PATHS = 200  # sample paths behind each CRPS
 COVERAGES = (0.8, 0.95)
-Forecast = Callable[[object, int], object]  # (known values, horizon) -> forecast
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ class Backtest:
 
 
 def backtest(
-    model: Any,
+    model: object,
     series: SequencesLike,
     horizon: int,
     origins: int | Sequence[int] = 5,
@@ -196,7 +196,7 @@ def backtest(
     check_integer("horizon", horizon, 1)
     several = isinstance(series, (list, tuple)) and any(np.ndim(s) > 0 for s in series)
     found = []
-    for number, one in enumerate(cast("Sequence[object]", series) if several else [series]):
+    for number, one in enumerate(cast("Sequence[ArrayLike]", series) if several else [series]):
         values = np.asarray(one, dtype=np.float64)
         if values.ndim != 1:
             raise ValueError(
@@ -206,7 +206,8 @@ def backtest(
         announced = None if index is None or callable(index) else seasons_of_index(index)
         m = season or find_seasons(values, announced)[0]
         for known in _origins(len(values), horizon, origins, step):
-            past = one.iloc[:known] if hasattr(one, "iloc") else values[:known]
+            rows = getattr(one, "iloc", values)  # a series of pandas keeps its index
+            past = rows[:known]
             found.append(_from_origin(model, past, values, (number, known, horizon, m), coverages))
     return Backtest(found)
 
@@ -227,7 +228,7 @@ def _origins(n: int, horizon: int, origins: int | Sequence[int], step: int | Non
 
 
 def _from_origin(
-    model: Any, past: object, values: Array, where: tuple[int, int, int, int], coverages: Sequence[float]
+    model: object, past: object, values: Array, where: tuple[int, int, int, int], coverages: Sequence[float]
 ) -> Origin:
     """Return the forecasts from one origin; where: number of the series, known values, horizon, season."""
     number, known, horizon, m = where
@@ -244,7 +245,8 @@ def _from_origin(
         if hasattr(fitted, "forecast_paths"):
             score = crps(truth, np.asarray(fitted.forecast_paths(horizon, PATHS)))
     else:
-        forecast = np.asarray(model(past, horizon), dtype=np.float64).reshape(horizon)
+        method = cast("Callable[[object, int], ArrayLike]", model)
+        forecast = np.asarray(method(past, horizon), dtype=np.float64).reshape(horizon)
     there = history[~np.isnan(history)]
     lag = m if known >= m else 1
     last_season = _carried(history)[known - lag :][np.arange(horizon) % lag]

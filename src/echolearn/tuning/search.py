@@ -185,12 +185,12 @@ def _tune_forecaster(
         return -found.scores["model"]["MASE"]
 
     with opened_study(how.storage, how.random_state, description) as study:
-        progress = _Progress(study, how.trials, how.verbose)
-        while progress.finished < how.trials:
-            trial = study.ask()
-            value = score({name: suggested(trial, name, allowed) for name, allowed in options.items()})
-            study.tell(trial, value if np.isfinite(value) else -1e30)
-            progress.show_last()
+        with _Progress(study, how.trials, how.verbose) as progress:
+            while progress.finished < how.trials:
+                trial = study.ask()
+                value = score({name: suggested(trial, name, allowed) for name, allowed in options.items()})
+                study.tell(trial, value if np.isfinite(value) else -1e30)
+                progress.show_last()
         found = Tuning(finished_trials(study, dict(options)), dict(options))
     if not how.refit:
         return found
