@@ -28,6 +28,15 @@ def public_names():
     return {module: sorted(found[module]) for module in [*known, *sorted(set(found) - set(known))]}
 
 
+def importable(module):
+    """Return whether a module can be imported here; adapters of other libraries need those libraries."""
+    try:
+        import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
 def methods(kind):
     """Return the public methods and properties of a class that echolearn itself defines."""
     result = []
@@ -68,7 +77,7 @@ def write(app):
     """Write the pages that have changed; delete those of modules that are gone."""
     folder = Path(app.srcdir) / "reference" / "api"
     folder.mkdir(exist_ok=True)
-    found = public_names()
+    found = {module: names for module, names in public_names().items() if importable(module)}
     texts = {f"{module}.rst": page(module, names) for module, names in found.items()}
     toctree = "\n".join(f"   {module}" for module in found)
     title = "Python"
