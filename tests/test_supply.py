@@ -66,7 +66,8 @@ def test_the_lock_file_has_what_pyproject_requires():
 
 def test_every_imported_package_is_required():
     """No package is used that is only a dependency of another one."""
-    known = {canonicalize_name(need.name) for need in required()} | {"echolearn"}
+    extras = [Requirement(line) for lines in PROJECT["optional-dependencies"].values() for line in lines]
+    known = {canonicalize_name(need.name) for need in [*required(), *extras]} | {"echolearn"}
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             modules = []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from echolearn.reservoir.reservoir import Reservoir
     from echolearn.tuning.backtesting import backtest
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "ES2NFeatures",
     "ESNClassifier",
