@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS := speech,report,tune,onnx,dask,serve,test
+EXTRAS := speech,report,tune,onnx,serve,dask,docs,test
 comma := ,
 # versions and hashes as in requirements.lock, for the Pythons it is tested with; for others as pyproject.toml allows
 LOCKED = $(shell $(PYTHON) -c 'import sys; print("yes" * ((3, 11) <= sys.version_info < (3, 14)))')
@@ -11,6 +11,7 @@ DOCTESTS := --doctest-modules src/echolearn $(addprefix --ignore=src/echolearn/i
 DATA ?= ../shared/data/an4_states.npz
 BASE ?= HEAD~1
 
+.PHONY: demo test test-half test-rest test-oldest test-newest test-pythons interop lint same-bits bench tables series defaults examples notebooks reliability mutants docs dist lock clean
 .PHONY: demo test test-half test-rest test-oldest test-newest test-pythons interop lint same-bits bench tables series forecasts defaults examples notebooks reliability mutants lock clean
 
 demo: $(VENV)/ready  ## the main job
@@ -57,11 +58,24 @@ lock: .venv-uv/ready  ## a new requirements.lock: the newest versions that pypro
 	  $(UPGRADE) --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  --quiet --output-file requirements.lock
 
+docs: $(VENV)/ready  ## the documentation site, in docs/_build/html; pages and examples run, warnings are errors
+	MPLBACKEND=agg $(BIN)/python -m sphinx -b html -W --keep-going docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+dist: $(VENV)/ready  ## sdist and wheel in dist/, checked, installed in an empty environment and tried there
+	rm -rf dist .venv-dist
+	$(BIN)/python -m build --quiet --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/python -m pip install --quiet dist/*.whl
+	cd dist && ../.venv-dist/bin/python ../tools/try_wheel.py
+
 lint: $(VENV)/ready  ## style, types, which package imports which, and the rules of the tree
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/words.py
 	$(BIN)/python -m pytest tests/test_structure.py
 
 same-bits: $(VENV)/ready  ## the results of the commit BASE and of the working tree, compared bit for bit; ONLY=part of a case's name
@@ -92,10 +106,11 @@ examples: $(VENV)/ready  ## the pictures of examples/, into runs/examples
 	for example in examples/plot_*.py; do \
 	  echo $$example && MPLBACKEND=agg $(BIN)/python $$example runs/examples/$$(basename $$example .py).png || exit 1; done
 
-notebooks: $(VENV)/ready  ## the examples as executed notebooks, into runs/notebooks; fails on any line on stderr (docs/notebooks.md)
+reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd inputs, stress, load, kills (docs/evidence/reliability.md)
+notebooks: $(VENV)/ready  ## the examples as executed notebooks, into runs/notebooks; fails on any line on stderr (docs/howto/notebooks.md)
 	$(BIN)/python tools/notebooks.py
 
-reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd inputs, stress, load, kills (docs/reliability.md)
+reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd inputs, stress, load, kills (docs/evidence/reliability.md)
 	$(BIN)/python -m reliability.model_files
 	$(BIN)/python -m reliability.damaged_speech
 	$(BIN)/python -m reliability.inputs
@@ -109,7 +124,7 @@ reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd in
 	$(BIN)/python -m reliability.dask_kills
 	$(BIN)/python -m reliability.dask_speed
 
-mutants: $(VENV)/ready  ## choices made otherwise, one at a time: does a test fail? (docs/reliability.md); SEED=2 draws others
+mutants: $(VENV)/ready  ## choices made otherwise, one at a time: does a test fail? (docs/evidence/reliability.md); SEED=2 draws others
 	$(BIN)/python -m reliability.mutants --seed $(or $(SEED),1)
 
 .venv-fuzz/ready: reliability/requirements-fuzz.txt pyproject.toml

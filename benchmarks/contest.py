@@ -3,10 +3,10 @@
     python benchmarks/contest.py --data an4_states.npz --valid-only          rehearsal: never touches the test part
     python benchmarks/contest.py --data an4_states.npz [--only single --budgets 20 60 --sides ours --jobs 2]
 
-benchmarks/frozen/contest.toml holds rows, sides and candidates; docs/protocol.md explains the rules. Every training is
-a process of its own on one core, and its record is appended to results/contest.json when it ends: an interrupted
-contest resumes, and a training is repeated only if its settings, its data or its code have changed. A row whose
-candidates have all been trained is decided on valid; the test part is then read for the two chosen ones only.
+benchmarks/frozen/contest.toml holds rows, sides and candidates; docs/evidence/protocol.md explains the rules. Every
+training is a process of its own on one core, and its record is appended to results/contest.json when it ends: an
+interrupted contest resumes, and a training is repeated only if its settings, its data or its code have changed. A row
+whose candidates have all been trained is decided on valid; the test part is then read for the two chosen ones only.
 """
 
 import argparse

@@ -10,7 +10,7 @@ ROWS = {
     "little-8": "every 8th utterance",
     "little-30": "every 30th utterance",
 }
-NOT_RUN = "*Not run yet: the settings of both sides are not frozen (docs/protocol.md).*"
+NOT_RUN = "*Not run yet: the settings of both sides are not frozen (docs/evidence/protocol.md).*"
 
 
 def contest_rows(*names):

@@ -1,6 +1,6 @@
-"""Forecasting compared with reservoirpy: same series, size, washout and grid. The table of docs/forecasting.md.
+"""Forecasting compared with reservoirpy: same series, size, washout and grid. The table of docs/howto/forecasting.md.
 
-    python benchmarks/forecasting.py [--seeds 10] [--tasks mg lorenz narma] [--figure docs/forecasting.png]
+    python benchmarks/forecasting.py [--seeds 10] [--tasks mg lorenz narma] [--figure docs/images/forecasting.png]
 
 Fixed networks of both libraries are tuned over the same grid, separately for every measure: each setting is fitted to
 train with six tuning seeds, and the one with the best median on valid is used for the seeds that count. reservoirpy is

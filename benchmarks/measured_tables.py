@@ -345,6 +345,35 @@ def export_loss():
 
 
 @table
+def valid_times():
+    """Return the valid times on test of fixed and learned networks, reservoirpy and NVAR."""
+    titles = {
+        "mackey_glass": "Mackey-Glass",
+        "lorenz": "Lorenz",
+        "double_scroll": "double scroll",
+        "kuramoto_sivashinsky": "Kuramoto-Sivashinsky, 32 points",
+    }
+    found, cells = load("valid_times").get("tasks", {}), []
+    for name, title in titles.items():
+        if name not in found:
+            continue
+        sides = found[name]["sides"]
+        means = {side: [statistics.mean(seed) for seed in values["values"]] for side, values in sides.items()}
+        best = max(means, key=lambda side: statistics.mean(means[side]))
+        row = []
+        for side, values in means.items():
+            text = f"{statistics.mean(values):.2f}"
+            row.append((f"**{text}**" if side == best else text) + _least_and_most(values))
+        cells.append([title, *row])
+    return markdown(["", ">reservoirpy, tuned", ">NVAR, tuned", ">fixed, tuned", ">learned"], cells)
+
+
+def _least_and_most(values):
+    """Return the least and the most of several values in brackets."""
+    return f" ({min(values):.2f} … {max(values):.2f})" if len(values) > 1 else ""
+
+
+@table
 def runtime_start():
     """Return what it takes to give a first answer."""
     rows = load("runtime_start")["rows"]

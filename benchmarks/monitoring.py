@@ -6,7 +6,7 @@ Each stream is a series that an echo state network is fitted to, and that then r
 false one. With a fault at a known step, the delay is the number of frames from its start to the first frame that is
 anomalous or shows a drift. The settings are the defaults of `Monitor`, the same for all streams.
 The method was chosen on these streams, with two of the seeds that are reported. The results are in
-benchmarks/results/monitoring.json, and their tables in docs/monitoring.md.
+benchmarks/results/monitoring.json, and their tables in docs/howto/monitoring.md.
 """
 
 import argparse

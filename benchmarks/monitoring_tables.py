@@ -1,4 +1,4 @@
-"""The tables of docs/monitoring.md."""
+"""The tables of docs/howto/monitoring.md."""
 
 import statistics
 

@@ -7,7 +7,7 @@
 Every row is one run of `echolearn table1` into runs/table1_NAME/UNITS, first with one seed of every column, then with
 all seeds; the same command resumes a run that was stopped. After each run results/table1_NAME.json holds the row, with
 the commits that made its cells. --collect writes down the cells that are finished, also of a row that still runs.
-benchmarks/tables.py puts the tables into docs/table1.md.
+benchmarks/tables.py puts the tables into docs/evidence/table1.md.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Cosine between the paper's printed gradient and the exact one: the table of docs/derivation.md.
+"""Cosine between the paper's printed gradient and the exact one: the table of docs/explanation/derivation.md.
 
 python benchmarks/printed_vs_exact.py
 """

@@ -1,4 +1,4 @@
-"""The door to test parts, and the rules of docs/protocol.md that it enforces.
+"""The door to test parts, and the rules of docs/evidence/protocol.md that it enforces.
 
 An experiment NAME has a file benchmarks/frozen/NAME.toml with its settings, and its candidates if it chooses among any.
 `open_test` hands out the test part only when that file is committed and unchanged, and when nothing under src/ and

@@ -5,7 +5,7 @@
 
 The networks are those that benchmarks/contest.py has trained (runs/contest). Everything else of a recogniser comes from
 the training part: durations, priors and n-grams of phones and words; the weights of the decoder and its beam are tuned
-on valid. benchmarks/frozen/recognition.toml holds rows and candidates; docs/protocol.md explains the rules.
+on valid. benchmarks/frozen/recognition.toml holds rows and candidates; docs/evidence/protocol.md explains the rules.
 `--words` names the folder with an4.dic and the two .transcription files of AN4's public distribution.
 """
 

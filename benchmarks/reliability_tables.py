@@ -1,4 +1,4 @@
-"""The tables of docs/reliability.md and docs/scaling.md, from reliability/results/."""
+"""The tables of docs/evidence/reliability.md and docs/howto/scaling.md, from reliability/results/."""
 
 from table_text import ROOT, markdown, table
 from table_text import load as load_file

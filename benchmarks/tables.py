@@ -35,7 +35,7 @@ def rendered(text):
 
 def documents():
     """Return the files that may have tables."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def main():

@@ -5,8 +5,8 @@ Classifying whole sequences
 Six gestures of a pen: three figures, each drawn in one direction or the other, at any speed, from any starting point
 and with noise. Averaged over time both directions look the same; they differ in the order of the points, which only the
 states contain. Learning W and W_rec can change the states until a linear readout separates them. Whether it does
-depends on the random weights: of six seeds it helped in three, in this one most of all (docs/classification.md lists
-them).
+depends on the random weights: of six seeds it helped in three, in this one most of all
+(docs/howto/classification.md lists them).
 
     python examples/plot_sequence_classification.py [picture.png]
 """

@@ -1,6 +1,6 @@
-"""The licences of everything that `make test` installs, from the packages' metadata: makes docs/licences.md.
+"""The licences of everything that `make test` installs, from the packages' metadata: makes docs/reference/licences.md.
 
-python -m reliability.licences > docs/licences.md
+python -m reliability.licences > docs/reference/licences.md
 """
 
 from __future__ import annotations

@@ -7,14 +7,16 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_example_runs_as_pasted_and_says_what_the_comment_says(tmp_path, monkeypatch, capsys):
+def test_the_example_runs_as_pasted_and_prints_what_stands_below_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    ((example, output),) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
     exec(compile(example, "README.md", "exec"), {})
-    fixed, learned = (float(p) for p in re.findall(r": ([\d.]+)% of steps wrong", capsys.readouterr().out))
-    assert 40 < fixed < 60
-    assert learned < 10
-    assert (tmp_path / "model.safetensors").exists()
+    assert _rounded(capsys.readouterr().out) == _rounded(output)
+
+
+def _rounded(text):
+    """Return a text in which percentages have no decimals: the last digit may depend on the processor."""
+    return re.sub(r"(\d+\.\d)%", lambda match: f"{float(match[1]):.0f}%", text)
 
 
 def test_commands_and_pages_exist():

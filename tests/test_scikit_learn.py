@@ -1,4 +1,4 @@
-"""The table of docs/scikit_learn.md: every tool of scikit-learn on every form of data does what the table says."""
+"""The table of docs/howto/scikit_learn.md: every tool on every form of data does what the table says."""
 
 import re
 
@@ -175,7 +175,9 @@ TOOLS = {  # name -> the tool, and our line in its place
 
 def table():
     """Return the table of the document: (tool, data) -> yes, ours or no."""
-    rows = re.findall(r"^\| (.+?) \| (\w+) \| (\w+) \| (\w+) \|$", (ROOT / "docs/scikit_learn.md").read_text(), re.M)
+    rows = re.findall(
+        r"^\| (.+?) \| (\w+) \| (\w+) \| (\w+) \|$", (ROOT / "docs/howto/scikit_learn.md").read_text(), re.M
+    )
     return {(name, data): cell for name, *cells in rows for data, cell in zip(DATA, cells, strict=True)}
 
 

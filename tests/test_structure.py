@@ -1,4 +1,4 @@
-"""The rules of the source tree (docs/architecture.md), checked on its syntax trees; nothing heavy is imported."""
+"""The rules of the source tree (docs/explanation/architecture.md), checked on its syntax trees."""
 
 from __future__ import annotations
 
@@ -196,8 +196,8 @@ def _mentions(path: Path) -> dict[int, int]:
 
 
 def _equations() -> dict[int, str]:
-    """Return the table of docs/notation.md: equation number -> where it is implemented."""
-    table = (ROOT / "docs" / "notation.md").read_text().split("## Equations")[1]
+    """Return the table of docs/explanation/notation.md: equation number -> where it is implemented."""
+    table = (ROOT / "docs" / "explanation" / "notation.md").read_text().split("## Equations")[1]
     return {int(row[0]): row[3] for row in re.findall(r"^\| (\d+) \| (.+?) \| (.+) \| (.+) \|$", table, re.M)}
 
 
@@ -217,7 +217,7 @@ def test_equation_numbers_are_those_of_the_table():
     expect_none(
         "equations",
         (
-            f"{path.relative_to(ROOT)}:{line} eq. {number} is not in docs/notation.md"
+            f"{path.relative_to(ROOT)}:{line} eq. {number} is not in docs/explanation/notation.md"
             for path, found in mentions.items()
             for number, line in found.items()
             if number not in table
@@ -251,7 +251,7 @@ def test_every_package_is_a_layer():
 
 def test_paths_in_documents_exist():
     """Every file of the repository that a document names is there; echolearn/... stands for src/echolearn/..."""
-    documents = [*(ROOT / "docs").glob("*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+    documents = [*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
     named = re.compile(r"(?<![\w/.-])((?:src|tests|benchmarks|reliability|examples|docs|tools|echolearn)/[\w/.-]*\w)")
     found = [(document, path) for document in documents for path in named.findall(document.read_text())]
     assert len(found) > 20
@@ -266,11 +266,11 @@ def test_paths_in_documents_exist():
 
 
 def _architecture() -> str:
-    return (ROOT / "docs" / "architecture.md").read_text()
+    return (ROOT / "docs" / "explanation" / "architecture.md").read_text()
 
 
 def _rows() -> dict[str, list[str]]:
-    """Return the table of packages in docs/architecture.md: package -> [purpose, imports, main names]."""
+    """Return the table of packages in docs/explanation/architecture.md: package -> [purpose, imports, main names]."""
     rows = re.findall(r"^\| `(\w+)` \|(.*)\|(.*)\|(.*)\|$", _architecture(), re.M)
     return {package: [cell.strip() for cell in cells] for package, *cells in rows}
 

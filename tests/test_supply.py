@@ -79,8 +79,8 @@ def test_every_imported_package_is_required():
 
 
 def test_the_licences_are_those_of_the_locked_packages():
-    """If this fails after make lock: python -m reliability.licences > docs/licences.md."""
-    table = (ROOT / "docs" / "licences.md").read_text()
+    """If this fails after make lock: python -m reliability.licences > docs/reference/licences.md."""
+    table = (ROOT / "docs" / "reference" / "licences.md").read_text()
     listed = {
         (canonicalize_name(name), version) for name, version in re.findall(r"^\| ([\w.-]+) \| (\d\S*) \|", table, re.M)
     }

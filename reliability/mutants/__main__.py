@@ -1,4 +1,4 @@
-"""Mutation testing: are the choices that the code makes tested? (`make mutants`, docs/reliability.md)
+"""Mutation testing: are the choices that the code makes tested? (`make mutants`, docs/evidence/reliability.md)
 
 Every mutant makes one choice otherwise: another comparison, sign, constant, part of the data, and so on. It runs in a
 copy of the source tree with the tests that run the changed line. A test that fails kills it. What survives is either

@@ -8,10 +8,12 @@ from echolearn.validation.former_paths import FormerPaths
 
 if TYPE_CHECKING:
     from echolearn.estimators.classifier import ESNClassifier
+    from echolearn.estimators.es2n import ES2NFeatures
     from echolearn.estimators.features import ReservoirFeatures
     from echolearn.estimators.forecaster import ESNForecaster
     from echolearn.estimators.framewise import FrameWise
     from echolearn.estimators.loading import load
+    from echolearn.estimators.nvar import NVARForecaster
     from echolearn.estimators.pipelines import save, stream
     from echolearn.estimators.regressor import ESNRegressor
     from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
@@ -20,10 +22,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "ES2NFeatures",
     "ESNClassifier",
     "ESNForecaster",
     "ESNRegressor",
     "FrameWise",
+    "NVARForecaster",
     "Reservoir",
     "ReservoirFeatures",
     "StackedClassifier",
@@ -37,10 +41,12 @@ __all__ = [
 
 # Imported at first use: the command line answers --help long before NumPy, scikit-learn and numba are there.
 _HOMES = {
+    "ES2NFeatures": "estimators.es2n",
     "ESNClassifier": "estimators.classifier",
     "ESNForecaster": "estimators.forecaster",
     "ESNRegressor": "estimators.regressor",
     "FrameWise": "estimators.framewise",
+    "NVARForecaster": "estimators.nvar",
     "Reservoir": "reservoir",
     "ReservoirFeatures": "estimators.features",
     "StackedClassifier": "estimators.stacked",

@@ -1,4 +1,4 @@
-"""The contest does what docs/protocol.md says: with two sides that cost nothing, in a repository of its own."""
+"""The contest does what docs/evidence/protocol.md says: with two sides that cost nothing, in its own repository."""
 
 import sys
 

@@ -45,12 +45,14 @@ BAD = {
     "direct": [2],
     "fit_intercept": [0, None, "yes"],
     "pooling": ["max", None],
+    "loop_steps": [0, 1.5, "many"],
     "method": ["loop", 1, None],
     "horizon": [0, 2.5, "far"],
     "season": [0, 1.5, "yes"],
     "trend": ["yes", 1.5, None],
     "log": ["yes", 1.5, None],
     "noise": [-0.1, np.nan, "some"],
+    "solver": ["svd", None, 1],
     "ridge": [-1e-3, "gcv", [], [0.1, -1], [0.0, 1.0], np.nan, np.inf, None, ["a"]],
     "readout": ["lda", None],
     "learn": ["all", True],
@@ -78,7 +80,7 @@ BAD = {
 
 OF_REGRESSORS = {"state_noise"}
 OF_CLASSIFIERS = {"readout", "ensemble", "refine_epochs", "class_weight", "ignore_label"}
-OF_FORECASTERS = {"noise", "method", "horizon", "season", "trend", "log"}
+OF_FORECASTERS = {"loop_steps", "noise", "solver", "method", "horizon", "season", "trend", "log"}
 OF_STACKS = {"sees", "joint_epochs"}  # see test_stacked
 
 

@@ -82,7 +82,7 @@ def exact_and_printed(m, seed, radius):
 @pytest.mark.parametrize("radius", [0.9, 3.9])
 @pytest.mark.parametrize("m", [1, 2, 3, 5])
 def test_cosines_between_printed_and_exact_gradients(m, radius):
-    """The table in docs/derivation.md: where the printed gradients depart from the exact ones."""
+    """The table in docs/explanation/derivation.md: where the printed gradients depart from the exact ones."""
     for seed in range(3):
         (W, W_rec), (W_printed, W_rec_printed) = exact_and_printed(m, seed, radius)
         corrected = -W_rec_printed.T

@@ -1,4 +1,4 @@
-"""The round trips of docs/interop.md: pandas, and values with an index as darts has them."""
+"""The round trips of docs/howto/interop.md: pandas, and values with an index as darts has them."""
 
 from __future__ import annotations
 

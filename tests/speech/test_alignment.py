@@ -90,7 +90,7 @@ def test_every_utterance_with_fewer_frames_than_phones_is_named() -> None:
 
 @pytest.mark.parametrize("flat", [False, True])
 def test_true_boundaries_of_synthetic_speech_are_found(small_tree: Path, flat: bool) -> None:
-    """The bound is a little below what the full corpus reaches (docs/speech.md), because this one is small."""
+    """The bound is a little below what the full corpus reaches (docs/howto/speech.md), because this one is small."""
     wavs = sorted(small_tree.rglob("*.WAV"))
     features = [normalised(with_differences(mfcc(read_audio(w)))) for w in wavs]
     truth = [read_phn(w.with_suffix(".PHN")) for w in wavs]

@@ -165,7 +165,7 @@ def exported_names() -> Iterator[tuple[str, str]]:
         for node in tree(path).body:
             if isinstance(node, (ast.ClassDef, *Function)) and not node.name.startswith("_"):
                 yield f"echolearn.speech.{path.stem}", node.name
-    for document in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for document in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         for module, names in re.findall(r"^\s*from (echolearn[\w.]*) import (.+)$", document.read_text(), re.M):
             yield from ((module, name.split(" as ")[0].strip()) for name in names.split("#")[0].split(","))
 

@@ -81,7 +81,7 @@ def serve(
     """Serve MODEL (.safetensors) over HTTP and websockets, until Ctrl-C.
 
     POST /predict answers to sequences, /stream to frames as they come, /recognize (of a recogniser) to recordings.
-    GET /model says what it takes. docs/service.md has examples.
+    GET /model says what it takes. docs/howto/service.md has examples.
     """
     for name in _BLAS:
         os.environ.setdefault(name, "1")  # read when NumPy is imported: requests run side by side, each on one core

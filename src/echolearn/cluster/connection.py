@@ -20,7 +20,7 @@ def on(given: str | Client, security: object = None) -> Iterator[ClusterExecutor
     """Let fits and predictions send their data to a Dask cluster and work there while the context is open.
 
     It requires the extra `dask`. Results have the same bits as in this process, even when workers die and are replaced
-    (docs/scaling.md).
+    (docs/howto/scaling.md).
 
     Parameters
     ----------

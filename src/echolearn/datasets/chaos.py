@@ -77,7 +77,7 @@ def lorenz(
     def slope(x: float, y: float, z: float) -> Point:
         return sigma * (y - x), x * (rho - z) - y, x * y - beta * z
 
-    return _flow(slope, start, "lorenz", steps=steps, discard=discard, dt=dt, substeps=substeps)
+    return flow(slope, start, "lorenz", steps=steps, discard=discard, dt=dt, substeps=substeps)
 
 
 def rossler(
@@ -139,10 +139,10 @@ def rossler(
     def slope(x: float, y: float, z: float) -> Point:
         return -y - z, x + a * y, b + z * (x - c)
 
-    return _flow(slope, start, "rossler", steps=steps, discard=discard, dt=dt, substeps=substeps)
+    return flow(slope, start, "rossler", steps=steps, discard=discard, dt=dt, substeps=substeps)
 
 
-def _flow(
+def flow(
     slope: Callable[[float, float, float], Point],
     start: ArrayLike,
     name: str,

@@ -1,4 +1,4 @@
-"""Chaos in space and time: a partial differential equation."""
+"""Chaos in space and time: a partial differential equation, and a ring of coupled places."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.datasets.bounds import check_bounded
-from echolearn.validation.values import as_generator, check_integer, check_positive
+from echolearn.validation.values import as_generator, check_integer, check_number, check_positive
 
 
 def kuramoto_sivashinsky(
@@ -100,3 +100,78 @@ def kuramoto_sivashinsky(
             v = E * v + b1 * n0 + 2 * b2 * (n1 + n2) + b3 * n3
             series[t] = np.fft.irfft(v, points)
     return check_bounded(series, "kuramoto_sivashinsky")[discard:]
+
+
+def lorenz_96(
+    steps: int,
+    *,
+    dims: int = 40,
+    forcing: float = 8.0,
+    dt: float = 0.05,
+    discard: int = 1000,
+    substeps: int = 2,
+    random_state: int | np.random.Generator | None = 0,
+) -> NDArray[np.float64]:
+    """Generate the Lorenz-96 flow, a model of the weather around a circle of latitude.
+
+    The equations are dx_i/dt = (x_{i+1} - x_{i-2}) x_{i-1} - x_i + forcing, with indices that go around the circle.
+
+    Parameters
+    ----------
+    steps : int
+        Number of samples to return.
+    dims : int, default 40
+        Number of places on the circle, at least 4.
+    forcing : float, default 8.0
+        The constant drive. Below about 4 the flow is periodic or constant.
+    dt : float, default 0.05
+        Time between samples; 0.05 stands for six hours of weather.
+    discard : int, default 1000
+        Number of first samples that are not returned.
+    substeps : int, default 2
+        Number of solver steps (fourth-order Runge-Kutta) per sample. More are more accurate.
+    random_state : int, numpy.random.Generator or None, default 0
+        For the small noise that the flow starts from.
+
+    Returns
+    -------
+    array of shape (steps, dims)
+        The samples.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the solution diverges (`dt` is too large).
+
+    Notes
+    -----
+    With 40 places and a forcing of 8 the largest Lyapunov exponent is about 1.7.
+
+    References
+    ----------
+    Lorenz, Predictability: a problem partly solved, Seminar on Predictability, ECMWF (1996).
+
+    Examples
+    --------
+    >>> from echolearn.datasets import lorenz_96
+    >>> lorenz_96(100, dims=8).shape
+    (100, 8)
+    """
+    steps, discard = check_integer("steps", steps, 1), check_integer("discard", discard, 0)
+    dims, substeps = check_integer("dims", dims, 4), check_integer("substeps", substeps, 1)
+    F, h = check_number("forcing", forcing), check_positive("dt", dt) / substeps
+
+    def slope(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (np.roll(x, -1) - np.roll(x, 2)) * np.roll(x, 1) - x + F
+
+    x = F + 0.01 * as_generator(random_state).standard_normal(dims)
+    series = np.empty((discard + steps, dims))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for t in range(len(series)):
+            for _ in range(substeps):
+                k1 = slope(x)
+                k2 = slope(x + h / 2 * k1)
+                k3 = slope(x + h / 2 * k2)
+                x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(x + h * k3))
+            series[t] = x
+    return check_bounded(series, "lorenz_96")[discard:]

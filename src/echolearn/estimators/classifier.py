@@ -110,12 +110,12 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         Whether the readout has an intercept. False: its weights alone make the outputs, as in the paper, and
         `intercept_` is zero.
     pooling : {"auto", "summary", "mean", "last"} or int, default="auto"
-        With one target per sequence: what the readout sees of its states. "summary": of every unit the mean,
-        deviation, extremes, last state, and shares of time above thresholds. Its units are drawn for the data and not
-        learned, two sets of `hidden_units`; which kinds of units, and the ridge, are chosen by leave-one-out errors
-        (docs/classification.md). "mean": the mean of the states, "last": the last one, a number: the means over so many
-        equal parts of time side by side; W and W_rec are learned through these three. "auto": "summary", unless another
-        parameter, or an argument of `fit`, asks for what a summary does not have (for example `epochs`, `leak`,
+        With one target per sequence: what the readout sees of its states. "summary": of every unit the mean, deviation,
+        extremes, last state, and shares of time above thresholds. Its units are drawn for the data and not learned, two
+        sets of `hidden_units`; which kinds of units, and the ridge, are chosen by leave-one-out errors
+        (docs/howto/classification.md). "mean": the mean of the states, "last": the last one, a number: the means over
+        so many equal parts of time side by side; W and W_rec are learned through these three. "auto": "summary", unless
+        another parameter, or an argument of `fit`, asks for what a summary does not have (for example `epochs`, `leak`,
         `bidirectional` or `checkpoint`), or the data are on a cluster; then "mean".
     ridge : float, list of float, or "auto", default="auto"
         The penalty mu of the ridge readout (eq. 9): a number, numbers to choose from, or "auto" for a path in units of
@@ -171,7 +171,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     layout : {"auto", "time_first", "channels_first", "rows"}, default="auto"
         Which axis of X is time. "time_first": (n_steps, n_features); "channels_first": (n_features, n_steps), as in
         aeon; "rows": a 2-D array with one univariate series per row, as in the UCR archive. "auto": time first, unless
-        shapes, targets or the data say otherwise; a guess is announced by a `LayoutWarning` (docs/data.md).
+        shapes, targets or the data say otherwise; a guess is announced by a `LayoutWarning` (docs/howto/data.md).
     dtype : {"float32", "float64"}, default="float32"
         The precision of the states. Statistics and gradients are summed up in float64 in any case.
     random_state : int, numpy.random.Generator or None, default=0
@@ -221,7 +221,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     References
     ----------
     H. Palangi, L. Deng, R. Ward, "Learning Input and Recurrent Weight Matrices in Echo State Networks". Equation
-    numbers are those of docs/notation.md.
+    numbers are those of docs/explanation/notation.md.
 
     Examples
     --------
@@ -350,7 +350,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         ----------
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
             One sequence, or several of any lengths. Time runs along the first axis of each sequence. Tables, panels,
-            tensors, padded arrays and other layouts: docs/data.md.
+            tensors, padded arrays and other layouts: docs/howto/data.md.
         y : array or list of arrays
             One label per time step (in the form of X), or one label per sequence. Rows of 0 and 1, as integers or
             bools, are several labels at once: one column per label.
@@ -359,7 +359,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             if it is a padded 3-D array.
         sample_weight : array or list of arrays, default=None
             How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
-            counts like the same target twice, 0 as if there were no target there (docs/targets.md). None: 1.
+            counts like the same target twice, 0 as if there were no target there (docs/howto/targets.md). None: 1.
         validation : (X, y) or (X, y, sample_weight), default=None
             Data that decide on stopping, ridge and penalty, instead of held-out training sequences.
         callback : callable, default=None
@@ -368,7 +368,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             A folder where the state of learning is kept after each epoch and, in long ones, every five minutes. The
             same fit, started again, resumes from there and ends in the same bits.
         engine : str or distributed.Client, default=None
-            "dask", a scheduler's address, or a client: work on a Dask cluster (docs/scaling.md).
+            "dask", a scheduler's address, or a client: work on a Dask cluster (docs/howto/scaling.md).
 
         Returns
         -------
@@ -435,7 +435,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             The lengths of the sequences, if X is one 2-D array of joined sequences.
         sample_weight : array or list of arrays, default=None
             How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
-            counts like the same target twice, 0 as if there were no target there (docs/targets.md). None: 1.
+            counts like the same target twice, 0 as if there were no target there (docs/howto/targets.md). None: 1.
 
         Returns
         -------
@@ -467,7 +467,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         return tags
 
     def stream(self, *, online: OnlineRule | None = None, warm_up: SequencesLike = None) -> ClassifierStream:
-        """Return the network as a stream that takes one frame or a chunk of frames at a time (docs/streams.md).
+        """Return the network as a stream that takes one frame or a chunk of frames at a time (docs/howto/streams.md).
 
         Parameters
         ----------
@@ -636,7 +636,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             state, as every sequence did in training. "cold": start in the initial state.
         sample_weight : array or list of arrays, default=None
             How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
-            counts like the same target twice, 0 as if there were no target there (docs/targets.md). None: 1.
+            counts like the same target twice, 0 as if there were no target there (docs/howto/targets.md). None: 1.
 
         Returns
         -------

@@ -24,7 +24,7 @@ class ExportMixin:
         numbers: str | None = None,
         X: ArrayLike | None = None,
     ) -> None:
-        """Write the fitted estimator for other places: an ONNX file, or a header in C (docs/export.md).
+        """Write the fitted estimator for other places: an ONNX file, or a header in C (docs/howto/export.md).
 
         Parameters
         ----------

@@ -67,7 +67,7 @@ class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
     connections : int, default=10
         How many units each unit receives.
     topology : str or square matrix, default="random"
-        Which units are connected, by name or as a matrix (docs/reservoirs.md).
+        Which units are connected, by name or as a matrix (docs/howto/reservoirs.md).
     input_scaling : float or array of shape (n_features,), default=0.5
         Input weights are drawn uniformly from [-input_scaling, input_scaling], for all features or for each.
     bias_scaling : float, default=0.1

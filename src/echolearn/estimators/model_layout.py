@@ -1,4 +1,4 @@
-"""Which arrays a model file has, and their dtypes and shapes, against one another and the settings (docs/format.md)."""
+"""Which arrays a model file has, and what their dtypes and shapes must be (docs/reference/format.md)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 from echolearn.display.facts import counted
 from echolearn.readout.network import Network
@@ -18,7 +17,7 @@ class NotebookMixin:
     def _fitted_facts(self) -> FittedFacts:
         return []
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
         shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
         if "text/html" in shown:
             shown["text/html"] += as_html(self._fitted_facts())

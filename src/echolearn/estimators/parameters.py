@@ -79,6 +79,8 @@ RULES: dict[str, Rule] = {
     "learn": one_of("none", "input", "both"),
     "case": one_of(1, 2),
     "optimizer": one_of("adam", "fista"),
+    "solver": one_of("gram", "qr"),
+    "loop_steps": whole_number(1),
     "momentum": one_of("fista", "printed"),
     "step_size": or_none(POSITIVE, "chosen from the number of hidden units"),
     "refine_epochs": whole_number(0),

@@ -1,4 +1,4 @@
-"""The fit of a stack: layers that learn one by one and then jointly, and their final readouts (docs/stacks.md)."""
+"""The fit of a stack: layers that learn one by one and then jointly, and final readouts (docs/howto/stacks.md)."""
 
 from __future__ import annotations
 

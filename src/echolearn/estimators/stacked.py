@@ -23,7 +23,7 @@ from echolearn.validation.array_types import Answers, Array, SequencesLike
 
 
 class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
-    """Layers of echo state networks that label time steps or whole sequences (docs/stacks.md).
+    """Layers of echo state networks that label time steps or whole sequences (docs/howto/stacks.md).
 
     Each layer first learns by itself, on what the one below passes on; then all of them learn jointly, by exact
     gradients through the whole stack.
@@ -230,7 +230,7 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
 
 
 class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
-    """Layers of echo state networks that predict values per time step or per sequence (docs/stacks.md).
+    """Layers of echo state networks that predict values per time step or per sequence (docs/howto/stacks.md).
 
     Each layer first learns by itself, on what the one below passes on; then all of them learn jointly, by exact
     gradients through the whole stack.

@@ -20,7 +20,7 @@ from echolearn.estimators.codecs import ClassCodec, LabelSetCodec
 from echolearn.estimators.starting import FittedParts, begin_stream
 from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot
 from echolearn.readout.online import OnlineRule
-from echolearn.reservoir.activations import ACTIVATIONS
+from echolearn.reservoir.activations import ACTIVATIONS, is_registered
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.selection import Pooling
 from echolearn.states._stepping import advance
@@ -170,6 +170,8 @@ class Stream:
     def _laid_out(self) -> _LaidOut:
         """Return the weights as the compiled loop takes them."""
         r, dtype = self.reservoir, self._dtype
+        if is_registered(r.activation):
+            raise ValueError(f"activation={r.activation!r} is one of your own, which the compiled step does not know.")
         W_fb = np.zeros((0, r.N)) if r.W_fb is None else r.W_fb.T
         bias = np.zeros(r.N) if r.bias is None else r.bias
         return _LaidOut(

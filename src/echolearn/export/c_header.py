@@ -1,4 +1,4 @@
-"""C: a plan as one header of C99 without allocation, whose only include is math.h (docs/export.md)."""
+"""C: a plan as one header of C99 without allocation, whose only include is math.h (docs/howto/export.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX: a plan as a graph of standard operators (docs/export.md). Only writing needs the package onnx, not running.
+"""ONNX: a plan as a graph of standard operators (docs/howto/export.md). Only writing needs the package onnx.
 
 Outside the `Scan` whole matrices are multiplied; inside it there is only what one step needs of the one before.
 """

@@ -31,7 +31,7 @@ def export_model(
     numbers: str | None = None,
     X: ArrayLike | None = None,
 ) -> list[Path]:
-    """Write a fitted model for other places: an ONNX file, or a header in C (docs/export.md).
+    """Write a fitted model for other places: an ONNX file, or a header in C (docs/howto/export.md).
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
 """The gradient formulas of the paper as printed (eq. 34, 35, 41, 42), kept for comparison.
 
-They depart from the exact gradient (docs/derivation.md has a table of measurements): in eq. 35 W_rec' multiplies the
-slope σ'_i instead of C_{i+1}; in eq. 41 the leading minus is missing, the result is transposed, and powers of W_rec are
-on the wrong side. They have neither leak nor feedback. Here σ' is the slope of the given activation.
+They depart from the exact gradient (docs/explanation/derivation.md has a table of measurements): in eq. 35 W_rec'
+multiplies the slope σ'_i instead of C_{i+1}; in eq. 41 the leading minus is missing, the result is transposed, and
+powers of W_rec are on the wrong side. They have neither leak nor feedback. Here σ' is the slope of the given
+activation.
 """
 
 from __future__ import annotations

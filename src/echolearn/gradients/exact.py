@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from echolearn.gradients.gradients import Gradients
-from echolearn.reservoir.activations import ACTIVATIONS
+from echolearn.reservoir.activations import ACTIVATIONS, activate, is_registered, slope
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
 from echolearn.sequences.selection import block_starts
@@ -55,7 +55,9 @@ def through_time(
     dtype = batch.X.dtype
     cut = block_starts(len(batch.active), washout, lookback)
     Z = np.ascontiguousarray(dE_dH, dtype=dtype)
-    if states.chunk and lookback is None:
+    if is_registered(reservoir.activation):
+        dE_dW_rec, dE_da = _back_registered(reservoir, batch, states, cut, Z)
+    elif states.chunk and lookback is None:
         dE_dW_rec, dE_da = _back_in_chunks(reservoir, states, Z)
     elif len(batch.lengths) < kernels.MANY[dtype.itemsize]:
         W_rec, W_rec_T = reservoir.W_rec, reservoir.W_rec.T.tocsr()
@@ -77,6 +79,25 @@ def through_time(
         bias=None if reservoir.bias is None else (np.ones(len(Z), dtype) @ Z).astype(np.float64),
         leak=dE_da,
     )
+
+
+def _back_registered(reservoir: Reservoir, batch: Batch, states: States, cut: Array, Z: Array) -> tuple[Array, Array]:
+    """Return dE/dW_rec and dE/da of units whose activation no compiled loop knows; Z has dE/dH on entry."""
+    a, W_rec = reservoir.leak.astype(Z.dtype), reservoir.W_rec.astype(Z.dtype)
+    pattern = reservoir.W_rec.tocoo()
+    dE_dW_rec, dE_da = np.zeros(len(pattern.data)), np.zeros(reservoir.N)
+    ahead = np.zeros_like(states.h0)  # the error that comes from the next step, zero for sequences that have ended
+    for t in range(len(batch.active) - 1, -1, -1):
+        first, live = batch.offsets[t], batch.active[t]
+        rows = slice(first, first + live)
+        before = states.h0[:live] if t == 0 else states.H[batch.offsets[t - 1] : batch.offsets[t - 1] + live]
+        delta, z = Z[rows] + ahead[:live], states.F[rows]
+        error = a * slope(reservoir.activation, z) * delta
+        dE_dW_rec += (error[:, pattern.row] * before[:, pattern.col]).sum(axis=0, dtype=np.float64)
+        dE_da += (delta * (activate(reservoir.activation, z) - before)).sum(axis=0, dtype=np.float64)
+        Z[rows] = error
+        ahead[:live] = 0.0 if cut[t] else (1 - a) * delta + (W_rec.T @ error.T).T
+    return dE_dW_rec, dE_da
 
 
 def _both_directions(

@@ -125,7 +125,7 @@ def loss_and_gradients(
     Notes
     -----
     U minimises E for the given weights, so by the envelope theorem its own change with the weights adds nothing to the
-    gradient (docs/derivation.md). E is that of eq. 6 with the penalty of eq. 9; dE/dH replaces eq. 30, and
+    gradient (docs/explanation/derivation.md). E is that of eq. 6 with the penalty of eq. 9; dE/dH replaces eq. 30, and
     ``gradient="printed"`` uses eq. 34, 35, 41 and 42. There are two passes over groups of sequences on all cores; only
     the states of a few groups exist at a time.
 

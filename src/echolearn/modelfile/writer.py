@@ -1,4 +1,4 @@
-"""Writes arrays and facts into one safetensors file (docs/format.md)."""
+"""Writes arrays and facts into one safetensors file (docs/reference/format.md)."""
 
 from __future__ import annotations
 

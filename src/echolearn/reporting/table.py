@@ -1,4 +1,4 @@
-"""Table 1 as Markdown, CSV, JSON and plain text, made from the content of `table1.json` (docs/table1.md)."""
+"""Table 1 as Markdown, CSV, JSON and plain text, made from the content of `table1.json` (docs/evidence/table1.md)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,14 @@
 """The activation functions f of the state equation (eq. 1), their slopes f', and the leak.
 
-The compiled loops know an activation by its number. The functions here serve everything that is not compiled.
+The compiled loops know an activation by its number. The functions here serve everything that is not compiled, and
+activations that users have registered, which no compiled loop knows: where F = f(z) is kept for the gradient, those
+keep z itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,13 +32,110 @@ _SLOPES: dict[str, Callable[[Array], Array]] = {
 }
 
 
+@dataclass(frozen=True)
+class Registered:
+    """A function that a user has registered, and its derivative: both from arrays z to arrays of the same shape."""
+
+    function: Callable[[Array], Array]
+    derivative: Callable[[Array], Array]
+
+
+_REGISTERED: dict[str, Registered] = {}
+PROBES = np.array([-2.3, -1.1, -0.4, 0.3, 0.9, 1.7, 2.6])  # where a derivative is compared with differences
+
+
+def register(
+    name: str, function: Callable[[Array], Array], derivative: Callable[[Array], Array], *, replace: bool = False
+) -> None:
+    """Make a function of your own available as ``activation=name``, for states, learning and forecasts.
+
+    Its networks run in NumPy, step by step: slower than the activations that are compiled. Model files keep the name
+    alone; register the function again before such a file is loaded. Exports and streams refuse it.
+
+    Parameters
+    ----------
+    name : str
+        The name, which must not be that of a built-in activation.
+    function : callable
+        From an array z to an array f(z) of the same shape; functions compiled by numba are welcome.
+    derivative : callable
+        From an array z to f'(z). It is compared with differences of f at a few places.
+    replace : bool, default False
+        Whether an activation that is registered under this name may be replaced.
+
+    Raises
+    ------
+    ValueError
+        If the name is taken, or the functions do not fit each other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNRegressor, activations
+    >>> activations.register("sine", np.sin, np.cos, replace=True)
+    >>> X = np.sin(np.arange(300) / 5)[:, None]
+    >>> ESNRegressor(20, activation="sine", epochs=2).fit(X[:-1], X[1:]).reservoir_.activation
+    'sine'
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ValueError(f"name={name!r:.80}; expected a word, such as 'softsign'.")
+    if name in ACTIVATIONS:
+        raise ValueError(f"name={name!r} is a built-in activation; choose another name.")
+    if name in _REGISTERED and not replace:
+        raise ValueError(f"name={name!r} is registered already; replace=True replaces it.")
+    h = 1e-6
+    values, slopes = np.asarray(function(PROBES)), np.asarray(derivative(PROBES))
+    if values.shape != PROBES.shape or slopes.shape != PROBES.shape:
+        raise ValueError(f"name={name!r}: function and derivative must return arrays of the shape they are given.")
+    expected = (np.asarray(function(PROBES + h)) - np.asarray(function(PROBES - h))) / (2 * h)
+    wrong = ~(np.abs(slopes - expected) <= 1e-4 * (1 + np.abs(expected)))
+    if wrong.any():
+        z = PROBES[wrong.argmax()]
+        raise ValueError(
+            f"name={name!r}: at z = {z:g} the derivative is {slopes[wrong.argmax()]:.6g}, but differences of the "
+            f"function give {expected[wrong.argmax()]:.6g}. Give the derivative f'(z) as a function of z."
+        )
+    _REGISTERED[name] = Registered(function, derivative)
+
+
+def is_registered(name: str) -> bool:
+    """Return whether an activation is one that a user has registered, which no compiled loop knows.
+
+    Parameters
+    ----------
+    name : str
+        The name of an activation.
+
+    Returns
+    -------
+    bool
+        False for the built-in ones.
+    """
+    return name in _REGISTERED
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all activations, built-in and registered.
+
+    Returns
+    -------
+    tuple of str
+        The names.
+    """
+    return (*ACTIVATIONS, *_REGISTERED)
+
+
 def activate(name: str, z: Array) -> Array:
     """Return f(z)."""
+    if name in _REGISTERED:
+        return np.asarray(_REGISTERED[name].function(z), dtype=z.dtype)
     return np.asarray(_FUNCTIONS[name](z))
 
 
 def slope(name: str, F: Array) -> Array:
-    """Return f'(z), computed from F = f(z) alone."""
+    """Return f'(z), computed from F = f(z) alone; of a registered activation F is z."""
+    if name in _REGISTERED:
+        return np.asarray(_REGISTERED[name].derivative(F), dtype=F.dtype)
     return np.asarray(_SLOPES[name](F))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from echolearn.reservoir.activations import ACTIVATIONS
+from echolearn.reservoir.activations import ACTIVATIONS, names
 from echolearn.reservoir.topologies import TOPOLOGIES
 from echolearn.validation.parameters import (
     MAX_NUMBER,
@@ -65,7 +65,10 @@ RESERVOIR_RULES: dict[str, Rule] = {
     ),
     "bias_scaling": NON_NEGATIVE,
     "feedback_scaling": POSITIVE,
-    "activation": one_of(*ACTIVATIONS),
+    "activation": Rule(
+        lambda value: isinstance(value, str) and value in names(),
+        one_of(*ACTIVATIONS).expected + ", or a name registered by echolearn.activations.register",
+    ),
     "leak": Rule(
         _is_leak,
         "a number in (0, 1], a pair (low, high) of such numbers to spread the leaks over, or an array of them, one per "

@@ -1,4 +1,4 @@
-"""Intrinsic plasticity: gain and bias of every unit, adapted until its activity has a given distribution."""
+"""Plasticity without targets: gain and bias of units by their activity, and recurrent weights by local rules."""
 
 from __future__ import annotations
 
@@ -134,3 +134,81 @@ def _towards_gaussian(f: Array, sigma: float) -> Array:
 def _towards_exponential(f: Array, mean: float) -> Array:
     """Return the step of the bias that moves activities f of sigmoid units towards an exponential distribution."""
     return np.asarray(1 - (2 + 1 / mean) * f + f * f / mean)
+
+
+def synaptic_plasticity(
+    reservoir: Reservoir,
+    X: ArrayLike | Sequence[ArrayLike],
+    *,
+    rule: str = "anti_oja",
+    rate: float = 1e-4,
+    epochs: int = 1,
+) -> Reservoir:
+    """Adapt the recurrent weights of a reservoir to its inputs by a local rule, connection by connection.
+
+    After each step, with y_i the new state of the receiving unit and x_j the former one of the sending unit, "oja"
+    moves W_ij by rate y_i (x_j - y_i W_ij), which strengthens what occurs together and keeps the weights bounded;
+    "anti_oja" moves it the other way. Compare on held-out data whether either helps: in trials with 40 units, on noise
+    and on a slow sine, "anti_oja" made the states more alike, not less.
+
+    Parameters
+    ----------
+    reservoir : Reservoir
+        A reservoir without feedback and backward units. It is left as it is.
+    X : array of shape (n_steps, n_in), list of such arrays, or 3-D array
+        The sequences to adapt to.
+    rule : {"anti_oja", "oja"}, default "anti_oja"
+        The rule.
+    rate : float, default 1e-4
+        Step size. "anti_oja" has no resting point: use few epochs and a small rate.
+    epochs : int, default 1
+        Number of passes over all sequences. 0 returns the same weights.
+
+    Returns
+    -------
+    Reservoir
+        A reservoir with the same connections. Its spectral radius is another one.
+
+    Raises
+    ------
+    ValueError
+        If the reservoir has feedback or backward units, or an argument is out of range.
+    FloatingPointError
+        If the weights diverge.
+
+    References
+    ----------
+    Oja, A simplified neuron model as a principal component analyzer, Journal of Mathematical Biology 15 (1982).
+    Babinec and Pospichal, Improving the prediction accuracy of echo state neural networks by anti-Oja's learning, ICANN
+    2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import Reservoir
+    >>> from echolearn.plasticity import synaptic_plasticity
+    >>> X = np.random.default_rng(0).normal(size=(200, 1))
+    >>> adapted = synaptic_plasticity(Reservoir.random(1, 20, random_state=0), X)
+    >>> adapted.W_rec.nnz
+    200
+    """
+    if reservoir.W_fb is not None or reservoir.backward is not None:
+        raise ValueError("synaptic plasticity is known for reservoirs without feedback and backward units.")
+    if rule not in ("anti_oja", "oja"):
+        raise ValueError(f"rule={rule!r}; expected 'anti_oja' or 'oja'.")
+    if not (rate > 0 and epochs >= 0):
+        raise ValueError(f"rate={rate!r}, epochs={epochs!r}; expected a positive rate and at least 0 epochs.")
+    step = rate if rule == "oja" else -rate
+    W_rec = reservoir.W_rec.copy()
+    receiver, sender = np.repeat(np.arange(reservoir.N), np.diff(W_rec.indptr)), W_rec.indices
+    bias = 0.0 if reservoir.bias is None else reservoir.bias
+    for _ in range(epochs):
+        for x in open_sequences(X, n_features=reservoir.n_in).X:
+            h = reservoir.initial_states(1, np.float64)[0]
+            for u in x @ reservoir.W + bias:
+                before, h = h, leaky_update(h, activate(reservoir.activation, u + W_rec @ h), reservoir.leak)
+                y = h[receiver]
+                W_rec.data = W_rec.data + step * y * (before[sender] - y * W_rec.data)
+    if not np.isfinite(W_rec.data).all():
+        raise FloatingPointError(f"the weights diverged; use a smaller rate than {rate:g}, or fewer epochs.")
+    return reservoir.with_weights(W_rec=W_rec.data)

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from echolearn.display.facts import counted, one_line
 from echolearn.reservoir import weights as checks
-from echolearn.reservoir.activations import ACTIVATIONS
+from echolearn.reservoir.activations import names
 from echolearn.reservoir.construction import draw_input_weights, draw_leaks
 from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.reservoir.spectrum import spectral_radius_of, warn_without_echo
@@ -111,8 +111,11 @@ class Reservoir:
         W = checks.check_matrix("W", self.W)
         N = W.shape[1]
         checked: dict[str, Array | sparse.csr_array | None] = {"W": W, "W_rec": checks.check_recurrent(self.W_rec, W)}
-        if not isinstance(self.activation, str) or self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation={self.activation!r} is unknown; choose one of {sorted(ACTIVATIONS)}.")
+        if not isinstance(self.activation, str) or self.activation not in names():
+            raise ValueError(
+                f"activation={self.activation!r} is unknown; choose one of {sorted(names())}, or register your own by "
+                "echolearn.activations.register."
+            )
         checked["leak"] = checks.check_leak(self.leak, N)
         if self.bias is not None:
             checked["bias"] = checks.check_per_unit("bias", self.bias, N)
@@ -185,8 +188,8 @@ class Reservoir:
             Feedback weights are uniform between minus and plus this number, if there is feedback.
         n_feedback : int, default 0
             Number of outputs that are fed back. 0: no feedback.
-        activation : {"sigmoid", "tanh", "relu", "identity"}, default "tanh"
-            The function f, applied to each unit.
+        activation : {"sigmoid", "tanh", "relu", "identity"} or registered name, default "tanh"
+            The function f, applied to each unit; `echolearn.activations.register` adds your own.
         leak : float, pair of floats or array of shape (N,), default 1.0
             The leak rate, in (0, 1]. A tuple (low, high) spreads leaks evenly in logarithm over the units or, in the
             topologies "groups" and "deep", from the first group (high) to the last (low).

@@ -67,7 +67,7 @@ def _has_no_cycle(W_rec: sparse.csr_array) -> bool:
 def warn_without_echo(spectral_radius: float, activation: str, leak: Array) -> None:
     """Issue an EchoStateWarning where the echo state property cannot hold."""
     leaks = bool((leak < 1).any())
-    limit = ECHO_LIMIT[activation] * (LEAKY_FACTOR if leaks else 1.0)
+    limit = ECHO_LIMIT.get(activation, np.inf) * (LEAKY_FACTOR if leaks else 1.0)  # of a registered one: unknown
     if spectral_radius > limit:
         why, or_else = (
             ("leaks no longer let the network forget its start", "")

@@ -58,7 +58,7 @@ def step_operations(arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Se
     return [_imputed(arrays["statistics_"], settings, n)]
 
 
-def _imputed(statistics: Array, settings: Mapping[str, Any], n: int) -> FillGaps:
+def _imputed(statistics: Array, settings: Mapping[str, object], n: int) -> FillGaps:
     """Return what a SimpleImputer does."""
     missing, values = settings["missing_values"], np.asarray(statistics, np.float64)
     if not (isinstance(missing, float) and np.isnan(missing)):

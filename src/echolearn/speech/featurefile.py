@@ -31,7 +31,7 @@ def read_feature_file(path: str | Path, normalise: str = "utterance") -> tuple[F
     ----------
     path : str or Path
         An .npz file with the arrays `features`, `labels`, `lengths`, `utterances`, `speakers`, `split` and
-        `state_names` (docs/speech.md), read without pickle.
+        `state_names` (docs/howto/speech.md), read without pickle.
     normalise : str, default "utterance"
         "utterance", "corpus" or "running", see `open_corpus`. Features that are used as they are ignore it.
 

@@ -26,7 +26,7 @@ class Announcement(event.Listener):
             self.made = True
             tell(TEXT)
 
-    def on_end(self, compilation: Any) -> None:
+    def on_end(self, compilation: object) -> None:
         """Do nothing: the end of a compilation shows itself."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,13 +74,22 @@ def run_closed_loop(
     x_{t+1} = U'[h_{t+1}, x_t, e_{t+1}, 1] + shock, where h_{t+1} is the state after the input [x_t, e_{t+1}].
     h (B, N), x (B, dims): the start of the paths; E (steps, B, inputs): exogenous inputs; shocks (steps, B, dims).
     """
+    out = np.empty((len(E), *x.shape))
+    for t, y in enumerate(loop_outputs(reservoir, U, direct, h, x, E=E, shocks=shocks)):
+        out[t] = y
+    return out
+
+
+def loop_outputs(
+    reservoir: Reservoir, U: Array, direct: bool, h: Array, x: Array, *, E: Array, shocks: Array | None = None
+) -> Iterator[Array]:
+    """Yield the outputs (B, dims) of `run_closed_loop`, step by step, for callers that may stop early."""
     a, N = reservoir.leak, reservoir.N
     W_rec = reservoir.W_rec.T.toarray() if N <= DENSE else reservoir.W_rec.T
     bias = 0.0 if reservoir.bias is None else reservoir.bias
     U = np.ascontiguousarray(U)  # the order in which a saved readout is loaded: the same sums, to the bit
-    out = np.empty((len(E), *x.shape))
-    with np.errstate(over="ignore", invalid="ignore"):  # the caller examines the result
-        for t, e in enumerate(E):
+    for t, e in enumerate(E):
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller examines the result
             inputs = np.concatenate([x, e], axis=1)
             h = leaky_update(h, activate(reservoir.activation, inputs @ reservoir.W + h @ W_rec + bias), a)
             x = h @ U[:N] + U[-1]
@@ -88,5 +97,4 @@ def run_closed_loop(
                 x += inputs @ U[N:-1]
             if shocks is not None:
                 x += shocks[t]
-            out[t] = x
-    return out
+        yield x

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import map_in_order
-from echolearn.reservoir.activations import ACTIVATIONS
+from echolearn.reservoir.activations import ACTIVATIONS, is_registered
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack, unpack
 from echolearn.sequences.batching import group_sequences
@@ -84,7 +84,7 @@ def harvest(
 
 def _may_be_padded(reservoir: Reservoir, lengths: Array, dtype: np.dtype[np.generic]) -> bool:
     """Return whether sequences are so many, and of so similar lengths, that padding them costs less than packing."""
-    one_way = reservoir.backward is None and reservoir.W_fb is None
+    one_way = reservoir.backward is None and reservoir.W_fb is None and not is_registered(reservoir.activation)
     return (
         one_way and len(lengths) >= kernels.MANY[dtype.itemsize] and len(lengths) * lengths.max() < 1.5 * lengths.sum()
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from echolearn.display.facts import brief
-from echolearn.reservoir.activations import ACTIVATIONS
+from echolearn.reservoir.activations import ACTIVATIONS, activate, is_registered, leaky_update
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
 from echolearn.sequences.targets import one_hot, without_missing
@@ -92,6 +92,9 @@ def run(
     H = np.empty_like(F) if keep_F else F
     if h0 is None:
         h0 = reservoir.initial_states(len(batch.lengths), dtype)
+    if is_registered(reservoir.activation):
+        _run_registered(reservoir, batch, h0, F, H)
+        return States(H, F, h0, X_fb)
     units = (reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation])
     active, offsets = batch.active, batch.offsets
     chunk = 0
@@ -104,6 +107,17 @@ def run(
         if not chunk:
             kernels.forward_few(padded(reservoir.W_rec, dtype), *units, active=active, offsets=offsets, h0=h0, F=F, H=H)
     return States(H, F, h0, X_fb, chunk)
+
+
+def _run_registered(reservoir: Reservoir, batch: Batch, h0: Array, F: Array, H: Array) -> None:
+    """Run units whose activation no compiled loop knows, step by step; F has the drive on entry and z afterwards."""
+    W_rec, a, h = reservoir.W_rec.astype(F.dtype), reservoir.leak.astype(F.dtype), h0
+    for first, live in zip(batch.offsets, batch.active, strict=True):
+        rows, h = slice(first, first + live), h[:live]
+        z = F[rows] + (W_rec @ h.T).T
+        F[rows] = z
+        h = leaky_update(h, activate(reservoir.activation, z), a)
+        H[rows] = h
 
 
 def run_to_end(reservoir: Reservoir, batch: Batch, start: Start | None = None) -> Start:

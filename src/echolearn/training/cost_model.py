@@ -1,4 +1,4 @@
-"""What a fit costs, before it starts: seconds and bytes (docs/performance.md compares the model with measurements).
+"""What a fit costs, before it starts: seconds and bytes (docs/evidence/performance.md compares it with measurements).
 
 Symbols: K frames, N units, M = N + n_in + 1 columns of H_c. Functions without "bytes" in their name return seconds.
 """

@@ -1,4 +1,4 @@
-"""Import paths that were documented before the packages existed: `from echolearn.online import RLS` still works.
+"""Short import paths, some from before the packages existed: `from echolearn.online import RLS` works.
 
 Each former module name stands for the module that holds its contents now.
 """
@@ -12,6 +12,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 FORMER = {
+    "echolearn.activations": "echolearn.reservoir.activations",
+    "echolearn.conceptors": "echolearn.reservoir.conceptors",
     "echolearn.framewise": "echolearn.estimators.framewise",
     "echolearn.online": "echolearn.readout.online",
     "echolearn.plasticity": "echolearn.reservoir.plasticity",

@@ -1,0 +1,210 @@
+"""NVARForecaster: next-generation reservoir computing, a ridge readout of products of delayed values."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from echolearn.estimators.series import open_series
+from echolearn.execution.blas import one_blas_thread
+from echolearn.metrics.forecasts import THRESHOLD, step_errors
+from echolearn.readout.orthogonal import RIDGES, OrthogonalFactors
+from echolearn.reservoir.nvar import PolynomialFeatures
+from echolearn.sequences.scaling import mean_and_scale
+from echolearn.validation.array_types import Answers, Array, SequencesLike
+from echolearn.validation.values import check_integer
+
+LARGEST = 20_000  # features; more are a slip in most cases
+STARTS = 20  # closed loops by which a ridge is chosen
+
+
+class NVARForecaster(BaseEstimator):
+    """Next-generation reservoir computing: a forecaster without a reservoir.
+
+    The next value is the last one plus a linear readout of all products of up to `degree` values among the last
+    `delays`. Nothing is drawn at random, and nothing but the readout is learned: the products are fixed. It forecasts
+    small systems with polynomial equations very well; the number of products grows quickly with the dimensions.
+
+    Parameters
+    ----------
+    delays : int, default=2
+        How many values of each dimension are looked at.
+    stride : int, default=1
+        The steps between them.
+    degree : int, default=2
+        The largest number of factors of a product.
+    ridge : float, list of float, or "auto", default="auto"
+        The penalty of the readout, in units of the mean square of the products; a list or "auto" is chosen from by how
+        long closed loops forecast the held-out end of the series.
+    validation_fraction : float, default=0.2
+        The share of the steps of each series that is held out to choose the ridge; the final readout is fitted to them
+        too.
+
+    Attributes
+    ----------
+    n_products_ : int
+        The number of products.
+    ridge_ : float
+        The ridge, given or chosen, in units of the mean square of the products.
+    readout_weights_ : array of shape (n_products + 1, n_dims)
+        The readout of the products of standardised values; the last row is its intercept.
+    target_mean_, target_scale_ : array of shape (n_dims,)
+        The mean and standard deviation of each dimension.
+    last_values_ : list of arrays
+        The last standardised values of each series, from which forecasts continue.
+
+    References
+    ----------
+    Gauthier, Bollt, Griffith and Barbosa, Next generation reservoir computing, Nature Communications 12 (2021).
+
+    Examples
+    --------
+    >>> from echolearn import NVARForecaster
+    >>> from echolearn.datasets import lorenz
+    >>> from echolearn.metrics import valid_time
+    >>> series = lorenz(2000)
+    >>> model = NVARForecaster(delays=2, degree=2).fit(series[:1500])
+    >>> bool(valid_time(series[1500:], model.predict(500), dt=0.02, lyapunov=0.906) > 3)
+    True
+    """
+
+    def __init__(
+        self,
+        delays: int = 2,
+        *,
+        stride: int = 1,
+        degree: int = 2,
+        ridge: str | ArrayLike = "auto",
+        validation_fraction: float = 0.2,
+    ):
+        self.delays = delays
+        self.stride = stride
+        self.degree = degree
+        self.ridge = ridge
+        self.validation_fraction = validation_fraction
+
+    def fit(self, series: SequencesLike, y: None = None) -> Self:
+        """Fit the readout to the steps of one series or several.
+
+        Parameters
+        ----------
+        series : array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
+            The series.
+        y : None
+            Ignored; here for scikit-learn.
+
+        Returns
+        -------
+        NVARForecaster
+            The estimator itself.
+        """
+        features, ridges, fraction = self._checked(series)
+        given, self.one_value_ = open_series(series, "series", None)
+        shortest = features.memory + 3
+        if given.lengths.min() < shortest:
+            raise ValueError(f"a series has {given.lengths.min()} steps; {shortest} or more are needed.")
+        self.many_ = given.kind != "one"
+        self.target_mean_, self.target_scale_ = mean_and_scale(np.concatenate(given.X), "series")
+        Z = [(x - self.target_mean_) / self.target_scale_ for x in given.X]
+        self.features_, self.n_products_ = features, features.count
+        with one_blas_thread():
+            if len(ridges) > 1:
+                cuts = [max(shortest, int(len(z) * (1 - fraction))) for z in Z]
+                head = self._factored([z[:c] for z, c in zip(Z, cuts, strict=True)])
+                scores = [self._valid_steps(head.readout(r * head.square), Z, cuts) for r in ridges]
+                ridges = [ridges[int(np.argmax(scores))]]
+            whole = self._factored(Z)
+            self.ridge_ = ridges[0]
+            self.readout_weights_ = whole.readout(self.ridge_ * whole.square)
+        self.last_values_ = [z[-features.memory - 1 :] for z in Z]
+        return self
+
+    def predict(self, steps: int, *, warm_up: SequencesLike = None) -> Answers:
+        """Return the next values, each of which is the input of the one after it.
+
+        Parameters
+        ----------
+        steps : int
+            How many values to forecast.
+        warm_up : array or list of arrays, default=None
+            Series whose continuation is forecast. None: those of `fit`.
+
+        Returns
+        -------
+        array of shape (steps,) or (steps, n_dims), or list of such arrays
+            The forecast, in the form of the series.
+        """
+        check_is_fitted(self)
+        check_integer("steps", steps, 1)
+        many, last = self.many_, self.last_values_
+        if warm_up is not None:
+            given, _ = open_series(warm_up, "warm_up", len(self.target_mean_))
+            need = self.features_.memory + 1
+            if given.lengths.min() < need:
+                raise ValueError(f"a warm-up has {given.lengths.min()} steps; this model looks back over {need}.")
+            many = given.kind != "one"
+            last = [((x - self.target_mean_) / self.target_scale_)[-need:] for x in given.X]
+        with one_blas_thread():
+            Y = self._loop(self.readout_weights_, np.stack(last, axis=1), steps)
+        values = np.swapaxes(Y, 0, 1) * self.target_scale_ + self.target_mean_
+        if self.one_value_:
+            values = values[..., 0]
+        return list(values) if many else values[0]
+
+    def _checked(self, series: SequencesLike) -> tuple[PolynomialFeatures, list[float], float]:
+        """Return the features, the ridges to choose from and the held-out share, or refuse the parameters."""
+        for name in ("delays", "stride", "degree"):
+            check_integer(name, getattr(self, name), 1)
+        given, _ = open_series(series, "series", None)
+        degrees = tuple(range(1, self.degree + 1))
+        features = PolynomialFeatures(given.X[0].shape[1], self.delays, self.stride, degrees)
+        if features.count > LARGEST:
+            raise ValueError(
+                f"delays={self.delays} and degree={self.degree} make {features.count} products of {features.inputs} "
+                f"dimensions; at most {LARGEST} are computed. Lower either, or use an ESNForecaster."
+            )
+        ridges = list(RIDGES) if isinstance(self.ridge, str) else np.atleast_1d(np.asarray(self.ridge, float)).tolist()
+        if isinstance(self.ridge, str) and self.ridge != "auto":
+            raise ValueError(f"ridge={self.ridge!r}; expected a number, a list of numbers, or 'auto'.")
+        if not ridges or not all(np.isfinite(r) and r >= 0 for r in ridges):
+            raise ValueError(f"ridge={self.ridge!r:.80}; expected numbers >= 0.")
+        if not 0 < float(self.validation_fraction) < 1:
+            raise ValueError(f"validation_fraction={self.validation_fraction!r}; expected a number between 0 and 1.")
+        return features, ridges, float(self.validation_fraction)
+
+    def _factored(self, Z: list[Array]) -> OrthogonalFactors:
+        """Return the factors of the products of all series, for the differences to the next values."""
+        memory = self.features_.memory
+        F = np.vstack([self.features_.of_series(z[:-1]) for z in Z])
+        T = np.vstack([np.diff(z[memory:], axis=0) for z in Z])
+        return OrthogonalFactors.of(np.hstack([F, np.ones((len(F), 1))]), T)
+
+    def _loop(self, U: Array, window: Array, steps: int) -> Array:
+        """Return closed loops (steps, B, dims) from the last values (memory + 1, B, dims)."""
+        features, past, out = self.features_, list(window), []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in range(steps):
+                delayed = [past[-1 - j * features.stride] for j in range(features.delays)]
+                out.append(past[-1] + features.of_windows(delayed) @ U[:-1] + U[-1])
+                past = [*past[1:], out[-1]]
+        return np.array(out)
+
+    def _valid_steps(self, U: Array, Z: list[Array], cuts: list[int]) -> float:
+        """Return the mean valid time of closed loops from the first halves of the held-out ends, to their ends."""
+        total, count, memory = 0.0, 0, self.features_.memory
+        for z, cut in zip(Z, cuts, strict=True):
+            left = len(z) - cut
+            for at in np.unique(cut + np.linspace(0, left // 2, STARTS, endpoint=False).astype(int)):
+                alive, window = True, z[at - memory - 1 : at][:, None]
+                while alive and at < len(z):
+                    Y = self._loop(U, window, min(50, len(z) - at))
+                    window = np.concatenate([window, Y])[-memory - 1 :]
+                    wrong = step_errors(z[at : at + len(Y)], Y[:, 0], np.ones(z.shape[1])) >= THRESHOLD
+                    total += float(wrong.argmax() if wrong.any() else len(Y))
+                    alive, at = not wrong.any(), at + len(Y)
+                count += 1
+        return total / max(count, 1)

@@ -1,0 +1,219 @@
+"""Errors of forecasts of chaotic series: how long they are valid, how fast they grow, and how the spectra compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from echolearn.validation.array_types import Array
+from echolearn.validation.values import check_integer, check_number, check_positive
+
+THRESHOLD = 0.4  # the normalised error up to which a forecast counts as valid, as in most papers on the subject
+
+
+def valid_time(
+    true: ArrayLike | Sequence[ArrayLike],
+    predicted: ArrayLike | Sequence[ArrayLike],
+    *,
+    threshold: float = THRESHOLD,
+    dt: float = 1.0,
+    lyapunov: float = 1.0,
+    scale: ArrayLike | None = None,
+) -> float | Array:
+    """Return how long a forecast stays within a threshold of the truth.
+
+    The error at a step is the root of the mean over dimensions of the squared error, each dimension in units of its
+    standard deviation. The valid time ends at the first step whose error reaches the threshold, or is not finite.
+
+    Parameters
+    ----------
+    true : array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
+        What happened; a list has one array per forecast.
+    predicted : array or list of arrays
+        The forecasts, in the same form.
+    threshold : float, default=0.4
+        The error at which a forecast is no longer valid.
+    dt : float, default=1.0
+        The time between two steps. With the default the valid time is counted in steps.
+    lyapunov : float, default=1.0
+        The largest Lyapunov exponent, per unit of time. If it is given, the valid time is in Lyapunov times.
+    scale : float or array of shape (n_dims,), default=None
+        The standard deviation of each dimension. None: that of the true values (of all forecasts together). Give that
+        of the whole series if forecasts are short.
+
+    Returns
+    -------
+    float or array of shape (n_forecasts,)
+        The valid time; that of the whole forecast if it stays within the threshold to its end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn.metrics import valid_time
+    >>> true = np.sin(np.arange(100) / 5)
+    >>> valid_time(true, true + 1e-3 * np.exp(0.1 * np.arange(100)), dt=0.5)
+    28.5
+    """
+    check_positive("threshold", threshold)
+    factor = check_positive("dt", dt) * check_positive("lyapunov", lyapunov)
+    many, pairs = _pairs(true, predicted)
+    unit = _scale(pairs, scale)
+    times = np.array([valid_steps(step_errors(t, p, unit), threshold) for t, p in pairs]) * factor
+    return times if many else float(times[0])
+
+
+def lyapunov_scaled_error(
+    true: ArrayLike | Sequence[ArrayLike],
+    predicted: ArrayLike | Sequence[ArrayLike],
+    *,
+    lyapunov: float,
+    dt: float = 1.0,
+    threshold: float = THRESHOLD,
+    scale: ArrayLike | None = None,
+) -> float | Array:
+    """Return the error of a forecast with the growth that chaos alone would cause divided out.
+
+    In a chaotic series any error grows by exp(lyapunov dt) per step, on average, even in a perfect model. The
+    Lyapunov-scaled error is the geometric mean of error_t exp(-lyapunov t dt) over the steps within the valid time: the
+    error at the start that would explain the errors seen. It compares models on forecasts of different lengths.
+
+    Parameters
+    ----------
+    true : array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
+        What happened; a list has one array per forecast.
+    predicted : array or list of arrays
+        The forecasts, in the same form.
+    lyapunov : float
+        The largest Lyapunov exponent, per unit of time.
+    dt : float, default=1.0
+        The time between two steps.
+    threshold : float, default=0.4
+        The normalised error from which on steps do not count: there errors have stopped growing.
+    scale : float or array of shape (n_dims,), default=None
+        The standard deviation of each dimension. None: that of the true values.
+
+    Returns
+    -------
+    float or array of shape (n_forecasts,)
+        The scaled error, in standard deviations; the error of the first step if already that reaches the threshold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn.metrics import lyapunov_scaled_error
+    >>> true = np.sin(np.arange(100) / 5)
+    >>> error = 1e-3 * np.exp(0.1 * np.arange(1, 101))
+    >>> round(lyapunov_scaled_error(true, true + error, lyapunov=0.1, scale=1.0), 9)
+    0.001
+    """
+    rate = check_positive("dt", dt) * check_positive("lyapunov", lyapunov)
+    many, pairs = _pairs(true, predicted)
+    unit = _scale(pairs, scale)
+    found = []
+    for t, p in pairs:
+        errors = step_errors(t, p, unit)
+        count = max(1, valid_steps(errors, check_positive("threshold", threshold)))
+        logs = np.log(np.maximum(errors[:count], np.finfo(float).tiny)) - rate * np.arange(1, count + 1)
+        found.append(float(np.exp(logs.mean())))
+    return np.array(found) if many else found[0]
+
+
+def spectrum_distance(true: ArrayLike, predicted: ArrayLike, *, smoothing: int = 5) -> float:
+    """Return the Hellinger distance of two power spectra, averaged over dimensions.
+
+    A forecast that has long lost the track of a chaotic series may still live on the same attractor. Whether it does
+    shows in its power spectrum: the periodogram about the mean, smoothed, and divided by its sum.
+
+    Parameters
+    ----------
+    true : array of shape (n_steps,) or (n_steps, n_dims)
+        A stretch of the series; the longer, the better.
+    predicted : array of shape (n_steps,) or (n_steps, n_dims)
+        A forecast of as many steps.
+    smoothing : int, default=5
+        The standard deviation of the Gaussian kernel by which spectra are smoothed, in frequencies. 0: none.
+
+    Returns
+    -------
+    float
+        0 for equal spectra, 1 for spectra without a common frequency.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn.metrics import spectrum_distance
+    >>> t = np.arange(1000)
+    >>> spectrum_distance(np.sin(0.2 * t), np.cos(0.2 * t)) < 0.01
+    True
+    >>> spectrum_distance(np.sin(0.2 * t), np.sin(0.9 * t)) > 0.9
+    True
+    """
+    width = check_integer("smoothing", smoothing, 0)
+    _, [(one, other)] = _pairs(np.asarray(true, float), np.asarray(predicted, float))
+    if not (np.isfinite(one).all() and np.isfinite(other).all()):
+        return 1.0
+    P, Q = _spectrum(one, width), _spectrum(other, width)
+    return float(np.sqrt(np.maximum(0.0, 1 - np.sqrt(P * Q).sum(axis=0))).mean())
+
+
+def _spectrum(series: Array, width: int) -> Array:
+    """Return the smoothed power spectrum (frequencies, dims), its sum 1 in every dimension."""
+    power = np.abs(np.fft.rfft(series - series.mean(axis=0), axis=0)) ** 2
+    if width:
+        offsets = np.arange(-4 * width, 4 * width + 1)
+        kernel = np.exp(-0.5 * (offsets / width) ** 2)
+        power = np.stack([np.convolve(column, kernel, mode="full") for column in power.T], axis=1)
+    total = power.sum(axis=0)
+    if not (total > 0).all():
+        raise ValueError("a dimension of a series is constant; it has no spectrum.")
+    return np.asarray(power / total)
+
+
+def step_errors(true: Array, predicted: Array, scale: Array) -> Array:
+    """Return the normalised error of every step: (..., dims) -> (...); not finite becomes infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        errors = np.sqrt((((predicted - true) / scale) ** 2).mean(axis=-1))
+    return np.where(np.isfinite(errors), errors, np.inf)
+
+
+def valid_steps(errors: Array, threshold: float = THRESHOLD) -> int:
+    """Return the number of steps before the first whose error reaches the threshold."""
+    wrong = errors >= threshold
+    return int(wrong.argmax()) if wrong.any() else len(errors)
+
+
+def _pairs(true: object, predicted: object) -> tuple[bool, list[tuple[Array, Array]]]:
+    """Return whether lists were given, and pairs of arrays (steps, dims)."""
+    many = isinstance(true, (list, tuple)) and any(np.ndim(entry) > 0 for entry in true)
+    if many != (isinstance(predicted, (list, tuple)) and any(np.ndim(entry) > 0 for entry in predicted)):
+        raise ValueError("true and predicted must both be arrays, or both lists of arrays.")
+    ours, theirs = (list(v) if many else [v] for v in (true, predicted))  # type: ignore[call-overload]
+    if len(ours) != len(theirs):
+        raise ValueError(f"true has {len(ours)} forecasts, predicted {len(theirs)}.")
+    pairs = [(_rows(t), _rows(p)) for t, p in zip(ours, theirs, strict=True)]
+    for i, (t, p) in enumerate(pairs):
+        if t.shape != p.shape or len(t) == 0:
+            raise ValueError(f"forecast {i}: true has the shape {t.shape}, predicted {p.shape}; expected equal ones.")
+    return many, pairs
+
+
+def _rows(values: object) -> Array:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim not in (1, 2):
+        raise ValueError(f"a series has {array.ndim} dimensions; expected (n_steps,) or (n_steps, n_dims).")
+    return array[:, None] if array.ndim == 1 else array
+
+
+def _scale(pairs: list[tuple[Array, Array]], scale: ArrayLike | None) -> Array:
+    """Return the standard deviation by which errors are divided."""
+    if scale is None:
+        unit = np.concatenate([t for t, _ in pairs]).std(axis=0)
+    else:
+        unit = np.asarray(scale, dtype=np.float64)
+        if unit.ndim == 0:
+            check_number("scale", float(unit))
+    if not (unit > 0).all():
+        raise ValueError("the standard deviation of a dimension is 0: give scale=, that of the whole series.")
+    return np.asarray(unit)

@@ -1,0 +1,403 @@
+"""Scores of ragged sequences: scikit-learn's metrics and scorers over the steps of all sequences joined.
+
+scikit-learn's metrics take one array. The functions here have the names and the parameters of its own, take lists of
+arrays as well, join them, and pass everything else on as it is: one array, and one label per sequence. Every step of
+every sequence counts the same. docs/howto/scikit_learn.md has the table of what scikit-learn can do with which data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn import metrics, model_selection
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Bunch, Tags, get_tags
+
+from echolearn.sequences.validation import concatenate_targets, open_sequences, open_targets
+from echolearn.validation.array_types import Answers, Array, SequencesLike
+from echolearn.validation.names import check_name
+from echolearn.validation.values import check_integer
+
+Metric = Callable[..., Any]  # of scikit-learn, called as metric(y_true, y_pred, **options)
+
+
+def nrmse(true: ArrayLike | Sequence[ArrayLike], predicted: ArrayLike | Sequence[ArrayLike]) -> float:
+    """Return the root mean square error over the standard deviation of the true values, averaged over outputs.
+
+    Parameters
+    ----------
+    true : array, or list of arrays
+        The true values; a list has one array per sequence.
+    predicted : array, or list of arrays
+        The predicted values, in the same form.
+
+    Returns
+    -------
+    float
+        0 for perfect predictions, 1 for predictions no better than the mean of the true values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn.metrics import nrmse
+    >>> nrmse([np.array([1.0, 3.0]), np.array([5.0])], [np.array([1.0, 3.0]), np.array([5.0])])
+    0.0
+    """
+    values, answers = np.asarray(_joined(true, "true"), float), np.asarray(_joined(predicted, "predicted"), float)
+    spread = values.std(axis=0)
+    if not np.all(spread > 0):
+        raise ValueError("the true values of an output are all the same; their NRMSE is not defined.")
+    return float(np.mean(np.sqrt(((values - answers) ** 2).mean(axis=0)) / spread))
+
+
+def _lengths(y: object) -> list[int] | None:
+    """Return the number of steps of each sequence of a list of arrays, or None for anything else."""
+    if not isinstance(y, (list, tuple)) and not (isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1):
+        return None
+    steps = [not isinstance(entry, str) and hasattr(entry, "__len__") and np.shape(entry) != () for entry in y]
+    return [len(entry) for entry in y] if len(y) and all(steps) else None
+
+
+def _joined(y: object, name: str) -> object:
+    """Return the arrays of a list as one; anything else as it is."""
+    if _lengths(y) is None:
+        return y
+    try:
+        return np.concatenate([np.asarray(entry) for entry in y])  # type: ignore[attr-defined]
+    except ValueError as problem:
+        raise ValueError(f"the sequences of {name} cannot be joined: {problem}.") from None
+
+
+def _weights(weights: object, lengths: list[int] | None) -> object:
+    """Return one weight per step: joined, or that of each sequence repeated for its steps."""
+    if lengths is None or weights is None or _lengths(weights) is not None:
+        return _joined(weights, "sample_weight")
+    given = np.asarray(weights)
+    return np.repeat(given, lengths) if given.shape == (len(lengths),) else given
+
+
+def _on_sequences(metric: Metric) -> Metric:
+    """Return a metric of scikit-learn that also takes lists of arrays, one per sequence."""
+
+    @wraps(metric)
+    def joining(y_true: object, y_pred: object, *arguments: object, **options: object) -> Any:
+        lengths, others = _lengths(y_true), _lengths(y_pred)
+        if lengths is not None and others is not None and lengths != others:
+            i = next((i for i, pair in enumerate(zip(lengths, others, strict=False)) if pair[0] != pair[1]), None)
+            where = (
+                f"{len(lengths)} and {len(others)} sequences"
+                if i is None
+                else f"{lengths[i]} and {others[i]} steps in sequence {i}"
+            )
+            raise ValueError(f"y_true and y_pred do not match: they have {where}.")
+        if "sample_weight" in options:
+            options["sample_weight"] = _weights(options["sample_weight"], lengths)
+        return metric(_joined(y_true, "y_true"), _joined(y_pred, "y_pred"), *arguments, **options)
+
+    joining.__doc__ = f"""Return what `sklearn.metrics.{metric.__name__}` returns, for arrays or lists of arrays.
+
+    A list of arrays, one per sequence, is joined; `sample_weight` may have one weight per step or one per sequence. Its
+    other parameters are scikit-learn's.
+    """
+    return joining
+
+
+accuracy_score = _on_sequences(metrics.accuracy_score)
+average_precision_score = _on_sequences(metrics.average_precision_score)
+balanced_accuracy_score = _on_sequences(metrics.balanced_accuracy_score)
+brier_score_loss = _on_sequences(metrics.brier_score_loss)
+classification_report = _on_sequences(metrics.classification_report)
+cohen_kappa_score = _on_sequences(metrics.cohen_kappa_score)
+confusion_matrix = _on_sequences(metrics.confusion_matrix)
+explained_variance_score = _on_sequences(metrics.explained_variance_score)
+f1_score = _on_sequences(metrics.f1_score)
+fbeta_score = _on_sequences(metrics.fbeta_score)
+jaccard_score = _on_sequences(metrics.jaccard_score)
+log_loss = _on_sequences(metrics.log_loss)
+matthews_corrcoef = _on_sequences(metrics.matthews_corrcoef)
+max_error = _on_sequences(metrics.max_error)
+mean_absolute_error = _on_sequences(metrics.mean_absolute_error)
+mean_absolute_percentage_error = _on_sequences(metrics.mean_absolute_percentage_error)
+mean_squared_error = _on_sequences(metrics.mean_squared_error)
+median_absolute_error = _on_sequences(metrics.median_absolute_error)
+precision_recall_curve = _on_sequences(metrics.precision_recall_curve)
+precision_score = _on_sequences(metrics.precision_score)
+r2_score = _on_sequences(metrics.r2_score)
+recall_score = _on_sequences(metrics.recall_score)
+roc_auc_score = _on_sequences(metrics.roc_auc_score)
+roc_curve = _on_sequences(metrics.roc_curve)
+root_mean_squared_error = _on_sequences(metrics.root_mean_squared_error)
+top_k_accuracy_score = _on_sequences(metrics.top_k_accuracy_score)
+
+_OWN = {"neg_nrmse": metrics.make_scorer(nrmse, greater_is_better=False)}
+SCORERS = (*metrics.get_scorer_names(), *_OWN)
+
+
+class _Joining:
+    """A fitted estimator as scikit-learn's scorers see it: its answers are joined, all else is its own."""
+
+    def __init__(self, estimator: BaseEstimator, join: Callable[[Answers], Array]):
+        self._estimator, self._join = estimator, join
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._estimator, name)
+        if name not in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+            return found
+
+        @wraps(found)
+        def answer(X: SequencesLike) -> Array:
+            return self._join(found(X))
+
+        return answer
+
+    def __sklearn_tags__(self) -> Tags:
+        return get_tags(self._estimator)
+
+
+def _missing(true: Array) -> Array:
+    """Return whether each target is missing: NaN in values (of any output), NaN or None among labels."""
+    if true.dtype.kind == "O":
+        return np.array([entry is None or entry != entry for entry in true], bool)
+    gaps = np.isnan(true) if true.dtype.kind == "f" else np.zeros(true.shape, bool)
+    return np.asarray(gaps.reshape(len(true), -1).any(axis=1))
+
+
+def _counted(estimator: BaseEstimator, X: SequencesLike, true: Array, lengths: Array | None) -> Array:
+    """Return whether each target counts: neither in the washout nor missing.
+
+    lengths: of the sequences, with one target per step. Estimators of other libraries have neither.
+    """
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    counts = ~_missing(true)
+    ignored = getattr(last, "ignore_label", None)
+    if ignored is not None:
+        counts &= true != ignored
+    if lengths is not None and hasattr(last, "unsettled_steps"):
+        inputs = estimator[:-1].transform(X) if isinstance(estimator, Pipeline) and len(estimator) > 1 else X
+        place = np.concatenate([np.arange(n) for n in lengths])
+        counts &= place >= np.repeat(last.unsettled_steps(inputs), lengths)
+    if not counts.any():
+        raise ValueError("there is nothing to score: every step is in the washout, or lacks a target.")
+    return counts
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A score of all steps of all sequences, called as scorer(estimator, X, y): greater is better.
+
+    Every step that `score` counts does so the same: those after the washout, where a network starts cold, and with a
+    target that is not missing. With one target per sequence, every sequence counts the same.
+
+    Parameters
+    ----------
+    scoring : str or callable
+        One of `SCORERS`, or what `sklearn.metrics.make_scorer` returns.
+    """
+
+    scoring: str | Metric
+
+    def __call__(
+        self, estimator: BaseEstimator, X: SequencesLike, y: SequencesLike, *, sample_weight: object = None
+    ) -> float:
+        given = open_sequences(X, gaps=True, layout=getattr(estimator, "layout_", "time_first"))
+        entries, per_step = open_targets(y, given, missing=True)
+        true = concatenate_targets(entries, per_step)
+        counts = _counted(estimator, X, true, given.lengths if per_step else None)
+
+        def join(answers: Answers) -> Array:
+            return (concatenate_targets(given.split(answers), True) if per_step else np.asarray(answers))[counts]
+
+        how = {}
+        if sample_weight is not None:
+            weights = _weights(sample_weight, given.lengths.tolist() if per_step else None)
+            how["sample_weight"] = np.asarray(weights)[counts]
+        return float(self._of_joined(estimator)(_Joining(estimator, join), X, true[counts], **how))
+
+    def _of_joined(self, estimator: BaseEstimator) -> Metric:
+        """Return scikit-learn's scorer."""
+        if not isinstance(self.scoring, str):
+            return self.scoring
+        if self.scoring == "neg_log_loss":  # with all classes: a few sequences may lack some
+            options = {"response_method": "predict_proba", "greater_is_better": False, "labels": estimator.classes_}
+            return metrics.make_scorer(metrics.log_loss, **options)  # type: ignore[no-any-return]
+        return _OWN.get(self.scoring) or metrics.get_scorer(self.scoring)  # type: ignore[no-any-return]
+
+    def _accept_sample_weight(self) -> bool:
+        """Return whether a weight may be passed on; scikit-learn asks every scorer."""
+        return True
+
+
+def scorer(scoring: str | Metric) -> Scorer:
+    """Return a score of all steps, for ``scoring=`` of scikit-learn's GridSearchCV, cross_val_score and the like.
+
+    scikit-learn's own words for scores, as in ``scoring="f1_macro"``, work with one label per sequence and with one
+    series. With one label per step of several sequences its metrics cannot take the lists: pass
+    ``scoring=scorer("f1_macro")``, which works with all three.
+
+    Parameters
+    ----------
+    scoring : str or callable
+        The name of any scorer of scikit-learn ("accuracy", "f1_macro", "roc_auc", "neg_log_loss", "r2", ...),
+        "neg_nrmse" (the root mean square error in standard deviations of the true values), or what
+        `sklearn.metrics.make_scorer` returns. Those that begin with "neg_" are errors with their sign turned, so that
+        greater is better.
+
+    Returns
+    -------
+    Scorer
+        A function of an estimator, X and y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from echolearn import ESNClassifier
+    >>> from echolearn.metrics import scorer
+    >>> rng = np.random.default_rng(0)
+    >>> X = [rng.standard_normal((n, 2)) for n in range(30, 42)]
+    >>> y = [x[:, 0] > 0 for x in X]
+    >>> esn = ESNClassifier(10, learn="none", readout="ridge")
+    >>> cross_val_score(esn, X, y, cv=2, scoring=scorer("balanced_accuracy")).shape
+    (2,)
+    """
+    if not callable(scoring):
+        check_name(scoring, SCORERS, "scorer")
+    return Scorer(scoring)
+
+
+def cross_val_predict(
+    estimator: BaseEstimator,
+    X: SequencesLike,
+    y: SequencesLike,
+    *,
+    cv: object = None,
+    method: str = "predict",
+    groups: ArrayLike | None = None,
+) -> Answers:
+    """Return the answers of networks to sequences that they were not fitted to, in the form of X.
+
+    It is scikit-learn's function of this name for ragged sequences with one target per step, whose answers that one
+    cannot join. Every sequence is answered by the network that was fitted without its fold.
+
+    Parameters
+    ----------
+    estimator : estimator or pipeline
+        What is cloned and fitted for each fold.
+    X : list of arrays of shape (n_steps, n_features), or 3-D array
+        Several sequences.
+    y : list of arrays, or array
+        One target per time step (in the form of X), or one per sequence.
+    cv : int, splitter or iterable, default=None
+        As in scikit-learn: the number of folds (None: 5), or what makes them. Each sequence must be in one test part.
+    method : {"predict", "predict_proba", "predict_log_proba", "decision_function"}, default="predict"
+        Which answers.
+    groups : array of shape (n_sequences,), default=None
+        For splitters that keep groups together, such as GroupKFold.
+
+    Returns
+    -------
+    list of arrays, or array
+        The answers, in the order of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNClassifier
+    >>> from echolearn.metrics import confusion_matrix, cross_val_predict
+    >>> rng = np.random.default_rng(0)
+    >>> X = [rng.standard_normal((n, 2)) for n in range(30, 42)]
+    >>> y = [x[:, 0] > 0 for x in X]
+    >>> answers = cross_val_predict(ESNClassifier(10, learn="none", readout="ridge"), X, y, cv=3)
+    >>> int(confusion_matrix(y, answers).sum()) == sum(map(len, X))
+    True
+    """
+    given = open_sequences(X, gaps=True, layout=getattr(estimator, "layout_", "time_first"))
+    entries, per_step = open_targets(y, given, missing=True)
+    if given.kind == "one":
+        raise ValueError("X is one sequence, which has no folds of sequences; use sklearn.model_selection's function.")
+    by_label = None if per_step else concatenate_targets(entries, per_step)
+    folds = model_selection.check_cv(cv, by_label, classifier=not per_step and is_classifier(estimator))
+    answers: list[Array | None] = [None] * len(given.X)
+    for train, test in folds.split(np.zeros(len(given.X)), by_label, groups):
+        fitted = clone(estimator).fit([given.X[i] for i in train], [entries[i] for i in train])
+        for i, answer in zip(test, getattr(fitted, method)([given.X[i] for i in test]), strict=True):
+            if answers[i] is not None:
+                raise ValueError(f"cv puts sequence {i} into two test parts; expected one for each sequence.")
+            answers[i] = answer
+    left = [i for i, answer in enumerate(answers) if answer is None]
+    if left:
+        raise ValueError(f"cv puts sequence {left[0]} into no test part; expected one for each sequence.")
+    found = [np.asarray(answer) for answer in answers]
+    return given.in_given_form(found) if per_step else np.stack(found)
+
+
+def permutation_importance(
+    estimator: BaseEstimator,
+    X: SequencesLike,
+    y: SequencesLike,
+    *,
+    scoring: str | Metric | None = None,
+    n_repeats: int = 5,
+    random_state: int | None = None,
+) -> Bunch:
+    """Return how much the score drops when one feature is shuffled over the frames of all sequences.
+
+    It is scikit-learn's function of this name for ragged sequences. A shuffled feature has the same values, but tells
+    nothing any more: neither of this step nor of those before it.
+
+    Parameters
+    ----------
+    estimator : estimator or pipeline
+        A fitted one.
+    X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+        One sequence, or several of any lengths.
+    y : array or list of arrays
+        One target per time step (in the form of X), or one per sequence.
+    scoring : str or callable, default=None
+        As in `scorer`. None: the estimator's own score.
+    n_repeats : int, default=5
+        How often each feature is shuffled.
+    random_state : int, default=None
+        The seed of the shuffling.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
+        `importances` of shape (n_features, n_repeats), `importances_mean` and `importances_std`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNRegressor
+    >>> from echolearn.metrics import permutation_importance
+    >>> rng = np.random.default_rng(0)
+    >>> X = [rng.standard_normal((n, 2)) for n in range(30, 42)]
+    >>> y = [np.roll(x[:, 1], 1) for x in X]
+    >>> esn = ESNRegressor(20, learn="none").fit(X, y)
+    >>> int(permutation_importance(esn, X, y, random_state=0).importances_mean.argmax())
+    1
+    """
+    given = open_sequences(X, gaps=True, layout=getattr(estimator, "layout_", "time_first"))
+    check_integer("n_repeats", n_repeats, 1)
+    measure = None if scoring is None else scorer(scoring)
+
+    def score(frames: Array) -> float:
+        inputs = given.in_given_form(np.split(frames, np.cumsum(given.lengths)[:-1]))
+        return float(estimator.score(inputs, y) if measure is None else measure(estimator, inputs, y))
+
+    frames, rng = np.concatenate(given.X), np.random.default_rng(random_state)
+    importances = np.empty((frames.shape[1], n_repeats))
+    whole = score(frames)
+    for feature, repeat in np.ndindex(importances.shape):
+        shuffled = frames.copy()
+        shuffled[:, feature] = rng.permutation(frames[:, feature])
+        importances[feature, repeat] = whole - score(shuffled)
+    return Bunch(
+        importances=importances, importances_mean=importances.mean(axis=1), importances_std=importances.std(axis=1)
+    )

@@ -1,0 +1,270 @@
+"""Scores of ragged sequences, and which tool of scikit-learn works on which data (docs/howto/scikit_learn.md)."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn import metrics as sklearn_metrics
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.metrics import get_scorer_names, make_scorer
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.model_selection import cross_val_predict as of_arrays
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import toys
+from echolearn import ESNClassifier, ESNRegressor, FrameWise, metrics
+from echolearn.metrics import SCORERS, nrmse, scorer
+
+X, VALUES = toys.echoes()
+ONE_VALUE = [v[:, 0] for v in VALUES]
+_, LABELS = toys.labels()
+NUMBERS = [(label == "high").astype(int) for label in LABELS]
+RISING_X, RISING = toys.rising()
+SETTINGS = {"hidden_units": 15, "connections": 4, "learn": "none", "validation_fraction": 0.0}
+CLASSIFIER, REGRESSOR = ESNClassifier(**SETTINGS, readout="ridge"), ESNRegressor(**SETTINGS)
+POSITIVE = [abs(v) + 10 for v in ONE_VALUE]
+OF_VALUES = {name for name in SCORERS if name.startswith(("neg_mean_", "neg_median", "neg_root", "neg_max"))}
+OF_VALUES |= {"r2", "explained_variance", "d2_absolute_error_score", "neg_nrmse"}
+UNFIT = {name for name in SCORERS if name.endswith("_samples")}  # for several labels at once
+
+
+def joined(y):
+    return np.concatenate(y)
+
+
+class KnownAnswers(BaseEstimator):
+    """Answers as arrays, for scikit-learn's own scorers."""
+
+    def __init__(self, esn=None):
+        self.esn = esn
+
+    def fit(self, X=None, y=None):
+        return self
+
+    def predict(self, X):
+        return joined(self.esn.predict(X))
+
+    @property
+    def classes_(self):
+        return self.esn.classes_
+
+
+class KnownClasses(ClassifierMixin, KnownAnswers):
+    def predict_proba(self, X):
+        return joined(self.esn.predict_proba(X))
+
+    def decision_function(self, X):
+        return joined(self.esn.decision_function(X))
+
+
+class KnownValues(RegressorMixin, KnownAnswers):
+    pass
+
+
+def fitted_for(name):
+    """Return a fitted network and targets for which a score is defined, and its answers as arrays."""
+    if name not in OF_VALUES:
+        esn = clone(CLASSIFIER).fit(X, NUMBERS)
+        return esn, NUMBERS, KnownClasses(esn)
+    y = POSITIVE if "log" in name or "deviance" in name else ONE_VALUE
+    esn = clone(REGRESSOR).fit(X, y)
+    return esn, y, KnownValues(esn)
+
+
+@pytest.mark.parametrize("name", sorted(set(SCORERS) - UNFIT - {"neg_nrmse"}))
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_every_scorer_is_scikit_learns_on_the_joined_steps(name):
+    esn, y, known = fitted_for(name)
+    assert scorer(name)(esn, X, y) == pytest.approx(sklearn_metrics.get_scorer(name)(known, X, joined(y)), nan_ok=True)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "f1_macro", "roc_auc", "neg_log_loss", "average_precision", "f1"])
+@pytest.mark.parametrize(("inputs", "y"), [(X, NUMBERS), (RISING_X, RISING)], ids=["per step", "per sequence"])
+def test_in_scikit_learns_functions(name, inputs, y):
+    scores = cross_val_score(CLASSIFIER, inputs, y, cv=KFold(2), scoring=scorer(name), error_score="raise")
+    assert np.isfinite(scores).all()
+    if inputs is RISING_X:
+        np.testing.assert_allclose(scores, cross_val_score(CLASSIFIER, inputs, y, cv=KFold(2), scoring=name))
+
+
+def test_several_scores_at_once_and_in_other_processes():
+    several = {name: scorer(name) for name in ("accuracy", "f1_macro", "roc_auc", "neg_log_loss")}
+    search = GridSearchCV(CLASSIFIER, {"leak": [0.5]}, scoring=several, refit="f1_macro", cv=KFold(2), n_jobs=2)
+    assert set(search.fit(X, NUMBERS).cv_results_) >= {f"mean_test_{name}" for name in several}
+    assert set(cross_validate(CLASSIFIER, X, NUMBERS, scoring=several, cv=2)) >= {"test_f1_macro", "test_roc_auc"}
+    assert pickle.loads(pickle.dumps(scorer("r2"))) == scorer("r2")
+
+
+def test_scores_are_those_of_all_steps():
+    esn = ESNClassifier(**toys.FAST).fit(X, LABELS)
+    true, got = joined(LABELS), joined(esn.predict(X))
+    assert scorer("accuracy")(esn, X, LABELS) == pytest.approx(esn.score(X, LABELS))
+    assert scorer("f1_macro")(esn, X, LABELS) == pytest.approx(sklearn_metrics.f1_score(true, got, average="macro"))
+    P = joined(esn.predict_proba(X))
+    right = P[np.arange(len(true)), np.searchsorted(esn.classes_, true)]
+    assert scorer("neg_log_loss")(esn, X, LABELS) == pytest.approx(np.log(right).mean(), rel=1e-5)
+    low = [x[label == "low"] for x, label in zip(X, LABELS, strict=True)]
+    only = [np.full(len(x), "low") for x in low]  # some sequences may lack a class
+    assert scorer("neg_log_loss")(esn, low, only) < 0
+
+
+@pytest.mark.parametrize("washout", [0, 4])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_steps_that_score_counts(washout, scaled):
+    """Not those of the washout, unless a series continues the one of the fit."""
+    esn = clone(REGRESSOR).set_params(washout=washout)
+    if scaled:
+        esn = make_pipeline(FrameWise(StandardScaler()), esn)
+    assert scorer("r2")(esn.fit(X, VALUES), X, VALUES) == pytest.approx(esn.score(X, VALUES))
+    series, late = np.concatenate(X), np.concatenate(ONE_VALUE)
+    esn.fit(series[:80], late[:80])
+    for part in (slice(0, 80), slice(80, None)):
+        assert scorer("r2")(esn, series[part], late[part]) == pytest.approx(esn.score(series[part], late[part]))
+    if washout:
+        with pytest.raises(ValueError, match="nothing to score"):
+            scorer("r2")(esn.fit(X, VALUES), [x[:4] for x in X], [v[:4] for v in VALUES])
+
+
+def test_targets_that_are_missing_do_not_count():
+    marked = [np.where(np.arange(len(y)) % 3 == 0, -1, y) for y in NUMBERS]
+    esn = clone(CLASSIFIER).set_params(ignore_label=-1).fit(X, marked)
+    there = joined(marked) >= 0
+    expected = (joined(esn.predict(X)) == joined(NUMBERS))[there].mean()
+    assert scorer("accuracy")(esn, X, marked) == pytest.approx(expected)
+    assert scorer("accuracy")(esn, X, marked) == pytest.approx(esn.score(X, marked))
+    gaps = [np.where(np.arange(len(v)) % 3 == 0, np.nan, v) for v in ONE_VALUE]
+    values = clone(REGRESSOR).fit(X, gaps)
+    assert scorer("r2")(values, X, gaps) == pytest.approx(values.score(X, gaps))
+    with pytest.raises(ValueError, match="nothing to score"):
+        scorer("r2")(values, X, [np.full(len(v), np.nan) for v in ONE_VALUE])
+
+
+def test_own_scorers_of_scikit_learn_and_weights():
+    esn = clone(CLASSIFIER).fit(X, NUMBERS)
+    strict = make_scorer(sklearn_metrics.fbeta_score, beta=2)
+    true, got = joined(NUMBERS), joined(esn.predict(X))
+    assert scorer(strict)(esn, X, NUMBERS) == pytest.approx(sklearn_metrics.fbeta_score(true, got, beta=2))
+    per_sequence = np.arange(1, len(X) + 1)
+    per_step = [np.full(len(x), w) for x, w in zip(X, per_sequence, strict=True)]
+    expected = sklearn_metrics.accuracy_score(true, got, sample_weight=joined(per_step))
+    for weights in (per_sequence, per_step):
+        assert scorer("accuracy")(esn, X, NUMBERS, sample_weight=weights) == pytest.approx(expected)
+        assert metrics.accuracy_score(NUMBERS, esn.predict(X), sample_weight=weights) == pytest.approx(expected)
+
+
+def test_scores_of_values():
+    esn = ESNRegressor(**toys.FAST).fit(X, VALUES)
+    assert scorer("r2")(esn, X, VALUES) == pytest.approx(esn.score(X, VALUES))
+    esn.fit(X, ONE_VALUE)
+    true, got = joined(ONE_VALUE), joined(esn.predict(X))
+    assert scorer("neg_nrmse")(esn, X, ONE_VALUE) == pytest.approx(-np.sqrt(np.mean((true - got) ** 2)) / true.std())
+    assert nrmse(true, np.full(len(true), true.mean())) == pytest.approx(1)  # what guessing the mean gets
+    assert nrmse(ONE_VALUE, esn.predict(X)) == pytest.approx(nrmse(true, got))
+    with pytest.raises(ValueError, match="NRMSE is not defined"):
+        nrmse(np.ones(3), np.ones(3))
+
+
+def test_scores_with_one_label_per_sequence():
+    pipeline = make_pipeline(FrameWise(StandardScaler()), CLASSIFIER)
+    scores = cross_val_score(pipeline, RISING_X, RISING, cv=3, scoring=scorer("accuracy"), error_score="raise")
+    np.testing.assert_allclose(scores, cross_val_score(pipeline, RISING_X, RISING, cv=3))
+    pipeline.fit(RISING_X, RISING)
+    expected = -sklearn_metrics.log_loss(RISING, pipeline.predict_proba(RISING_X))
+    assert scorer("neg_log_loss")(pipeline, RISING_X, RISING) == pytest.approx(expected)
+
+
+METRICS = sorted(
+    n for n in vars(metrics.scores) if n.endswith(("_score", "_matrix", "_report", "_loss", "_error", "_coef"))
+)
+OF_PROBABILITIES = ("average_precision_score", "brier_score_loss", "log_loss", "roc_auc_score", "top_k_accuracy_score")
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_joins_lists_and_passes_arrays_on(name):
+    ours, theirs = getattr(metrics, name), getattr(sklearn_metrics, name)
+    rng = np.random.default_rng(0)
+    more = {"beta": 2} if name == "fbeta_score" else {"k": 1} if name == "top_k_accuracy_score" else {}
+    predicted = [rng.random(len(y)) if name in OF_PROBABILITIES else rng.permutation(y) for y in NUMBERS]
+    expected = theirs(joined(NUMBERS), joined(predicted), **more)
+    np.testing.assert_equal(ours(NUMBERS, predicted, **more), expected)
+    np.testing.assert_equal(
+        ours([y.tolist() for y in NUMBERS], np.array([*predicted, 0], object)[:-1], **more), expected
+    )
+    np.testing.assert_equal(ours(joined(NUMBERS), joined(predicted), **more), expected)
+    assert name in ours.__doc__
+    several = np.array([[0, 1], [1, 1]])  # a 2-D array stays one: several labels or values at once
+    if name == "accuracy_score":
+        assert ours(several, several) == 1
+
+
+def test_the_usual_metrics_are_there():
+    assert len(METRICS) >= 23
+    curve = metrics.roc_curve(NUMBERS, [y + 0.5 for y in NUMBERS])
+    np.testing.assert_equal(curve, sklearn_metrics.roc_curve(joined(NUMBERS), joined(NUMBERS) + 0.5))
+
+
+def test_lists_that_do_not_match_are_refused():
+    with pytest.raises(ValueError, match="23 and 22 steps in sequence 0"):
+        metrics.accuracy_score([np.zeros(23)], [np.zeros(22)])
+    with pytest.raises(ValueError, match="8 and 7 sequences"):
+        metrics.accuracy_score(NUMBERS, NUMBERS[:-1])
+    with pytest.raises(ValueError, match="sequences of y_true cannot be joined"):
+        metrics.r2_score([np.zeros(2), np.zeros((2, 2))], [np.zeros(2), np.zeros((2, 2))])
+    with pytest.raises(ValueError, match="did you mean balanced_accuracy"):
+        scorer("balanced_acuracy")
+    with pytest.raises(ValueError, match="there is no setting None"):
+        scorer(None)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_log_proba", "decision_function"])
+def test_answers_to_sequences_that_were_held_out(method):
+    got = metrics.cross_val_predict(CLASSIFIER, X, LABELS, cv=KFold(2), method=method)
+    half = len(X) // 2
+    expected = getattr(clone(CLASSIFIER).fit(X[half:], LABELS[half:]), method)(X[:half])
+    assert [len(a) for a in got] == [len(x) for x in X]
+    for a, b in zip(got[:half], expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+    per_sequence = metrics.cross_val_predict(CLASSIFIER, RISING_X, RISING, cv=StratifiedKFold(3), method=method)
+    same = of_arrays(CLASSIFIER, RISING_X, RISING, cv=StratifiedKFold(3), method=method)
+    np.testing.assert_array_equal(per_sequence, same)
+    np.testing.assert_array_equal(metrics.cross_val_predict(CLASSIFIER, RISING_X, RISING, cv=3, method=method), same)
+
+
+def test_folds_that_are_no_partition_are_refused():
+    with pytest.raises(ValueError, match="into two test parts"):
+        metrics.cross_val_predict(CLASSIFIER, X, LABELS, cv=ShuffleSplit(5, random_state=0, test_size=0.5))
+    with pytest.raises(ValueError, match="sequence 0 into no test part"):
+        metrics.cross_val_predict(CLASSIFIER, X, LABELS, cv=[(range(4), range(4, 8))])
+    with pytest.raises(ValueError, match="X is one sequence"):
+        metrics.cross_val_predict(CLASSIFIER, X[0], LABELS[0])
+    groups = np.arange(len(X)) % 3
+    got = metrics.cross_val_predict(REGRESSOR, X, VALUES, cv=GroupKFold(3), groups=groups)
+    fitted = clone(REGRESSOR).fit(*zip(*[(x, v) for x, v, g in zip(X, VALUES, groups, strict=True) if g], strict=True))
+    np.testing.assert_allclose(got[0], fitted.predict([X[0], X[3], X[6]])[0])
+
+
+def test_the_feature_that_matters_is_the_important_one():
+    ahead = [np.roll(x[:, 1], 1) for x in X]
+    esn = clone(REGRESSOR).fit(X, ahead)
+    found = metrics.permutation_importance(esn, X, ahead, random_state=0)
+    assert found.importances.shape == (2, 5)
+    assert found.importances_mean[1] > 10 * abs(found.importances_mean[0])
+    by_error = metrics.permutation_importance(esn, X, ahead, scoring="neg_nrmse", random_state=0)
+    assert by_error.importances_mean.argmax() == 1
+    classifier = clone(CLASSIFIER).fit(RISING_X, RISING)
+    one = metrics.permutation_importance(classifier, RISING_X, RISING, scoring="f1_macro", n_repeats=2, random_state=0)
+    assert one.importances_mean[0] > 0.2
+    np.testing.assert_allclose(one.importances_std, one.importances.std(axis=1))
+
+
+def test_all_words_of_scikit_learn_are_known():
+    assert set(get_scorer_names()) < set(SCORERS)
