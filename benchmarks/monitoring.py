@@ -95,7 +95,7 @@ FAULTS = {"spike": spike, "stuck": stuck, "noise": noise, "shift": shift, "creep
 
 def fitted(x):
     """Return a forecaster for the first part of a stream, with fixed weights."""
-    return ESNForecaster(100, learn="none").fit(x[:TRAIN])
+    return ESNForecaster(100, learn="none", method="closed_loop").fit(x[:TRAIN])
 
 
 def usual_error(esn):

@@ -35,7 +35,7 @@ frames[JUMP, 1] += 0.15
 frames[GAP] = np.nan
 frames[STUCK, 0] = frames[STUCK.start, 0]
 
-esn = ESNForecaster(150, learn="none").fit(frames[:fitted_to])
+esn = ESNForecaster(150, learn="none", method="closed_loop").fit(frames[:fitted_to])
 monitor = Monitor(esn)
 seen = monitor.run(frames[fitted_to:])  # or monitor.update(frame), one at a time
 faults = {

@@ -21,7 +21,7 @@ def sines(n=3000, seed=0, noise=0.1):
 
 @pytest.fixture(scope="module")
 def forecaster():
-    return ESNForecaster(40, learn="none").fit(sines()[:1000])
+    return ESNForecaster(40, learn="none", method="closed_loop").fit(sines()[:1000])
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +187,7 @@ def test_errors_are_those_of_the_one_step_forecasts(forecaster):
 
 def test_a_fault_is_seen_and_named():
     x = np.stack([sines(3000), 100 * sines(3000, seed=1)], axis=1)
-    esn = ESNForecaster(40, learn="none").fit(x[:1000])
+    esn = ESNForecaster(40, learn="none", method="closed_loop").fit(x[:1000])
     x[2500, 1] += 100
     seen = Monitor(esn).run(x[1000:])
     assert seen.anomalous[1500]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from echolearn import ESNForecaster, load
-from echolearn.datasets import lorenz, mackey_glass
+from echolearn.datasets import kuramoto_sivashinsky, lorenz, mackey_glass
 from echolearn.export.plan import ExportError
 
 RNG = np.random.default_rng(3)
@@ -20,7 +20,7 @@ def test_noise_is_forecast_directly_and_dynamics_in_a_closed_loop():
     assert ESN.method_ == "direct"
     assert ESN.season_ == (12, 1)
     assert ESN.horizon_ == 24
-    for series in (mackey_glass(600)[:, 0], lorenz(600)):
+    for series in (mackey_glass(600)[:, 0], lorenz(600), kuramoto_sivashinsky(200)):
         auto = ESNForecaster(30, learn="none").fit(series)
         loop = ESNForecaster(30, learn="none", method="closed_loop").fit(series)
         assert auto.method_ == "closed_loop"

@@ -26,7 +26,7 @@ def regressor(units=20, **settings):
 
 def forecaster(**settings):
     """Return a fitted forecaster of one series."""
-    return ESNForecaster(20, learn="none", ridge=1e-3, **settings).fit(SERIES)
+    return ESNForecaster(20, learn="none", ridge=1e-3, **({"method": "closed_loop"} | settings)).fit(SERIES)
 
 
 def drawn(model, x=X[0]):

@@ -25,7 +25,7 @@ MODELS = {
     "values": lambda: ESNRegressor(**SMALL).fit(X, VALUES),
     "one value": lambda: ESNRegressor(**SMALL).fit(X, [v[:, 0] for v in VALUES]),
     "gaps": lambda: ESNRegressor(**SMALL, missing="carry").fit(X, VALUES),
-    "forecaster": lambda: ESNForecaster(**SMALL, washout=5).fit(WAVE),
+    "forecaster": lambda: ESNForecaster(**SMALL, washout=5, method="closed_loop").fit(WAVE),
 }
 
 

@@ -18,6 +18,7 @@ from echolearn.states.closed_loop import run_closed_loop
 from echolearn.states.run import run
 from echolearn.validation.array_types import Array
 
+FIELD = 8  # columns beyond which a series is a field, whose columns one by one say little
 PROBE = 100  # units of the network that looks for dynamics, at least
 LEAST = 60  # steps after the washout below which no dynamics can be told from noise
 SMALL = 0.2  # one-step errors below this share of the changes from step to step: perhaps dynamics;
@@ -32,11 +33,12 @@ def follows_dynamics(reservoir: Reservoir, Z: Sequence[Array], E: Sequence[Array
 
     A readout of the reservoir as drawn, fitted to the first three quarters, must predict the rest one step ahead to a
     fifth of the changes from step to step. If it is not a twentieth, one series alone is then forecast from origins in
-    its last quarter, by the closed loop and by smoothing, and the smaller error decides.
+    its last quarter, by the closed loop and by smoothing, and the smaller error decides. Series of more than eight
+    columns, such as fields in space, and constant ones are left to the closed loop.
     """
     if min(map(len, Z)) < washout + LEAST or any(np.isnan(z).any() for z in Z):
         return False
-    if all((z == z[0]).all() for z in Z):
+    if Z[0].shape[1] > FIELD or all((z == z[0]).all() for z in Z):
         return True
     with one_blas_thread(), np.errstate(all="ignore"):
         U = [inputs_of(z, e) for z, e in zip(Z, E, strict=True)]

@@ -95,7 +95,7 @@ def test_a_forecast_continues_the_training_series(tab):
 def test_a_forecast_with_exogenous_inputs(tab):
     """Known inputs drive the warm-up; those to come are held at their mean, 0 after scaling."""
     E = np.cos(np.arange(200) / 4)[:, None] + 5
-    esn = ESNForecaster(12, learn="none", ridge=1e-2).fit(exported.SERIES, exogenous=E)
+    esn = ESNForecaster(12, learn="none", ridge=1e-2, method="closed_loop").fit(exported.SERIES, exogenous=E)
     known, to_come = exported.SERIES[:80], np.full((6, 1), esn.forecast_.exogenous_mean)
     expected = esn.predict(6, warm_up=known, exogenous=np.vstack([E[:80], to_come]))
     found = in_page(tab, plan_of(esn), np.hstack([known[:, None], E[:80]]), 6)
@@ -146,7 +146,9 @@ INTERVAL = """async ([json, X, steps]) => {
 
 def test_an_interval_is_as_wide_as_that_of_the_forecaster(tab):
     rng = np.random.default_rng(0)
-    esn = ESNForecaster(20, learn="none", ridge=1e-2).fit(exported.SERIES + 0.1 * rng.normal(size=200))
+    esn = ESNForecaster(20, learn="none", ridge=1e-2, method="closed_loop").fit(
+        exported.SERIES + 0.1 * rng.normal(size=200)
+    )
     found = tab.evaluate(INTERVAL, [packed(esn), pack_array(np.zeros((0, 1))), 12])
     low, high = esn.forecast_interval(12, 0.9)
     assert np.mean(np.subtract(found[1], found[0])) == pytest.approx(np.mean(high - low), rel=0.25)

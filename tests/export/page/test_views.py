@@ -253,7 +253,9 @@ def test_a_pasted_beginning_and_sliders(show):
 @pytest.mark.filterwarnings("ignore")
 def test_a_forecaster_of_three_values_beside_another(show):
     series = np.array([np.sin(np.arange(200) / k) for k in (5, 7, 9)]).T
-    some = [ESNForecaster(15, learn="none", ridge=1e-3, random_state=k).fit(series) for k in (0, 1)]
+    some = [
+        ESNForecaster(15, learn="none", ridge=1e-3, method="closed_loop", random_state=k).fit(series) for k in (0, 1)
+    ]
     tab = show(page_model("one", some[0]), page_model("two", some[1]), width=400)
     assert "one: step 200 ahead is" in tab.locator("#forecast-status").inner_text().lower()
     assert tab.locator("canvas").count() == 5
