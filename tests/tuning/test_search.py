@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor, FrameWise
+from echolearn.estimators.examination import PoorFitWarning
 from echolearn.estimators.framewise import scorer
 from echolearn.tuning import tune
 
@@ -161,3 +163,13 @@ def test_without_optuna_the_error_says_what_to_install():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'echolearn[tune]'" in done.stdout, done.stderr
+
+
+def test_poor_trials_do_not_warn_but_the_final_fit_does():
+    rng = np.random.default_rng(0)
+    X = [rng.standard_normal((40, 1)) for _ in range(12)]
+    y = [rng.integers(0, 2, 40) for _ in X]  # nothing to learn
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        tune(ESNClassifier(10, learn="none"), X, y, space={"leak": [0.3, 1.0]}, trials=3, random_state=0)
+    assert sum(issubclass(w.category, PoorFitWarning) for w in seen) == 1

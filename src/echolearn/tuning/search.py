@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -181,7 +182,9 @@ def _tune_forecaster(
     }
 
     def score(values: Settings) -> float:
-        found = backtest(_with_settings(estimator, values), series, horizon, max(1, how.folds), coverages=())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            found = backtest(_with_settings(estimator, values), series, horizon, max(1, how.folds), coverages=())
         return -found.scores["model"]["MASE"]
 
     with opened_study(how.storage, how.random_state, description) as study:
@@ -313,7 +316,9 @@ def _score(
         # Given validation sequences also decide when learning stops; a fold only scores, and the fit holds back
         # sequences of its own.
         stopping = {"validation": held_out} if len(splits) == 1 and not prefix else {}
-        estimator.fit(*train, **{f"{prefix}callback": after_epoch}, **stopping)
+        with warnings.catch_warnings():  # poor trials are the nature of a search; the final fit warns
+            warnings.simplefilter("ignore", UserWarning)
+            estimator.fit(*train, **{f"{prefix}callback": after_epoch}, **stopping)
         scores.append(scoring(estimator, *held_out) if scoring else estimator.score(*held_out))
     return float(np.mean(scores))
 
