@@ -43,7 +43,7 @@ look();
 TOKENS = "level => echolearn.speech.view.listeners[0].tokens(level).map(t => [t.name, t.start, t.end])"
 PARTS = """async samples => {
     const { models, speech } = echolearn, listener = await speech.Listener.of(models[0]), of = listener.payload;
-    const sound = Float32Array.from(samples), times = { features: [], network: [], phones: [], words: [] };
+    const sound = Float32Array.from(samples), times = { "features": [], network: [], phones: [], words: [] };
     for (let repeat = 0; repeat < 9; repeat++) {
         const features = new speech.FeatureStream(of.recipe), timed = (name, run) => {
             const start = performance.now(), found = run();
