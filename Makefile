@@ -64,7 +64,7 @@ docs: $(VENV)/ready  ## the documentation site, in docs/_build/html; pages and e
 
 dist: $(VENV)/ready  ## sdist and wheel in dist/, checked, installed in an empty environment and tried there
 	rm -rf dist .venv-dist
-	$(BIN)/python -m build --quiet --outdir dist .
+	$(BIN)/python -m build --quiet --no-isolation --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
 	$(PYTHON) -m venv .venv-dist
 	.venv-dist/bin/python -m pip install --quiet dist/*.whl
