@@ -19,5 +19,6 @@ with tempfile.TemporaryDirectory() as folder:
     esn.save(path)
     assert np.array_equal(echolearn.load(path).predict(X[0]), esn.predict(X[0]))
     command = Path(sys.executable).with_name("echolearn")
-    subprocess.run([command, "info", str(path)], check=True)
+    subprocess.run([command, "export", str(path), "--out", str(path.with_suffix(".h"))], check=True)
+    assert "esn_step" in path.with_suffix(".h").read_text()
 print(f"echolearn {echolearn.__version__}: {esn.score(X, y):.1%} of the training labels are right, from the file too")
