@@ -96,4 +96,4 @@ def test_a_subclass_with_settings_of_its_own():
 def test_no_synonym_is_a_setting_that_there_is():
     known = set(inspect.signature(ESNClassifier).parameters) | set(inspect.signature(ESNForecaster).parameters)
     shadowed = {word for words in SYNONYMS.values() for word in words.split()} & known
-    assert shadowed <= {"blocks", "ensemble", "bias", "washout"}
+    assert shadowed <= {"blocks", "ensemble", "bias", "washout", "solver"}
