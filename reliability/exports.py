@@ -145,7 +145,7 @@ def _targets(rng: np.random.Generator, kind: str, X: list[np.ndarray], outputs: 
 def _model(rng: np.random.Generator, kind: str, settings: dict[str, Any]) -> Any:
     """Return an estimator that is not fitted."""
     if kind == "forecast":
-        return ESNForecaster(**settings, method="closed_loop")  # direct ones are refused, see tests/export/test_planning.py
+        return ESNForecaster(**settings, method="closed_loop")  # direct ones are refused
     of_values = "values" in kind
     network = (ESNRegressor if of_values else ESNClassifier)(**settings)
     if kind.startswith("stack"):
