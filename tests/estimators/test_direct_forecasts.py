@@ -7,6 +7,7 @@ import pytest
 from echolearn import ESNForecaster, load
 from echolearn.datasets import kuramoto_sivashinsky, lorenz, mackey_glass
 from echolearn.export.plan import ExportError
+from echolearn.validation.input_warnings import InputWarning
 
 RNG = np.random.default_rng(3)
 T = np.arange(132)
@@ -175,3 +176,14 @@ def test_bad_input_is_explained(call, words):
 
 def test_same_seed_same_bits():
     np.testing.assert_array_equal(ESNForecaster(**SMALL).fit(MONTHS[:120]).predict(12), ESN.predict(12))
+
+
+def test_dates_that_run_backwards_are_refused_and_missing_ones_reported():
+    t = np.arange(72)
+    sales = pd.Series(100 + t + 10 * np.sin(2 * np.pi * t / 12), index=pd.date_range("2018-01", periods=72, freq="MS"))
+    with pytest.raises(ValueError, match="do not increase"):
+        ESNForecaster().fit(sales[::-1])
+    with pytest.warns(InputWarning, match="missing at 2 places"):
+        ESNForecaster().fit(sales.drop(sales.index[[20, 40]]))
+    days = pd.Series(np.sin(t), index=pd.bdate_range("2024-01-01", periods=72))
+    ESNForecaster().fit(days)  # without a warning

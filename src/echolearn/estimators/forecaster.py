@@ -41,7 +41,7 @@ from echolearn.estimators.settings import NetworkSettings
 from echolearn.execution.blas import one_blas_thread
 from echolearn.forecasting.conformal import interval, paths
 from echolearn.forecasting.model import DirectModel, Part, advance_part, forecast_scaled, in_units
-from echolearn.forecasting.seasons import seasons_of_index
+from echolearn.forecasting.seasons import check_time_index, seasons_of_index
 from echolearn.readout.network import Network
 from echolearn.readout.observation import stack
 from echolearn.sequences.batch import pack
@@ -296,6 +296,7 @@ class ESNForecaster(SequenceEstimator):
         ESNForecaster
             The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
         """
+        check_time_index(time_index(series))
         params = self.get_params(deep=False)
         settings = NetworkSettings.of(params, ridge_path=RIDGES, time_folds=False)
         given, one_value = open_series(series, "series", None, gaps=self.method != "closed_loop")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from echolearn.forecasting.smoothing import filled
 from echolearn.validation.array_types import Array
+from echolearn.validation.caller import user_stacklevel
+from echolearn.validation.input_warnings import InputWarning
 
 LIMIT = 1.645  # standard errors that the autocorrelation at a season's lag must exceed
 PEAK, DEPTH = 0.3, 0.3  # an autocorrelation that shows a season, and how far it rises from the valley before it
@@ -30,6 +34,31 @@ def seasons_of_index(index: object) -> tuple[int, int] | None:
     if 0 < step < 3600 and DAY % step == 0:
         return int(DAY // step), 1
     return None
+
+
+def check_time_index(index: object) -> None:
+    """Raise ValueError if dates do not increase; warn if some are missing between others."""
+    to_timestamp = getattr(index, "to_timestamp", None)
+    stamps = np.asarray(index if to_timestamp is None else to_timestamp())
+    if stamps.dtype.kind != "M" or len(stamps) < 3:
+        return
+    steps = np.diff(stamps.astype("datetime64[s]").astype(np.int64))
+    if (steps <= 0).any():
+        at = stamps[1:][steps <= 0][0].astype("datetime64[s]")
+        raise ValueError(
+            f"the dates of the series do not increase: {at} is not after the one before it. Sort it, for example with "
+            "series.sort_index()."
+        )
+    usual = np.median(steps)
+    missing = (steps > 1.5 * usual) & ~((usual == DAY) & (steps <= 4 * DAY))  # days of business have weekends
+    if missing.any():
+        at = stamps[:-1][missing][0].astype("datetime64[s]")
+        warnings.warn(
+            f"dates are missing at {int(missing.sum())} places of the series, first after {at}: steps without a row "
+            "close up, and seasons shift. Make them gaps, for example with series.asfreq('MS') for months.",
+            InputWarning,
+            stacklevel=user_stacklevel(),
+        )
 
 
 def is_seasonal(y: Array, m: int) -> bool:
