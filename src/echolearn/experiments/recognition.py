@@ -107,7 +107,8 @@ def open_recognizer(path: Path) -> Recognizer:
     """Load a recogniser; ValueError for a plain network, with what to do."""
     if path.is_file() and file_kind(path) not in (RECOGNIZER, None):
         raise ValueError(
-            f"{path} is a network without a decoder; make a recogniser with: echolearn train NEW.safetensors --for recognition"
+            f"{path} is a network without a decoder; make a recogniser with: echolearn train NEW.safetensors "
+            "--for recognition"
         )
     return load_recognizer(path)
 
