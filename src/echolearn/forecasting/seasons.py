@@ -42,7 +42,7 @@ def check_time_index(index: object) -> None:
     stamps = np.asarray(index if to_timestamp is None else to_timestamp())
     if stamps.dtype.kind != "M" or len(stamps) < 3:
         return
-    steps = np.diff(stamps.astype("datetime64[s]").astype(np.int64))
+    steps = np.diff(stamps.astype("datetime64[s]").astype(np.float64))
     if (steps <= 0).any():
         at = stamps[1:][steps <= 0][0].astype("datetime64[s]")
         raise ValueError(
