@@ -1,4 +1,4 @@
-"""What it takes to answer with a saved model: `echolearn.runtime`, which needs NumPy alone, beside the whole library.
+"""Cost of a first answer from a saved model: `echolearn.runtime`, which needs NumPy alone, beside the whole library.
 
     python benchmarks/runtime_start.py
 

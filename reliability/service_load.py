@@ -36,7 +36,7 @@ CYCLE = 1000  # frames after which a client's frames repeat
 
 @dataclass
 class Client:
-    """What one client has seen."""
+    """The record of one client."""
 
     frames: np.ndarray
     sent: int = 0

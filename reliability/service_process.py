@@ -48,7 +48,7 @@ class Served:
 
     @property
     def address(self) -> str:
-        """Where it is."""
+        """Its host and port."""
         return f"127.0.0.1:{self.port}"
 
     def resident(self) -> int:

@@ -1,4 +1,4 @@
-"""What a reservoir remembers and forgets, with plots; `diagnose`: what limits a fit; `Monitor`: streams under watch."""
+"""Memory and stability of reservoirs, with plots; `diagnose` finds what limits a fit; `Monitor` watches streams."""
 
 from echolearn.diagnostics.capacity import MemoryCapacity, Ranks, memory_capacity, ranks
 from echolearn.diagnostics.diagnosis import diagnose

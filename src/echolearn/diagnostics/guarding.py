@@ -110,10 +110,14 @@ class GuardedStream:
             One answer, or one per frame.
         """
         answer = self.stream.predict(X)
+        self._follow(X)
+        return answer
+
+    def _follow(self, X: ArrayLike) -> None:
+        """Lead the copies along the frames that the stream has taken."""
         for _, copy in self._copies:
             copy.predict(X)
         self.steps += 1 if np.ndim(X) == 1 else len(np.asarray(X))
-        return answer
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probabilities of the classes, where `predict` returns labels.
@@ -131,9 +135,7 @@ class GuardedStream:
         if not isinstance(self.stream, ClassifierStream):
             raise AttributeError("this stream answers with values, not with probabilities of labels.")
         P = self.stream.predict_proba(X)
-        for _, copy in self._copies:
-            copy.predict(X)
-        self.steps += 1 if np.ndim(X) == 1 else len(np.asarray(X))
+        self._follow(X)
         return P
 
     def learn(self, X: ArrayLike, y: ArrayLike) -> Array:

@@ -24,7 +24,7 @@ REFRESHES = 20  # of the reference, while its errors are replaced once
 
 
 class Observation(NamedTuple):
-    """What a monitor makes of one frame.
+    """The judgement of a monitor on one frame.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Observation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """What a monitor makes of some frames: the fields of `Observation` as arrays with one row per frame.
+    """The judgements of a monitor on several frames: the fields of `Observation` as arrays with one row per frame.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How unusual an error is, by errors that a network has made before: scores, and the probability of larger ones."""
+"""Measures of how unusual an error is among earlier ones: scores, and the probability of larger errors."""
 
 from __future__ import annotations
 

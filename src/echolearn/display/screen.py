@@ -1,4 +1,4 @@
-"""Where messages go: into the output of a cell where a Jupyter kernel runs, otherwise to stderr.
+"""Messages to the user: into the output of a cell where a Jupyter kernel runs, otherwise to stderr.
 
 IPython is never imported here: where a kernel runs, it is loaded already. What a kernel prints to stderr is shown in
 red, as if something were wrong; so nothing of echolearn goes there.

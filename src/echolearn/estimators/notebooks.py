@@ -1,4 +1,4 @@
-"""What a notebook shows of a fitted estimator: scikit-learn's diagram with the facts of the fit below it."""
+"""The view of a fitted estimator in a notebook: scikit-learn's diagram with the facts of the fit below it."""
 
 from __future__ import annotations
 

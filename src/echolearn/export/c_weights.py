@@ -1,4 +1,4 @@
-"""How recurrent weights lie in memory in C: in groups of four units, so that a processor adds four products at once."""
+"""The layout of recurrent weights in C: groups of four units, so that a processor adds four products at once."""
 
 from __future__ import annotations
 

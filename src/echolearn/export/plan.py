@@ -1,4 +1,4 @@
-"""What exports share: the plan of a model (`echolearn.runtime.plan`), and the refusal of what needs whole sequences."""
+"""The plan of a model (`echolearn.runtime.plan`), and the refusal of what needs whole sequences, for all exports."""
 
 from __future__ import annotations
 

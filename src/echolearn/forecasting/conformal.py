@@ -1,4 +1,4 @@
-"""How far forecasts may be off: quantiles and paths from the errors of the training series' own rolling origins."""
+"""Uncertainty of forecasts: quantiles and paths from the errors of the training series' own rolling origins."""
 
 from __future__ import annotations
 

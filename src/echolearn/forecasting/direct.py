@@ -43,7 +43,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where a column is: its members, the one-step forecast, the last season and the slow level."""
+    """The state of a column: its members, the one-step forecast, the last season and the slow level."""
 
     position: Position
     expected: float

@@ -25,7 +25,7 @@ PENALTY = 1e-3  # on the squared logits, against parameters that the series says
 
 @dataclass(frozen=True)
 class Kind:
-    """What a member is: trend "none", "theta" (half the overall slope) or "damped"; log: of the logarithm;
+    """The kind of a member: trend "none", "theta" (half the overall slope) or "damped"; log: of the logarithm;
 
     ar: with an autoregression of the residual; ahead: whether its parameters minimise the error over the whole
     horizon, or one step ahead; second: whether it has the second season too.
@@ -51,7 +51,7 @@ OF_TWO_SEASONS = (Kind("none", ar=True, second=True), Kind("damped", ar=True, se
 
 @dataclass(frozen=True, eq=False)
 class Position:
-    """Where the members of one series are: L (K, 3), S1 (K, m1), S2 (K, m2), and the number of steps so far."""
+    """The state of the members of one series: L (K, 3), S1 (K, m1), S2 (K, m2), and the number of steps so far."""
 
     L: Array
     S1: Array

@@ -46,7 +46,7 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class LoopGradient:
-    """What the unrolled loops give: L, dL/dU (M, n_out), dL/dh (B, N) at their starts, and dL by each weight."""
+    """The result of the unrolled loops: L, dL/dU (M, n_out), dL/dh (B, N) at their starts, and dL by each weight."""
 
     loss: float
     U: Array

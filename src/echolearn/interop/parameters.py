@@ -50,3 +50,8 @@ def _in_order(parameters: list[Parameter]) -> list[Parameter]:
 def chosen_parameters(adapter: object, estimator: type) -> Parameters:
     """Return the parameters of an adapter that its estimator has too."""
     return {name: getattr(adapter, name) for name in signature(estimator).parameters if hasattr(adapter, name)}
+
+
+def checked_settings() -> list[Parameters]:
+    """Return the settings with which other libraries check classifiers and regressors: defaults, and learned."""
+    return [{"hidden_units": 8}, {"hidden_units": 5, "pooling": "mean", "epochs": 2, "missing": "carry"}]

@@ -14,7 +14,7 @@ from echolearn.estimators.classifier import ESNClassifier as Classifier
 from echolearn.estimators.forecaster import ESNForecaster as Forecaster
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.regressor import ESNRegressor as Regressor
-from echolearn.interop.parameters import chosen_parameters, parameters_of
+from echolearn.interop.parameters import checked_settings, chosen_parameters, parameters_of
 from echolearn.interop.series import as_columns, one_or_many, time_first
 from echolearn.validation.array_types import Array
 
@@ -112,7 +112,7 @@ class ESNClassifier(BaseClassifier):
         list of dict
             Two small networks: as it comes, and one that learns all weights and takes missing values.
         """
-        return [{"hidden_units": 8}, {"hidden_units": 5, "pooling": "mean", "epochs": 2, "missing": "carry"}]
+        return checked_settings()
 
 
 class ESNRegressor(BaseRegressor):
@@ -168,7 +168,7 @@ class ESNRegressor(BaseRegressor):
         list of dict
             Two small networks: as it comes, and one that learns all weights and takes missing values.
         """
-        return [{"hidden_units": 8}, {"hidden_units": 5, "pooling": "mean", "epochs": 2, "missing": "carry"}]
+        return checked_settings()
 
 
 class ESNForecaster(BaseForecaster):

@@ -17,7 +17,7 @@ NUMBERS = 2**20  # states that exist at once where a sequence may be cut into ch
 
 @dataclass(frozen=True, eq=False)
 class Running:
-    """Where a layer stands: its states h (..., N), and the outputs y (..., n_out) that are fed back, if any."""
+    """The running state of a layer: its states h (..., N), and the outputs y (..., n_out) that are fed back, if any."""
 
     h: Array
     y: Array

@@ -1,4 +1,4 @@
-"""Where a prediction or a stream starts: cold, after given frames, or where the training series ended."""
+"""The start of a prediction or a stream: cold, after given frames, or where the training series ended."""
 
 from __future__ import annotations
 

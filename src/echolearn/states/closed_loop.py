@@ -17,7 +17,7 @@ DENSE = 1000  # units up to which these loops are faster with a dense W_rec
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where sequences start: the states h (B, N), and the outputs y (B, n_out) that are fed back first, if any."""
+    """The start of sequences: the states h (B, N), and the outputs y (B, n_out) that are fed back first, if any."""
 
     h: Array
     y: Array | None = None

@@ -38,12 +38,12 @@ class PageServer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Where the page is."""
+        """The address of the page."""
         return f"http://{HOST}:{self.server_port}/"
 
     @property
     def own_names(self) -> tuple[str, str]:
-        """What a browser on this machine calls the server; another name is that of somebody else's page."""
+        """The names by which a browser on this machine reaches the server; any other name belongs to a foreign page."""
         return f"{HOST}:{self.server_port}", f"localhost:{self.server_port}"
 
 

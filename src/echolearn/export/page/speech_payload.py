@@ -1,4 +1,4 @@
-"""What the page needs of a recogniser beside its network: the recipe of the features and the decoders, as JSON.
+"""The parts of a recogniser that a page needs beside its network: the recipe of the features and the decoders, as JSON.
 
 Arrays of decoding graphs are compressed (`packed`): a graph of a thousand words has half a million arcs, which repeat
 the same few phones. Total weights of arcs are written instead of their parts, because a page does not tune them.

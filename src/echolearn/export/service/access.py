@@ -1,4 +1,4 @@
-"""Who may ask: tokens, the names under which the service is reached, and pages of other sites."""
+"""Access: tokens, the names under which the service is reached, and pages of other sites."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Access:
-    """Who may ask. token: None for everyone; origins: sites whose pages may ask; loopback: bound to this machine."""
+    """Access. token: None for everyone; origins: sites whose pages may ask; loopback: bound to this machine."""
 
     token: str | None = None
     origins: frozenset[str] = frozenset()

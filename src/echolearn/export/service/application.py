@@ -172,7 +172,7 @@ def _json(content: bytes) -> Response:
 
 
 class Door:
-    """Who may pass, and how requests are counted."""
+    """Checks the access of every request, and counts it."""
 
     def __init__(self, inner: ASGIApp, streams: ASGIApp, service: Service) -> None:
         self._inner, self._streams, self._service = inner, streams, service

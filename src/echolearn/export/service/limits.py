@@ -1,4 +1,4 @@
-"""What a client may ask for, and how long it may take."""
+"""Limits on the size, number and duration of requests."""
 
 from __future__ import annotations
 

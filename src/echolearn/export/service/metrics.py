@@ -1,4 +1,4 @@
-"""What `/metrics` shows, for Prometheus. The values of labels are from fixed lists, so that memory is bounded."""
+"""The metrics of the service, for Prometheus. The values of labels are from fixed lists, so that memory is bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is served: a description, and functions that answer. A model never changes; every stream has its own state."""
+"""A served model: a description, and functions that answer. A model never changes; every stream has its own state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Json = dict[str, object]
 
 @dataclass(frozen=True)
 class About:
-    """What `GET /model` says.
+    """The description that `GET /model` returns.
 
     Attributes
     ----------

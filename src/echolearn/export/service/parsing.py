@@ -23,7 +23,7 @@ _NUMBERS = {int, float, type(None)}
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What a client asks about: sequences (steps, n_features), whether they are a list, and steps to forecast."""
+    """A parsed request: sequences (steps, n_features), whether they are a list, and steps to forecast."""
 
     sequences: list[Array] | None
     many: bool

@@ -1,4 +1,4 @@
-"""What a client gets instead of an answer: a status, a reason for programs and metrics, and a sentence for people."""
+"""Refusals: a status, a reason for programs and metrics, and a sentence for people."""
 
 from __future__ import annotations
 

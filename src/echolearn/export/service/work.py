@@ -1,4 +1,4 @@
-"""Where answers are computed: threads beside the event loop, and how many may ask for them at once."""
+"""The computation of answers: threads beside the event loop, and how many may ask for them at once."""
 
 from __future__ import annotations
 
