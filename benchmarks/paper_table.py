@@ -72,7 +72,7 @@ def compute(name, plan, row, data, seeds):
     for count in sorted({1, seeds}):
         words = command_of(plan, row, count, data)
         subprocess.run(
-            [sys.executable, "-m", "echolearn.cli", *words, "--out", out_folder(name, row["units"])], check=True
+            [sys.executable, "-m", "echolearn", *words, "--out", out_folder(name, row["units"])], check=True
         )
         collect(name, plan, row, data)
 
