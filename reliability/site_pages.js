@@ -18,7 +18,7 @@
 
   for (const e of document.querySelectorAll("article img")) {
     if (!e.naturalWidth) found.add(`a picture that does not load: ${e.src}`);
-    if (!e.alt) found.add(`a picture without a description: ${e.src}`);
+    if (!e.hasAttribute("alt")) found.add(`a picture without a description: ${e.src}`);
   }
 
   // Text whose contrast with its background is lower than WCAG 2.1 AA asks.
@@ -38,7 +38,7 @@
     }
     return rgba("white");
   };
-  const walker = document.createTreeWalker(document.querySelector("article") || document.body, NodeFilter.SHOW_TEXT);
+  const walker = document.createTreeWalker(document.querySelector("article, main"), NodeFilter.SHOW_TEXT);
   const pale = new Set();
   while (walker.nextNode()) {
     const e = walker.currentNode.parentElement, style = getComputedStyle(e);

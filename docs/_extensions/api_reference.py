@@ -92,6 +92,11 @@ def page(module, names):
     return "\n".join(lines)
 
 
+def short(module):
+    """Return the name of a module in the list at the side of the page."""
+    return module.removeprefix("echolearn.")
+
+
 def index(modules):
     """Return the page that lists all modules, by what people do with them."""
     title = "Python"
@@ -101,7 +106,7 @@ def index(modules):
         modules = [module for module in modules if module not in inside]
         rows = [(f":doc:`{module} <{module}>`", first_line(import_module(module))) for module in inside]
         lines += [heading, "-" * len(heading), "", summary(rows)]
-        lines += [".. toctree::", "   :hidden:", "", *(f"   {module}" for module in inside), ""]
+        lines += [".. toctree::", "   :hidden:", "", *(f"   {short(module)} <{module}>" for module in inside), ""]
     return "\n".join(lines)
 
 
