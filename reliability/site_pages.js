@@ -38,7 +38,7 @@
     }
     return rgba("white");
   };
-  const walker = document.createTreeWalker(document.querySelector("article, main"), NodeFilter.SHOW_TEXT);
+  const walker = document.createTreeWalker(document.querySelector("article, main") || document.body, NodeFilter.SHOW_TEXT);
   const pale = new Set();
   while (walker.nextNode()) {
     const e = walker.currentNode.parentElement, style = getComputedStyle(e);
