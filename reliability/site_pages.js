@@ -38,7 +38,8 @@
     }
     return rgba("white");
   };
-  const walker = document.createTreeWalker(document.querySelector("article, main") || document.body, NodeFilter.SHOW_TEXT);
+  const article = document.querySelector("article") || document.createElement("article"); // the search page has none
+  const walker = document.createTreeWalker(article, NodeFilter.SHOW_TEXT);
   const pale = new Set();
   while (walker.nextNode()) {
     const e = walker.currentNode.parentElement, style = getComputedStyle(e);
