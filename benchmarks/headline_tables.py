@@ -10,7 +10,7 @@ from table_text import load, markdown, table
 def headlines():
     """Return one line per kind of work; the better side is in bold."""
     lines = (_learning(), _contest(), _sequences(), _forecasts(), _chaos(), _states())
-    heads = ["work", "measure", ">echolearn", ">beside", "which is", "evidence"]
+    heads = ["work", "measure", ">echolearn", ">other", "what the other is", "evidence"]
     return markdown(heads, [_bold(line) for line in lines])
 
 
