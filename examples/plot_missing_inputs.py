@@ -2,12 +2,10 @@
 When sensors fail
 =================
 
-A share of the measurements is lost. `missing="carry"` keeps the last known value, and tells the network that it is old.
-
-    python examples/plot_missing_inputs.py [picture.png]
+How much does a forecast suffer if measurements are lost, and what should stand in their place? A network predicts a
+chaotic series (Mackey-Glass) five steps ahead. A share of its inputs is missing (NaN), in training as well as in the
+test.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,25 +13,54 @@ import numpy as np
 from echolearn import ESNRegressor
 from echolearn.datasets import mackey_glass
 
+plt.rcParams["axes.spines.top"] = plt.rcParams["axes.spines.right"] = False
+
 series = mackey_glass(3000)
 rng = np.random.default_rng(0)
-shares, scores = np.linspace(0, 0.6, 7), {"carry": [], "mean": []}
+X, y = series[:-5], series[5:, 0]
+train, test = slice(0, 2000), slice(2000, None)
+
+# %%
+# Two ways to fill a gap
+# ----------------------
+#
+# `missing="mean"` puts the mean of the training data in place of a lost value. `missing="carry"` repeats the last known
+# value and gives the network a second input that marks it as old.
+shares, errors = np.linspace(0, 0.6, 7), {"mean": [], "carry": []}
 for share in shares:
-    X, y = series[:-5].copy(), series[5:, 0]
-    X[rng.random(len(X)) < share] = np.nan
-    for way, found in scores.items():
-        esn = ESNRegressor(200, learn="none", missing=way).fit(X[:2000], y[:2000])
-        found.append(1 - esn.score(X[2000:], y[2000:]))
+    damaged = X.copy()
+    damaged[rng.random(len(X)) < share] = np.nan
+    for way, found in errors.items():
+        esn = ESNRegressor(200, learn="none", missing=way).fit(damaged[train], y[train])
+        found.append(100 * (1 - esn.score(damaged[test], y[test])))
+        if np.isclose(share, 0.3) and way == "carry":
+            shown, forecast = damaged[test][300:450, 0], esn.predict(damaged[test]).ravel()[300:450]
+for way, found in errors.items():
+    print(f'missing="{way}":', ", ".join(f"{error:.2f} %" for error in found))
 
-figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-for (way, found), colour in zip(scores.items(), ("#2a6fb0", "#d9762b"), strict=True):
-    axes.semilogy(100 * shares, found, "o-", color=colour, label=f'missing="{way}"')
-axes.set(xlabel="measurements lost in %", ylabel="unexplained variance, five steps ahead")
-axes.legend(frameon=False)
+# %%
+figure, (top, low) = plt.subplots(2, 1, figsize=(9, 7), layout="constrained", height_ratios=(1, 1.3))
+steps = np.arange(150)
+top.plot(steps, y[test][300:450], color="#BBBBBB", lw=4, label="the value five steps ahead")
+top.plot(steps, forecast, color="#0072B2", lw=1.5, label='forecast, missing="carry"')
+top.plot(steps, shown, "o", ms=3.5, color="black", label="measurements that remain")
+top.set(xlabel="step", ylabel="value", xlim=(0, 149))
+top.set_title("With 30 % of the measurements lost, the forecast still follows the series", pad=26)
+top.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
+for (way, found), colour, style in zip(errors.items(), ("#D55E00", "#0072B2"), ("s--", "o-"), strict=True):
+    low.plot(100 * shares, found, style, color=colour, lw=2, label=f'missing="{way}"')
+low.set(xlabel="lost measurements in %", ylabel="variance not explained in %", xlim=(-1, 61), ylim=(0, None))
+low.set_title("Carrying the last value forward loses less than the mean", fontsize=11)
+low.legend(frameon=False, loc="upper left")
 
-for axes in figure.axes:
-    axes.spines[["top", "right"]].set_visible(False)
-if len(sys.argv) > 1:
-    figure.savefig(sys.argv[1], dpi=80)
-else:
-    plt.show()
+plt.show()
+
+# %%
+# Without losses the forecast is almost exact. With losses, the variance that is not explained is a quarter to a half
+# of that with the mean, if the last known value is carried forward and marked.
+#
+# Limits
+# ------
+#
+# Values are lost independently of each other here. In long gaps a carried value is soon of little use, and with several
+# sensors the others may help. Both networks have one seed.
