@@ -2,41 +2,67 @@
 What size buys, and what learning buys
 ======================================
 
-The task needs the product of the inputs of one and of three steps ago. Fixed networks find it by chance: the more
-units, the better. Learned ones make the units that they need.
-
-    python examples/plot_what_size_buys.py [picture.png]
+Should a task that is too hard for a small network be given to a larger one, or should the weights be learned? Here the
+label of a step is the sign of a product: the input one step ago times the input three steps ago. A random network
+contains such products only by chance, weakly, and among thousands of others.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from echolearn import ESNClassifier
 
+plt.rcParams["axes.spines.top"] = plt.rcParams["axes.spines.right"] = False
+
 rng = np.random.default_rng(0)
-X = [rng.standard_normal((100, 2)) for _ in range(120)]
+X = [rng.standard_normal((100, 2)) for _ in range(160)]
 y = [np.roll(x[:, 0], 1) * np.roll(x[:, 0], 3) > 0 for x in X]
-sizes, errors = (25, 50, 100, 200, 400), {"none": [], "both": []}
-for size in sizes:
-    for learn, found in errors.items():
-        esn = ESNClassifier(size, learn=learn).fit(X[:80], y[:80])
-        found.append(100 * (1 - esn.score(X[80:], y[80:])))
+train, test = slice(0, 80), slice(80, None)
 
-figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-for learn, label, colour in (("none", "fixed", "#d9762b"), ("both", "learned", "#2a6fb0")):
-    axes.plot(sizes, errors[learn], "o-", color=colour, label=label)
-    print(label, [f"{e:.1f} %" for e in errors[learn]])
-axes.axhline(50, color="#999999", lw=1, ls="--")
-axes.set(xscale="log", xlabel="hidden units", ylabel="steps wrong in % (dashed: guessing)", ylim=(0, 55))
-axes.set_xticks(sizes, sizes)
+# %%
+# Fixed and learned networks of growing size
+# ------------------------------------------
+#
+# `learn="none"` fits only the readout. The settings were chosen for these fixed networks, among five tried, by hand;
+# the learned networks use the same. Each point below is the mean of three seeds.
+settings = {"leak": 1.0, "input_scaling": 0.2, "bias_scaling": 0.5}
+sizes = {"none": (25, 50, 100, 200, 400), "both": (25, 50, 100)}
+errors = {learn: np.empty((3, len(units))) for learn, units in sizes.items()}
+for learn, units in sizes.items():
+    for place, size in enumerate(units):
+        for seed in range(3):
+            esn = ESNClassifier(size, learn=learn, random_state=seed, **settings).fit(X[train], y[train])
+            errors[learn][seed, place] = 100 * (1 - esn.score(X[test], y[test]))
+for learn, units in sizes.items():
+    means = [f"{size}: {error:.1f} %" for size, error in zip(units, errors[learn].mean(axis=0), strict=True)]
+    print(f'learn="{learn}"', *means, sep="   ")
+
+# %%
+# Every point is one seed, and the lines are means.
+figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
+for learn, label, colour, marker in (
+    ("none", "fixed weights", "#D55E00", "s"),
+    ("both", "learned weights", "#0072B2", "o"),
+):
+    for seed in range(3):
+        axes.plot(sizes[learn], errors[learn][seed], marker, color=colour, alpha=0.4, mew=0)
+    axes.plot(sizes[learn], errors[learn].mean(axis=0), color=colour, lw=2, label=label)
+axes.axhline(50, color="#777777", lw=1, ls="--")
+axes.text(400, 51, "guessing", ha="right", fontsize=9, color="#555555")
+axes.set(xscale="log", xlabel="hidden units", ylabel="wrong labels in %", ylim=(0, 55))
+axes.set_title("25 learned units make fewer errors than 400 fixed ones")
+axes.set_xticks(sizes["none"], sizes["none"])
 axes.minorticks_off()
-axes.legend(frameon=False)
+axes.legend(frameon=False, loc="upper right", bbox_to_anchor=(1, 0.85))
 
-for axes in figure.axes:
-    axes.spines[["top", "right"]].set_visible(False)
-if len(sys.argv) > 1:
-    figure.savefig(sys.argv[1], dpi=80)
-else:
-    plt.show()
+plt.show()
+
+# %%
+# Fixed networks improve with every doubling of their size. Learned networks make the products that the task needs, and
+# already do so with the fewest units.
+#
+# Limits
+# ------
+#
+# The task was chosen to show the difference: it needs one precise non-linear feature. Where many features of a random
+# network contribute a little, as in the speech example of this gallery, learning gains less.
