@@ -104,9 +104,7 @@ defaults: .venv-series/ready  ## every estimator as it comes, ten seeds, beside 
 	.venv-series/bin/python benchmarks/defaults.py $(if $(wildcard $(DATA)),--data $(DATA))
 
 examples: $(VENV)/ready  ## the pictures of examples/, into runs/examples
-	mkdir -p runs/examples
-	for example in examples/plot_*.py; do \
-	  echo $$example && MPLBACKEND=agg $(BIN)/python $$example runs/examples/$$(basename $$example .py).png || exit 1; done
+	$(BIN)/python tools/pictures.py
 
 notebooks: $(VENV)/ready  ## the examples as executed notebooks, into runs/notebooks; fails on any line on stderr (docs/howto/notebooks.md)
 	$(BIN)/python tools/notebooks.py

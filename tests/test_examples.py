@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,20 @@ def test_there_are_twenty_examples_with_titles():
     for example in EXAMPLES:
         title, line = ast.get_docstring(ast.parse(example.read_text(encoding="utf-8"))).splitlines()[:2]
         assert line == "=" * len(title), example
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example_reads_like_an_article(example):
+    source = example.read_text(encoding="utf-8")
+    assert "?" in ast.get_docstring(ast.parse(source)), "the text at the top asks no question"
+    assert len(re.findall(r"^# %%$", source, re.MULTILINE)) >= 2, "code is not divided by prose"
+    assert "# Limits\n# ------\n" in source.split("plt.show()")[-1]
+
+
+def test_every_example_is_in_the_overview_and_in_its_order():
+    overview = (EXAMPLES[0].parent / "README.rst").read_text(encoding="utf-8")
+    linked = re.findall(r"<sphx_glr_gallery_(plot_\w+)\.py>", overview)
+    assert sorted(linked) == [example.stem for example in EXAMPLES]
 
 
 @pytest.mark.parametrize("example", EXAMPLES[::3], ids=lambda path: path.stem)

@@ -2,9 +2,8 @@
 
     python tools/notebooks.py [--out runs/notebooks] [--html] [examples/plot_streaming.py ...]
 
-The docstring of an example becomes the text at the top, and every paragraph of its code a cell; from where its figure
-begins, all is one cell, because a figure is shown at the end of the cell that it was made in. Needs the extra `docs`,
-and with --html nbconvert.
+The docstring of an example becomes the text at the top. A line `# %%` begins a new block: the comment below it becomes a
+cell of text, and the code after that a cell of code. Needs the extra `docs`, and with --html nbconvert.
 """
 
 from __future__ import annotations
@@ -17,50 +16,28 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-FIGURE = re.compile(r"plt\.(figure|subplots|subplot_mosaic)\(")
 SECONDS = 900  # for one cell
 
 
-def cells_of(source: str) -> tuple[str, list[str]]:
-    """Return the text of an example in Markdown, and its code in cells."""
+def cells_of(source: str) -> list[tuple[str, str]]:
+    """Return the cells of an example in order, each as ("text" or "code", its content); text is Markdown."""
     tree = ast.parse(source)
-    lines = source.splitlines()
-    body = [node for node in tree.body[1:] if not _is_argument_choice(node)]
-    used = {node.id for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)}
-    cells: list[str] = []
-    last, in_figure = 0, False
-    for node in body:
-        if isinstance(node, ast.Import) and [name.name for name in node.names] == ["sys"] and "sys" not in used:
-            continue
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-        while first > 1 and lines[first - 2].startswith("#"):  # the comment above belongs to it
-            first -= 1
-        text = "\n".join(lines[first - 1 : node.end_lineno])
-        gap = "\n" * (first - last)
-        if cells and (in_figure or first == last + 1 or _are_imports(cells[-1], node)):
-            cells[-1] += gap[: 2 if in_figure or _are_imports(cells[-1], node) else 1] + text
-        else:
-            cells.append(text)
-        in_figure = in_figure or bool(FIGURE.search(text))
-        last = node.end_lineno or first
-    return _as_markdown(ast.get_docstring(tree) or ""), [*cells[:-1], cells[-1] + "\nplt.show()"]
+    cells = [("text", _as_markdown(ast.get_docstring(tree) or ""))]
+    code = "\n".join(source.splitlines()[tree.body[0].end_lineno or 0 :])
+    first, *blocks = re.split(r"^# %%.*\n?", code, flags=re.MULTILINE)
+    cells.append(("code", first.strip()))
+    for block in blocks:
+        lines = block.splitlines()
+        end = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
+        prose = "\n".join(line.removeprefix("#").removeprefix(" ") for line in lines[:end])
+        cells += [("text", _as_markdown(prose)), ("code", "\n".join(lines[end:]).strip())]
+    return [cell for cell in cells if cell[1]]
 
 
-def _is_argument_choice(node: ast.stmt) -> bool:
-    """Return whether a statement chooses by the arguments of the command: to save the picture or to show it."""
-    return isinstance(node, ast.If) and "sys.argv" in ast.unparse(node.test)
-
-
-def _are_imports(cell: str, node: ast.stmt) -> bool:
-    return isinstance(node, ast.Import | ast.ImportFrom) and cell.startswith(("import", "from"))
-
-
-def _as_markdown(docstring: str) -> str:
-    """Return a docstring with its title as a heading, without the line that says how the example is called."""
-    title, _, rest = docstring.partition("\n")
-    rest = re.sub(r"^=+\n", "", rest)
-    rest = re.sub(r"\n    python examples/.*", "", rest)
-    return f"# {title}\n{rest.rstrip()}"
+def _as_markdown(text: str) -> str:
+    """Return text with its headings, which are underlined in the examples, in Markdown."""
+    text = re.sub(r"^(.+)\n=+$", r"# \1", text, flags=re.MULTILINE)
+    return re.sub(r"^(.+)\n-+$", r"## \1", text, flags=re.MULTILINE).strip()
 
 
 def as_notebook(path: Path) -> Any:
@@ -68,8 +45,8 @@ def as_notebook(path: Path) -> Any:
     import nbformat
 
     new = nbformat.v4
-    text, code = cells_of(path.read_text())
-    notebook = new.new_notebook(cells=[new.new_markdown_cell(text), *map(new.new_code_cell, code)])
+    make = {"text": new.new_markdown_cell, "code": new.new_code_cell}
+    notebook = new.new_notebook(cells=[make[kind](content) for kind, content in cells_of(path.read_text())])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"  # the same in every run
