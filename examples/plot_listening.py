@@ -96,5 +96,5 @@ folder.cleanup()
 # ------
 #
 # Two and a half minutes of training speech are very little, and synthetic speech from a small vocabulary is much
-# simpler than a recorded conversation. The other sentences contain more errors than the first. The evidence pages of this site
-# have error rates.
+# simpler than a recorded conversation. The other sentences contain more errors than the first. The evidence
+# pages of this site have error rates.

@@ -74,5 +74,5 @@ plt.show()
 # Limits
 # ------
 #
-# The leaks cannot be read as the time constants of the task, as the picture shows. With leaks that are drawn from a wide
-# range, such as `leak=(0.01, 1)`, the fixed network would have slow units from the start.
+# The leaks cannot be read as the time constants of the task, as the picture shows. With leaks that are drawn from a
+# wide range, such as `leak=(0.01, 1)`, the fixed network would have slow units from the start.

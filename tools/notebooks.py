@@ -2,8 +2,8 @@
 
     python tools/notebooks.py [--out runs/notebooks] [--html] [examples/plot_streaming.py ...]
 
-The docstring of an example becomes the text at the top. A line `# %%` begins a new block: the comment below it becomes a
-cell of text, and the code after that a cell of code. Needs the extra `docs`, and with --html nbconvert.
+The docstring of an example becomes the text at the top. A line `# %%` begins a new block: the comment below it becomes
+a cell of text, and the code after that a cell of code. Needs the extra `docs`, and with --html nbconvert.
 """
 
 from __future__ import annotations

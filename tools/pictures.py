@@ -16,7 +16,7 @@ import matplotlib
 
 matplotlib.use("agg")
 
-from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib import pyplot as plt
 
 ROOT = Path(__file__).parents[1]
 
