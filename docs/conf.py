@@ -61,6 +61,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 0,
     "remove_config_comments": True,
     "image_srcset": ["2x"],
+    "capture_repr": (),
     "image_scrapers": ("matplotlib",),
     "reset_modules": ("matplotlib",),
 }
@@ -81,6 +82,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
     "back_to_top_button": True,
+    "secondary_sidebar_items": {"**": ["page-toc"], "gallery/*": []},  # pictures and code need the width
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
