@@ -82,7 +82,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
     "back_to_top_button": True,
-    "secondary_sidebar_items": {"**": ["page-toc"], "gallery/*": []},  # pictures and code need the width
+    "secondary_sidebar_items": {"[!g]**": ["page-toc"], "gallery/*": []},  # the gallery needs the width
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }

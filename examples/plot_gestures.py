@@ -81,8 +81,10 @@ matrix.set_title(f"{right:.0%} of {table.sum()} new recordings are right")
 plt.show()
 
 # %%
-# The order of movements, "left" against "right", is hardly ever confused: it is in the states of the network, which are
-# averaged over the recording. Most errors are between one long push and two short taps.
+# The order of movements, "left" against "right", is hardly ever confused. With one label per recording, the readout
+# receives a summary of the states over time (their mean, deviation, extremes and more), and the states depend on the
+# order of the inputs. The weights of such a network are not learned. Most errors are between one long push and two
+# short taps.
 #
 # Limits
 # ------
