@@ -1,4 +1,4 @@
-"""How much a reservoir remembers, and how many inputs it can tell apart."""
+"""Memory capacity and ranks of a reservoir: how much it remembers, and how many inputs it can distinguish."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # an optional dependency
 
 @dataclass(frozen=True, eq=False)
 class MemoryCapacity:
-    """How well a linear readout recalls past inputs.
+    """The result of `memory_capacity`: how well a linear readout recalls past inputs.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def memory_capacity(
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Singular values of the last states (sequences, N) that two kinds of sequences lead to.
+    """The result of `ranks`: singular values of the last states (sequences, N) after two kinds of sequences.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class Ranks:
 
     @property
     def kernel(self) -> int:
-        """The number of dimensions in which the reservoir tells inputs apart: large is good."""
+        """The number of dimensions in which the reservoir distinguishes inputs: large is good."""
         return int((self.kernel_values > self.tolerance).sum())
 
     @property
@@ -222,7 +222,7 @@ def ranks(
     >>> from echolearn.diagnostics import ranks
     >>> from echolearn.topologies import delay_line
     >>> line = Reservoir(W=np.eye(1, 6), W_rec=delay_line(6), activation="identity")
-    >>> found = ranks(line, steps=20, common=8)  # six units tell inputs apart, and forget after six steps
+    >>> found = ranks(line, steps=20, common=8)  # six units distinguish inputs, and forget after six steps
     >>> found.kernel, found.generalisation
     (6, 1)
     """

@@ -1,4 +1,4 @@
-"""When a stream of numbers has changed: the test of Page and Hinkley, its threshold from a rate of false alarms."""
+"""Changes in a stream of numbers: the test of Page and Hinkley, with a threshold from a rate of false alarms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST = 0.1  # of a threshold
 
 @dataclass(frozen=True)
 class PageHinkley:
-    """The test of Page and Hinkley: numbers that are standard normal at first, and higher or lower after a change.
+    """The test of Page and Hinkley for a lasting change in numbers that are standard normal before it.
 
     The sum of what each number is above `allowance` never falls below 0; an alarm is raised when it passes the
     threshold. Single high numbers move it little, lasting ones without end. A second sum does the same for numbers

@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What limits a fit and what to set, most severe first. Prints as text, and as a table in a notebook.
+    """The result of `diagnose`: what limits a fit and what to set, most severe first; a table in a notebook.
 
     Attributes
     ----------

@@ -206,7 +206,7 @@ class GuardedStream:
         self._squares = []
 
     def snapshot(self) -> GuardedStream:
-        """Return all there is, as it is now: weights, memories, states, copies and tests.
+        """Return a copy of everything that changes: weights, memories, states, copies and tests.
 
         Returns
         -------
@@ -216,7 +216,7 @@ class GuardedStream:
         return deepcopy(self)
 
     def restore(self, snapshot: GuardedStream) -> Self:
-        """Return to a snapshot, to the bit. The snapshot can be used again.
+        """Restore a snapshot exactly, bit by bit. The snapshot can be used again.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""A running network under watch: which frames are unlike what it expects, and when its errors have changed for good."""
+"""A monitor of a running network: frames that differ from its forecasts, and lasting changes of its errors."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ class Monitor:
         return self._reference is not None
 
     def update(self, x: ArrayLike, y: ArrayLike | None = None) -> Observation:
-        """Return what to make of the next frame.
+        """Judge the next frame and return the judgement.
 
         Parameters
         ----------
@@ -273,7 +273,7 @@ class Monitor:
         return self.run(np.atleast_1d(np.asarray(x))[None], None if y is None else np.asarray(y)[None])[0]
 
     def run(self, X: ArrayLike, y: ArrayLike | None = None) -> Observations:
-        """Return what to make of the next frames, as `update` would of one after the other.
+        """Judge several frames as `update` would one after the other, and return the judgements.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""How fast a reservoir forgets: its linearised step, its Lyapunov exponent, and its echo state property."""
+"""The stability of a reservoir: its linearised step, its Lyapunov exponent, and its echo state property."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # an optional dependency
 
 @dataclass(frozen=True, eq=False)
 class Linearised:
-    """What one step of a reservoir does to a small disturbance of its state.
+    """The result of `linearised`: the effect of one step of a reservoir on a small disturbance of its state.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def linearised(reservoir: Reservoir, X: ArrayLike | None = None) -> Linearised:
 
 @dataclass(frozen=True, eq=False)
 class Lyapunov:
-    """The growth of a disturbance of the state, step by step, while the inputs stay the same.
+    """The result of `lyapunov`: the growth of a disturbance of the state at each step under the same inputs.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def lyapunov(reservoir: Reservoir, X: ArrayLike, *, washout: int | None = None) 
 
 @dataclass(frozen=True, eq=False)
 class Echo:
-    """The distance of two runs with the same inputs that start from different states.
+    """The result of `echo`: the distance of two runs with the same inputs from different initial states.
 
     Parameters
     ----------
