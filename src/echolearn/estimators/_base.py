@@ -351,7 +351,7 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         return given.in_given_form(states)
 
     def streams(self, n: int) -> Streams:
-        """Return so many streams of the network, which take one frame each at a time, all in one product.
+        """Return several streams of the network that advance together: one frame of each per call.
 
         Parameters
         ----------

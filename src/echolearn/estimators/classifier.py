@@ -63,9 +63,10 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         reservoir.
     spectral_radius : float or None, default=0.9
         The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
-        (tanh) or 4 (sigmoid) a network without leak never forgets. None takes a `topology` matrix as it is.
+        (tanh) or 4 (sigmoid) a network without leak never forgets. None leaves a `topology` matrix unscaled.
     connections : int, default=10
-        How many units each unit receives. The cost of the recurrence grows with it; more rarely help.
+        The number of units from which each unit receives connections. The cost of the recurrence grows with it; more
+        rarely help.
     topology : str or square matrix, default="random"
         Which units are connected: "random", "ring", "delay_line", "small_world", "orthogonal", "groups", "deep", or
         your own matrix of shape (hidden_units, hidden_units), dense or sparse.
@@ -77,7 +78,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         takes X as it is.
     missing : {"error", "carry", "mean"}, default="error"
         What NaN in X stands for. "error": it is refused. "carry": the last known value is carried forward, and a
-        further input tells the network where a value is missing. "mean": the mean of the feature.
+        further input marks where a value is missing. "mean": the mean of the feature.
     input_scaling : float or array of shape (n_features,), default=0.1
         W is drawn uniformly from [-input_scaling, input_scaling], for all features or for each. Raise it if the task is
         non-linear in the inputs, lower it if it needs long memory.
@@ -176,7 +177,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         The precision of the states. Statistics and gradients are summed up in float64 in any case.
     random_state : int, numpy.random.Generator or None, default=0
         The seed of the weights, the held-out sequences and the order of mini-batches. The same seed and data give the
-        same bits, with any number of threads. None: another network in every fit.
+        same results, bit by bit, with any number of threads. None: another network in every fit.
     verbose : int, default=0
         1 shows a bar over the epochs: live in a notebook, with the curve of the errors, and on a terminal; in a log, a
         line every few seconds. 2 prints one line per epoch.
@@ -295,7 +296,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         """Return a classifier with the settings of the paper.
 
         Sigmoid units, λ = 3.9, μ = 1e-8, α = 0.07, FISTA on the whole data with clipped gradients, W_rec renormalised,
-        ridge readout, no leak. The paper does not say at which norm it clips: 8 was the best of 1, 4 and 8 on
+        ridge readout, no leak. The paper does not state the norm at which it clips: 8 was the best of 1, 4 and 8 on
         validation data.
 
         Parameters

@@ -42,7 +42,7 @@ RULES: dict[str, Rule] = {
 
 
 class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """The states of a reservoir as features, so that any readout of scikit-learn can sit on them.
+    """The states of a reservoir as features for any estimator of scikit-learn.
 
     The reservoir is drawn at random, given, or that of an estimator which has learned it.
 

@@ -62,7 +62,7 @@ RIDGES = tuple(10.0 ** np.arange(-11, 2))
 
 
 class ForecastWarning(UserWarning):
-    """The closed loop ran away from the series."""
+    """A warning that a closed-loop forecast diverges from the range of its series."""
 
 
 class ESNForecaster(SequenceEstimator):
@@ -75,9 +75,9 @@ class ESNForecaster(SequenceEstimator):
 
     **Direct**, for what people measure and count: short, noisy, with trend and season, with gaps. Level, trend and up
     to two seasons are followed by exponential smoothing, several variants (with and without trend, damping, logarithm,
-    autoregression) weighted by their errors from every origin of the training series. The reservoir, as drawn, hears
-    how values depart from these forecasts; its readout corrects them, one output per horizon, as far as a backtest says
-    that it should. Intervals come from the errors of the past origins.
+    autoregression) weighted by their errors from every origin of the training series. The inputs of the reservoir are
+    the deviations of values from these forecasts; its weights are not learned. Its readout corrects the forecasts, one
+    output per horizon, as far as a backtest shows that this helps. Intervals come from the errors of the past origins.
 
     By default (`method="auto"`) a backtest on the training series decides: `method_`.
 
@@ -87,9 +87,10 @@ class ESNForecaster(SequenceEstimator):
         The number of hidden units N. More units fit more, cost more, and need more data.
     spectral_radius : float or None, default=0.9
         The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
-        (tanh) or 4 (sigmoid) a network without leak never forgets. None takes a `topology` matrix as it is.
+        (tanh) or 4 (sigmoid) a network without leak never forgets. None leaves a `topology` matrix unscaled.
     connections : int, default=10
-        How many units each unit receives. The cost of the recurrence grows with it; more rarely help.
+        The number of units from which each unit receives connections. The cost of the recurrence grows with it; more
+        rarely help.
     input_scaling : float or array of shape (n_features,), default=0.5
         W is drawn uniformly from [-input_scaling, input_scaling], for all features or for each. Raise it if the task is
         non-linear in the inputs, lower it if it needs long memory.
@@ -171,7 +172,7 @@ class ESNForecaster(SequenceEstimator):
         The precision of the states. Statistics and gradients are summed up in float64 in any case.
     random_state : int, numpy.random.Generator or None, default=0
         The seed of the weights, the held-out sequences and the order of mini-batches. The same seed and data give the
-        same bits, with any number of threads. None: another network in every fit.
+        same results, bit by bit, with any number of threads. None: another network in every fit.
     verbose : int, default=0
         1 shows a bar over the epochs: live in a notebook, with the curve of the errors, and on a terminal; in a log, a
         line every few seconds. 2 prints one line per epoch.
@@ -379,7 +380,7 @@ class ESNForecaster(SequenceEstimator):
 
     @property
     def method_(self) -> str:
-        """How the series are forecast: "closed_loop" or "direct"."""
+        """The method of forecasting: "closed_loop" or "direct"."""
         return "closed_loop" if self.forecast_.direct is None else "direct"
 
     @property
@@ -390,7 +391,7 @@ class ESNForecaster(SequenceEstimator):
 
     @property
     def horizon_(self) -> int | None:
-        """How many steps ahead direct forecasts have readouts for; None for the closed loop."""
+        """The number of steps ahead that direct forecasts have readouts for; None for the closed loop."""
         return None if self.forecast_.direct is None else self.forecast_.direct.horizon
 
     @property
@@ -559,7 +560,7 @@ class ESNForecaster(SequenceEstimator):
         return self
 
     def stream(self) -> ForecastStream:
-        """Return a stream that takes values as they come and forecasts the next ones; the estimator stays as it is.
+        """Return a stream that takes values as they arrive and forecasts the next ones; the estimator is not changed.
 
         Returns
         -------

@@ -104,7 +104,7 @@ def stream(
     Parameters
     ----------
     model : ESNClassifier, ESNRegressor, or sklearn.pipeline.Pipeline
-        What runs. The steps of a pipeline before the network may be those that `save` knows.
+        The fitted estimator or pipeline. The steps of a pipeline before the network may be those that `save` supports.
     online : RLS or LMS, default=None
         The rule by which the readout continues to learn. None: it does not.
     warm_up : array of shape (n_steps, n_features), pair, or "cold", default=None

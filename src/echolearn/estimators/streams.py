@@ -44,7 +44,7 @@ class _LaidOut(NamedTuple):
 
 
 class Stream:
-    """A reservoir and its readout, running.
+    """A running reservoir with its readout, which takes one frame, or a chunk of frames, at a time.
 
     `predict` takes the next frame or frames and returns the readout's outputs; a reservoir with feedback weights
     receives the outputs of the previous step. With `online`, `learn` adapts the readout after every frame.
@@ -62,7 +62,7 @@ class Stream:
     pooling : {"mean", "last"}, default=None
         How frames make one answer, for the sequence so far. None: one answer per frame.
     intercept : bool, default=True
-        Whether an online readout learns its intercept. False: the last row of U stays as it is.
+        Whether an online readout learns its intercept. False: the last row of U is not changed.
     softmax : bool, default=False
         Whether outputs are logits: they are fed back, and learned from, as probabilities.
     dtype : {"float64", "float32"}, default="float64"
@@ -223,7 +223,7 @@ class Stream:
         return self._U.copy()
 
     def copy(self) -> Self:
-        """Return a stream that continues from here by itself.
+        """Return an independent stream that continues from the present state.
 
         Returns
         -------
@@ -233,7 +233,7 @@ class Stream:
         return deepcopy(self)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Save where the stream stands, to continue from there later, in another process too.
+        """Save the present state of the stream, to continue later, also in another process.
 
         Parameters
         ----------
