@@ -1,9 +1,9 @@
 """Direct forecasts: smoothed level, trend and season of a series, corrected for every horizon by one network.
 
-The members of `members.py` forecast each column of each series by themselves. The reservoir hears how the values depart
-from these forecasts, from a season ago and from a slow level; its readout has one output per horizon and column, and
-its target is the error of the forecast there, in units of that series' errors. An infinite ridge leaves the members'
-forecast as it is, so a series that teaches the network nothing costs nothing.
+The members of `members.py` forecast each column of each series alone. The inputs of the reservoir are the deviations of
+the values from these forecasts, from a season ago and from a slow level. Its readout has one output per horizon and
+column; the target is the error of the forecast there, in units of that series' errors. An infinite ridge leaves the
+members' forecast unchanged, so a series from which the network learns nothing is not made worse.
 """
 
 from __future__ import annotations
