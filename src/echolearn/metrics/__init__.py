@@ -1,4 +1,4 @@
-"""Scores of ragged sequences in the words of scikit-learn, and errors of forecasts of chaotic series."""
+"""Scores of sequences of different lengths, named as in scikit-learn, and errors of forecasts of chaotic series."""
 
 from echolearn.metrics.forecasts import lyapunov_scaled_error, spectrum_distance, valid_time
 from echolearn.metrics.scores import (

@@ -234,7 +234,7 @@ class Scorer:
 
 
 def scorer(scoring: str | Metric) -> Scorer:
-    """Return a score of all steps, for ``scoring=`` of scikit-learn's GridSearchCV, cross_val_score and the like.
+    """Return a score of all steps, for ``scoring=`` of scikit-learn's GridSearchCV, cross_val_score and similar.
 
     scikit-learn's own words for scores, as in ``scoring="f1_macro"``, work with one label per sequence and with one
     series. With one label per step of several sequences its metrics cannot take the lists: pass
