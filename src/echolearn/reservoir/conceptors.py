@@ -2,7 +2,7 @@
 
 C = R (R + aperture^-2 I)^-1 with the correlation matrix R = H'H / n of the states H is a soft projection onto their
 directions: along a direction of mean square s its eigenvalue is s / (s + aperture^-2), between 0 and 1. Conceptors obey
-rules of logic, and tell which of several patterns drives a reservoir.
+rules of logic, and show which of several patterns drives a reservoir.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def conceptor(H: ArrayLike, *, aperture: float = 10.0) -> Conceptor:
 
 
 def classify(known: Mapping[str, Conceptor], H: ArrayLike) -> str:
-    """Return the name of the conceptor for which states speak the most.
+    """Return the name of the conceptor that fits states best.
 
     The evidence of a conceptor is that for it, plus that against all others: for NOT (the OR of the others).
 
