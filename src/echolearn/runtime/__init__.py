@@ -1,4 +1,4 @@
-"""Saved models without weight: load, predict and stream with NumPy alone."""
+"""Saved models that run with NumPy alone: load, predict and stream."""
 
 from echolearn.runtime.model import Model, load
 from echolearn.runtime.plan import ExportError, Plan

@@ -240,7 +240,7 @@ class Model:
         return stream
 
     def streams(self, n: int) -> Streams:
-        """Return so many streams of the model, which take one frame each at a time, all in one product.
+        """Return several streams of the model that advance together: one frame of each per call.
 
         Parameters
         ----------

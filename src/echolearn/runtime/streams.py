@@ -113,7 +113,7 @@ class Streams:
         return labels_or_values(self._layers.plan.answer, self._advance(x))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Save where all devices stand, to continue from there later, in another process too.
+        """Save the present states of all devices, to continue later, also in another process.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ class Streams:
         return fingerprint(plan.precision, plan.inputs, plan.layers, plan.pooling, plan.answer, self._many)
 
     def copy(self) -> Self:
-        """Return streams that continue from here by themselves.
+        """Return independent streams that continue from the present state.
 
         Returns
         -------
