@@ -166,7 +166,7 @@ def to_reservoirpy(fitted: Reservoir | ESNRegressor | ESNClassifier) -> Node:
         The node: with feedback weights, it takes the fed-back outputs as further inputs, after the others. Or the
         model, whose outputs are the values of a regressor, and for a classifier the scores of `classes_` (logits, if
         its readout is a softmax). It computes in float64: an estimator with ``dtype="float64"`` has the same states to
-        rounding. A state other than zero to begin with is that of the node's first run; its `reset` knows only zero.
+        rounding. An initial state other than zero applies to the node's first run only; its `reset` returns to zero.
 
     Raises
     ------
