@@ -1,4 +1,4 @@
-"""Fitted models for other places: ONNX and C, and a service. What every export is written from is a `Plan`."""
+"""Export of fitted models: ONNX, C, and a service. Every export is written from a `Plan`."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""`export_model`: a fitted model to a file, in the format that its ending says."""
+"""`export_model`: write a fitted model to a file, in the format that its ending names."""
 
 from __future__ import annotations
 

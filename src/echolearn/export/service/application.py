@@ -45,7 +45,7 @@ class Service:
     limits : Limits, default=Limits()
         What clients may ask for.
     access : Access, default=Access()
-        Who may ask.
+        The rules of access.
     page : str, default=None
         The page at `/`. None: a plain one that says what there is.
     """

@@ -55,7 +55,7 @@ class FrameStream(Protocol):
 
 
 class SoundStream(Protocol):
-    """A recogniser that listens."""
+    """A recogniser that takes sound piece by piece."""
 
     def push(self, samples: Array) -> Json:
         """Return what is known after further samples (16-bit integers)."""
