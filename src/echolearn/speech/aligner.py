@@ -21,7 +21,7 @@ SKIP = float(np.log(1e-10))  # penalty of leaving out a state, so high that only
 
 @dataclass(frozen=True)
 class Alignment:
-    """The states of one utterance.
+    """The alignment of one utterance: its states, frame by frame.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Alignment:
 
 @dataclass(frozen=True)
 class Aligner:
-    """A trained model.
+    """A trained model that aligns phones with the frames of utterances.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ def read_audio(path: str | Path, *, channels: int | str | None = None) -> NDArra
         A RIFF, NIST SPHERE, FLAC, AIFF or OGG file. Rates other than 16 kHz are resampled.
     channels : int or "mix", optional
         Which channel of a file with several to read, counted from 1, or "mix" for their mean. By default a file with
-        several channels is refused, because nobody knows which of them has the speech.
+        several channels is refused, because it is not known which of them has the speech.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Vocal-tract warps: copies of utterances as speakers with a longer or shorter vocal tract would say them.
+"""Vocal-tract warps: copies of utterances as if spoken with a longer or shorter vocal tract.
 
 A shorter vocal tract multiplies all resonances by about the same factor. With S(ω) the log spectrum over the mel axis,
 ω = 0 at the lowest and π at the highest frequency of the filter bank, a warp by the factor a is
@@ -213,7 +213,7 @@ def warped_bands(bands: Frames, factor: float) -> Frames:
 
 
 def warped_mfcc(samples: NDArray[np.float32], factor: float) -> Frames:
-    """Return the MFCC of audio as a speaker with another vocal tract would say it: `mfcc` of warped mel bands.
+    """Return the MFCC of audio as if spoken with another vocal tract: `mfcc` of warped mel bands.
 
     Needs kaldi-native-fbank (`pip install 'echolearn[speech]'`).
 

@@ -93,7 +93,7 @@ class Corpus:
 
     @cached_property
     def words(self) -> tuple[Words, ...]:
-        """The words of each utterance, read when they are first asked for; () where they are not known."""
+        """The words of each utterance, read on first use; () where they are not known."""
         if self.transcripts:
             listed = [item for path in self.transcripts for item in read_transcripts(path).items()]
             return tuple(match_transcripts(self.utterances, dict(listed), ", ".join(self.transcripts)))

@@ -29,7 +29,7 @@ class Problem:
 
 
 class CorpusError(Exception):
-    """A corpus that cannot be used as it is.
+    """An error: the corpus cannot be used, for one or more reasons.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ _RATE, _PITCH, _RANGE = 1, 3, 4
 
 
 class EspeakError(RuntimeError):
-    """espeak-ng is missing or reports a failure."""
+    """An error: espeak-ng is missing or reports a failure."""
 
 
 class _Id(ctypes.Union):
@@ -52,7 +52,7 @@ _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctype
 
 @dataclass(frozen=True)
 class Voice:
-    """How a speaker sounds.
+    """The voice of a speaker of espeak-ng.
 
     Parameters
     ----------

@@ -283,7 +283,7 @@ def _follow(
 
 
 class RunningScale:
-    """Normalises frames as they come, by the mean and deviation of the frames so far.
+    """A running normalisation of frames by the mean and deviation of the frames so far.
 
     The training part counts as the first 100 frames; frames more than 30 seconds ago are gradually forgotten. Nothing
     depends on later frames, so that a stream and a whole recording give the same features.

@@ -153,7 +153,7 @@ def find_kaldi(root: str | Path) -> CorpusFiles:
     Returns
     -------
     CorpusFiles
-        The utterances with the parts that their folders say.
+        The utterances, each with the part that its folder names.
 
     Raises
     ------

@@ -41,7 +41,7 @@ Scale = tuple[NDArray[np.float64], NDArray[np.float64]]  # mean and deviation of
 
 @dataclass(frozen=True, eq=False)
 class FeatureRecipe:
-    """What is done to sound, or to frames, before a network sees them.
+    """The steps that turn sound, or frames, into the inputs of a network.
 
     Parameters
     ----------

@@ -78,7 +78,7 @@ def scale_problem(samples: NDArray[np.float32]) -> str | None:
 
 
 class Resampler:
-    """Resamples audio to 16 kHz piece by piece, with the same samples as `resample` gives for all pieces at once.
+    """A resampler of audio to 16 kHz, piece by piece, with the samples that `resample` gives for the whole.
 
     Parameters
     ----------

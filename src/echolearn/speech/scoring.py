@@ -58,7 +58,7 @@ class Counts(NamedTuple):
 
     @property
     def errors(self) -> int:
-        """All errors."""
+        """The number of all errors."""
         return self.substitutions + self.deletions + self.insertions
 
     @property
@@ -67,7 +67,7 @@ class Counts(NamedTuple):
         return self.errors / self.reference if self.reference else float("nan")
 
     def plus(self, other: Counts) -> Counts:
-        """Return the sums of both.
+        """Return the sum of these counts and others.
 
         Parameters
         ----------
@@ -331,7 +331,7 @@ def evaluate(
 
 
 class Comparison(NamedTuple):
-    """Whether one of two systems makes fewer errors than the other.
+    """The result of `matched_pairs`: whether one of two systems makes fewer errors than the other.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class Sentence(NamedTuple):
 
 
 class SpeakerReport(TypedDict):
-    """What a job reports of each speaker: its name, how many frames and utterances, and a checksum of the samples."""
+    """The report of a job on one speaker: its name, numbers of frames and utterances, and a checksum of the samples."""
 
     speaker: str
     frames: int
@@ -74,7 +74,7 @@ class SpeakerReport(TypedDict):
 
 @dataclass(frozen=True)
 class SynthesisJob:
-    """The work of one process.
+    """The part of a corpus that one process synthesises.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ _JOBS = 4  # fixed: what espeak-ng produces depends on the job, and must not dep
 
 
 class Settings(TypedDict):
-    """What decides the content of the corpus: the version of this module, the frames of each part, and the seed."""
+    """Settings that determine the content of the corpus: the version of this module, frames of each part, and seed."""
 
     version: int
     frames: dict[str, int]

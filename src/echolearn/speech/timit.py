@@ -111,7 +111,7 @@ def find_timit(root: str | Path, seed: int = 0, *, labels_required: bool = True)
 
 
 def frame_notes(frames: Mapping[str, int], utterances: Mapping[str, int]) -> list[str]:
-    """Compare the numbers of frames with the usual ones, and say why they differ if they do.
+    """Compare the numbers of frames with the usual ones, and explain differences.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ class Utterance:
     key : str
         Path of its files below the corpus, without an ending and in lower case.
     speaker : str
-        Who speaks.
+        The speaker.
     part : str
         train, valid or test; "" until the utterance is assigned to a part.
     audio : Path

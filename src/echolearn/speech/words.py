@@ -1,4 +1,4 @@
-"""What was said in each utterance, in words: TIMIT's .wrd and .txt files, and lists of transcripts.
+"""The words of each utterance: TIMIT's .wrd and .txt files, and lists of transcripts.
 
 A list of transcripts is a text file with one utterance per line, in one of two usual forms: Kaldi's `text`, in which
 the name comes first, and Sphinx's `.transcription`, in which it stands in brackets at the end.

@@ -26,7 +26,7 @@ _TOP = 32767
 
 @dataclass(frozen=True)
 class HtkFeatures:
-    """What a feature file of HTK holds.
+    """The content of a feature file of HTK.
 
     Parameters
     ----------

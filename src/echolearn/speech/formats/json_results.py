@@ -87,7 +87,7 @@ def _exact(seconds: float) -> float:
 
 
 def read_json(path: str | Path) -> list[Recognised]:
-    """Read results.
+    """Read recognition results from a JSON file.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ Bounds = tuple[int, int]
 
 
 def read_ark(path: str | Path) -> dict[str, Array]:
-    """Read a whole archive.
+    """Read all entries of a Kaldi archive.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def write_ark(
     scp: str | Path | None = None,
     text: bool = False,
 ) -> None:
-    """Write an archive.
+    """Write a Kaldi archive.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class ScpArrays(Mapping[str, Array]):
 
 
 def open_scp(path: str | Path) -> ScpArrays:
-    """Read a script file of matrices or vectors.
+    """Open a Kaldi script file of matrices or vectors.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def read_table(path: str | Path, *, empty: bool = False) -> dict[str, tuple[int,
     path : str or Path
         The file.
     empty : bool, default False
-        Whether a name may stand alone, as in a table of texts in which nothing is said.
+        Whether a name may stand alone, as in a table of texts that may be empty.
 
     Returns
     -------

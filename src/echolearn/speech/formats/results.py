@@ -42,7 +42,7 @@ class TimedToken(NamedTuple):
 
 @dataclass(frozen=True)
 class Recognised:
-    """What was recognised in one recording, or in one channel of it.
+    """The result of recognition for one recording, or for one channel of it.
 
     Parameters
     ----------

@@ -28,13 +28,13 @@ class StmSegment(NamedTuple):
     channel : int
         The channel, counted from 1.
     speaker : str
-        Who speaks.
+        The speaker.
     start : float
         Where the stretch begins, in seconds.
     end : float
         Where it ends, in seconds.
     words : tuple of str
-        The words; () if nothing is said.
+        The words; () if there are none.
     label : str, default ""
         What NIST's tools count separately, such as `<o,f0,male>`; "" for none.
     """

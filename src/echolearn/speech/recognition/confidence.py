@@ -21,7 +21,7 @@ _LEAST = 1e-3  # confidences count as at least this far from 0 and 1
 
 
 class ConfidenceQuality(NamedTuple):
-    """How well confidences tell right tokens from wrong ones.
+    """The quality of confidences: how well they separate right tokens from wrong ones.
 
     Parameters
     ----------

@@ -337,7 +337,7 @@ class Recognizer:
         rate: int = RATE,
         full_scale: float = FULL_SCALE,
     ) -> RecognitionStream:
-        """Return a stream that recognises sound while it is heard.
+        """Return a stream that recognises sound while it arrives.
 
         Together the final tokens are those that `recognize` gives with the same `pause`, however the sound is cut into
         pieces.
@@ -357,13 +357,13 @@ class Recognizer:
         Returns
         -------
         RecognitionStream
-            A stream that has heard nothing yet.
+            A stream at the start of its input.
 
         Raises
         ------
         ValueError
             If the network reads utterances in both directions, or its features are normalised per utterance: both need
-            the end of what is said.
+            the end of the speech.
         """
         if not isinstance(self.model, ESNClassifier):
             raise ValueError(f"a {type(self.model).__name__} cannot stream; fit a single ESNClassifier to stream")
@@ -541,7 +541,7 @@ def _of(level: str, progress: Progress | None) -> Progress | None:
 
 @dataclass(frozen=True)
 class SpokenPart:
-    """What was said in a part of a corpus.
+    """The words and phones that were spoken in a part of a corpus.
 
     Parameters
     ----------
@@ -559,7 +559,7 @@ class SpokenPart:
 
 
 def valid_part(corpus: Corpus) -> SpokenPart:
-    """Return what was said in the validation part.
+    """Return the words and phones that were spoken in the validation part.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class Token(NamedTuple):
     end : int
         The frame after its last.
     confidence : float or None, default None
-        How probable it is that the token is right, between 0 and 1; None where nobody has computed it.
+        How probable it is that the token is right, between 0 and 1; None where it was not computed.
     """
 
     name: str

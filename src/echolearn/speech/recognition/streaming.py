@@ -1,4 +1,4 @@
-"""Recognition of sound while it is heard: samples or frames in pieces of any size, hypotheses after each of them.
+"""Recognition of sound while it arrives: samples or frames in pieces of any size, hypotheses after each of them.
 
 A stream computes features, states and the search frame by frame, so that it gives the same tokens however the sound is
 cut into pieces. A frame is decided about as soon as its features are complete: five frames later for sound (two
@@ -32,7 +32,7 @@ _HEARD = 2 * RATE  # samples after which their scale is looked at
 
 
 class RecognitionStream:
-    """A recogniser that listens: what `Recognizer.stream` returns.
+    """A recogniser that takes sound piece by piece, as `Recognizer.stream` returns it.
 
     Parameters
     ----------

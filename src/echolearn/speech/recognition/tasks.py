@@ -1,4 +1,4 @@
-"""What a recogniser knows beside its network: the phones and what follows what; words, spelled in these phones."""
+"""The parts of a recogniser beside its network: the phones and what follows what; words, spelled in these phones."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _seconds(frame: int) -> float:
 
 @dataclass(frozen=True)
 class Update:
-    """What a stream knows after another piece of sound.
+    """The hypothesis of a stream after another piece of sound.
 
     Parameters
     ----------
@@ -132,9 +132,9 @@ class Update:
     partial : tuple of Token
         Tokens after all that are final, by the best path so far. They may still change.
     pause : bool
-        Whether a pause was heard, so that what was said before it is final.
+        Whether a pause was found, so that all tokens before it are final.
     text : str
-        What has been said since the last pause before this piece, final or not: at most 1,000 tokens, without silences.
+        The text since the last pause before this piece, final or not: at most 1,000 tokens, without silences.
     stable : str
         The part of the text that is final.
     seconds : float
