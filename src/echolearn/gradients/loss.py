@@ -32,7 +32,7 @@ from echolearn.validation.values import check_boolean, check_float_dtype, is_num
 
 @dataclass(frozen=True, eq=False)
 class LossAndGradients:
-    """E and its derivatives.
+    """The result of `loss_and_gradients`: the error E and its derivatives.
 
     Attributes
     ----------

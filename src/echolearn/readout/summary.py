@@ -1,6 +1,6 @@
 """Whole sequences as one row each: statistics of their states over time.
 
-A mean of the states tells apart sequences that differ in level. Sequences of one level that differ in rhythm, in the
+A mean of the states distinguishes sequences that differ in level. Sequences of one level that differ in rhythm, in the
 order of events, or in a short pattern somewhere, differ in the distribution of the states: how far they spread, how
 often a unit exceeds a threshold, which extremes it reaches, and where it ends.
 """

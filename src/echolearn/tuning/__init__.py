@@ -1,4 +1,4 @@
-"""The search for settings with Optuna."""
+"""Search for settings with Optuna, and backtests of forecasts."""
 
 from echolearn.tuning.results import Trial as Trial
 from echolearn.tuning.results import Tuning as Tuning

@@ -8,4 +8,4 @@ class InputWarning(UserWarning):
 
 
 class LayoutWarning(InputWarning):
-    """The axes of X could mean two things: the warning says which was taken, and how to say the other."""
+    """A warning that the axes of X could mean two things: it names the one taken, and how to set the other."""
