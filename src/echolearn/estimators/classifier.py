@@ -219,6 +219,13 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     feature_names_in_ : array of str
         The names of the features, if X was a data frame.
 
+    See Also
+    --------
+    ESNRegressor : Values instead of labels.
+    StackedClassifier : Several layers of networks.
+    echolearn.tuning.tune : Search for settings.
+    echolearn.diagnostics.diagnose : Find what limits a fit.
+
     References
     ----------
     H. Palangi, L. Deng, R. Ward, "Learning Input and Recurrent Weight Matrices in Echo State Networks". Equation
@@ -226,14 +233,24 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
 
     Examples
     --------
+    One label per step, the sign of the previous input:
+
     >>> import numpy as np
     >>> from echolearn import ESNClassifier
     >>> rng = np.random.default_rng(0)
     >>> X = [rng.standard_normal((rng.integers(20, 40), 2)) for _ in range(20)]
-    >>> y = [np.roll(x[:, 0], 1) > 0 for x in X]  # one label per step: the sign of the previous input
+    >>> y = [np.roll(x[:, 0], 1) > 0 for x in X]
     >>> esn = ESNClassifier(20, epochs=2, readout="ridge").fit(X, y)
     >>> esn.score(X, y) > 0.9
     True
+
+    One label per sequence, whether its waves are fast or slow:
+
+    >>> X = [np.sin((0.2 + 0.2 * (k % 2)) * np.arange(40) + k)[:, None] for k in range(20)]
+    >>> y = ["fast" if k % 2 else "slow" for k in range(20)]
+    >>> esn = ESNClassifier(20).fit(X[:12], y[:12])
+    >>> esn.predict(X[12:14]).tolist()
+    ['slow', 'fast']
     """
 
     codec_: ClassCodec | LabelSetCodec

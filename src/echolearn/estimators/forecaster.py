@@ -566,6 +566,16 @@ class ESNForecaster(SequenceEstimator):
         -------
         ForecastStream
             A stream at the end of the training series.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from echolearn import ESNForecaster
+        >>> series = np.sin(np.arange(420) / 5)
+        >>> stream = ESNForecaster(30, learn="none", method="closed_loop").fit(series[:400]).stream()
+        >>> errors = [abs(stream.predict(series[t])[0] - series[t + 1]) for t in range(400, 419)]
+        >>> bool(max(errors) < 0.01)
+        True
         """
         check_is_fitted(self)
         return ForecastStream(self)

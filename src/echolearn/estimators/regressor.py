@@ -190,6 +190,13 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
     feature_names_in_ : array of str
         The names of the features, if X was a data frame.
 
+    See Also
+    --------
+    ESNForecaster : Continue a series, with its own values as inputs.
+    ESNClassifier : Labels instead of values.
+    StackedRegressor : Several layers of networks.
+    echolearn.diagnostics.diagnose : Find what limits a fit.
+
     Examples
     --------
     >>> import numpy as np

@@ -177,6 +177,18 @@ def classify(known: Mapping[str, Conceptor], H: ArrayLike) -> str:
     -------
     str
         The name of a pattern.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import Reservoir
+    >>> from echolearn.conceptors import classify, conceptor
+    >>> from echolearn.states import harvest
+    >>> reservoir = Reservoir.random(1, 30, input_scaling=1.0, random_state=0)
+    >>> waves = {name: np.sin(rate * np.arange(300))[:, None] for name, rate in (("slow", 0.2), ("fast", 0.9))}
+    >>> known = {name: conceptor(harvest(reservoir, wave)[50:], aperture=10) for name, wave in waves.items()}
+    >>> classify(known, harvest(reservoir, np.sin(0.9 * np.arange(100) + 1)[:, None])[50:])
+    'fast'
     """
     if len(known) < 2:
         raise ValueError(f"known has {len(known)} conceptors; expected two or more to choose from.")

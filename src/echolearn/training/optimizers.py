@@ -75,6 +75,16 @@ class Adam:
         Running means of the gradients, by the name of the weights. None: zeros.
     second : dict of arrays, default=None
         Running means of the squares of the gradients. None: zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn.training.optimizers import Adam
+    >>> weights, optimizer = {"W": np.array([1.0, -2.0])}, Adam()
+    >>> for _ in range(200):
+    ...     weights, optimizer = optimizer.step(weights, {"W": 2 * weights["W"]}, 0.05)
+    >>> bool(abs(weights["W"]).max() < 0.01)  # the minimum of |W|²
+    True
     """
 
     memories: ClassVar[tuple[str, ...]] = ("first", "second")
