@@ -91,6 +91,11 @@ def memory_capacity(
     MemoryCapacity
         r² `by_delay`, their sum `total`, and `plot()`.
 
+    See Also
+    --------
+    ranks : How many inputs a reservoir distinguishes.
+    echo : Whether a reservoir forgets its initial state.
+
     References
     ----------
     Jaeger, Short term memory in echo state networks, GMD report 152 (2001).
@@ -209,6 +214,10 @@ def ranks(
     -------
     Ranks
         The ranks `kernel` and `generalisation`, the singular values behind them, and `plot()`.
+
+    See Also
+    --------
+    memory_capacity : How well past inputs can be recalled.
 
     References
     ----------

@@ -75,6 +75,11 @@ def diagnose(
     Diagnosis
         A `summary`, and `findings` with the most severe first. It prints as text, and as a table in a notebook.
 
+    See Also
+    --------
+    Monitor : Watch a network that runs on a stream.
+    memory_capacity : The memory of a reservoir alone.
+
     Examples
     --------
     >>> import numpy as np

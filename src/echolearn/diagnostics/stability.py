@@ -80,6 +80,11 @@ def linearised(reservoir: Reservoir, X: ArrayLike | None = None) -> Linearised:
     Linearised
         The mean derivative A of the next state by the state, its `radius`, `eigenvalues` and `plot()`.
 
+    See Also
+    --------
+    lyapunov : The growth of a disturbance along the inputs.
+    echo : A test with two runs.
+
     Notes
     -----
     Units that are driven away from 0 are flatter, so that the same W_rec forgets faster under strong inputs, and slow
@@ -163,6 +168,11 @@ def lyapunov(reservoir: Reservoir, X: ArrayLike, *, washout: int | None = None) 
     -------
     Lyapunov
         The `growth` at each step, the `exponent` (its mean after the washout) and `plot()`.
+
+    See Also
+    --------
+    linearised : The derivative of one step.
+    echo : A test with two runs.
 
     Notes
     -----
@@ -261,6 +271,11 @@ def echo(reservoir: Reservoir, X: ArrayLike, *, random_state: int | np.random.Ge
     -------
     Echo
         The `distances` of the two runs, `forgotten_after()` and `plot()`.
+
+    See Also
+    --------
+    lyapunov : The rate at which a small disturbance grows or decays.
+    memory_capacity : How well past inputs can be recalled.
 
     References
     ----------

@@ -384,7 +384,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             Called after each epoch with its row of `history_`; learning stops if it returns True.
         checkpoint : str or path-like, default=None
             A folder where the state of learning is kept after each epoch and, in long ones, every five minutes. The
-            same fit, started again, resumes from there and ends in the same bits.
+            same fit, started again, resumes from there and ends with the same bits.
         engine : str or distributed.Client, default=None
             "dask", a scheduler's address, or a client: work on a Dask cluster (docs/howto/scaling.md).
 

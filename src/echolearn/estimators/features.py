@@ -62,10 +62,10 @@ class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
     hidden_units : int, default=300
         The number of hidden units. This and the following parameters are for a reservoir that is drawn.
     spectral_radius : float or None, default=0.9
-        The spectral radius to which the recurrent weights are scaled. Larger values remember longer. None takes a
-        `topology` matrix as it is.
+        The spectral radius to which the recurrent weights are scaled. Larger values remember longer. None leaves
+        a `topology` matrix unscaled.
     connections : int, default=10
-        How many units each unit receives.
+        The number of units from which each unit receives connections.
     topology : str or square matrix, default="random"
         Which units are connected, by name or as a matrix (docs/howto/reservoirs.md).
     input_scaling : float or array of shape (n_features,), default=0.5

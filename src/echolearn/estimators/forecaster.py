@@ -289,7 +289,7 @@ class ESNForecaster(SequenceEstimator):
         callback : callable, default=None
             Called after each epoch with its row of `history_`; learning stops if it returns True.
         checkpoint : str or path-like, default=None
-            A folder where the state of learning is kept; the same fit, started again, resumes from there and ends in
+            A folder where the state of learning is kept; the same fit, started again, resumes from there and ends with
             the same bits.
 
         Returns

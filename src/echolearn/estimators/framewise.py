@@ -44,7 +44,7 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
     transformer : transformer, classifier or regressor of scikit-learn
         What is applied to the frames, for example ``StandardScaler()`` or ``PCA(10)``, which must return one dense row
         per frame; or, as the last step of a Pipeline, a readout such as ``LogisticRegression()``. A copy of it is
-        fitted; the one that is given stays as it is. One that takes NaN, such as ``SimpleImputer()``, may be given
+        fitted; the given one is not changed. One that takes NaN, such as ``SimpleImputer()``, may be given
         sequences with gaps.
 
     Attributes

@@ -1,4 +1,4 @@
-"""`load`: a fitted estimator from its file."""
+"""The function `load`, which returns a fitted estimator from its file."""
 
 from __future__ import annotations
 

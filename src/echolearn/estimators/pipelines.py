@@ -352,7 +352,7 @@ class PipelineStream:
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Save where the stream stands, to continue from there later, in another process too.
+        """Save the present state of the stream, to continue later, also in another process.
 
         Parameters
         ----------
@@ -388,7 +388,7 @@ class PipelineStream:
         return fingerprint([transformer_parts(t) for t in self._transformers], self.network.identity())
 
     def copy(self) -> Self:
-        """Return a stream that continues from here by itself.
+        """Return an independent stream that continues from the present state.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""`plot` of an estimator: what was learned, in one figure."""
+"""The method `plot` of the estimators: one figure of what was learned."""
 
 from __future__ import annotations
 

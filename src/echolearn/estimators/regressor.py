@@ -291,7 +291,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         callback : callable, default=None
             Called after each epoch with its row of `history_`; learning stops if it returns True.
         checkpoint : str or path-like, default=None
-            A folder where the state of learning is kept; the same fit, started again, resumes from there and ends in
+            A folder where the state of learning is kept; the same fit, started again, resumes from there and ends with
             the same bits.
         engine : str or distributed.Client, default=None
             "dask", a scheduler's address, or a client: work on a Dask cluster (docs/howto/scaling.md).

@@ -119,7 +119,7 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
             The layer, or the joint learning, stops if it returns True.
         checkpoint : str or path-like, default=None
             A folder where the epochs of each layer, and the joint ones, are kept; the same fit, started again, resumes
-            from there and ends in the same bits.
+            from there and ends with the same bits.
 
         Returns
         -------
@@ -324,7 +324,7 @@ class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
             The layer, or the joint learning, stops if it returns True.
         checkpoint : str or path-like, default=None
             A folder where the epochs of each layer, and the joint ones, are kept; the same fit, started again, resumes
-            from there and ends in the same bits.
+            from there and ends with the same bits.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Scores of ragged sequences: scikit-learn's metrics and scorers over the steps of all sequences joined.
+"""Scores of sequences of different lengths: scikit-learn's metrics over the steps of all sequences joined.
 
 scikit-learn's metrics take one array. The functions here have the names and the parameters of its own, take lists of
 arrays as well, join them, and pass everything else on as it is: one array, and one label per sequence. Every step of
@@ -236,7 +236,7 @@ class Scorer:
 def scorer(scoring: str | Metric) -> Scorer:
     """Return a score of all steps, for ``scoring=`` of scikit-learn's GridSearchCV, cross_val_score and similar.
 
-    scikit-learn's own words for scores, as in ``scoring="f1_macro"``, work with one label per sequence and with one
+    scikit-learn's own names of scores, as in ``scoring="f1_macro"``, work with one label per sequence and with one
     series. With one label per step of several sequences its metrics cannot take the lists: pass
     ``scoring=scorer("f1_macro")``, which works with all three.
 
@@ -348,8 +348,8 @@ def permutation_importance(
 ) -> Bunch:
     """Return how much the score drops when one feature is shuffled over the frames of all sequences.
 
-    It is scikit-learn's function of this name for ragged sequences. A shuffled feature has the same values, but tells
-    nothing any more: neither of this step nor of those before it.
+    It is scikit-learn's function of this name for ragged sequences. A shuffled feature has the same values, but no
+    longer any information about this step or those before it.
 
     Parameters
     ----------

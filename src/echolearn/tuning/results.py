@@ -1,4 +1,4 @@
-"""What a search found."""
+"""The results of a search: its trials, and the best of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search itself: trials proposed by Optuna, scored on held-out sequences, stopped early when they lag behind."""
+"""The search of `tune`: trials proposed by Optuna, scored on held-out sequences, stopped early if they lag behind."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def tune(
         fitted to, and continues their state. More folds take proportionally longer and give a less noisy score.
     scoring : callable, default None
         A function `scoring(estimator, X, y)` that returns a number, greater is better, such as
-        `echolearn.framewise.scorer("f1_macro")`. None takes `estimator.score`.
+        `echolearn.metrics.scorer("f1_macro")`. None takes `estimator.score`.
     storage : str or Path, default None
         An SQLite file that holds every finished trial. The same call resumes the search from there; other data,
         settings or another space are refused. None keeps trials in memory only.
