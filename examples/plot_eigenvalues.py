@@ -91,9 +91,9 @@ memory.set_title("Learning doubles the memory of the reservoir", fontsize=11)
 plt.show()
 
 # %%
-# A ring of eigenvalues at equal angles is the spectrum of a cyclic shift: an input travels around and is found again,
-# hardly weakened, after as many steps as there are positions. Nobody prescribed this solution; the gradient of the
-# error found it. The memory extends beyond the delay that was asked for.
+# A ring of eigenvalues at equal angles is the spectrum of a cyclic shift: an input travels around, weaker at every
+# step but separate from the others, and the readout recovers it. This solution was not prescribed; the gradient of the
+# error led to it. The memory extends beyond the 20 steps of the task.
 #
 # Limits
 # ------

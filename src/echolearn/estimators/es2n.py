@@ -34,7 +34,7 @@ class ES2NFeatures(TransformerMixin, BaseEstimator):
     spectral_radius : float, default=0.9
         The spectral radius of W_rec.
     connections : int, default=10
-        How many units each unit receives.
+        The number of units from which each unit receives connections.
     input_scaling : float, default=0.1
         W is uniform between minus and plus this number.
     bias_scaling : float, default=0.0

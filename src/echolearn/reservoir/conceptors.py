@@ -1,4 +1,4 @@
-"""Conceptors: the subspace in which a reservoir's states live while it is driven by one pattern.
+"""Conceptors: the directions that a reservoir's states occupy while it is driven by one pattern.
 
 C = R (R + aperture^-2 I)^-1 with the correlation matrix R = H'H / n of the states H is a soft projection onto their
 directions: along a direction of mean square s its eigenvalue is s / (s + aperture^-2), between 0 and 1. Conceptors obey
@@ -100,7 +100,7 @@ class Conceptor:
         return np.asarray(np.asarray(H, float) @ self.matrix)
 
     def evidence(self, H: ArrayLike) -> float:
-        """Return the mean of h' C h / h' h over states: near 1 where they live in the conceptor's directions.
+        """Return the mean of h' C h / h' h over states: near 1 where they lie in the conceptor's directions.
 
         Parameters
         ----------

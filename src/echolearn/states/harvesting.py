@@ -1,4 +1,4 @@
-"""`harvest`: the states of a user's sequences."""
+"""The function `harvest`, which computes the states of sequences."""
 
 from __future__ import annotations
 
