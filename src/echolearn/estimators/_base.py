@@ -228,7 +228,8 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         """Return what a prediction needs."""
         dtype = self.get_params(deep=False)["dtype"]
         layout = getattr(self, "layout_", "time_first")
-        return FittedParts(self.network_, self.codec_, self.inputs_, dtype, self.training_end_, layout)
+        names = getattr(self, "feature_names_in_", None)
+        return FittedParts(self.network_, self.codec_, self.inputs_, dtype, self.training_end_, layout, names)
 
     def _outputs(self, given: InputSequences, warm_up: SequencesLike) -> tuple[list[Array], Prediction]:
         """Return readout outputs, one array per sequence: (steps, n_out), or (1, n_out) for one label per sequence."""

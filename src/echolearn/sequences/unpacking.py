@@ -130,7 +130,7 @@ def _of_tables(X: list[object]) -> Unpacked:
     """Return the sequences of a list of data frames or Series, one each."""
     data: list[object] = []
     forms: list[TableForm | None] = []
-    irregular, columns = "", None
+    irregular, columns, first = "", None, None
     for i, x in enumerate(X):
         if is_series(x) and cast("pd.Series", x).index.nlevels == 1:
             x = cast("pd.Series", x).to_frame(name="value")
@@ -145,7 +145,8 @@ def _of_tables(X: list[object]) -> Unpacked:
                 "into one panel with pandas.concat, or pass a list of their sequences."
             )
         names = list(cast("pd.DataFrame", x).columns)
-        columns = names if columns is None else columns
+        if columns is None:
+            columns, first = names, None if is_series(X[i]) else cast("pd.DataFrame", x)
         if names != columns:
             raise ValueError(
                 f"X[{i}] has the columns {names!r:.80}, but the first table has {columns!r:.80}; expected the same in "
@@ -154,7 +155,8 @@ def _of_tables(X: list[object]) -> Unpacked:
         data.append(read.data)
         forms.append(read.form)
         irregular = irregular or read.irregular
-    return Unpacked(data, TablesForm(forms), timed=None not in forms, irregular=irregular)
+    named = None if None in forms else first
+    return Unpacked(data, TablesForm(forms), named, timed=None not in forms, irregular=irregular)
 
 
 def _of_objects(X: Array) -> Unpacked:
