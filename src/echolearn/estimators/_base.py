@@ -38,6 +38,7 @@ from echolearn.estimators.naming import NamedSettings
 from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, network_facts
 from echolearn.estimators.own_reservoir import check_beside_reservoir
 from echolearn.estimators.plotting import PlotMixin
+from echolearn.estimators.poor_scores import explained_swap
 from echolearn.estimators.saving import model_parts, save_model
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.starting import (
@@ -269,7 +270,8 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
     ) -> tuple[Array, Array, Array | None]:
         """Return true and predicted entries and their weights (None: 1) after the washout, without missing ones."""
         check_is_fitted(self)
-        given = self._open(X, lengths)
+        with explained_swap(X, y, self.n_features_in_):
+            given = self._open(X, lengths)
         targets = rule.open(y, given, sample_weight)
         per_step = targets.per_step
         if per_step != self.per_step_:

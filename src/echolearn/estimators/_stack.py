@@ -24,6 +24,7 @@ from echolearn.estimators.naming import NamedSettings
 from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, history_facts
 from echolearn.estimators.own_reservoir import check_beside_reservoir
 from echolearn.estimators.parameters import Parameters, check_each
+from echolearn.estimators.poor_scores import explained_swap
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.saving import save_model
 from echolearn.estimators.settings import NetworkSettings
@@ -184,7 +185,8 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         return self._answer(X, lengths, lambda top, inputs: top.predict(inputs))
 
     def _score_top(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None) -> float:
-        given, inputs = self._open_fitted(X, lengths)
+        with explained_swap(X, y, self.n_features_in_):
+            given, inputs = self._open_fitted(X, lengths)
         return self.layers_[-1].score(self._top_inputs(inputs), open_targets(y, given)[0])
 
     def save(self, path: str | PathLike[str]) -> None:

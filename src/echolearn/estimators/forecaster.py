@@ -30,6 +30,7 @@ from echolearn.estimators.fitting import Callback, FitRequest, fit_network
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.loop_fitting import fit_through_loop
 from echolearn.estimators.models import ForecastState
+from echolearn.estimators.poor_scores import warn_of_poor_values
 from echolearn.estimators.series import (
     inputs_of,
     open_exogenous,
@@ -632,7 +633,9 @@ class ESNForecaster(SequenceEstimator):
         if spread == 0:
             raise ValueError("the series is constant after the washout: there is no spread to measure errors by.")
         with np.errstate(over="ignore"):
-            return -float(np.sqrt((np.concatenate(errors) ** 2).sum() / spread))
+            share = float((np.concatenate(errors) ** 2).sum()) / spread
+        warn_of_poor_values(1 - share, np.ones(len(T)))
+        return -float(np.sqrt(share))
 
     def _has_direct(self) -> bool:
         check_is_fitted(self)
