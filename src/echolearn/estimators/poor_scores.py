@@ -1,4 +1,4 @@
-"""What `score` has to say beside a number: a result that is no better than a trivial one, and arguments that are swapped.
+"""What `score` reports beside a number: results that are no better than trivial ones, and arguments that are swapped.
 
 The rules are those of the warnings after a fit (`examination`), for the data that the user gives.
 """

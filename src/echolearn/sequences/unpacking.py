@@ -11,7 +11,7 @@ from scipy import sparse
 
 from echolearn.execution.executor import Remote
 from echolearn.sequences.forms import DictForm, Form, TableForm, TablesForm
-from echolearn.sequences.tables import ReadTable, is_series, is_table, read_series, read_table
+from echolearn.sequences.tables import ReadTable, id_columns, is_series, is_table, read_series, read_table
 from echolearn.validation.array_types import Array
 
 if TYPE_CHECKING:
@@ -138,6 +138,12 @@ def _of_tables(X: list[object]) -> Unpacked:
             data.append(as_array(x))
             forms.append(None)
             continue
+        ids = id_columns(cast("pd.DataFrame", x))
+        if ids:
+            raise ValueError(
+                f"X[{i}] has a column {ids[0]!r}, which looks like the name of the sequence, not like a feature. Pass "
+                f"[x.drop(columns={ids[0]!r}) for x in X]; rename the column if it means something else."
+            )
         read = read_table(cast("pd.DataFrame", x))
         if not isinstance(read.data, np.ndarray) or not isinstance(read.form, TableForm):
             raise ValueError(

@@ -17,6 +17,22 @@ RATE = 16_000
 FULL_SCALE = 32_768.0  # of 16-bit samples, the scale in which energies of MFCC are usually given
 _LOWEST_RATE, _HIGHEST_RATE = 8_000, 192_000
 _LOUDEST = 65_536.0  # times full scale: 16-bit samples that were written as floats without scaling are that loud
+# The first bytes of formats that can be read, and of others that people have, with where they begin.
+_SUPPORTED = {
+    "WAV": b"RIFF",
+    "NIST SPHERE": b"NIST_1A",
+    "FLAC": b"fLaC",
+    "OGG": b"OggS",
+    "AIFF": b"FORM",
+    "MP3": (b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2"),
+}
+_OTHERS = {
+    "MPEG-4 (M4A, AAC)": (4, b"ftyp"),
+    "AAC": (0, (b"\xff\xf1", b"\xff\xf9")),
+    "WMA": (0, b"\x30\x26\xb2\x75"),
+    "WebM or Matroska": (0, b"\x1aE\xdf\xa3"),
+    "AMR": (0, b"#!AMR"),
+}
 _CHUNK = 2**20  # samples decoded at a time: a header may promise more than there are, and than memory has room for
 
 
@@ -28,7 +44,8 @@ def read_audio(path: str | Path, *, channels: int | str | None = None) -> NDArra
     Parameters
     ----------
     path : str or Path
-        A RIFF, NIST SPHERE, FLAC, AIFF or OGG file. Rates other than 16 kHz are resampled.
+        A WAV (RIFF), NIST SPHERE, FLAC, AIFF or OGG file; MP3 with libsndfile 1.1 or newer. Rates other than 16 kHz
+        are resampled.
     channels : int or "mix", optional
         Which channel of a file with several to read, counted from 1, or "mix" for their mean. By default a file with
         several channels is refused, because nobody knows which of them has the speech.
@@ -188,9 +205,24 @@ def _read(path: Path, *, read_samples: bool, only_one: bool = False) -> tuple[ND
                 chunks.append(chunk)
     except (OSError, RuntimeError, ValueError, TypeError) as error:
         size = path.stat().st_size
-        reason = "is an empty file" if size == 0 else f"is not audio that can be read ({size} bytes: {error})"
-        raise CorpusError.one(path, f"{reason}; expected RIFF or NIST SPHERE, 16 kHz, one channel") from error
+        reason = "is an empty file" if size == 0 else f"is not audio that can be read ({size} bytes): {_kind(path)}"
+        expected = "expected WAV, FLAC, OGG, AIFF, NIST SPHERE or MP3, 16 kHz, one channel"
+        convert = "convert the original, for example with: ffmpeg -i ORIGINAL -ac 1 -ar 16000 NEW.wav"
+        raise CorpusError.one(path, f"{reason}; {expected}; {convert}") from error
     return np.concatenate(chunks), int(rate), int(channels)
+
+
+def _kind(path: Path) -> str:
+    """Return what a file is that could not be read, by its first bytes."""
+    with path.open("rb") as file:
+        head = file.read(64)
+    for name, beginnings in _SUPPORTED.items():
+        if head.startswith(beginnings):
+            return f"it begins like a file of format {name}, but is damaged, cut short or of a rare variant"
+    for name, (place, beginnings) in _OTHERS.items():
+        if head[place:].startswith(beginnings):
+            return f"its format is {name}, which is not supported"
+    return "it is a text file" if head.isascii() and b"\0" not in head else "its format is not known"
 
 
 def _promised_samples(path: Path) -> int | None:

@@ -36,8 +36,8 @@ def check_columns(X: object, expected: Sequence[str] | None, name: str = "X") ->
     found, wanted = column_names(X), list(expected)
     if found is not None and found != wanted:
         raise ValueError(
-            f"{name} has the columns {found!r:.200}; expected those of the fit, in their order: {wanted!r:.200}. Select "
-            f"them by name ({name}[columns]), or give {name}.to_numpy() to have them read by position."
+            f"{name} has the columns {found!r:.200}; expected those of the fit, in their order: {wanted!r:.200}. "
+            f"Select them by name, {name}[columns], or give {name}.to_numpy() to have them read by position."
         )
 
 
