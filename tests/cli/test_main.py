@@ -149,6 +149,8 @@ def test_mistakes_on_the_command_line_are_reported(refused: Refused, corpus: str
     assert ".mlf or .npz" in refused("predict", model, "--corpus", corpus, "--out", tmp_path / "x.txt")
     assert "no model file" in refused("evaluate", tmp_path / "none", "--corpus", corpus)
     (tmp_path / "junk").write_bytes(b"junk")
+    assert "is a text file" in refused("evaluate", tmp_path / "junk", "--corpus", corpus)
+    (tmp_path / "junk").write_bytes(bytes(range(100)))
     assert "damaged" in refused("evaluate", tmp_path / "junk", "--corpus", corpus)
     missing = refused("predict", model, tmp_path / "a.wav", tmp_path / "b.wav", "--out", tmp_path / "x.mlf")
     assert "a.wav" in missing

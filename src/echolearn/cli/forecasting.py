@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from echolearn.cli.options import FILE
+from echolearn.cli.options import FILE, header_option
 
 
 @click.command()
@@ -16,8 +16,7 @@ from echolearn.cli.options import FILE
 @click.option("--season", type=click.IntRange(1), help="Steps of one season; 1 for none.  [default: found]")
 @click.option("--coverage", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.9, show_default=True,
               help="The share of values that the intervals should hold.")  # fmt: skip
-@click.option("--header/--no-header", default=None,
-              help="Whether the first line has the names of the columns.  [default: found]")  # fmt: skip
+@header_option
 @click.option("--dates", "order", type=click.Choice(["day-first", "month-first"]),
               help="How to read dates such as 01/02/2024.  [default: found, where a day is above 12]")  # fmt: skip
 @click.option("--out", type=FILE, help="The CSV file to write.  [default: FILE-forecast.csv]")

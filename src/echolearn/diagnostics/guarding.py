@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from echolearn.estimators.streams import ClassifierStream, Stream
 from echolearn.validation.array_types import Array
-from echolearn.validation.names import check_columns
+from echolearn.validation.columns import check_columns
 from echolearn.validation.values import check_integer, is_number
 
 CERTAIN = 2.0  # standard errors by which a difference must be more than chance

@@ -54,7 +54,7 @@ from echolearn.states.run import run
 from echolearn.training.history import History
 from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.caller import user_stacklevel
-from echolearn.validation.names import check_columns, column_names
+from echolearn.validation.columns import check_columns, column_names
 from echolearn.validation.values import check_integer, is_number
 
 FAR = 100.0  # standard deviations from the mean at which a forecast has left its series

@@ -25,7 +25,7 @@ from echolearn.sequences.validation import InputSequences, open_sequences, open_
 from echolearn.states.closed_loop import Start
 from echolearn.validation.array_types import Array, SequencesLike
 from echolearn.validation.caller import user_stacklevel
-from echolearn.validation.names import check_columns
+from echolearn.validation.columns import check_columns
 
 OPENING = 32  # first frames by which a training series is recognised
 

@@ -25,7 +25,7 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.selection import Pooling
 from echolearn.states._stepping import advance
 from echolearn.validation.array_types import Array, SequencesLike
-from echolearn.validation.names import check_columns
+from echolearn.validation.columns import check_columns
 from echolearn.validation.values import check_boolean, check_float_dtype, check_integer, check_path, finite_array
 
 

@@ -103,6 +103,15 @@ def file_kind(path: Path) -> str | None:
     return next((name for name in metadata if name != "sha256"), None)
 
 
+def saved_by(path: Path) -> str:
+    """Return the version of echolearn that wrote a file, as its header says; `of unknown version` if it does not."""
+    with path.open("rb") as file:
+        _, metadata, _ = _read_header(file, path.stat().st_size)
+    facts = parse_json(next(text for name, text in metadata.items() if name != "sha256"), strict=False)
+    version = facts.get("echolearn") if isinstance(facts, dict) else None
+    return version if isinstance(version, str) else "of unknown version"
+
+
 def _read_header(file: BufferedReader, size: int) -> tuple[dict[str, Entry], dict[str, str], int]:
     """Return the descriptions of the arrays, the metadata, and where the bytes of the arrays begin.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from echolearn.runtime.plan import Plan
 from echolearn.validation.array_types import Answers, Array
-from echolearn.validation.names import check_columns
+from echolearn.validation.columns import check_columns
 
 
 @dataclass(frozen=True, eq=False)

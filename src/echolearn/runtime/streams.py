@@ -15,7 +15,7 @@ from echolearn.runtime.plan import Resumption
 from echolearn.runtime.running import Running, RunningLayers
 from echolearn.runtime.starting import check_can_stream, running_from
 from echolearn.validation.array_types import Array
-from echolearn.validation.names import check_columns
+from echolearn.validation.columns import check_columns
 from echolearn.validation.values import check_path
 
 

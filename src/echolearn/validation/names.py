@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Sequence
-
-import numpy as np
+from collections.abc import Collection, Iterable
 
 
 def check_name(name: object, known: Iterable[str], where: str) -> None:
@@ -17,28 +15,6 @@ def check_name(name: object, known: Iterable[str], where: str) -> None:
     known = sorted(known)
     if not isinstance(name, str) or name not in known:
         raise ValueError(f"{where}: there is no setting {name!r:.80}; {hint(name, known)}")
-
-
-def column_names(X: object) -> list[str] | None:
-    """Return the names of the columns of a table, or of the entries of one row of it; None: they have none."""
-    if isinstance(X, np.ndarray):
-        return None
-    index = getattr(X, "index", None) if getattr(X, "ndim", 0) == 1 else None
-    names = getattr(X, "columns", None if callable(index) else index)
-    listed = [] if names is None else list(names)
-    return listed if listed and all(isinstance(name, str) for name in listed) else None
-
-
-def check_columns(X: object, expected: Sequence[str] | None, name: str = "X") -> None:
-    """Raise ValueError if X names its columns otherwise than those of the fit. Arrays are read by position."""
-    if expected is None or not len(expected):
-        return
-    found, wanted = column_names(X), list(expected)
-    if found is not None and found != wanted:
-        raise ValueError(
-            f"{name} has the columns {found!r:.200}; expected those of the fit, in their order: {wanted!r:.200}. "
-            f"Select them by name, {name}[columns], or give {name}.to_numpy() to have them read by position."
-        )
 
 
 # Our settings, and what other libraries call them: scikit-learn, reservoirpy, PyRCN, reservoir-computing, Keras, ...
