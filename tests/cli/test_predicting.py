@@ -91,9 +91,8 @@ def test_sequences_are_separated_by_a_column(run, saved, table, tmp_path):
     output = answered(run, saved(MODELS["sequences"]), table, "--sequence-column", "site", "--out", out)
     assert "3 answers, one per sequence" in output
     expected = MODELS["sequences"].predict([x[:, ::-1] for x in SEQUENCES.values()])  # without names, by position
-    assert [(row["site"], int(row["prediction"])) for row in rows_of(out)] == list(
-        zip(SEQUENCES, expected, strict=True)
-    )
+    assert {row["site"]: int(row["prediction"]) for row in rows_of(out)} == dict(zip(SEQUENCES, expected, strict=True))
+
     assert "the whole file was taken as one" in answered(run, saved(MODELS["sequences"]), table, "--out", out)
 
 
@@ -140,10 +139,10 @@ def test_what_cannot_be_predicted_is_refused(run, refused, saved, table, tmp_pat
 @pytest.mark.parametrize(
     ("kind", "facts"),
     [
-        ("classifier", ["ESNClassifier, 8 hidden units, 2 features (heat, load), 2 classes (down, up), one answer per"]),
+        ("classifier", ["ESNClassifier, 8 hidden units, 2 features (heat, load), 2 classes (down, up)", "per step"]),
         ("two values", ["ESNRegressor, 8 hidden units", "2 values, one answer per step", "ridge regression, ridge "]),
-        ("sequences", ["2 classes (1, 2), one answer per sequence", "settings other than the defaults: hidden_units=8"]),
-        ("stack", ["StackedRegressor, 2 layers of 5, 5 hidden units, 2 features (heat, load), 1 value", "layer 2: learned"]),
+        ("sequences", ["2 classes (1, 2), one answer per sequence", "other than the defaults: hidden_units=8"]),
+        ("stack", ["StackedRegressor, 2 layers of 5, 5 hidden units, 2 features (heat, load)", "layer 2: learned"]),
         ("pipeline", ["pipeline of StandardScaler, ESNRegressor; 2 features", "network: ESNRegressor, 8 hidden units"]),
     ],
 )  # fmt: skip

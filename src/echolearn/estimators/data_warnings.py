@@ -72,12 +72,12 @@ def _scale_of_some(X: Sequence[Array]) -> tuple[Array, Array]:
     return mean, np.where(np.ptp(table, axis=0) > 0, spread, 0.0)
 
 
-def warn_of_ids(X: Sequence[Array], names: Sequence[str] | None) -> None:
+def warn_of_ids(X: Sequence[Array], names: Array | None) -> None:
     """Warn of features that are whole numbers, one in each sequence and another in every other: names of sequences."""
     if len(X) < LEAST_IDS or not isinstance(X[0], np.ndarray) or X[0].shape[1] < 2 or min(map(len, X)) < 2:
         return
     first, last = (np.stack([x[t] for x in X]) for t in (0, -1))
-    for j in np.flatnonzero((first == last).all(axis=0) & (first == np.round(first)).all(axis=0)):
+    for j in np.flatnonzero((first == last).all(axis=0) & (first == np.round(first)).all(axis=0)).tolist():
         if len(np.unique(first[:, j])) == len(X) and all((x[:, j] == x[0, j]).all() for x in X):
             name = f"column {j}" if names is None else f"column {names[j]!r}"
             how = f"np.delete(x, {j}, axis=1)" if names is None else f"x.drop(columns={names[j]!r})"

@@ -314,7 +314,7 @@ class ESNForecaster(SequenceEstimator):
             self._fit_direct(opened, settings, seasons_of_index(time_index(series)))
         else:
             self._fit_closed_loop(opened, settings, callback, checkpoint)
-        vars(self).pop("feature_names_in_", None)  # of an earlier fit
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         names = [*(_columns(series) or []), *(_columns(exogenous) or [])]
         if len(names) == self.n_features_in_ > 1:
             self.feature_names_in_ = np.array(names, dtype=object)

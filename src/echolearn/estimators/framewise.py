@@ -92,7 +92,7 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
             The transformer itself.
         """
         unpacked = unpack(X)
-        vars(self).pop("feature_names_in_", None)  # of an earlier fit
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         check_names(self, unpacked, "time_first", reset=True)
         given = open_sequences(unpacked, gaps=_takes_gaps(self.transformer))
         warn_of_more_features_than_steps(given.X)

@@ -271,7 +271,7 @@ class PipelineStream:
         self,
         transformers: Sequence[BaseEstimator],
         network: EstimatorStream,
-        feature_names: Sequence[str] | None = None,
+        feature_names: Array | None = None,
     ):
         self._transformers, self.network, self.feature_names = transformers, network, feature_names
         self._elementwise = all(KNOWN[type(transformer).__name__].elementwise for transformer in transformers)

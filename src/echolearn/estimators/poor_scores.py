@@ -93,5 +93,5 @@ def explained_swap(X: object, y: object, n_features: int) -> Iterator[None]:
 def _width(given: object) -> int | None:
     """Return the number of columns of an array or table, or of the first one in a list; None: it has none."""
     first = given[0] if isinstance(given, (list, tuple)) and len(given) else given
-    shape = getattr(first, "shape", ())
+    shape: tuple[int, ...] = getattr(first, "shape", ())
     return int(shape[-1]) if len(shape) > 1 else None

@@ -84,9 +84,8 @@ def _network_lines(model: SingleEstimator) -> list[str]:
     ]
     if history:
         best = min(row.get("valid_error", row["error"]) for row in history)
-        lines.append(
-            f"{counted(len(history), 'epoch')} in {clock(history[-1]['seconds'])}, best held-out error {best:.4f}"
-        )
+        seconds = clock(history[-1]["seconds"])
+        lines.append(f"{counted(len(history), 'epoch')} in {seconds}, best held-out error {best:.4f}")
     return lines
 
 

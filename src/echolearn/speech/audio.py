@@ -17,22 +17,15 @@ RATE = 16_000
 FULL_SCALE = 32_768.0  # of 16-bit samples, the scale in which energies of MFCC are usually given
 _LOWEST_RATE, _HIGHEST_RATE = 8_000, 192_000
 _LOUDEST = 65_536.0  # times full scale: 16-bit samples that were written as floats without scaling are that loud
-# The first bytes of formats that can be read, and of others that people have, with where they begin.
+# The first bytes of files in formats that can be read, and in others that people have (ftyp follows four others).
 _SUPPORTED = {
-    "WAV": b"RIFF",
-    "NIST SPHERE": b"NIST_1A",
-    "FLAC": b"fLaC",
-    "OGG": b"OggS",
-    "AIFF": b"FORM",
-    "MP3": (b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2"),
-}
+    b"RIFF": "WAV", b"NIST_1A": "NIST SPHERE", b"fLaC": "FLAC", b"OggS": "OGG", b"FORM": "AIFF", b"ID3": "MP3",
+    b"\xff\xfb": "MP3", b"\xff\xf3": "MP3", b"\xff\xf2": "MP3",
+}  # fmt: skip
 _OTHERS = {
-    "MPEG-4 (M4A, AAC)": (4, b"ftyp"),
-    "AAC": (0, (b"\xff\xf1", b"\xff\xf9")),
-    "WMA": (0, b"\x30\x26\xb2\x75"),
-    "WebM or Matroska": (0, b"\x1aE\xdf\xa3"),
-    "AMR": (0, b"#!AMR"),
-}
+    b"ftyp": "MPEG-4 (M4A, AAC)", b"\xff\xf1": "AAC", b"\xff\xf9": "AAC", b"\x30\x26\xb2\x75": "WMA",
+    b"\x1aE\xdf\xa3": "WebM or Matroska", b"#!AMR": "AMR",
+}  # fmt: skip
 _CHUNK = 2**20  # samples decoded at a time: a header may promise more than there are, and than memory has room for
 
 
@@ -216,11 +209,11 @@ def _kind(path: Path) -> str:
     """Return what a file is that could not be read, by its first bytes."""
     with path.open("rb") as file:
         head = file.read(64)
-    for name, beginnings in _SUPPORTED.items():
-        if head.startswith(beginnings):
+    for beginning, name in _SUPPORTED.items():
+        if head.startswith(beginning):
             return f"it begins like a file of format {name}, but is damaged, cut short or of a rare variant"
-    for name, (place, beginnings) in _OTHERS.items():
-        if head[place:].startswith(beginnings):
+    for beginning, name in _OTHERS.items():
+        if beginning in (head[: len(beginning)], head[4 : 4 + len(beginning)]):
             return f"its format is {name}, which is not supported"
     return "it is a text file" if head.isascii() and b"\0" not in head else "its format is not known"
 

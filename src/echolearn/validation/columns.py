@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from echolearn.validation.array_types import Array
+
 
 def column_names(X: object) -> list[str] | None:
     """Return the names of the columns of a table, or of the entries of one row of it; None: they have none."""
@@ -17,7 +19,7 @@ def column_names(X: object) -> list[str] | None:
     return listed if listed and all(isinstance(name, str) for name in listed) else None
 
 
-def check_columns(X: object, expected: Sequence[str] | None, name: str = "X") -> None:
+def check_columns(X: object, expected: Sequence[str] | Array | None, name: str = "X") -> None:
     """Raise ValueError if X names its columns otherwise than those of the fit. Arrays are read by position."""
     if expected is None or not len(expected):
         return
