@@ -65,6 +65,7 @@ def written(path, rows, header="day,sales"):
         (("30.1.2024 9:30:00", "31.1.2024 9:30:00"), "2024-01-30T09:30", "day.month.year"),
         (("01.02.2024", "01.03.2024"), "2024-02-01", "day.month.year"),
         (("2024/01/30", "2024/01/31"), "2024-01-30", None),
+        (("01/01/2023", "01/01/2024"), "2023-01-01", "day/month/year"),
     ],
 )
 def test_days_and_months_are_read_in_the_order_that_the_column_has(tmp_path, texts, first, words):

@@ -114,6 +114,17 @@ def test_forecasters_check_names_too(tmp_path):
         both.predict(2, exogenous=TURNED[:2])
 
 
+def test_saved_forecasters_check_names_in_the_runtime(tmp_path):
+    ESNForecaster(10, method="closed_loop", learn="none").fit(X, exogenous=X).save(tmp_path / "a.safetensors")
+    model = echolearn.runtime.load(tmp_path / "a.safetensors")
+    ahead = pd.concat([X, X[:2]])
+    assert model.forecast(2, X, exogenous=ahead).shape == (2, 2)
+    with pytest.raises(ValueError, match=REFUSED):
+        model.forecast(2, TURNED, exogenous=ahead)
+    with pytest.raises(ValueError, match=f"exogenous has the {REFUSED}"):
+        model.forecast(2, X, exogenous=ahead[["load", "heat"]])
+
+
 def test_what_watches_a_stream_checks_names_too(esn):
     with pytest.raises(ValueError, match=REFUSED):
         GuardedStream(esn.stream(online=RLS())).learn(TURNED, Y)

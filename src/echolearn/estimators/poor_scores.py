@@ -30,8 +30,9 @@ def warn_of_poor_labels(true: Array, right: Array, w: Array | None) -> None:
     count = effective_count(weights)
     if count < ENOUGH:
         return
-    usual = [_most_frequent(column, weights) for column in true.reshape(len(true), -1).T]
-    same = np.all([column == entry for column, entry in zip(true.reshape(len(true), -1).T, usual, strict=True)], axis=0)
+    columns = true.reshape(len(true), -1).T
+    usual = [_most_frequent(column, weights) for column in columns]
+    same = np.all([column == entry for column, entry in zip(columns, usual, strict=True)], axis=0)
     error, trivial = (1 - float(np.average(correct, weights=weights)) for correct in (right, same))
     if hardly_better(error, trivial, count):
         answer = repr(usual[0]) if true.ndim == 1 else "each label's most frequent value"
@@ -84,7 +85,8 @@ def explained_swap(X: object, y: object, n_features: int) -> Iterator[None]:
         if _width(y) != n_features or _width(X) == n_features:
             raise
         if n_features == 1:  # which one is X cannot be known
-            raise type(problem)(f"{problem} If X and y are swapped, call score(X, y).") from problem
+            kind = TypeError if isinstance(problem, TypeError) else ValueError
+            raise kind(f"{problem} If X and y are swapped, call score(X, y).") from problem
         raise ValueError(
             f"X and y are swapped: y has the {n_features} features of the fit, and X has not. Call score(X, y)."
         ) from problem

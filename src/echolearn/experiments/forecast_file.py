@@ -71,12 +71,10 @@ def _column(table: TextTable, numeric: list[str], column: str | None) -> str:
             raise ValueError(
                 f"{table.path} has {len(numeric)} columns of numbers: {', '.join(numeric)}. Name one: --column."
             )
-        others = [j for j, texts in enumerate(table.columns) if not all(map(looks_like_date, texts))]
         if not numeric:
-            last = (
-                table.problem(others[-1]) if others else f"{table.path} has dates only; expected a value beside each."
-            )
-            raise ValueError(last)
+            others = [j for j, texts in enumerate(table.columns) if not all(map(looks_like_date, texts))]
+            dates_only = f"{table.path} has dates only; expected a column of numbers beside them."
+            raise ValueError(table.problem(others[-1]) if others else dates_only)
         return numeric[0]
     if column not in table.names:
         raise ValueError(f"{table.path} has no column of numbers {column!r}; it has {', '.join(numeric) or 'none'}.")

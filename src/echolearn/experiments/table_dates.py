@@ -58,17 +58,19 @@ def read_dates(texts: Sequence[str], order: str | None = None) -> tuple[Array, s
 
 
 def _order(texts: Sequence[str], parts: Sequence[tuple[list[int], str, str]]) -> str:
-    """Return which of day and month comes first; with points between them, days do, as everywhere."""
+    """Return which of day and month comes first; with points between them, the day does."""
     first, second = (max(numbers[k] for numbers, _, _ in parts) for k in (0, 1))
     if first > 12 or second > 12:
         return "day-first" if first > 12 else "month-first"
     if parts[0][1] == ".":
         return "day-first"
-    (a, b, year), _, _ = next((part for part in parts if part[0][0] != part[0][1]), parts[0])
-    text = next((text for text, (numbers, _, _) in zip(texts, parts, strict=True) if numbers == [a, b, year]), "")
+    differing = [i for i, (numbers, _, _) in enumerate(parts) if numbers[0] != numbers[1]]
+    if not differing:  # such as 01/01/2023 and 01/01/2024, which are the same in both orders
+        return "day-first"
+    a, b, year = parts[differing[0]][0]
     raise AmbiguousDates(
-        f"{text} may be the day {year}-{b:02}-{a:02} (day first) or {year}-{a:02}-{b:02} (month first), and no date of "
-        "the column decides. Use --dates day-first or --dates month-first, or write dates as 2024-01-31."
+        f"{texts[differing[0]]} may be {year}-{b:02}-{a:02} (day first) or {year}-{a:02}-{b:02} (month first), and no "
+        "date of the column decides. Use --dates day-first or --dates month-first, or write dates as 2024-01-31."
     )
 
 
