@@ -316,15 +316,10 @@ def warn_of_outcome(found: Examination, codec: TargetCodec) -> None:
         warnings.warn(text, PoorFitWarning, stacklevel=user_stacklevel())
 
 
-def hardly_better(error: float, trivial: float, count: float) -> bool:
-    """Return whether the share of wrong labels is no lower than that of trivial answers, within its standard error."""
-    return trivial > 0 and error >= trivial - np.sqrt(trivial * (1 - trivial) / count)
-
-
 def _label_complaint(outcome: Outcome, codec: ClassCodec | LabelSetCodec) -> str | None:
     """Return a text if labels are no better than the most frequent ones, within the error of their number."""
     error, trivial = outcome.error(codec.error), outcome.trivial_error(codec.error)
-    if not hardly_better(error, trivial, outcome.count):
+    if trivial == 0 or error < trivial - np.sqrt(trivial * (1 - trivial) / outcome.count):
         return None
     Y, T, w = outcome.rows()
     usual = "each label's most frequent value"

@@ -1,6 +1,7 @@
 """What `score` reports beside a number: results that are no better than trivial ones, and arguments that are swapped.
 
-The rules are those of the warnings after a fit (`examination`), for the data that the user gives.
+A score is judged more mildly than a fit (`examination`): the user sees the number, and folds of little data score badly
+by chance. From as many targets on as after a fit, it must not be better at all than the trivial one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from echolearn.estimators.examination import DIAGNOSE, ENOUGH, NO_BETTER, PoorFitWarning, hardly_better
+from echolearn.estimators.examination import DIAGNOSE, ENOUGH, PoorFitWarning
 from echolearn.estimators.outcome import effective_count
 from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
@@ -27,19 +28,15 @@ def warn_of_poor_labels(true: Array, right: Array, w: Array | None) -> None:
     true: labels (n,) or rows of labels; right: whether each was answered correctly; w: their weights, None: 1.
     """
     weights = np.ones(len(right)) if w is None else w
-    count = effective_count(weights)
-    if count < ENOUGH:
+    if effective_count(weights) < ENOUGH:
         return
     columns = true.reshape(len(true), -1).T
     usual = [_most_frequent(column, weights) for column in columns]
     same = np.all([column == entry for column, entry in zip(columns, usual, strict=True)], axis=0)
-    error, trivial = (1 - float(np.average(correct, weights=weights)) for correct in (right, same))
-    if hardly_better(error, trivial, count):
+    accuracy, trivial = (float(np.average(correct, weights=weights)) for correct in (right, same))
+    if accuracy <= trivial < 1:
         answer = repr(usual[0]) if true.ndim == 1 else "each label's most frequent value"
-        _warn(
-            f"{1 - error:.1%} of these labels are right: {'no' if error >= trivial else 'hardly'} better than always "
-            f"answering {answer} ({1 - trivial:.1%})."
-        )
+        _warn(f"{accuracy:.1%} of these labels are right: no better than always answering {answer} ({trivial:.1%}).")
 
 
 def _most_frequent(column: Array, w: Array) -> object:
@@ -49,7 +46,7 @@ def _most_frequent(column: Array, w: Array) -> object:
 
 def warn_of_poor_values(r2: float, w: Array) -> None:
     """Warn if values that were scored are answered no better than by their mean. w: the weights of all targets."""
-    if effective_count(w) >= ENOUGH and r2 < 1 - NO_BETTER:
+    if effective_count(w) >= ENOUGH and r2 <= 0:
         _warn(
             f"the squared error is {1 - r2:.3g} of the variance of these values: no better than always answering "
             f"their mean (R² {r2:.2g})."
