@@ -59,6 +59,7 @@ def _predict_table(
     model: Path, file: Path, out: Path, sequence_column: str | None, *, header: bool | None, probabilities: bool
 ) -> None:
     from echolearn.experiments import model_answers
+    from echolearn.experiments.tables import write_table
 
     if out.suffix.lower() != ".csv":
         raise ValueError(f"--out {out}: expected a name that ends in .csv.")
@@ -72,7 +73,7 @@ def _predict_table(
             "The model has one answer per sequence, and the whole file was taken as one. If a column separates "
             "sequences, name it: --sequence-column."
         )
-    model_answers.write_answers(answered, out)
+    write_table(out, answered.columns, answered.rows)
     count = len(answered.rows)
     click.echo(f"written: {out} ({count:,} answer{'s' * (count != 1)}, one per {answered.per})")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import io
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 
 from echolearn.estimators.forecaster import ESNForecaster
 from echolearn.experiments.table_dates import AmbiguousDates, looks_like_date, read_dates
-from echolearn.experiments.tables import TextTable, read_table
+from echolearn.experiments.tables import TextTable, read_table, write_table
 from echolearn.forecasting.seasons import DAY, seasons_of_index
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.tuning.backtesting import Backtest, backtest
@@ -149,14 +148,11 @@ def forecast_file(series: SeriesFile, horizon: int | None, coverage: float, seas
 
 def write_forecast(found: FileForecast, path: Path) -> None:
     """Write date (or step), forecast and bounds as CSV."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    dates = found.series.dates
-    writer.writerow(["step" if dates is None else "date", found.series.name, "lower", "upper"])
-    labels = list(range(1, len(found.forecast) + 1)) if dates is None else dates_ahead(dates, len(found.forecast))
-    for row in zip(labels, found.forecast, found.lower, found.upper, strict=True):
-        writer.writerow([row[0], *(f"{value:.8g}" for value in row[1:])])
-    write_atomically(path, out.getvalue().encode())
+    dates, steps = found.series.dates, len(found.forecast)
+    labels = list(range(1, steps + 1)) if dates is None else dates_ahead(dates, steps)
+    numbers = np.stack([found.forecast, found.lower, found.upper], axis=1).tolist()
+    rows = [[label, *(f"{value:.8g}" for value in row)] for label, row in zip(labels, numbers, strict=True)]
+    write_table(path, ["step" if dates is None else "date", found.series.name, "lower", "upper"], rows)
 
 
 def check_plot(path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +13,6 @@ from sklearn.pipeline import Pipeline
 from echolearn.estimators.forecaster import ESNForecaster
 from echolearn.estimators.loading import load
 from echolearn.experiments.tables import TextTable, read_table
-from echolearn.modelfile.atomic import write_atomically
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind
 from echolearn.speech.recognition.recognizer import load_recognizer
@@ -192,12 +189,3 @@ def _table(answers: object, frames: FrameFile, per_step: bool) -> Array:
         joined = np.concatenate([np.asarray(part) for part in answers])  # type: ignore[attr-defined]
         joined = joined[np.argsort(np.concatenate(frames.rows))]
     return joined.reshape(len(joined), -1)
-
-
-def write_answers(answered: Answered, path: Path) -> None:
-    """Write answers as CSV."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(answered.columns)
-    writer.writerows(answered.rows)
-    write_atomically(path, out.getvalue().encode("utf-8"))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from echolearn.experiments.table_dates import looks_like_date
+from echolearn.modelfile.atomic import write_atomically
 from echolearn.validation.array_types import Array
 
 MISSING = {"", "na", "n/a", "nan", "null", "none", "."}
@@ -144,3 +146,12 @@ def _is_row_of_values(first: list[str], below: TextTable) -> bool:
         elif below.lines and all(map(looks_like_date, below.columns[j])):
             evidence.append(looks_like_date(text))
     return bool(evidence) and all(evidence)
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a CSV file with a header, atomically."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    write_atomically(path, out.getvalue().encode("utf-8"))
