@@ -620,7 +620,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         """Return the share of correct labels over all steps after the washout (or sequences).
 
         Of rows of labels, those count as correct that are entirely so. Steps or sequences that are marked by
-        `ignore_label` are not counted; `class_weight` has no influence.
+        `ignore_label` are not counted; `class_weight` has no influence. From 50 labels on, a score that is no better
+        than the most frequent label's is warned of (`echolearn.estimators.poor_scores.PoorScoreWarning`), unless
+        `class_weight` is set.
 
         Parameters
         ----------

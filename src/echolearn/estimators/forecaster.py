@@ -582,7 +582,8 @@ class ESNForecaster(SequenceEstimator):
     ) -> float:
         """Return minus the NRMSE of closed-loop forecasts `horizon` steps ahead, from every step after the washout.
 
-        sqrt(Σ (forecast - x)² / Σ (x - mean)²), with dimensions weighted by their scale in training.
+        sqrt(Σ (forecast - x)² / Σ (x - mean)²), with dimensions weighted by their scale in training. From 50 forecasts
+        on, a score of -1 or less is warned of (`echolearn.estimators.poor_scores.PoorScoreWarning`).
 
         Parameters
         ----------

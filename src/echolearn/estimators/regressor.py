@@ -415,6 +415,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
     ) -> float:
         """Return R² over all steps after the washout (or sequences) that have a target, averaged over outputs.
 
+        From 50 targets on, a score of 0 or less is warned of (`echolearn.estimators.poor_scores.PoorScoreWarning`).
+
         Parameters
         ----------
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
