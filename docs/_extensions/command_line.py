@@ -9,8 +9,8 @@ from echolearn.cli.main import main
 HEAD = """# Command line
 
 `echolearn COMMAND --help` prints what stands here. Commands that take a model accept every file that `save` or
-`echolearn train` has written. A command that fails prints what was wrong and ends with status 1, and with status 2 if
-it was called wrongly.
+`echolearn train` has written. A command that cannot use what it was given prints what was given, what was expected and
+what to do, and ends with status 2. `recognize` ends with status 1 if it could not read some of the recordings.
 
 """
 
