@@ -63,8 +63,8 @@ axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(0, 0.94))
 plt.show()
 
 # %%
-# With so few sequences, the network of 240 units is learned worse than smaller ones, and single networks of 30 units
-# sometimes fail. An ensemble of eight such networks is better than nearly all of them, and hardly varies from seed to
+# With so few sequences, the network of 240 units is learned worse than smaller ones, and single networks of 60 or 30
+# units sometimes fail. An ensemble of such networks is about as good as the best of them, and hardly varies from seed to
 # seed.
 #
 # Limits
