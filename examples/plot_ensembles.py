@@ -64,8 +64,8 @@ plt.show()
 
 # %%
 # With so few sequences, the network of 240 units is learned worse than smaller ones, and single networks of 60 or 30
-# units sometimes fail. An ensemble of such networks is about as good as the best of them, and hardly varies from seed to
-# seed.
+# units sometimes fail. An ensemble of such networks is about as good as the best of them, and hardly varies from seed
+# to seed.
 #
 # Limits
 # ------

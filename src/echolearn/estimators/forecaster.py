@@ -472,6 +472,17 @@ class ESNForecaster(SequenceEstimator):
         -------
         lower, upper : array of shape (steps,) or (steps, n_dims), or list of such arrays
             The bounds, in the form of the series.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from echolearn import ESNForecaster
+        >>> rng = np.random.default_rng(0)
+        >>> series = 10 + np.sin(2 * np.pi * np.arange(120) / 12) + 0.2 * rng.standard_normal(120)
+        >>> esn = ESNForecaster(20, season=12, method="direct").fit(series[:108])
+        >>> lower, upper = esn.forecast_interval(12, coverage=0.9)
+        >>> bool(np.mean((lower < series[108:]) & (series[108:] < upper)) > 0.7)
+        True
         """
         if not is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r}; expected a number between 0 and 1, for example 0.9.")

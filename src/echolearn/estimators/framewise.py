@@ -1,4 +1,4 @@
-"""Frames of ragged sequences as the samples of scikit-learn's estimators: `FrameWise`.
+"""FrameWise: frames of sequences of any lengths as the samples of scikit-learn's estimators.
 
 The scores that were here are in `echolearn.metrics`; `echolearn.framewise.scorer` still finds them.
 """

@@ -1,4 +1,4 @@
-"""How sound becomes the inputs of a network: a recipe that is saved with a recogniser, for recordings and for streams.
+"""The steps from sound to the inputs of a network, saved with a recogniser, for recordings and for streams.
 
     samples -> 13 MFCC -> 39 with differences -> normalised -> stacked with their context
 

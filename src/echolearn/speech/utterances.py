@@ -1,4 +1,4 @@
-"""What a corpus reader finds on disk before it opens anything: utterances and their files."""
+"""Utterances of a corpus and their files, as they are found on disk before anything is opened."""
 
 from __future__ import annotations
 

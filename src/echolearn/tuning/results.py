@@ -50,7 +50,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """The result of `tune`.
+    """The result of `tune`: all trials, the best settings, and the fitted estimator.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What was recognised in a recording: words or phones with their times, as the writers of all formats take it.
+"""Results of recognition: words or phones of a recording with their times, as the writers of all formats take them.
 
 Times are kept to 100 ns, HTK's unit, in every format that is written; what is read again equals what was written if
 its times are whole numbers of that unit, as those of frames are.

@@ -510,6 +510,11 @@ def learn_recognizer(
     ValueError
         If the network lacks states of the training part, the corpus has no validation part, or the lexicon has other
         phones than the network.
+
+    See Also
+    --------
+    load_recognizer : Read a recogniser from its file.
+    echolearn.speech.corpus.open_corpus : Open a corpus.
     """
     states = network_states(model, corpus.state_names)
     phones = learn_phone_task(_labels_in(states, corpus), states, order=order)
