@@ -50,3 +50,15 @@ def test_example(example, tmp_path):
         command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "MPLBACKEND": "agg"}, timeout=600
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_every_figure_of_an_example_is_saved(tmp_path, capsys):
+    pictures = pytest.importorskip("pictures")
+    (tmp_path / "plot_two.py").write_text(
+        "import matplotlib.pyplot as plt\nplt.figure()\nplt.show()\nplt.figure()\nplt.show()\n"
+    )
+    (tmp_path / "plot_none.py").write_text("x = 1\n")
+    files = [str(tmp_path / name) for name in ("plot_two.py", "plot_none.py")]
+    assert pictures.main([*files, "--out", str(tmp_path / "out")]) == 1
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["two.png", "two_2.png"]
+    assert "plot_none.py: nothing was drawn" in capsys.readouterr().out
