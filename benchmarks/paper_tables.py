@@ -131,7 +131,7 @@ def learning_gains():
         for readout, fixed, learned, asked in pairs:
             before, after = row["columns"][fixed]["test_error"], row["columns"][learned]["test_error"]
             gain = 100 * (1 - after / before)
-            reached = "yes" if gain >= asked else "**NO**"
+            reached = "yes" if gain >= asked else "**no**"
             numbers = [f"{100 * before:.1f}", f"{100 * after:.1f}", f"{gain:.1f} %", f"≥ {asked} %", reached]
             rows.append([f"{row['units']:,}", readout, *numbers])
-    return markdown(["units", "readout", ">fixed", ">learned", ">gain", ">asked", "reached"], rows)
+    return markdown(["units", "readout", ">fixed", ">learned", ">gain", ">goal", "met"], rows)
