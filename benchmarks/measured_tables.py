@@ -233,7 +233,7 @@ def _defaults(part, digits, unit=None):
         seconds = f"{statistics.median(row['seconds']):.1f}" if row.get("seconds") else ""
         cells.append(["" if row["work"] == last else row["work"], row["method"], row["unit"], values, seconds])
         last = row["work"]
-    return markdown(["", "method", "measure", ">median (least to greatest)", ">seconds, median"], cells)
+    return markdown(["", "method", "measure", ">median (lowest to highest)", ">seconds, median"], cells)
 
 
 @table
