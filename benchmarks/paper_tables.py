@@ -49,7 +49,8 @@ def caption(content):
     frames = " / ".join(f"{content['frames'][part]:,}" for part in ("train", "valid", "test"))
     corpus = "synthetic speech (espeak-ng)" if content["synthetic"] else content["corpus"]
     commits = sorted({str(made["commit"])[:10] for row in content["rows"] for made in row["made_with"]})
-    commands = "".join(f"    {row['command']}\n" for row in content["rows"])
+    lines = "".join(f"$ {row['command']}\n" for row in content["rows"])
+    commands = f"<!-- not executed: it takes hours -->\n```console\n{lines}```\n"
     return (
         f"{corpus}: {frames} frames (train / valid / test), {content['states']} states, {content['speakers']} "
         f"speakers, digest {content['digest']}. Per cent of test frames; mean ± standard deviation "
