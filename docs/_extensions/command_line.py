@@ -1,5 +1,6 @@
 """Write reference/command_line.md: every command of echolearn with the help that it prints."""
 
+import re
 from pathlib import Path
 
 import click
@@ -76,7 +77,7 @@ def page():
     with click.Context(main, info_name="echolearn", **names) as context:
         commands = {name: main.get_command(context, name) for name in main.list_commands(context)}
         rows = [
-            f"| [`{name}`](#echolearn-{name}) | {command.get_short_help_str(300)} | {link(PAGES[name])} |"
+            f"| [`{name}`](#echolearn-{name}) | {described(command)} | {link(PAGES[name])} |"
             for name, command in commands.items()
         ]
         texts = [HEAD.format(table="\n".join(["| command | what it does | used in |", "|---|---|---|", *rows]))]
@@ -84,6 +85,11 @@ def page():
             with click.Context(command, info_name=name, parent=context, terminal_width=100) as inner:
                 texts.append(f"## echolearn {name}\n\n```text\n{command.get_help(inner)}\n```\n")
     return "\n".join(texts)
+
+
+def described(command):
+    """Return the first sentence of a command, its options as code: a dash would be made of two hyphens otherwise."""
+    return re.sub(r"(--[a-z-]+)", r"`\1`", command.get_short_help_str(300))
 
 
 def link(name):
