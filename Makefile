@@ -11,8 +11,7 @@ DOCTESTS := --doctest-modules src/echolearn $(addprefix --ignore=src/echolearn/i
 DATA ?= ../shared/data/an4_states.npz
 BASE ?= HEAD~1
 
-.PHONY: demo test test-half test-rest test-oldest test-newest test-pythons interop lint same-bits bench tables series defaults examples notebooks reliability mutants docs dist lock clean
-.PHONY: demo test test-half test-rest test-oldest test-newest test-pythons interop lint same-bits bench tables series forecasts defaults examples notebooks reliability mutants lock clean
+.PHONY: demo test test-half test-rest test-oldest test-newest test-pythons interop lint same-bits bench tables series forecasts defaults examples notebooks reliability mutants docs docs-look dist lock clean
 
 demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
@@ -62,6 +61,9 @@ docs: $(VENV)/ready  ## the documentation site, in docs/_build/html; pages and e
 	MPLBACKEND=agg $(BIN)/python -m sphinx -b html -W --keep-going docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
+docs-look: $(VENV)/ready  ## every page of the built site in Chromium, two widths, light and dark; pictures in runs/site
+	$(BIN)/python -m reliability.site_pages --pictures runs/site
+
 dist: $(VENV)/ready  ## sdist and wheel in dist/, checked, installed in an empty environment and tried there
 	rm -rf dist .venv-dist
 	$(BIN)/python -m build --quiet --no-isolation --outdir dist .
@@ -106,7 +108,6 @@ examples: $(VENV)/ready  ## the pictures of examples/, into runs/examples
 	for example in examples/plot_*.py; do \
 	  echo $$example && MPLBACKEND=agg $(BIN)/python $$example runs/examples/$$(basename $$example .py).png || exit 1; done
 
-reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd inputs, stress, load, kills (docs/evidence/reliability.md)
 notebooks: $(VENV)/ready  ## the examples as executed notebooks, into runs/notebooks; fails on any line on stderr (docs/howto/notebooks.md)
 	$(BIN)/python tools/notebooks.py
 

@@ -71,9 +71,7 @@ def compute(name, plan, row, data, seeds):
     """Run the command for a row, with one seed and then with all of them, and write the row down after each."""
     for count in sorted({1, seeds}):
         words = command_of(plan, row, count, data)
-        subprocess.run(
-            [sys.executable, "-m", "echolearn.cli", *words, "--out", out_folder(name, row["units"])], check=True
-        )
+        subprocess.run([sys.executable, "-m", "echolearn", *words, "--out", out_folder(name, row["units"])], check=True)
         collect(name, plan, row, data)
 
 

@@ -42,6 +42,7 @@ default_role = "literal"
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 4
 
+autodoc_mock_imports = ["sktime", "aeon"]  # adapters are documented without these libraries
 autodoc_typehints = "none"  # numpydoc has them
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False

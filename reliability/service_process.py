@@ -84,7 +84,7 @@ def served(model: Path, *options: str, **environment: str) -> Iterator[Served]:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         with log.open("w") as errors:
-            command = [sys.executable, "-m", "echolearn.cli", "serve", "--no-page", str(model), "--port", "0", *options]
+            command = [sys.executable, "-m", "echolearn", "serve", "--no-page", str(model), "--port", "0", *options]
             process = subprocess.Popen(
                 command, stderr=errors, text=True, env={**os.environ, **environment}, start_new_session=True
             )

@@ -29,7 +29,7 @@ def expect_none(check: str, offences: Iterable[str]) -> None:
 
 
 def test_the_package_has_few_entries():
-    entries = sorted(path.name for path in PACKAGE.iterdir() if path.name not in ("__pycache__", "py.typed"))
+    entries = sorted(path.name for path in PACKAGE.iterdir() if path.name not in ("__pycache__", "__main__.py", "py.typed"))
     assert len(entries) <= 25, entries
 
 
@@ -246,7 +246,7 @@ def _layers() -> list[str]:
 
 def test_every_package_is_a_layer():
     entries = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    assert sorted(_layers()) == sorted(entries - {"__init__"})
+    assert sorted(_layers()) == sorted(entries - {"__init__", "__main__"})
 
 
 def test_paths_in_documents_exist():

@@ -8,9 +8,27 @@ import re
 from importlib import import_module
 from pathlib import Path
 
+from sphinx.ext.autodoc.mock import mock
+
 import sourcetree
 
 ORDER = ("echolearn", "echolearn.metrics", "echolearn.datasets")  # the first pages; then by name
+
+GROUPS = {
+    "Estimators and model files": lambda module: module in ("echolearn", "echolearn.estimators.streams"),
+    "Data, errors and settings": lambda module: (
+        module in ("echolearn.datasets", "echolearn.metrics", "echolearn.tuning")
+    ),
+    "Reservoirs, states, gradients": lambda module: (
+        module.split(".")[1] in ("reservoir", "states", "readout", "gradients")
+    ),
+    "Diagnosis and monitoring": lambda module: module == "echolearn.diagnostics",
+    "Deployment, clusters, other libraries": lambda module: (
+        module.split(".")[1] in ("export", "runtime", "cluster", "interop")
+    ),
+    "Speech": lambda module: module.startswith("echolearn.speech"),
+    "Others": lambda module: True,
+}
 
 
 def public_names():
@@ -26,15 +44,6 @@ def public_names():
         found.setdefault(module, []).append(name)
     known = [module for module in ORDER if module in found]
     return {module: sorted(found[module]) for module in [*known, *sorted(set(found) - set(known))]}
-
-
-def importable(module):
-    """Return whether a module can be imported here; adapters of other libraries need those libraries."""
-    try:
-        import_module(module)
-    except ImportError:
-        return False
-    return True
 
 
 def methods(kind):
@@ -59,11 +68,45 @@ def entry(module, name):
     return f".. {kind}:: {module}.{name}\n" + (f"   :members: {', '.join(members)}\n" if members else "")
 
 
+def first_line(value):
+    """Return the first sentence of a docstring, as reStructuredText."""
+    text = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
+    return literals(re.split(r"(?<=\.) (?=[A-Z])", text)[0])
+
+
+def summary(rows):
+    """Return a table of two columns."""
+    lines = [".. list-table::", "   :widths: 30 70", "   :class: summary", ""]
+    for left, right in rows:
+        lines += [f"   * - {left}", f"     - {right}"]
+    return "\n".join([*lines, ""])
+
+
 def page(module, names):
-    """Return a page: what the module is for, its names, and all about each of them."""
-    text = (inspect.getdoc(import_module(module)) or "").split("\n\n")[0].replace("\n", " ")
-    lines = [module, "=" * len(module), "", literals(text), ""]
+    """Return a page: what the module is for, a line on each name, and all about each of them."""
+    package = import_module(module)
+    text = literals(inspect.getdoc(package) or "")
+    rows = [(f":py:obj:`{name} <{module}.{name}>`", first_line(getattr(package, name))) for name in names]
+    lines = [module, "=" * len(module), "", text, "", summary(rows) if len(rows) > 1 else ""]
     lines += [entry(module, name) for name in names]
+    return "\n".join(lines)
+
+
+def short(module):
+    """Return the name of a module in the list at the side of the page."""
+    return module.removeprefix("echolearn.")
+
+
+def index(modules):
+    """Return the page that lists all modules, by what people do with them."""
+    title = "Python"
+    lines = [title, "=" * len(title), "", "Every public name, with every parameter. Import paths are as shown.", ""]
+    for heading, belongs in GROUPS.items():
+        inside = [module for module in modules if belongs(module)]
+        modules = [module for module in modules if module not in inside]
+        rows = [(f":doc:`{module} <{module}>`", first_line(import_module(module))) for module in inside]
+        lines += [heading, "-" * len(heading), "", summary(rows)]
+        lines += [".. toctree::", "   :hidden:", "", *(f"   {short(module)} <{module}>" for module in inside), ""]
     return "\n".join(lines)
 
 
@@ -77,13 +120,10 @@ def write(app):
     """Write the pages that have changed; delete those of modules that are gone."""
     folder = Path(app.srcdir) / "reference" / "api"
     folder.mkdir(exist_ok=True)
-    found = {module: names for module, names in public_names().items() if importable(module)}
-    texts = {f"{module}.rst": page(module, names) for module, names in found.items()}
-    toctree = "\n".join(f"   {module}" for module in found)
-    title = "Python"
-    texts["index.rst"] = (
-        f"{title}\n{'=' * len(title)}\n\nEvery public name.\n\n.. toctree::\n   :maxdepth: 2\n\n{toctree}\n"
-    )
+    with mock(app.config.autodoc_mock_imports):  # adapters of libraries that are not installed here
+        found = public_names()
+        texts = {f"{module}.rst": page(module, names) for module, names in found.items()}
+        texts["index.rst"] = index(list(found))
     for path in folder.glob("*.rst"):
         if path.name not in texts:
             path.unlink()

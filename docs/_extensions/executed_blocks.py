@@ -1,14 +1,14 @@
 """Run the Python and the commands of every page while the site is built, and show what they print.
 
-The ```python blocks of a page, and its ```console blocks that begin with `$ echolearn`, run one after the other in an
-empty folder of their own. What a block prints stands below it in the site; figures that it leaves open are shown, and
-so are warnings. A block that fails, or Python that prints to stderr, fails the build. Two comments in a page are for
-the build:
+The ```python and ```console blocks of a page run one after the other in an empty folder of their own. In a console
+block, lines that begin with `$ ` are commands. What a block prints stands below it in the site; figures that it leaves
+open are shown, and so are warnings. A block that fails, or Python that prints to stderr, fails the build. Two comments
+in a page are for the build:
 
     <!-- setup
     code that runs without being shown
     -->
-    <!-- not executed: why -->        before a block that cannot run here
+    <!-- not executed: why -->        before a block that cannot run here; the site shows the reason
 """
 
 import hashlib
@@ -23,9 +23,9 @@ from sphinx.errors import ExtensionError
 
 PART = re.compile(
     r"(?P<setup><!-- setup\n(?P<hidden>.*?)-->\n)"
-    r"|(?P<skipped><!-- not executed: [^\n]*-->\n+```(?:python|console)\n.*?^```$)"
+    r"|(?P<skipped><!-- not executed: (?P<why>[^\n]*?) *-->\n+(?P<shown>```(?:python|console)\n.*?^```$))"
     r"|(?P<block>^```python\n(?P<code>.*?)^```$)"
-    r"|(?P<commands>^```console\n(?P<lines>\$ echolearn.*?)^```$)",
+    r"|(?P<commands>^```console\n(?P<lines>\$ .*?)^```$)",
     re.DOTALL | re.MULTILINE,
 )
 RUNNER = Path(__file__).with_name("run_blocks.py")
@@ -75,7 +75,7 @@ def shown(part, result, up):
     if part["setup"]:
         return ""
     if part["skipped"]:
-        return part[0].split("-->", 1)[1].lstrip()
+        return f"{part['shown']}\n\n:::{{div}} not-run\nNot run when this site was built: {part['why']}.\n:::\n"
     text = part[0]
     if result["printed"].strip():
         text += f"\n\n```{{code-block}} text\n:class: output\n\n{result['printed'].rstrip()}\n```"

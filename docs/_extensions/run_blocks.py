@@ -13,12 +13,12 @@ import warnings
 
 
 def run_commands(text):
-    """Run the lines that begin with $, and print what they print; other lines are theirs to continue."""
-    for command in re.findall(r"^\$ (.+(?:\n(?!\$).+)*)", text, re.M):
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment())
-        if done.returncode:
-            raise RuntimeError(f"{command}\n{done.stdout}{done.stderr}")
-        print(done.stdout, end="")  # progress goes to stderr
+    """Run the lines that begin with $ in one shell, and print what they print; other lines continue them."""
+    script = "\n".join(re.findall(r"^\$ (.+(?:\n(?!\$).+)*)", text, re.M))
+    done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=False, env=environment())
+    if done.returncode:
+        raise RuntimeError(f"{script}\n{done.stdout}{done.stderr}")
+    print(done.stdout, end="")  # progress goes to stderr
 
 
 def environment():

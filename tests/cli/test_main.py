@@ -38,7 +38,7 @@ def test_help_imports_nothing_slow() -> None:
 
 def test_the_package_runs_as_a_command() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "echolearn.cli", "--version"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "echolearn", "--version"], capture_output=True, text=True, check=False
     )
     assert done.stdout.startswith("echolearn, version"), done.stderr
 

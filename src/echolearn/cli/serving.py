@@ -116,7 +116,7 @@ def _show_page(show: Callable[[str], None], model: Path) -> None:
     """Put the model's own page at `/`, as soon as it is made. The plain one stays if there can be none."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / "page.html"
-        command = [sys.executable, "-m", "echolearn.cli", "page", str(model), "--out", str(out)]
+        command = [sys.executable, "-m", "echolearn", "page", str(model), "--out", str(out)]
         done = subprocess.run(command, capture_output=True, check=False, timeout=300)
         if done.returncode == 0:
             show(out.read_text(encoding="utf-8"))

@@ -117,7 +117,7 @@ def test_mistakes_of_the_command_are_one_sentence(path, tmp_path, monkeypatch):
 
 def test_a_port_in_use_is_one_sentence(path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        command = [sys.executable, "-m", "echolearn.cli", "serve", str(path), "--port", str(taken.getsockname()[1])]
+        command = [sys.executable, "-m", "echolearn", "serve", str(path), "--port", str(taken.getsockname()[1])]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "Try another --port" in done.stderr
