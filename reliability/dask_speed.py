@@ -5,7 +5,7 @@ python -m reliability.dask_speed        # the fits take turns; the fastest of ea
 The data are arrays of this process; in rows called "from files" the workers read them from files instead. Scheduler and
 workers take some processor time even when they have nothing to do, and the more of it the longer a disturbed run lasts;
 it is measured, and "net CPU ratio" is the ratio without it. The workers run with the settings of `ENVIRONMENT` below
-(docs/howto/scaling.md), or without them (--plain).
+(docs/explanation/cluster.md), or without them (--plain).
 """
 
 from __future__ import annotations

@@ -29,7 +29,9 @@ def expect_none(check: str, offences: Iterable[str]) -> None:
 
 
 def test_the_package_has_few_entries():
-    entries = sorted(path.name for path in PACKAGE.iterdir() if path.name not in ("__pycache__", "__main__.py", "py.typed"))
+    entries = sorted(
+        path.name for path in PACKAGE.iterdir() if path.name not in ("__pycache__", "__main__.py", "py.typed")
+    )
     assert len(entries) <= 25, entries
 
 

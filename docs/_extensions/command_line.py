@@ -16,20 +16,20 @@ prints.
 
 {table}
 
-**Files.** A MODEL is one safetensors file. `export`, `page`, `explore` and `serve` take any model that the method
-`save` or `echolearn train` has written. `evaluate`, `info` and `predict` take networks for speech, which
-`echolearn train` writes. `recognize` takes a recogniser, which `echolearn train --for recognition` writes. Corpora are
-described in [speech](../howto/speech.md), and the file of `--config` in [configuration](configuration.md).
+**Files.** A MODEL is one safetensors file that the method `save`, `echolearn.save` or `echolearn train` has written.
+`evaluate` needs a network for speech, which `echolearn train` writes, and `recognize` a recogniser, which
+`echolearn train --for recognition` writes. Corpora are described in [speech](../howto/speech.md), and the file of
+`--config` in [configuration](configuration.md).
 
-**Exit status.** A command ends with status 0 if it succeeded, and with 130 after Ctrl-C. It ends with status 2 after a
-mistake in its arguments or input files, which one message on stderr describes. Status 1 with a traceback is an error in
-echolearn itself.
+**Exit status.** A command ends with status 0 if it succeeded, and with 130 after Ctrl-C. If it cannot use what it was
+given, it prints what was given, what was expected and what to do, and ends with status 2. `recognize` ends with status
+1 if it could not read some of the recordings. A traceback is an error in echolearn itself.
 
 **Output.** Results are printed on stdout, and progress on stderr.
 
 ## An example
 
-A forecast of a CSV file, and a saved model as a header in C:
+A forecast of a CSV file, and the description of a saved model:
 
 ```python
 import numpy as np
@@ -48,7 +48,7 @@ ESNClassifier(30, learn="none").fit(X, y).save("model.safetensors")
 
 ```console
 $ echolearn forecast sales.csv --horizon 3
-$ echolearn export model.safetensors --out model.h
+$ echolearn info model.safetensors
 ```
 
 """
@@ -61,7 +61,7 @@ PAGES = {  # a page on which each command is used
     "info": "howto/speech",
     "page": "howto/browser",
     "phones": "evidence/phones",
-    "predict": "evidence/table1",
+    "predict": "howto/csv_labels",
     "recognize": "howto/recognition",
     "score": "howto/recognition",
     "serve": "howto/service",

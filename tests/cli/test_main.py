@@ -37,9 +37,7 @@ def test_help_imports_nothing_slow() -> None:
 
 
 def test_the_package_runs_as_a_command() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "echolearn", "--version"], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", "echolearn", "--version"], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("echolearn, version"), done.stderr
 
 
@@ -149,6 +147,8 @@ def test_mistakes_on_the_command_line_are_reported(refused: Refused, corpus: str
     assert ".mlf or .npz" in refused("predict", model, "--corpus", corpus, "--out", tmp_path / "x.txt")
     assert "no model file" in refused("evaluate", tmp_path / "none", "--corpus", corpus)
     (tmp_path / "junk").write_bytes(b"junk")
+    assert "is a text file" in refused("evaluate", tmp_path / "junk", "--corpus", corpus)
+    (tmp_path / "junk").write_bytes(bytes(range(100)))
     assert "damaged" in refused("evaluate", tmp_path / "junk", "--corpus", corpus)
     missing = refused("predict", model, tmp_path / "a.wav", tmp_path / "b.wav", "--out", tmp_path / "x.mlf")
     assert "a.wav" in missing

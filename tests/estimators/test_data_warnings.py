@@ -1,6 +1,7 @@
 """Warnings about inputs and labels from which little can be learned."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import toys
@@ -85,3 +86,31 @@ def test_drives_are_reported_beyond_60_and_below_3e_4():
     for drive, words in ((61.0, "forget the past"), (2.9e-4, "are lost beside")):
         with pytest.warns(InputWarning, match=words):
             warn_of_scale([drive * signs], 1.0, "tanh")
+
+
+def _groups(column, count=6):
+    """Return sequences with a column that has one value in each, as a list of arrays."""
+    rng = np.random.default_rng(0)
+    return [np.c_[rng.normal(size=(20 + i, 2)), np.full(20 + i, column(i))] for i in range(count)]
+
+
+def test_a_column_that_names_the_sequences():
+    X, y = _groups(lambda i: 100 + 7 * i), ["a", "b"] * 3
+    with pytest.warns(InputWarning, match=r"the column 2 of X has one whole number in each.*np.delete\(x, 2, axis=1\)"):
+        ESNClassifier(5, learn="none").fit(X, y)
+    tables = [pd.DataFrame(x, columns=["a", "b", "machine"]) for x in X]
+    with pytest.warns(InputWarning, match=r"the column 'machine' of X.*x.drop\(columns='machine'\) for x in X"):
+        ESNClassifier(5, learn="none").fit(tables, y)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        _groups(lambda i: 50 + i // 2),  # an age, which some have in common
+        _groups(lambda i: 70.5 + i),  # a weight
+        _groups(lambda i: i, count=4),  # too few to tell
+        [np.c_[x[:, :2], np.r_[x[:5, 2], 0, x[6:, 2]]] for x in _groups(lambda i: i)],  # not constant
+    ],
+)
+def test_other_constant_columns_are_features(X):
+    ESNClassifier(5, learn="none").fit(X, ["a", "b"] * (len(X) // 2))

@@ -151,6 +151,7 @@ def test_one_series_as_it_comes_is_predicted_nearly_without_error():
     assert esn.score(X[1000:], y[1000:]) > 0.999
 
 
+@pytest.mark.filterwarnings("ignore::echolearn.estimators.poor_scores.PoorScoreWarning")
 def test_one_long_labelled_series_is_learned():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 1))

@@ -59,7 +59,7 @@ def test_foreign_files(tmp_path):
         load(path)
     for content in (b"", b"hello", b"PK\x03\x04" + bytes(100), pickle.dumps({"a": 1}), b"\xff" * 64):
         path.write_bytes(content)
-        with pytest.raises(ModelFileError, match=r"damaged, cut short, or not an echolearn"):
+        with pytest.raises(ModelFileError, match=r"damaged, cut short, or not an echolearn|and not a model file"):
             load(path)
 
 

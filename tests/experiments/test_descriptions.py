@@ -9,6 +9,7 @@ import pytest
 import toys
 from echolearn import ESNClassifier
 from echolearn.experiments import descriptions
+from echolearn.experiments.model_descriptions import describe_model
 from echolearn.speech.corpus import Corpus
 
 
@@ -16,7 +17,7 @@ def test_a_network_is_described_by_its_size_and_its_changed_settings() -> None:
     X, _ = toys.echoes(sequences=4)
     _, y = toys.labels(sequences=4)
     network = ESNClassifier(7, epochs=2, spectral_radius=0.5, random_state=0).fit(X, y)
-    text = descriptions.describe_model(network, Path("net.safetensors"))
+    text = describe_model(network, Path("net.safetensors"))
     assert "7 hidden units" in text
     assert "learned: W and W_rec" in text
     assert "spectral_radius=0.5" in text

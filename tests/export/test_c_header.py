@@ -271,3 +271,26 @@ def test_the_example_in_c(tmp_path):
     lines = subprocess.run([program], input=frames, text=True, capture_output=True, check=True).stdout.splitlines()
     assert [line.split()[0] for line in lines] == drawn.model.predict(drawn.x).tolist()
     np.testing.assert_allclose([float(line.split()[1]) for line in lines], drawn.expected.max(axis=1), atol=1e-4)
+
+
+def test_the_example_in_c_refuses_lines_that_are_no_frames(tmp_path):
+    example = (Path(__file__).parents[2] / "examples" / "c" / "classify.c").read_text()
+    plan = exported.drawn(exported.classifier()).plan
+    program = compiled({"esn": c_header(plan)}, example, tmp_path)
+    right = ["0.5"] * plan.n_features
+
+    def answer(*lines):
+        return subprocess.run([program], input="\n".join(lines), text=True, capture_output=True, check=False)
+
+    good = answer(" ".join(right), "", "\t".join(right) + "\r\n")
+    assert (good.returncode, len(good.stdout.splitlines()), good.stderr) == (0, 2, "")
+    for line, message in (
+        (",".join(right), "line 2: ',' is not part of a number; expected numbers with blanks between"),
+        ("x " + " ".join(right), "line 2: 'x' is not part of a number"),
+        (" ".join([*right, "1"]), f"line 2 has {len(right) + 1} numbers; expected {len(right)}"),
+        (" ".join(right[1:]), f"line 2 has {len(right) - 1} numbers; expected {len(right)}"),
+        (" ".join(right) + " " * 10_000, f"line 2 has {len(right)} numbers or more"),
+    ):
+        bad = answer(" ".join(right), line)
+        assert (bad.returncode, len(bad.stdout.splitlines())) == (1, 1)
+        assert message in bad.stderr

@@ -6,17 +6,21 @@ from click.testing import CliRunner
 from sklearn.exceptions import NotFittedError
 
 import exported
+import toyspeech
 from echolearn import ESNClassifier, ESNRegressor, StackedRegressor
 from echolearn.cli.main import main
 from echolearn.export import ExportError, export_model, plan_of
 from echolearn.export.c_header import c_header
 from echolearn.export.onnx_model import onnx_model
+from echolearn.export.page import build_page, page_model
 
 
 def test_the_ending_decides(tmp_path):
     esn = exported.classifier()
     esn.export(tmp_path / "model.h", name="gestures")
     assert (tmp_path / "model.h").read_text() == c_header(plan_of(esn), name="gestures")
+    esn.export(tmp_path / "page.html", name="gestures")
+    assert (tmp_path / "page.html").read_text() == build_page([page_model("gestures", esn)]).html
     pytest.importorskip("onnx")
     esn.export(str(tmp_path / "model.onnx"), step=True)
     assert (tmp_path / "model.onnx").read_bytes() == onnx_model(plan_of(esn), step=True)
@@ -41,6 +45,7 @@ def test_stacks_have_the_method_too(tmp_path):
         ("model.onnx", {"X": np.zeros((4, 3))}, "X measures the loss of a header in C"),
         ("model.onnx", {"name": "a b"}, "name='a b' cannot begin names in C"),
         ("model.h", {"numbers": "int4"}, "numbers='int4'"),
+        ("page.html", {"numbers": "int8"}, "step, numbers and X are for ONNX and C"),
     ],
 )
 def test_refusals_write_nothing(tmp_path, file, options, message):
@@ -69,3 +74,18 @@ def test_the_command(tmp_path):
     done = CliRunner().invoke(main, ["export", str(model), "--out", str(tmp_path / "model.onnx"), "--step"])
     assert done.exit_code == 0, done.output
     assert (tmp_path / "model.onnx").read_bytes() == onnx_model(plan_of(esn), step=True)
+
+
+def test_a_recogniser_as_a_page(tmp_path):
+    model, out = tmp_path / "toy.safetensors", tmp_path / "page.html"
+    toyspeech.recognizer().save(model)
+    done = CliRunner().invoke(main, ["export", str(model), "--out", str(out), "--name", "toy"], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert out.read_text() == build_page([page_model("toy", toyspeech.recognizer())]).html
+
+
+def test_a_file_that_is_no_model_is_named(tmp_path):
+    (tmp_path / "frames.csv").write_text("a,b\n1,2\n")
+    done = CliRunner().invoke(main, ["export", str(tmp_path / "frames.csv"), "--out", str(tmp_path / "model.h")])
+    assert done.exit_code == 2
+    assert "frames.csv is a text file (such as CSV) and not a model file; expected" in done.output

@@ -98,3 +98,19 @@ def test_the_check_sees_the_header_before_any_array_is_read(tmp_path, monkeypatc
 
     with pytest.raises(ModelFileError, match="no such array"):
         read_tensors(tmp_path / "m", "kind", check)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"a,b\n1,2\n" * 40, r"a text file \(such as CSV\)"),
+        (b"\x93NUMPY\x01\x00v\x00", r"an array of NumPy"),
+        (b"PK\x03\x04" + bytes(50), "a ZIP archive"),
+        (b"\x80\x04\x95" + bytes(50), "a pickle"),
+    ],
+)
+def test_files_of_other_kinds_are_named(tmp_path, content, what):
+    path = tmp_path / "other"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=f"other is {what}.* and not a model file; expected a file that the save"):
+        read_tensors(path, "echolearn-model")

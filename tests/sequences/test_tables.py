@@ -179,3 +179,24 @@ def test_one_date_is_a_date():
     table = pd.DataFrame({"date": [datetime.date(2024, 1, 1)], "value": [1.0]}, dtype=object)
     with pytest.raises(ValueError, match="holds dates"):
         read_table(table)
+
+
+def test_groups_that_still_have_the_names_of_sequences():
+    table = pd.DataFrame({"id": [1, 1, 1, 2, 2, 2], "a": np.arange(6.0)})
+    groups = [group for _, group in table.groupby("id")]
+    with pytest.raises(ValueError, match=r"X\[0\] has a column 'id'.*\[x.drop\(columns='id'\) for x in X\]"):
+        open_sequences(groups)
+    with pytest.raises(ValueError, match=r"X\[0\] has a column 'id'"):
+        open_sequences([group.assign(time=range(3)) for group in groups])
+
+
+def test_targets_in_a_table_with_other_columns():
+    given = open_sequences([np.ones((9, 1)), np.ones((8, 1))])
+    labels = pd.DataFrame({"id": [7, 8], "label": ["a", "b"]})
+    with pytest.raises(ValueError, match=r"y is a table with the column 'id', which names.*y\['label'\], in the order"):
+        open_targets(labels, given)
+    assert open_targets(labels["label"], given)[0] == ["a", "b"]
+    with pytest.raises(
+        ValueError, match=r"columns \['machine', 'label'\]; if one of them is the target, pass y\['label'"
+    ):
+        open_targets(labels.rename(columns={"id": "machine"}), given)

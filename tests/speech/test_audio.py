@@ -178,3 +178,18 @@ def test_a_silent_channel_is_named_and_a_cut_stereo_file_refused(tmp_path: Path)
     path.write_bytes(path.read_bytes()[:-400])
     with pytest.raises(CorpusError, match="promises 4800 samples, 4700 are there"):
         read_audio(path, channels="mix")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("a.mp3", b"ID3\x04" + bytes(500), "begins like a file of format MP3, but is damaged"),
+        ("a.m4a", bytes(3) + b" ftypM4A " + bytes(500), r"its format is MPEG-4 \(M4A, AAC\), which is not supported"),
+        ("a.wav", b"a,b\n1,2\n" * 50, "it is a text file"),
+        ("a.wav", bytes(range(200, 250)), "its format is not known"),
+    ],
+)
+def test_files_that_cannot_be_read_are_named_with_a_cure(tmp_path, name, content, what):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(CorpusError, match=f"not audio that can be read .*{what}.*; expected WAV, .*ffmpeg -i ORIGINAL"):
+        read_audio(tmp_path / name)

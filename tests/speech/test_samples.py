@@ -1,10 +1,13 @@
 """Samples of any kind, and resampling piece by piece."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import toyspeech
 from echolearn.speech.audio import resample
 from echolearn.speech.errors import CorpusError
 from echolearn.speech.samples import Resampler, as_samples, scale_problem
@@ -69,3 +72,11 @@ def test_samples_between_minus_one_and_one_are_noticed():
     assert "full_scale=1.0" in scale_problem(np.array([0.5, -0.9], dtype=np.float32))
     assert scale_problem(np.zeros(5, dtype=np.float32)) is None
     assert scale_problem(np.array([300.0], dtype=np.float32)) is None
+
+
+def test_a_path_is_refused_with_how_to_read_it():
+    for path in ("a.wav", Path("a.wav")):
+        with pytest.raises(ValueError, match=r"path 'a.wav' was given; expected the samples.*read_audio\('a.wav'\)"):
+            as_samples(path)
+        with pytest.raises(ValueError, match=r"path 'a.wav' was given"):
+            toyspeech.recognizer().recognize(path)

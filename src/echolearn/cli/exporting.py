@@ -11,13 +11,15 @@ from echolearn.cli.options import FILE
 
 @click.command()
 @click.argument("model", type=FILE)
-@click.option("--out", type=FILE, required=True, help="The file to write: its ending is .onnx for ONNX, .h for C.")
-@click.option("--name", default="esn", show_default=True, help="With what the names of functions in C begin.")
+@click.option("--out", type=FILE, required=True,
+              help="The file to write: its ending is .onnx for ONNX, .h for C, .html for a page.")  # fmt: skip
+@click.option("--name", default="esn", show_default=True,
+              help="With what the names of functions in C begin; in a page, what it calls the model.")  # fmt: skip
 @click.option("--step", is_flag=True, help="ONNX: one frame and a state at a time, instead of whole sequences.")
 @click.option("--numbers", type=click.Choice(["float32", "float64", "int16", "int8"]),
               help="In which numbers the network computes; int16 and int8 for C.  [default: its own]")  # fmt: skip
 def export(*, model: Path, out: Path, name: str, step: bool, numbers: str | None) -> None:
-    """Write MODEL (.safetensors) as an ONNX file or as a header in C.
+    """Write MODEL (.safetensors) as an ONNX file, as a header in C, or as a page for the browser.
 
     Of a recogniser of speech, the network is written; in C, a second header computes its features from sound.
     """

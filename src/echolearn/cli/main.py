@@ -29,6 +29,7 @@ from echolearn.cli.options import (
 )
 from echolearn.cli.paging import explore, page
 from echolearn.cli.phones import phones
+from echolearn.cli.predicting import predict
 from echolearn.cli.recognition import recognize, score
 from echolearn.cli.serving import serve
 
@@ -46,6 +47,7 @@ main.add_command(export)
 main.add_command(forecast)
 main.add_command(page)
 main.add_command(phones)
+main.add_command(predict)
 main.add_command(recognize)
 main.add_command(score)
 main.add_command(serve)
@@ -236,31 +238,6 @@ def evaluate(*, model: Path, part: str, as_json: bool, **corpus_settings: Unpack
 
 
 @main.command()
-@click.argument("model", type=FILE)
-@click.argument("audio", nargs=-1, type=FILE)
-@corpus_options
-@part_option
-@click.option("--out", type=FILE, required=True,
-              help="FILE.mlf for the most likely states, FILE.npz for all probabilities.")  # fmt: skip
-def predict(
-    *, model: Path, audio: tuple[Path, ...], part: str, out: Path, **corpus_settings: Unpack[CorpusOptions]
-) -> None:
-    """Predict the states of AUDIO files, or of a part of a corpus, with MODEL."""
-    from echolearn.cli.corpora import opened_corpus
-    from echolearn.experiments import commands
-
-    if out.suffix.lower() not in (".mlf", ".npz"):
-        raise ValueError(f"--out {out}: expected a name that ends in .mlf or .npz")
-    network = commands.load_model(model)
-    if audio:
-        names, X = commands.audio_features(audio, commands.recipe_of(model))
-    else:
-        names, X = commands.part_features(opened_corpus(**corpus_settings), part)
-    commands.write_predictions(network, names, X, out)
-    click.echo(f"written: {out} ({len(names)} utterances, {sum(map(len, X)):,} frames)")
-
-
-@main.command()
 @corpus_options
 @click.option("--out", type=FILE, required=True, help="FILE.mlf to write.")
 def align(*, out: Path, **corpus_settings: Unpack[CorpusOptions]) -> None:
@@ -281,14 +258,21 @@ def align(*, out: Path, **corpus_settings: Unpack[CorpusOptions]) -> None:
 @corpus_options
 @click.pass_context
 def info(ctx: click.Context, /, *, model: Path | None, **corpus_settings: Unpack[CorpusOptions]) -> None:
-    """Describe MODEL, or the corpus of --corpus; without either, this installation."""
-    from echolearn.cli.corpora import opened_corpus
-    from echolearn.experiments import commands, descriptions, recognition
+    """Describe MODEL, or the corpus of --corpus; without either, this installation.
 
-    if model is not None and recognition.is_recognizer(model):
-        click.echo(descriptions.describe_recognizer(recognition.open_recognizer(model), model))
-    elif model is not None:
-        click.echo(descriptions.describe_model(commands.load_model(model), model))
+    MODEL is any file of a saved estimator, stack, pipeline or recogniser. Printed are its kind, its size, its features
+    and classes, its readout, its training, its settings, and the version that saved it.
+    """
+    from echolearn.cli.corpora import opened_corpus
+    from echolearn.estimators.loading import load
+    from echolearn.experiments import descriptions, model_descriptions, recognition
+
+    if model is not None:
+        if recognition.is_recognizer(model):
+            click.echo(descriptions.describe_recognizer(recognition.open_recognizer(model), model))
+        else:
+            click.echo(model_descriptions.describe_model(load(model), model))
+        click.echo(model_descriptions.describe_file(model))
     elif ctx.get_parameter_source("corpus") is not click.core.ParameterSource.DEFAULT:
         click.echo(descriptions.describe_corpus(opened_corpus(**corpus_settings)))
     else:

@@ -172,6 +172,11 @@ def network_options(units: int) -> Callable[[Command], Command]:
     return with_options
 
 
+header_option = click.option(
+    "--header/--no-header",
+    default=None,
+    help="Whether the first line of a CSV file has the names of the columns.  [default: found]",
+)
 part_option = click.option(
     "--part",
     type=click.Choice(["train", "valid", "test"]),

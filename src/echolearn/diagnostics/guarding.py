@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from echolearn.estimators.streams import ClassifierStream, Stream
 from echolearn.validation.array_types import Array
+from echolearn.validation.columns import check_columns
 from echolearn.validation.values import check_integer, is_number
 
 CERTAIN = 2.0  # standard errors by which a difference must be more than chance
@@ -153,6 +154,7 @@ class GuardedStream:
         array
             One answer, or one per frame, made before learning from it.
         """
+        check_columns(X, getattr(self.stream, "feature_names", None))
         frames = np.asarray(X)
         if frames.ndim == 1:
             return np.asarray(self._learn_one(frames, y))

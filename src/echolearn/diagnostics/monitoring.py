@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.diagnostics.drift import PageHinkley
+from echolearn.diagnostics.guarding import GuardedStream
 from echolearn.diagnostics.plots import plot_observations
 from echolearn.diagnostics.reference import Anchor, Reference, largest
 from echolearn.diagnostics.watching import Watchable, Watched, watch
 from echolearn.validation.array_types import Array
+from echolearn.validation.columns import check_columns
 from echolearn.validation.values import check_boolean, check_integer, is_number
 
 if TYPE_CHECKING:  # an optional dependency
@@ -270,6 +272,7 @@ class Monitor:
         Observation
             Its score, p-value, and whether it is anomalous or shows a drift.
         """
+        self._check_names(x)
         return self.run(np.atleast_1d(np.asarray(x))[None], None if y is None else np.asarray(y)[None])[0]
 
     def run(self, X: ArrayLike, y: ArrayLike | None = None) -> Observations:
@@ -287,6 +290,7 @@ class Monitor:
         Observations
             One row per frame.
         """
+        self._check_names(X)
         frames = np.asarray(X, dtype=np.float64)
         frames = frames[:, None] if frames.ndim == 1 else frames
         if frames.ndim != 2 or not len(frames):
@@ -303,6 +307,11 @@ class Monitor:
         self.steps += len(seen)
         self._recent.extend(seen[i] for i in range(max(0, len(seen) - self.window), len(seen)))
         return seen
+
+    def _check_names(self, X: ArrayLike) -> None:
+        """Refuse frames whose columns have other names than those of the fit."""
+        inner = self.model.stream if isinstance(self.model, GuardedStream) else self.model
+        check_columns(X, getattr(inner, "feature_names_in_", getattr(inner, "feature_names", None)))
 
     def _judge(self, errors: Array, expected: Array) -> Observations:
         """Judge errors (n, n_outputs) in parts, between which the reference stays the same."""

@@ -38,6 +38,7 @@ from echolearn.estimators.naming import NamedSettings
 from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, network_facts
 from echolearn.estimators.own_reservoir import check_beside_reservoir
 from echolearn.estimators.plotting import PlotMixin
+from echolearn.estimators.poor_scores import explained_swap
 from echolearn.estimators.saving import model_parts, save_model
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.starting import (
@@ -228,7 +229,8 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         """Return what a prediction needs."""
         dtype = self.get_params(deep=False)["dtype"]
         layout = getattr(self, "layout_", "time_first")
-        return FittedParts(self.network_, self.codec_, self.inputs_, dtype, self.training_end_, layout)
+        names = getattr(self, "feature_names_in_", None)
+        return FittedParts(self.network_, self.codec_, self.inputs_, dtype, self.training_end_, layout, names)
 
     def _outputs(self, given: InputSequences, warm_up: SequencesLike) -> tuple[list[Array], Prediction]:
         """Return readout outputs, one array per sequence: (steps, n_out), or (1, n_out) for one label per sequence."""
@@ -268,7 +270,8 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
     ) -> tuple[Array, Array, Array | None]:
         """Return true and predicted entries and their weights (None: 1) after the washout, without missing ones."""
         check_is_fitted(self)
-        given = self._open(X, lengths)
+        with explained_swap(X, y, self.n_features_in_):
+            given = self._open(X, lengths)
         targets = rule.open(y, given, sample_weight)
         per_step = targets.per_step
         if per_step != self.per_step_:

@@ -17,13 +17,14 @@ from echolearn.display.facts import counted
 from echolearn.estimators._base import fitted_model, set_fitted
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.exporting import ExportMixin
-from echolearn.estimators.fit_data import OpenedData, open_data, warn_of_input_scale
+from echolearn.estimators.fit_data import OpenedData, check_names, open_data, warn_of_input_scale
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import FittedStack
 from echolearn.estimators.naming import NamedSettings
 from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, history_facts
 from echolearn.estimators.own_reservoir import check_beside_reservoir
 from echolearn.estimators.parameters import Parameters, check_each
+from echolearn.estimators.poor_scores import explained_swap
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.saving import save_model
 from echolearn.estimators.settings import NetworkSettings
@@ -32,6 +33,7 @@ from echolearn.estimators.stack_layers import Passing, StackLayer
 from echolearn.readout.solver import solver_for
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split, hold_out
+from echolearn.sequences.unpacking import unpack
 from echolearn.sequences.validation import InputSequences, check_long_enough, open_sequences, open_targets
 from echolearn.training.history import History
 from echolearn.validation.array_types import Answers, Array, SequencesLike
@@ -98,7 +100,7 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         return Split(data, replace(data, X=_encoded(given, inputs), y=entries), refit=False)
 
     def _open(self, X: SequencesLike, lengths: ArrayLike | None, inputs: InputCodec, layout: str) -> InputSequences:
-        """Check the inputs of a prediction, or of validation data."""
+        """Check the inputs of validation data, or of a prediction."""
         gaps = inputs.missing != "error"
         return open_sequences(X, lengths, inputs.n_features, type(self).__name__, gaps=gaps, layout=layout)
 
@@ -107,7 +109,7 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         seed = self.get_params(deep=False)["random_state"]
         return dict(zip(("split", "order", "readout"), np.random.default_rng(seed).spawn(3), strict=True))
 
-    def _adopt(self, estimators: list[Layer], fitted: FittedLayers, inputs: InputCodec, layout: str) -> Self:
+    def _adopt(self, estimators: list[Layer], fitted: FittedLayers, inputs: InputCodec, opened: OpenedData) -> Self:
         """Take over the fitted layers, and only then pass on a Ctrl-C that ended their learning.
 
         The first layer holds how the inputs of the stack are encoded; the others take what the one below passes on.
@@ -117,7 +119,9 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
             set_fitted(esn, layer.network, layer.codec, layer.history, own)
             if isinstance(esn, ESNClassifier):
                 esn.refinement_ = layer.refinement
-        self.layers_, self.history_, self.layout_ = estimators, fitted.history, layout
+        if opened.feature_names is not None:
+            estimators[0].feature_names_in_ = opened.feature_names
+        self.layers_, self.history_, self.layout_ = estimators, fitted.history, opened.layout
         self.scales_ = [layer.scale for layer in fitted.layers[:-1]]
         if fitted.interrupted:
             raise KeyboardInterrupt
@@ -133,6 +137,11 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         """The number of features."""
         return self.layers_[0].n_features_in_
 
+    @property
+    def feature_names_in_(self) -> Array:
+        """The names of the features, if X was a data frame; the first layer has them, and with it the model file."""
+        return self.layers_[0].feature_names_in_
+
     def _top_inputs(self, X: Sequence[Array]) -> Sequence[Array]:
         """Return the inputs of the top layer."""
         layers = [
@@ -142,14 +151,20 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         softmax = self.layers_[0].network_.readout.softmax
         return Passing(self.get_params(deep=False)["sees"], softmax).inputs(layers, X)[-1]
 
+    def _open_fitted(self, X: SequencesLike, lengths: ArrayLike | None) -> tuple[InputSequences, list[Array]]:
+        """Check the inputs of a prediction; return them as given and as the first layer sees them."""
+        check_is_fitted(self)
+        unpacked, inputs = unpack(X), self.layers_[0].inputs_
+        check_names(self, unpacked, self.layout_, reset=False)
+        given = self._open(unpacked, lengths, inputs, self.layout_)
+        return given, _encoded(given, inputs)
+
     def _answer(
         self, X: SequencesLike, lengths: ArrayLike | None, answer: Callable[[Layer, Sequence[Array]], Answers]
     ) -> Answers:
         """Return what the top layer answers to its inputs, in the form in which X came."""
-        check_is_fitted(self)
-        inputs = self.layers_[0].inputs_
-        given = self._open(X, lengths, inputs, self.layout_)
-        answers = answer(self.layers_[-1], self._top_inputs(_encoded(given, inputs)))
+        given, inputs = self._open_fitted(X, lengths)
+        answers = answer(self.layers_[-1], self._top_inputs(inputs))
         return given.in_given_form(list(answers)) if self.per_step_ else given.per_sequence(np.asarray(answers))
 
     def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
@@ -170,10 +185,9 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         return self._answer(X, lengths, lambda top, inputs: top.predict(inputs))
 
     def _score_top(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None) -> float:
-        check_is_fitted(self)
-        inputs = self.layers_[0].inputs_
-        given = self._open(X, lengths, inputs, self.layout_)
-        return self.layers_[-1].score(self._top_inputs(_encoded(given, inputs)), open_targets(y, given)[0])
+        with explained_swap(X, y, self.n_features_in_):
+            given, inputs = self._open_fitted(X, lengths)
+        return self.layers_[-1].score(self._top_inputs(inputs), open_targets(y, given)[0])
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save the fitted stack to one safetensors file with every layer.

@@ -20,6 +20,7 @@ from echolearn.estimators.fitting import Callback
 from echolearn.estimators.former_names import former_names
 from echolearn.estimators.label_sets import calibrate
 from echolearn.estimators.parameters import Parameters, check_each
+from echolearn.estimators.poor_scores import check_comparable, warn_of_poor_labels
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.streams import ClassifierStream
 from echolearn.estimators.target_rules import ClassWeight, OpenedTargets, TargetRule
@@ -619,7 +620,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         """Return the share of correct labels over all steps after the washout (or sequences).
 
         Of rows of labels, those count as correct that are entirely so. Steps or sequences that are marked by
-        `ignore_label` are not counted; `class_weight` has no influence.
+        `ignore_label` are not counted; `class_weight` has no influence. From 50 labels on, a score that is no better
+        than the most frequent label's is warned of (`echolearn.estimators.poor_scores.PoorScoreWarning`), unless
+        `class_weight` is set.
 
         Parameters
         ----------
@@ -648,8 +651,14 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         if isinstance(self.codec_, LabelSetCodec):
             if true.shape != predicted.shape:
                 raise ValueError(f"y has shape {true.shape}; expected rows of labels, {predicted.shape}.")
-            return float(np.average((predicted == true).all(axis=1), weights=w))
-        return float(np.average(predicted == column_or_1d(true), weights=w))
+            right = (predicted == true).all(axis=1)
+        else:
+            true = column_or_1d(true)
+            check_comparable(true, self.classes_)
+            right = predicted == true
+        if self.class_weight is None:  # weights give up some accuracy for the rare classes
+            warn_of_poor_labels(true, right, w)
+        return float(np.average(right, weights=w))
 
 
 def _distinct(classes: ArrayLike) -> Array:

@@ -22,6 +22,7 @@ SHIFT = 4.0  # drive by the features' means, above which units sit where they ha
 APART_BOUNDED, APART = 8.0, 1e3  # if it is also this many times the drive by their spread
 MAJORITY = 0.97  # of the labels: more, and the answer was always the same
 MANY, FEW = 20, 15  # classes, and labels for each, that are too few
+LEAST_IDS = 5  # sequences from which on whole numbers that are constant in each are taken for their names
 EXAMINED = 1000, 4e5  # sequences, and numbers in them, from which their scale is estimated
 
 
@@ -69,6 +70,23 @@ def _scale_of_some(X: Sequence[Array]) -> tuple[Array, Array]:
     table = np.clip(np.concatenate([x[::every] for x in some]).astype(np.float64), -LARGEST, LARGEST)
     mean, spread = mean_and_scale(table, "X")
     return mean, np.where(np.ptp(table, axis=0) > 0, spread, 0.0)
+
+
+def warn_of_ids(X: Sequence[Array], names: Array | None) -> None:
+    """Warn of features that are whole numbers, one in each sequence and another in every other: names of sequences."""
+    if len(X) < LEAST_IDS or not isinstance(X[0], np.ndarray) or X[0].shape[1] < 2 or min(map(len, X)) < 2:
+        return
+    first, last = (np.stack([x[t] for x in X]) for t in (0, -1))
+    for j in np.flatnonzero((first == last).all(axis=0) & (first == np.round(first)).all(axis=0)).tolist():
+        if len(np.unique(first[:, j])) == len(X) and all((x[:, j] == x[0, j]).all() for x in X):
+            name = f"column {j}" if names is None else f"column {names[j]!r}"
+            how = f"np.delete(x, {j}, axis=1)" if names is None else f"x.drop(columns={names[j]!r})"
+            warnings.warn(
+                f"the {name} of X has one whole number in each sequence, and another one in every other sequence. It "
+                f"looks like the name of the sequence, not like a feature: pass [{how} for x in X].",
+                InputWarning,
+                stacklevel=user_stacklevel(),
+            )
 
 
 def warn_of_labels(labels: Array, *, weighted: bool = False) -> None:

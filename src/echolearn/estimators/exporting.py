@@ -24,18 +24,23 @@ class ExportMixin:
         numbers: str | None = None,
         X: ArrayLike | None = None,
     ) -> None:
-        """Write the fitted estimator for other places: an ONNX file, or a header in C (docs/howto/export.md).
+        """Write the fitted estimator for other places: an ONNX file, a header in C, or a page for the browser.
+
+        Pages: docs/howto/browser.md; the others: docs/howto/export.md.
 
         Parameters
         ----------
         path : str or path-like
-            Where to write. The ending decides: .onnx for ONNX (extra `onnx`), .h for C.
+            Where to write. The ending decides: .onnx for ONNX (extra `onnx`), .h for C, .html for a page in which the
+            estimator runs.
         name : str, default="esn"
-            With what the names of functions in C begin; in ONNX, the name of the graph.
+            With what the names of functions in C begin; in ONNX, the name of the graph; in a page, what it calls the
+            model.
         step : bool, default=False
             Whether an ONNX graph takes one frame and a state at a time, instead of whole sequences. C always does.
         numbers : {"float32", "float64", "int16", "int8"}, default=None
-            In which numbers the network computes. None: those of `dtype`. int16 and int8 are for C only.
+            In which numbers the network computes. None: those of `dtype`. int16 and int8 are for C only; a page takes
+            None.
         X : array of shape (n_steps, n_features), default=None
             A sequence on which the loss by `numbers` is measured; it is written into the header. For C only.
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from echolearn.cluster.sources import open_source
 from echolearn.estimators.codecs import TargetCodec
-from echolearn.estimators.data_warnings import warn_of_scale
+from echolearn.estimators.data_warnings import warn_of_ids, warn_of_scale
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.target_rules import OpenedTargets, TargetRule
@@ -83,7 +83,9 @@ def open_data(
     given = open_sequences(unpacked, lengths, gaps=gaps, layout=taken)
     check_has_time(given)
     targets = (rule or TargetRule()).open(y, given, sample_weight)
-    return OpenedData(given, targets, getattr(columns, "feature_names_in_", None), taken)
+    names = getattr(columns, "feature_names_in_", None)
+    warn_of_ids(given.X, names)
+    return OpenedData(given, targets, names, taken)
 
 
 def check_names(owner: BaseEstimator, unpacked: Unpacked, layout: str, *, reset: bool) -> None:

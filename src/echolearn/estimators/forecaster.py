@@ -30,6 +30,7 @@ from echolearn.estimators.fitting import Callback, FitRequest, fit_network
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.loop_fitting import fit_through_loop
 from echolearn.estimators.models import ForecastState
+from echolearn.estimators.poor_scores import warn_of_poor_values
 from echolearn.estimators.series import (
     inputs_of,
     open_exogenous,
@@ -53,6 +54,7 @@ from echolearn.states.run import run
 from echolearn.training.history import History
 from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.caller import user_stacklevel
+from echolearn.validation.columns import check_columns, column_names
 from echolearn.validation.values import check_integer, is_number
 
 FAR = 100.0  # standard deviations from the mean at which a forecast has left its series
@@ -309,8 +311,14 @@ class ESNForecaster(SequenceEstimator):
         Z, E = standardised(given.X, codec.mean, codec.scale), standardised(rows, *exogenous_scale)
         opened = _Opened(given.X, Z, E, codec, exogenous_scale, many)
         if self._is_direct(opened, settings):
-            return self._fit_direct(opened, settings, seasons_of_index(time_index(series)))
-        return self._fit_closed_loop(opened, settings, callback, checkpoint)
+            self._fit_direct(opened, settings, seasons_of_index(time_index(series)))
+        else:
+            self._fit_closed_loop(opened, settings, callback, checkpoint)
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        names = [*(_columns(series) or []), *(_columns(exogenous) or [])]
+        if len(names) == self.n_features_in_ > 1:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return self
 
     def _is_direct(self, opened: _Opened, settings: NetworkSettings) -> bool:
         """Return whether the forecasts are direct ones."""
@@ -536,7 +544,7 @@ class ESNForecaster(SequenceEstimator):
         state = self.forecast_
         if np.ndim(new) == 0:  # type: ignore[arg-type]
             new = np.reshape(np.asarray(new, dtype=np.float64), 1)
-        given, _ = open_series(new, "new", len(self.codec_.mean), gaps=state.direct is not None)
+        given = self._series(new, "new")
         if len(given.X) != len(state.last_value):
             raise ValueError(f"new has {len(given.X)} series; expected {len(state.last_value)}, those of fit.")
         rows = self._exogenous(exogenous, given.lengths, given.kind != "one")
@@ -574,7 +582,8 @@ class ESNForecaster(SequenceEstimator):
     ) -> float:
         """Return minus the NRMSE of closed-loop forecasts `horizon` steps ahead, from every step after the washout.
 
-        sqrt(Σ (forecast - x)² / Σ (x - mean)²), with dimensions weighted by their scale in training.
+        sqrt(Σ (forecast - x)² / Σ (x - mean)²), with dimensions weighted by their scale in training. From 50 forecasts
+        on, a score of -1 or less is warned of (`echolearn.estimators.poor_scores.PoorScoreWarning`).
 
         Parameters
         ----------
@@ -625,7 +634,9 @@ class ESNForecaster(SequenceEstimator):
         if spread == 0:
             raise ValueError("the series is constant after the washout: there is no spread to measure errors by.")
         with np.errstate(over="ignore"):
-            return -float(np.sqrt((np.concatenate(errors) ** 2).sum() / spread))
+            share = float((np.concatenate(errors) ** 2).sum()) / spread
+        warn_of_poor_values(1 - share, np.ones(len(T)))
+        return -float(np.sqrt(share))
 
     def _has_direct(self) -> bool:
         check_is_fitted(self)
@@ -705,11 +716,19 @@ class ESNForecaster(SequenceEstimator):
             )
         return Y
 
+    def _check_columns(self, given: SequencesLike, part: slice, name: str) -> None:
+        """Refuse a data frame whose columns are not those of the fit; part: those of the series, or exogenous ones."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and _columns(given) is not None:
+            check_columns(given[0] if isinstance(given, (list, tuple)) else given, names[part], name)
+
     def _series(self, series: SequencesLike, name: str) -> InputSequences:
+        self._check_columns(series, slice(len(self.codec_.mean)), name)
         given, _ = open_series(series, name, len(self.codec_.mean), gaps=self.forecast_.direct is not None)
         return given
 
     def _exogenous(self, exogenous: SequencesLike, lengths: Array, many: bool) -> list[Array]:
+        self._check_columns(exogenous, slice(len(self.codec_.mean), None), "exogenous")
         return open_exogenous(exogenous, lengths, len(self.forecast_.exogenous_mean), many)
 
     def _in_units(self, Y: Array, many: bool) -> Answers:
@@ -789,6 +808,12 @@ class ForecastStream:
         """
         self._forecaster.update(new, exogenous=exogenous)
         return self
+
+
+def _columns(given: SequencesLike) -> list[str] | None:
+    """Return the names of the columns of a data frame, or of the first one in a list; None for all else."""
+    first = given[0] if isinstance(given, (list, tuple)) and len(given) else given
+    return column_names(first) if getattr(first, "ndim", 0) == 2 else None
 
 
 def _known(series: Sequence[Array]) -> Array:

@@ -15,8 +15,10 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from echolearn.estimators.fit_data import check_names
 from echolearn.metrics import SCORERS, Scorer, nrmse, scorer
 from echolearn.sequences.layouts import warn_of_more_features_than_steps
+from echolearn.sequences.unpacking import unpack
 from echolearn.sequences.validation import InputSequences, concatenate_targets, open_sequences, open_targets
 from echolearn.validation.array_types import Answers, Array, SequencesLike
 
@@ -53,6 +55,8 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         The fitted copy.
     n_features_in_ : int
         The number of features.
+    feature_names_in_ : array of str
+        The names of the features, if X was a data frame.
 
     Examples
     --------
@@ -87,7 +91,10 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         FrameWise
             The transformer itself.
         """
-        given = open_sequences(X, gaps=_takes_gaps(self.transformer))
+        unpacked = unpack(X)
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        check_names(self, unpacked, "time_first", reset=True)
+        given = open_sequences(unpacked, gaps=_takes_gaps(self.transformer))
         warn_of_more_features_than_steps(given.X)
         per_frame = None if y is None else _every_frame(y, given)
         self.transformer_ = clone(self.transformer).fit(np.concatenate(given.X), per_frame)
@@ -109,9 +116,7 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
             The transformed frames, in the form of X.
         """
         check_is_fitted(self)
-        gaps = _takes_gaps(self.transformer_)
-        given = open_sequences(X, None, self.n_features_in_, "FrameWise", gaps=gaps)
-        return self._apply(self.transformer_.transform, given)
+        return self._apply(self.transformer_.transform, self._open(X, gaps=_takes_gaps(self.transformer_)))
 
     @available_if(_can("inverse_transform"))
     def inverse_transform(self, X: SequencesLike) -> Answers:
@@ -145,7 +150,7 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
             One label or value per frame, in the form of X.
         """
         check_is_fitted(self)
-        return self._apply(self.transformer_.predict, open_sequences(X, None, self.n_features_in_, "FrameWise"))
+        return self._apply(self.transformer_.predict, self._open(X))
 
     @available_if(_can("predict_proba"))
     def predict_proba(self, X: SequencesLike) -> Answers:
@@ -162,7 +167,7 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
             One row of probabilities per frame, in the form of X.
         """
         check_is_fitted(self)
-        return self._apply(self.transformer_.predict_proba, open_sequences(X, None, self.n_features_in_, "FrameWise"))
+        return self._apply(self.transformer_.predict_proba, self._open(X))
 
     @available_if(_can("score"))
     def score(self, X: SequencesLike, y: SequencesLike = None) -> float:
@@ -182,9 +187,15 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
             Its own score: the accuracy of a classifier, R² of a regressor.
         """
         check_is_fitted(self)
-        given = open_sequences(X, None, self.n_features_in_, "FrameWise")
+        given = self._open(X)
         per_frame = None if y is None else _every_frame(y, given)
         return float(self.transformer_.score(np.concatenate(given.X), per_frame))
+
+    def _open(self, X: SequencesLike, *, gaps: bool = False) -> InputSequences:
+        """Check sequences with the features of the fit."""
+        unpacked = unpack(X)
+        check_names(self, unpacked, "time_first", reset=False)
+        return open_sequences(unpacked, None, self.n_features_in_, "FrameWise", gaps=gaps)
 
     def _apply(self, function: Callable[[Array], Array], given: InputSequences) -> Answers:
         frames = function(np.concatenate(given.X))

@@ -42,8 +42,7 @@ class Outcome:
     @property
     def count(self) -> float:
         """The number of targets that count; where weights differ, of as many equal ones as tell as much."""
-        w = np.concatenate(self.weights)
-        return float(w.sum() ** 2 / max(float((w * w).sum()), 1e-300))
+        return effective_count(np.concatenate(self.weights))
 
     def error(self, loss: Loss) -> float:
         """Return the mean error per target."""
@@ -57,6 +56,11 @@ class Outcome:
         constant = np.broadcast_to(usual_target(T, w, Y.shape[1]), Y.shape)
         total, n = sum_of_errors(loss, constant, T, w)
         return total / n
+
+
+def effective_count(w: Array) -> float:
+    """Return how many targets of equal weight tell as much as targets of these weights."""
+    return float(w.sum() ** 2 / max(float((w * w).sum()), 1e-300))
 
 
 def joined(outcomes: Sequence[Outcome]) -> Outcome:

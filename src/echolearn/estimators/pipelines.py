@@ -37,6 +37,7 @@ from echolearn.modelfile.layout import Entry, Facts
 from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot
 from echolearn.readout.online import OnlineRule
 from echolearn.validation.array_types import Array, SequencesLike
+from echolearn.validation.columns import check_columns
 from echolearn.validation.values import check_boolean, check_path
 
 MODEL = "model"  # the prefix of the network's arrays; those of the steps have their number
@@ -140,7 +141,9 @@ def stream(
         for _, step in steps:
             frames = step.transform(frames)
         warm_up = (frames, *targets) if targets else frames
-    return PipelineStream([_inner(step) for _, step in steps], network.stream(online=online, warm_up=warm_up))
+    running = network.stream(online=online, warm_up=warm_up)
+    names = getattr(steps[0][1], "feature_names_in_", None) if steps else running.feature_names
+    return PipelineStream([_inner(step) for _, step in steps], running, names)
 
 
 def _taken_apart(model: BaseEstimator) -> tuple[Steps, tuple[str, BaseEstimator]]:
@@ -252,19 +255,30 @@ class PipelineStream:
         The fitted transformers, in their order.
     network : EstimatorStream
         The stream of the network.
+    feature_names : array of str, default=None
+        The names of the columns of the fit, if it had any.
 
     Attributes
     ----------
     network : EstimatorStream
         The stream of the network: its `state`, `steps` and `readout_weights`.
+    feature_names : array of str or None
+        The names of the columns of the fit. A frame that has names must have these, in this order; arrays are read by
+        position.
     """
 
-    def __init__(self, transformers: Sequence[BaseEstimator], network: EstimatorStream):
-        self._transformers, self.network = transformers, network
+    def __init__(
+        self,
+        transformers: Sequence[BaseEstimator],
+        network: EstimatorStream,
+        feature_names: Array | None = None,
+    ):
+        self._transformers, self.network, self.feature_names = transformers, network, feature_names
         self._elementwise = all(KNOWN[type(transformer).__name__].elementwise for transformer in transformers)
 
     def _transformed(self, X: ArrayLike) -> Array:
         """Return a frame or a chunk as the network takes it, with the same bits however frames are cut into chunks."""
+        check_columns(X, self.feature_names)
         try:
             given = np.asarray(X)
         except ValueError:

@@ -17,6 +17,7 @@ from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators.codecs import ValueCodec
 from echolearn.estimators.fit_data import OpenedData, Validation
 from echolearn.estimators.fitting import Callback
+from echolearn.estimators.poor_scores import warn_of_poor_values
 from echolearn.estimators.streams import EstimatorStream
 from echolearn.estimators.target_rules import TargetRule
 from echolearn.readout.online import OnlineRule
@@ -414,6 +415,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
     ) -> float:
         """Return R² over all steps after the washout (or sequences) that have a target, averaged over outputs.
 
+        From 50 targets on, a score of 0 or less is warned of (`echolearn.estimators.poor_scores.PoorScoreWarning`).
+
         Parameters
         ----------
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
@@ -439,4 +442,6 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         true, predicted, w = self._compare(X, y, lengths, RULE, warm_up=warm_up, sample_weight=sample_weight)
         if true.dtype.kind not in "fiub" or true.size != predicted.size:
             raise ValueError(f"y holds {true.dtype} of shape {true.shape}; expected numbers, {predicted.shape}.")
-        return float(r2_score(true.reshape(predicted.shape), predicted, sample_weight=w))
+        r2 = float(r2_score(true.reshape(predicted.shape), predicted, sample_weight=w))
+        warn_of_poor_values(r2, np.ones(len(predicted)) if w is None else w)
+        return r2

@@ -62,6 +62,8 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         Which axis of X was taken as time.
     n_features_in_ : int
         The number of features.
+    feature_names_in_ : array of str
+        The names of the features, if X was a data frame.
     classes_ : array of shape (n_classes,)
         The labels, sorted.
 
@@ -151,7 +153,7 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
             checkpoint=checkpoint,
             rng=rng,
         )
-        return self._adopt(layers, fit_stack(request), inputs, opened.layout)
+        return self._adopt(layers, fit_stack(request), inputs, opened)
 
     @property
     def classes_(self) -> Array:
@@ -269,6 +271,8 @@ class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
         Which axis of X was taken as time.
     n_features_in_ : int
         The number of features.
+    feature_names_in_ : array of str
+        The names of the features, if X was a data frame.
 
     Examples
     --------
@@ -350,7 +354,7 @@ class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
             checkpoint=checkpoint,
             rng=rng,
         )
-        return self._adopt(layers, fit_stack(request), inputs, opened.layout)
+        return self._adopt(layers, fit_stack(request), inputs, opened)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

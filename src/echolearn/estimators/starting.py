@@ -20,10 +20,12 @@ from echolearn.estimators.models import TrainingEnd
 from echolearn.execution.executor import Remote
 from echolearn.readout.network import Network
 from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.unpacking import unpack
 from echolearn.sequences.validation import InputSequences, open_sequences, open_targets
 from echolearn.states.closed_loop import Start
 from echolearn.validation.array_types import Array, SequencesLike
 from echolearn.validation.caller import user_stacklevel
+from echolearn.validation.columns import check_columns
 
 OPENING = 32  # first frames by which a training series is recognised
 
@@ -47,7 +49,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class FittedParts:
-    """The parts of a fitted estimator that a prediction needs."""
+    """The parts of a fitted estimator that a prediction needs. feature_names: None if the fit had none."""
 
     network: Network
     codec: TargetCodec
@@ -55,6 +57,7 @@ class FittedParts:
     dtype: str
     training_end: TrainingEnd | None
     layout: str = "time_first"
+    feature_names: Array | None = None
 
 
 def end_of_training(network: Network, data: Dataset, given: InputSequences, inputs: InputCodec) -> TrainingEnd | None:
@@ -175,8 +178,10 @@ def begin_stream(fitted: FittedParts, warm_up: SequencesLike) -> tuple[Start | N
 def _open_frames(frames: SequencesLike, given: InputSequences, fitted: FittedParts) -> InputSequences:
     """Check the frames of a warm-up: as many sequences as X has, of the same names."""
     inputs, gaps = fitted.inputs, fitted.inputs.missing != "error"
+    unpacked = unpack(frames)
+    check_columns(unpacked.features, fitted.feature_names, "warm_up")
     try:
-        before = open_sequences(frames, None, inputs.n_features, gaps=gaps, layout=fitted.layout)
+        before = open_sequences(unpacked, None, inputs.n_features, gaps=gaps, layout=fitted.layout)
     except (TypeError, ValueError) as problem:
         raise type(problem)(
             f"warm_up: {problem} Expected the frames before X in the form of X, 'cold' to start in the initial state, "

@@ -25,6 +25,7 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.selection import Pooling
 from echolearn.states._stepping import advance
 from echolearn.validation.array_types import Array, SequencesLike
+from echolearn.validation.columns import check_columns
 from echolearn.validation.values import check_boolean, check_float_dtype, check_integer, check_path, finite_array
 
 
@@ -456,6 +457,12 @@ class EstimatorStream(Stream):
     warm_up : array of shape (n_steps, n_features), pair, or "cold", default=None
         Frames before those of the stream, from whose last state it continues. None: the end of the series that the
         network was fitted to, if it was one; otherwise, and with "cold", the initial state.
+
+    Attributes
+    ----------
+    feature_names : array of str or None
+        The names of the columns of the fit. A frame that has names must have these, in this order; arrays are read by
+        position.
     """
 
     def __init__(self, fitted: FittedParts, *, online: OnlineRule | None, warm_up: SequencesLike = None):
@@ -469,7 +476,7 @@ class EstimatorStream(Stream):
             A = readout.statistics.G.copy()  # G + ridge I, with the intercept not penalised
             A.flat[: -1 : len(A) + 1] += readout.ridge
             A[-1, -1] = A[-1, -1] or 1.0  # without an intercept, G has nothing there
-        self._codec, self._inputs = fitted.codec, fitted.inputs
+        self._codec, self._inputs, self.feature_names = fitted.codec, fitted.inputs, fitted.feature_names
         super().__init__(
             network.reservoir,
             readout.U,
@@ -540,6 +547,7 @@ class EstimatorStream(Stream):
         return fingerprint(super().identity(), self._inputs, self._codec)
 
     def _frames(self, X: ArrayLike) -> tuple[Array, bool]:
+        check_columns(X, self.feature_names)
         frames, one = self._given_frames(X, self._inputs.n_features)
         encoded = np.ascontiguousarray(self._inputs.encode(frames, self._dtype, self._known))
         if self._inputs.missing == "carry":

@@ -145,7 +145,10 @@ def load_model(path: Path) -> ESNClassifier:
     """Load a network for phone states, or that of a recogniser; ValueError for a network of another kind."""
     model = load_recognizer(path).model if file_kind(path) == RECOGNIZER else load(path)
     if not isinstance(model, ESNClassifier) or not model.per_step_ or model.classes_.dtype.kind != "U":
-        raise ValueError(f"{path} is not a network for phone states; make one with: echolearn train")
+        raise ValueError(
+            f"{path} ({type(model).__name__}) is not a network for phone states; make one with: echolearn train. To "
+            "predict the rows of a table with it: echolearn predict MODEL FILE.csv"
+        )
     return model
 
 

@@ -1,4 +1,4 @@
-"""What `echolearn info` prints of a network, a corpus, and the installation."""
+"""What `echolearn info` prints of a recogniser, a corpus, and the installation."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from echolearn import __version__
-from echolearn.estimators.classifier import ESNClassifier
 from echolearn.execution.threads import thread_count
-from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.experiments.model_descriptions import describe_model
 from echolearn.speech.audio import RATE
 from echolearn.speech.cache import default_cache
 from echolearn.speech.corpus import Corpus
@@ -33,26 +32,6 @@ EXTRAS = {
 }
 
 
-def describe_model(model: ESNClassifier, path: Path | str) -> str:
-    """Return size, spectral radius, training and settings of a network."""
-    reservoir, history = model.reservoir_, model.history_
-    defaults = ESNClassifier().get_params(deep=False)
-    changed = {k: v for k, v in model.get_params(deep=False).items() if v != defaults[k]}
-    learned = {"none": "nothing but the readout", "input": "W", "both": "W and W_rec"}[model.learn]
-    lines = [
-        f"{path}: {type(model).__name__}, {reservoir.N:,} hidden units, {reservoir.n_in} inputs, "
-        f"{len(model.classes_)} states",
-        f"learned: {learned}; readout: {model.readout}; activation: {reservoir.activation}",
-        f"spectral radius {spectral_radius_of(reservoir.W_rec):.3f}, {reservoir.W_rec.nnz:,} connections, "
-        f"leak {reservoir.leak.min():.3g} to {reservoir.leak.max():.3g}",
-    ]
-    if history:
-        best = min(r.get("valid_error", r["error"]) for r in history)
-        lines.append(f"{len(history)} epochs in {clock(history[-1]['seconds'])}, best held-out error {best:.4f}")
-    lines.append("settings other than the defaults: " + (", ".join(f"{k}={v!r}" for k, v in changed.items()) or "none"))
-    return "\n".join(lines)
-
-
 def describe_recognizer(recognizer: Recognizer, path: Path) -> str:
     """Return what a recogniser recognises and how, and its network."""
     phones, words = recognizer.phones, recognizer.words
@@ -64,8 +43,7 @@ def describe_recognizer(recognizer: Recognizer, path: Path) -> str:
     ]
     if words is not None:
         lines.append(f"words: {_grams_text(words.language_model)}; {_weights_text(words.weights)}")
-    if isinstance(recognizer.model, ESNClassifier):
-        lines.append(describe_model(recognizer.model, "network"))
+    lines.append(describe_model(recognizer.model, "network"))
     return "\n".join(lines)
 
 

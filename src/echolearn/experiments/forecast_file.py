@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import importlib.util
 import io
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,22 +10,28 @@ from pathlib import Path
 import numpy as np
 
 from echolearn.estimators.forecaster import ESNForecaster
+from echolearn.experiments.table_dates import AmbiguousDates, looks_like_date, read_dates
+from echolearn.experiments.tables import TextTable, read_table, write_table
 from echolearn.forecasting.seasons import DAY, seasons_of_index
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.tuning.backtesting import Backtest, backtest
 from echolearn.validation.array_types import Array
 
-MISSING = {"", "na", "n/a", "nan", "null", "none", "."}
+PICTURES = (".png", ".svg", ".pdf")
 MONTHLY = 27 * DAY  # from steps of this length on, dates are counted in months
 
 
 @dataclass(frozen=True, eq=False)
 class SeriesFile:
-    """One column of a CSV file: its name, its values (NaN: missing), and the dates of its rows, if there are any."""
+    """One column of a CSV file: its name, its values (NaN: missing), and the dates of its rows, if there are any.
+
+    notes: on how the file was read.
+    """
 
     name: str
     values: Array
     dates: Array | None
+    notes: list[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,47 +48,73 @@ class FileForecast:
     check: Backtest | None
 
 
-def read_series(path: Path, column: str | None) -> SeriesFile:
-    """Return a column of a CSV file with a header; the first column that holds dates are the dates."""
-    rows = [row for row in csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"))) if row]
-    if len(rows) < 2:
-        raise ValueError(f"{path} has {len(rows)} rows; expected a header and one row per step.")
-    header, body = [name.strip() for name in rows[0]], rows[1:]
-    if any(len(row) != len(header) for row in body):
-        line = next(i for i, row in enumerate(body) if len(row) != len(header)) + 2
-        raise ValueError(f"{path}, line {line}: {len(body[line - 2])} fields; the header has {len(header)}.")
-    columns = [[row[j].strip() for row in body] for j in range(len(header))]
-    dates = {j: found for j, texts in enumerate(columns) if (found := _dates(texts)) is not None}
-    others = {header[j]: texts for j, texts in enumerate(columns) if j not in dates}
-    numbers = {name: found for name, texts in others.items() if (found := _numbers(texts)) is not None}
-    if column is None and len(numbers) != 1:
-        listed = ", ".join(numbers) or "-"
-        raise ValueError(f"{path} has {len(numbers)} columns of numbers: {listed}. Name one: --column.")
-    name = next(iter(numbers)) if column is None else column
-    if name not in numbers:
-        raise ValueError(f"{path} has no column of numbers {name!r}; it has {', '.join(numbers) or 'none'}.")
-    stamps = dates[min(dates)] if dates else None
-    if stamps is not None and (np.diff(stamps.astype(np.int64)) <= 0).any():
-        raise ValueError(f"{path}: the dates are not in ascending order. Sort the rows.")
-    return SeriesFile(name, numbers[name], stamps)
+def read_series(path: Path, column: str | None, *, header: bool | None = None, order: str | None = None) -> SeriesFile:
+    """Return a column of a CSV file; the first column that holds dates are the dates.
+
+    header: whether the first line has names, None: find out. order: of days and months, as `read_dates` takes it.
+    """
+    table = read_table(path, header=header)
+    dated = [j for j, texts in enumerate(table.columns) if all(map(looks_like_date, texts))]
+    numbers = {table.names[j]: found for j in range(len(table.names)) if (found := table.numbers(j)) is not None}
+    name = _column(table, list(numbers), column)
+    stamps = _stamps(table, dated[0], order) if dated else None
+    unused = [j for j, other in enumerate(table.names) if other not in numbers and j not in dated]
+    table.notes.extend(_not_used(table, j) for j in unused if any(c.isdigit() for c in table.columns[j][0]))
+    return SeriesFile(name, numbers[name], stamps, table.notes)
 
 
-def _numbers(texts: list[str]) -> Array | None:
+def _column(table: TextTable, numeric: list[str], column: str | None) -> str:
+    """Return the name of the column to forecast; numeric: the names of columns of numbers."""
+    if column is None:
+        if len(numeric) > 1:
+            raise ValueError(
+                f"{table.path} has {len(numeric)} columns of numbers: {', '.join(numeric)}. Name one: --column."
+            )
+        if not numeric:
+            others = [j for j, texts in enumerate(table.columns) if not all(map(looks_like_date, texts))]
+            dates_only = f"{table.path} has dates only; expected a column of numbers beside them."
+            raise ValueError(table.problem(others[-1]) if others else dates_only)
+        return numeric[0]
+    if column not in table.names:
+        raise ValueError(f"{table.path} has no column of numbers {column!r}; it has {', '.join(numeric) or 'none'}.")
+    if column not in numeric:
+        raise ValueError(table.problem(table.names.index(column)))
+    return column
+
+
+def _stamps(table: TextTable, j: int, order: str | None) -> Array | None:
+    """Return the dates of a column in ascending order, or None, with a note, if they cannot be read."""
+    name = table.names[j]
     try:
-        values = [np.nan if text.lower() in MISSING else float(text.replace(" ", "")) for text in texts]
-    except ValueError:
+        stamps, note = read_dates(table.columns[j], order)
+    except AmbiguousDates as problem:
+        raise AmbiguousDates(f"{table.path}, column {name!r}: {problem}") from None
+    except ValueError as problem:
+        table.notes.append(f"The column {name!r} was not used as dates: {problem} Steps are numbered instead.")
         return None
-    return np.array(values) if not np.isnan(values).all() else None
+    if note:
+        table.notes.append(f"In the column {name!r}, {note}.")
+    behind = np.flatnonzero(np.diff(stamps.astype(np.int64)) <= 0) + 1
+    if len(behind):
+        texts, i = table.columns[j], int(behind[0])
+        raise ValueError(
+            f"{table.path}: the dates are not in ascending order: line {table.lines[i]} has {texts[i]} after "
+            f"{texts[i - 1]}. Sort the rows, and keep one row per date."
+        )
+    return stamps
 
 
-def _dates(texts: list[str]) -> Array | None:
-    """Return dates written as 2024-05, 2024-05-31, 2024-05-31 13:00 or the like; None for anything else."""
-    if not all(len(text) >= 7 and text[4:5] == "-" for text in texts):
-        return None
-    try:
-        return np.array([np.datetime64(text.replace(" ", "T").removesuffix("Z")) for text in texts]).astype("M8[s]")
-    except ValueError:
-        return None
+def _not_used(table: TextTable, j: int) -> str:
+    """Return the note on a column that holds neither numbers nor dates."""
+    texts = table.columns[j]
+    if looks_like_date(texts[0]):
+        i = next(i for i, text in enumerate(texts) if not looks_like_date(text))
+    else:
+        i = next((i for i, text in enumerate(texts) if table.number(j, text) is None), 0)
+    return (
+        f"The column {table.names[j]!r} was not used: line {table.lines[i]} has {texts[i]!r:.40}, which is neither a "
+        "number nor a date such as 2024-01-31."
+    )
 
 
 def dates_ahead(dates: Array, steps: int) -> list[str]:
@@ -116,22 +148,25 @@ def forecast_file(series: SeriesFile, horizon: int | None, coverage: float, seas
 
 def write_forecast(found: FileForecast, path: Path) -> None:
     """Write date (or step), forecast and bounds as CSV."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    dates = found.series.dates
-    writer.writerow(["step" if dates is None else "date", found.series.name, "lower", "upper"])
-    labels = list(range(1, len(found.forecast) + 1)) if dates is None else dates_ahead(dates, len(found.forecast))
-    for row in zip(labels, found.forecast, found.lower, found.upper, strict=True):
-        writer.writerow([row[0], *(f"{value:.8g}" for value in row[1:])])
-    write_atomically(path, out.getvalue().encode())
+    dates, steps = found.series.dates, len(found.forecast)
+    labels = list(range(1, steps + 1)) if dates is None else dates_ahead(dates, steps)
+    numbers = np.stack([found.forecast, found.lower, found.upper], axis=1).tolist()
+    rows = [[label, *(f"{value:.8g}" for value in row)] for label, row in zip(labels, numbers, strict=True)]
+    write_table(path, ["step" if dates is None else "date", found.series.name, "lower", "upper"], rows)
+
+
+def check_plot(path: Path) -> None:
+    """Refuse a picture that cannot be drawn, before the work that it would show."""
+    if path.suffix.lower() not in PICTURES:
+        raise ValueError(f"--plot {path}: expected a name that ends in {', '.join(PICTURES[:-1])} or {PICTURES[-1]}.")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("--plot needs matplotlib: pip install 'echolearn[report]'.")
 
 
 def plot_forecast(found: FileForecast, path: Path) -> None:
     """Write a picture of the end of the series and its forecast."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("a plot needs matplotlib: pip install 'echolearn[report]'.") from None
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(9, 4), layout="constrained")
     axes = figure.subplots()
     known = found.series.values[-max(5 * len(found.forecast), 4 * found.season) :]
@@ -143,5 +178,5 @@ def plot_forecast(found: FileForecast, path: Path) -> None:
     axes.set_xlabel("steps from the last known value")
     axes.legend(loc="upper left")
     content = io.BytesIO()
-    figure.savefig(content, format=path.suffix.lstrip(".") or "png")
+    figure.savefig(content, format=path.suffix.lower().lstrip("."))
     write_atomically(path, content.getvalue())

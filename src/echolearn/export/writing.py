@@ -14,12 +14,15 @@ from echolearn.export.c_header import c_header
 from echolearn.export.c_speech import c_features
 from echolearn.export.c_text import check_name
 from echolearn.export.onnx_model import onnx_model
+from echolearn.export.page import build_page, page_model
 from echolearn.export.plan import ExportError, Plan
 from echolearn.export.planning import plan_of
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech.recognition.recognizer import Recognizer
 from echolearn.validation.array_types import Array
 from echolearn.validation.values import check_boolean, check_path
+
+PAGES = (".html", ".htm")
 
 
 def export_model(
@@ -31,7 +34,9 @@ def export_model(
     numbers: str | None = None,
     X: ArrayLike | None = None,
 ) -> list[Path]:
-    """Write a fitted model for other places: an ONNX file, or a header in C (docs/howto/export.md).
+    """Write a fitted model for other places: an ONNX file, a header in C, or a page for the browser.
+
+    Pages: docs/howto/browser.md; the others: docs/howto/export.md.
 
     Parameters
     ----------
@@ -41,14 +46,15 @@ def export_model(
         or without it. Of a recogniser of speech the network is exported, whose classes have the names of its states;
         in C, a second header beside the first computes its features from sound: NAME_features.h beside NAME.h.
     path : str or path-like
-        Where to write. The ending decides: .onnx for ONNX (extra `onnx`), .h for C. The file appears when it is
-        complete; an existing one is replaced.
+        Where to write. The ending decides: .onnx for ONNX (extra `onnx`), .h for C, .html for a page in which the
+        model runs. The file appears when it is complete; an existing one is replaced.
     name : str, default="esn"
-        With what the names of functions in C begin; in ONNX, the name of the graph.
+        With what the names of functions in C begin; in ONNX, the name of the graph; in a page, what it calls the model.
     step : bool, default=False
         Whether an ONNX graph takes one frame and a state at a time, instead of whole sequences. C always does.
     numbers : {"float32", "float64", "int16", "int8"}, default=None
-        In which numbers the network computes. None: those of its `dtype`. int16 and int8 are for C only.
+        In which numbers the network computes. None: those of its `dtype`. int16 and int8 are for C only; a page takes
+        None.
     X : array of shape (n_steps, n_features), default=None
         A sequence on which the loss by `numbers` is measured; it is written into the header. For C only.
 
@@ -76,8 +82,14 @@ def export_model(
     place = check_path("path", path)
     check_name(name)
     check_boolean("step", step)
-    if place.suffix not in (".onnx", ".h"):
-        raise ExportError(f"{place.name!r:.80} says no format; expected a name that ends in .onnx or .h.")
+    if place.suffix not in (".onnx", ".h", *PAGES):
+        raise ExportError(f"{place.name!r:.80} says no format; expected a name that ends in .onnx, .h or .html.")
+    if place.suffix in PAGES:
+        if step or numbers is not None or X is not None:
+            raise ExportError("step, numbers and X are for ONNX and C; leave them out for a page.")
+        page = build_page([page_model(name, model)])
+        write_atomically(place, page.html.encode("utf-8"))
+        return [place]
     plan = _plan(model)
     if place.suffix == ".onnx":
         if X is not None:

@@ -7,6 +7,7 @@ every sequence counts the same. docs/howto/scikit_learn.md has the table of what
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -397,7 +398,9 @@ def permutation_importance(
     for feature, repeat in np.ndindex(importances.shape):
         shuffled = frames.copy()
         shuffled[:, feature] = rng.permutation(frames[:, feature])
-        importances[feature, repeat] = whole - score(shuffled)
+        with warnings.catch_warnings():  # a poor score is what shuffling is for
+            warnings.simplefilter("ignore", UserWarning)
+            importances[feature, repeat] = whole - score(shuffled)
     return Bunch(
         importances=importances, importances_mean=importances.mean(axis=1), importances_std=importances.std(axis=1)
     )

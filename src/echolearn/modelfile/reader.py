@@ -31,6 +31,15 @@ from echolearn.modelfile.layout import (
 )
 from echolearn.validation.array_types import Array
 
+# The first bytes of files that people take for model files.
+OTHER_FILES = {
+    b"\x93NUMPY": "an array of NumPy (.npy)",
+    b"PK\x03\x04": "a ZIP archive (such as .npz, .keras or a file of PyTorch)",
+    b"\x80": "a pickle (such as of joblib)",
+    b"\x89HDF": "an HDF5 file",
+    b"RIFF": "a WAV recording",
+}
+
 
 def read_tensors(path: Path, kind: str, check: Check | None = None) -> tuple[dict[str, Array], Facts]:
     """Return the arrays and facts that `write_tensors` wrote.
@@ -59,12 +68,29 @@ def read_tensors(path: Path, kind: str, check: Check | None = None) -> tuple[dic
     except (ModelFileError, OSError):
         raise
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as problem:  # of JSON, UTF-8, the check
+        other = _other_kind(path)
+        if other is not None:
+            raise ModelFileError(
+                f"{path} is {other} and not a model file; expected a file that the save method of an estimator, "
+                "echolearn.save or `echolearn train` wrote (.safetensors)."
+            ) from problem
         raise ModelFileError(f"{path} is damaged, cut short, or not an {kind} file: {problem}") from problem
     if checksum.hexdigest() != expected:
         raise ModelFileError(
             f"{path} is damaged: its checksum does not match. Take it from a backup, or save it again."
         )
     return tensors, facts
+
+
+def _other_kind(path: Path) -> str | None:
+    """Return what a file is that has no header of safetensors; None if that cannot be known."""
+    with path.open("rb") as file:
+        head = file.read(1000)
+    if head[8:9] == b"{":  # a header begins here
+        return None
+    found = next((name for beginning, name in OTHER_FILES.items() if head.startswith(beginning)), None)
+    is_text = len(head) > 0 and all(byte >= 32 or byte in b"\t\n\r" for byte in head)
+    return found or ("a text file (such as CSV)" if is_text else None)
 
 
 def file_kind(path: Path) -> str | None:
@@ -75,6 +101,15 @@ def file_kind(path: Path) -> str | None:
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
     return next((name for name in metadata if name != "sha256"), None)
+
+
+def saved_by(path: Path) -> str:
+    """Return the version of echolearn that wrote a file, as its header says; `of unknown version` if it does not."""
+    with path.open("rb") as file:
+        _, metadata, _ = _read_header(file, path.stat().st_size)
+    facts = parse_json(next(text for name, text in metadata.items() if name != "sha256"), strict=False)
+    version = facts.get("echolearn") if isinstance(facts, dict) else None
+    return version if isinstance(version, str) else "of unknown version"
 
 
 def _read_header(file: BufferedReader, size: int) -> tuple[dict[str, Entry], dict[str, str], int]:

@@ -1,7 +1,7 @@
 """Random units that tell whole sequences apart: detectors of levels, and detectors of changes at many time scales.
 
 Their settings are spread over the units instead of being chosen: leaks, scales and biases from gentle to strong, delays
-from one step to an eighth of a sequence. The ranges were found on training data (docs/howto/classification.md).
+from one step to an eighth of a sequence. The ranges were found on training data (docs/evidence/sequences.md).
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from echolearn.runtime.coding import decode
 from echolearn.runtime.plan import Plan, Standardize
 from echolearn.runtime.running import Running, RunningLayer
 from echolearn.validation.array_types import Answers, Array
+from echolearn.validation.columns import check_columns
 from echolearn.validation.values import check_integer
 
 FAR = 100.0  # standard deviations from the mean at which a forecast has left its series
@@ -41,7 +43,7 @@ class Forecasts:
         if X is None:
             many, before = self._plan.many, [np.empty((0, self._dims))] * len(self._plan.ends)
         else:
-            before, many = _series(X, self._dims, "X")
+            before, many = _series(X, self._dims, self._plan.feature_names[: self._dims], "X")
             if min(map(len, before)) < 2:
                 raise ValueError("a series of X has a single step; expected at least two, from which to continue.")
         rows = self._exogenous(exogenous, [len(x) + steps for x in before], many)
@@ -88,7 +90,7 @@ class Forecasts:
             return [np.empty((n, 0)) for n in lengths]
         if not self._inputs:
             raise ValueError("exogenous is given, but this forecaster was fitted without. Leave it out.")
-        rows, found_many = _series(exogenous, self._inputs, "exogenous")
+        rows, found_many = _series(exogenous, self._inputs, self._plan.feature_names[self._dims :], "exogenous")
         if found_many != many or [len(e) for e in rows] != lengths:
             wanted = f"a list of {len(lengths)} arrays" if many else "one array"
             raise ValueError(
@@ -98,10 +100,13 @@ class Forecasts:
         return [(e - self._mean[self._dims :]) / self._scale[self._dims :] for e in rows]
 
 
-def _series(given: object, width: int, name: str) -> tuple[list[Array], bool]:
+def _series(given: object, width: int, columns: Sequence[str], name: str) -> tuple[list[Array], bool]:
     """Return series as a list of finite arrays (steps, width), and whether they came as a list."""
     listed = list(given) if isinstance(given, (list, tuple)) else []
     many = any(np.ndim(s) > 0 for s in listed)
+    for table in listed if many else [given]:
+        if hasattr(table, "columns"):
+            check_columns(table, columns, name)
     try:
         parts = [np.asarray(s, np.float64) for s in (listed if many else [given])]
     except (TypeError, ValueError):

@@ -9,6 +9,7 @@ import numpy as np
 
 from echolearn.runtime.plan import Plan
 from echolearn.validation.array_types import Answers, Array
+from echolearn.validation.columns import check_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,9 @@ class Given:
 
 def open_sequences(X: object, plan: Plan, name: str = "X") -> Given:
     """Check sequences for a plan; raise ValueError or TypeError with a sentence that says what was expected."""
+    for table in X if isinstance(X, (list, tuple)) else (X,):
+        if hasattr(table, "columns"):
+            check_columns(table, plan.feature_names, name)
     parts, kind = _parts(X, plan, name)
     if not parts:
         raise ValueError(f"{name} is empty; expected at least one sequence of shape (steps, {plan.n_features}).")

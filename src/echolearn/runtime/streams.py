@@ -15,6 +15,7 @@ from echolearn.runtime.plan import Resumption
 from echolearn.runtime.running import Running, RunningLayers
 from echolearn.runtime.starting import check_can_stream, running_from
 from echolearn.validation.array_types import Array
+from echolearn.validation.columns import check_columns
 from echolearn.validation.values import check_path
 
 
@@ -190,6 +191,7 @@ class Streams:
     def _frame(self, given: ArrayLike) -> Array:
         """Return a frame of every device as numbers."""
         shape = (*self._many, self._layers.plan.n_features)
+        check_columns(given, self._layers.plan.feature_names)
         try:
             x = np.asarray(given)
         except ValueError:

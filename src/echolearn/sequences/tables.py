@@ -81,6 +81,11 @@ def read_table(X: pd.DataFrame) -> ReadTable:
     return _read_columns(X, names, X.index)
 
 
+def id_columns(X: pd.DataFrame) -> list[object]:
+    """Return the columns of a table whose names say that they are the names of sequences."""
+    return [name for name in X.columns if _plain(name) in SEQUENCE_NAMES]
+
+
 def _plain(name: object) -> str:
     return str(name).strip().lower().replace(" ", "_").replace("-", "_")
 
@@ -104,7 +109,7 @@ def _nested(X: pd.DataFrame) -> ReadTable:
 
 def _read_columns(X: pd.DataFrame, names: dict[str, object], index: pd.Index | None) -> ReadTable:
     """Return the sequence of a table, or those of a long table with columns that name sequence and time."""
-    ids = [name for plain, name in names.items() if plain in SEQUENCE_NAMES]
+    ids = id_columns(X)
     times = [name for plain, name in names.items() if plain in TIME_NAMES]
     kinds = [name for plain, name in names.items() if plain in KIND_NAMES]
     if kinds and "value" in names:

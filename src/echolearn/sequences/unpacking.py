@@ -11,7 +11,7 @@ from scipy import sparse
 
 from echolearn.execution.executor import Remote
 from echolearn.sequences.forms import DictForm, Form, TableForm, TablesForm
-from echolearn.sequences.tables import ReadTable, is_series, is_table, read_series, read_table
+from echolearn.sequences.tables import ReadTable, id_columns, is_series, is_table, read_series, read_table
 from echolearn.validation.array_types import Array
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _of_tables(X: list[object]) -> Unpacked:
     """Return the sequences of a list of data frames or Series, one each."""
     data: list[object] = []
     forms: list[TableForm | None] = []
-    irregular, columns = "", None
+    irregular, columns, first = "", None, None
     for i, x in enumerate(X):
         if is_series(x) and cast("pd.Series", x).index.nlevels == 1:
             x = cast("pd.Series", x).to_frame(name="value")
@@ -138,6 +138,12 @@ def _of_tables(X: list[object]) -> Unpacked:
             data.append(as_array(x))
             forms.append(None)
             continue
+        ids = id_columns(cast("pd.DataFrame", x))
+        if ids:
+            raise ValueError(
+                f"X[{i}] has a column {ids[0]!r}, which looks like the name of the sequence, not like a feature. Pass "
+                f"[x.drop(columns={ids[0]!r}) for x in X]; rename the column if it means something else."
+            )
         read = read_table(cast("pd.DataFrame", x))
         if not isinstance(read.data, np.ndarray) or not isinstance(read.form, TableForm):
             raise ValueError(
@@ -145,7 +151,8 @@ def _of_tables(X: list[object]) -> Unpacked:
                 "into one panel with pandas.concat, or pass a list of their sequences."
             )
         names = list(cast("pd.DataFrame", x).columns)
-        columns = names if columns is None else columns
+        if columns is None:
+            columns, first = names, None if is_series(X[i]) else cast("pd.DataFrame", x)
         if names != columns:
             raise ValueError(
                 f"X[{i}] has the columns {names!r:.80}, but the first table has {columns!r:.80}; expected the same in "
@@ -154,7 +161,8 @@ def _of_tables(X: list[object]) -> Unpacked:
         data.append(read.data)
         forms.append(read.form)
         irregular = irregular or read.irregular
-    return Unpacked(data, TablesForm(forms), timed=None not in forms, irregular=irregular)
+    named = None if None in forms else first
+    return Unpacked(data, TablesForm(forms), named, timed=None not in forms, irregular=irregular)
 
 
 def _of_objects(X: Array) -> Unpacked:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Literal, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,10 +16,14 @@ from echolearn.execution.executor import Remote
 from echolearn.sequences.answers import AnswerList
 from echolearn.sequences.arrangement import arrange
 from echolearn.sequences.forms import Form
+from echolearn.sequences.tables import id_columns, is_table
 from echolearn.sequences.targets import Target
 from echolearn.sequences.unpacking import as_array, unpack
 from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.values import finite_array
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MARKED = " (a classifier leaves out steps that are marked by a label of their own: ignore_label=)"
 
@@ -275,6 +279,25 @@ def open_targets(y: object, given: InputSequences, *, missing: bool = False) -> 
 
     missing: whether NaN, and None among labels, may stand for a target that is missing.
     """
+    columns = list(cast("pd.DataFrame", y).columns) if is_table(y) else []
+    if len(columns) > 1 and (ids := id_columns(cast("pd.DataFrame", y))):
+        rest = [name for name in columns if name not in ids]
+        raise ValueError(
+            f"y is a table with the column {ids[0]!r}, which names sequences and is not a target. Pass the column of "
+            f"the targets alone, y[{rest[-1] if rest else columns[-1]!r}], in the order of X."
+        )
+    try:
+        return _opened_targets(y, given, missing)
+    except ValueError as problem:
+        if len(columns) < 2:
+            raise
+        raise ValueError(
+            f"{problem} y is a table with the columns {columns!r:.200}; if one of them is the target, pass "
+            f"y[{columns[-1]!r}]."
+        ) from problem
+
+
+def _opened_targets(y: object, given: InputSequences, missing: bool) -> tuple[list[Target], bool]:
     if y is None:
         raise ValueError("y is None: this estimator requires y to be passed, but the target y is None.")
     if sparse.issparse(y):
@@ -286,7 +309,7 @@ def open_targets(y: object, given: InputSequences, *, missing: bool = False) -> 
         raise ValueError(f"y is {y!r:.80}; expected one entry per sequence.")
     n = len(given.X)
     if len(y) != n:
-        raise ValueError(f"y has {len(y)} entries, but X has {n} sequences; expected one entry per sequence.")
+        raise ValueError(f"y has {len(y)} entries, but X has {n} sequences; {_forms_of_targets(len(y), given)}")
     if isinstance(y, np.ndarray) and y.dtype != object and y.ndim == 1:
         return list(_labels(y, missing)), False
     entries = [_labels(entry, missing) for entry in cast("Sequence[object]", y)]
@@ -308,6 +331,18 @@ def open_targets(y: object, given: InputSequences, *, missing: bool = False) -> 
         "value per step, or a single one for the whole sequence. Give a row of 0 and 1 for each sequence, several "
         "labels at once, as an array of shape (1, labels)."
     )
+
+
+def _forms_of_targets(found: int, given: InputSequences) -> str:
+    """Return which forms y may have beside several sequences; found: how many entries it has."""
+    n, total = len(given.X), int(given.lengths.sum())
+    forms = (
+        f"expected one entry per sequence: {n} labels or values, one for each, or a list of {n} arrays with one label "
+        "or value per step."
+    )
+    if found == total:
+        return f"{forms} There are as many steps in all: pass np.split(y, np.cumsum([len(x) for x in X])[:-1])."
+    return f"{forms} Look which {'sequence has no label' if found < n else 'label has no sequence'}."
 
 
 def _rows_of_labels(y: object, entries: Sequence[Array], shortest: int) -> list[Target] | None:
@@ -333,9 +368,10 @@ def _targets_of_one_array(y: Array, given: InputSequences) -> tuple[list[Target]
         return list(given.parts(y)), True
     if given.kind == "joined" and len(y) == len(given.X):
         return list(y), False
+    also = f", or one per sequence ({len(given.X)})" if given.kind == "joined" else ""
     raise ValueError(
         f"y has {len(y)} entries, but X has {total} steps: found input variables with inconsistent numbers of "
-        "samples. Give one label or value per step."
+        f"samples. Give one label or value per step ({total}){also}."
     )
 
 

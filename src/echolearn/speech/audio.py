@@ -17,6 +17,15 @@ RATE = 16_000
 FULL_SCALE = 32_768.0  # of 16-bit samples, the scale in which energies of MFCC are usually given
 _LOWEST_RATE, _HIGHEST_RATE = 8_000, 192_000
 _LOUDEST = 65_536.0  # times full scale: 16-bit samples that were written as floats without scaling are that loud
+# The first bytes of files in formats that can be read, and in others that people have (ftyp follows four others).
+_SUPPORTED = {
+    b"RIFF": "WAV", b"NIST_1A": "NIST SPHERE", b"fLaC": "FLAC", b"OggS": "OGG", b"FORM": "AIFF", b"ID3": "MP3",
+    b"\xff\xfb": "MP3", b"\xff\xf3": "MP3", b"\xff\xf2": "MP3",
+}  # fmt: skip
+_OTHERS = {
+    b"ftyp": "MPEG-4 (M4A, AAC)", b"\xff\xf1": "AAC", b"\xff\xf9": "AAC", b"\x30\x26\xb2\x75": "WMA",
+    b"\x1aE\xdf\xa3": "WebM or Matroska", b"#!AMR": "AMR",
+}  # fmt: skip
 _CHUNK = 2**20  # samples decoded at a time: a header may promise more than there are, and than memory has room for
 
 
@@ -28,7 +37,8 @@ def read_audio(path: str | Path, *, channels: int | str | None = None) -> NDArra
     Parameters
     ----------
     path : str or Path
-        A RIFF, NIST SPHERE, FLAC, AIFF or OGG file. Rates other than 16 kHz are resampled.
+        A WAV (RIFF), NIST SPHERE, FLAC, AIFF or OGG file; MP3 with libsndfile 1.1 or newer. Rates other than 16 kHz
+        are resampled.
     channels : int or "mix", optional
         Which channel of a file with several to read, counted from 1, or "mix" for their mean. By default a file with
         several channels is refused, because nobody knows which of them has the speech.
@@ -188,9 +198,24 @@ def _read(path: Path, *, read_samples: bool, only_one: bool = False) -> tuple[ND
                 chunks.append(chunk)
     except (OSError, RuntimeError, ValueError, TypeError) as error:
         size = path.stat().st_size
-        reason = "is an empty file" if size == 0 else f"is not audio that can be read ({size} bytes: {error})"
-        raise CorpusError.one(path, f"{reason}; expected RIFF or NIST SPHERE, 16 kHz, one channel") from error
+        reason = "is an empty file" if size == 0 else f"is not audio that can be read ({size} bytes): {_kind(path)}"
+        expected = "expected WAV, FLAC, OGG, AIFF, NIST SPHERE or MP3, 16 kHz, one channel"
+        convert = "convert the original, for example with: ffmpeg -i ORIGINAL -ac 1 -ar 16000 NEW.wav"
+        raise CorpusError.one(path, f"{reason}; {expected}; {convert}") from error
     return np.concatenate(chunks), int(rate), int(channels)
+
+
+def _kind(path: Path) -> str:
+    """Return what a file is that could not be read, by its first bytes."""
+    with path.open("rb") as file:
+        head = file.read(64)
+    for beginning, name in _SUPPORTED.items():
+        if head.startswith(beginning):
+            return f"it begins like a file of format {name}, but is damaged, cut short or of a rare variant"
+    for beginning, name in _OTHERS.items():
+        if beginning in (head[: len(beginning)], head[4 : 4 + len(beginning)]):
+            return f"its format is {name}, which is not supported"
+    return "it is a text file" if head.isascii() and b"\0" not in head else "its format is not known"
 
 
 def _promised_samples(path: Path) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import gcd
+from os import PathLike
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +14,21 @@ from echolearn.speech.audio import FULL_SCALE, RATE, resample
 _FILTER = 10  # half the length of the filter of `resample`, in periods of the slower rate
 _SCALES = {"int16": 1.0, "int32": 2.0**-16, "int64": 1.0, "int8": 2.0**8, "uint8": 2.0**8}
 QUIET = 1.0  # recordings never stay below one count of 16-bit samples, samples between -1 and 1 always do
+
+
+def refuse_path(given: object) -> None:
+    """Raise ValueError if the path of a recording was given instead of its samples.
+
+    Parameters
+    ----------
+    given : object
+        What should be samples or features.
+    """
+    if isinstance(given, (str, PathLike)):
+        raise ValueError(
+            f"the path {str(given)!r:.80} was given; expected the samples of a recording. Read them from the file: "
+            f"echolearn.speech.audio.read_audio({str(given)!r:.80}). The command echolearn recognize takes paths."
+        )
 
 
 def as_samples(samples: ArrayLike, full_scale: float = FULL_SCALE) -> NDArray[np.float32]:
@@ -40,6 +56,7 @@ def as_samples(samples: ArrayLike, full_scale: float = FULL_SCALE) -> NDArray[np
     >>> as_samples([0.5, -1.0], full_scale=1.0)
     array([ 16384., -32768.], dtype=float32)
     """
+    refuse_path(samples)
     given = np.asarray(samples)
     if given.ndim != 1:
         raise ValueError(f"samples have shape {given.shape}; expected one channel, (n_samples,)")

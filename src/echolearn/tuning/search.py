@@ -319,7 +319,7 @@ def _score(
         with warnings.catch_warnings():  # poor trials are the nature of a search; the final fit warns
             warnings.simplefilter("ignore", UserWarning)
             estimator.fit(*train, **{f"{prefix}callback": after_epoch}, **stopping)
-        scores.append(scoring(estimator, *held_out) if scoring else estimator.score(*held_out))
+            scores.append(scoring(estimator, *held_out) if scoring else estimator.score(*held_out))
     return float(np.mean(scores))
 
 

@@ -23,7 +23,7 @@ from echolearn.export.plan import ExportError, Plan
 from echolearn.export.planning import plan_of
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind
-from echolearn.speech.recognition.recognizer import load_recognizer
+from echolearn.speech.recognition.recognizer import Recognizer, load_recognizer
 
 _COMPARED: dict[str, Callable[[Plan], object]] = {
     "their numbers of inputs are": lambda plan: plan.n_features,
@@ -97,21 +97,18 @@ def check_comparable(models: Sequence[PageModel]) -> None:
 
 def open_model(path: Path) -> PageModel:
     """Return the model of a file, under the name of the file."""
-    if file_kind(path) == RECOGNIZER:
-        recognizer = load_recognizer(path)
-        return PageModel(path.name, plan_of(recognizer.model), {"speech": recognizer_payload(recognizer)})
-    return page_model(path.name, load(path))
+    return page_model(path.name, load_recognizer(path) if file_kind(path) == RECOGNIZER else load(path))
 
 
-def page_model(name: str, model: BaseEstimator) -> PageModel:
+def page_model(name: str, model: BaseEstimator | Recognizer) -> PageModel:
     """Return a fitted model with what the views of a page need beside its plan.
 
     Parameters
     ----------
     name : str
         What the page calls it.
-    model : estimator of echolearn, or sklearn.pipeline.Pipeline
-        A fitted classifier, regressor, forecaster or stack, or a pipeline that ends in one.
+    model : estimator of echolearn, sklearn.pipeline.Pipeline, or Recognizer
+        A fitted classifier, regressor, forecaster or stack, a pipeline that ends in one, or a recogniser of speech.
 
     Returns
     -------
@@ -123,6 +120,8 @@ def page_model(name: str, model: BaseEstimator) -> PageModel:
     ExportError
         If the model, or an option of it, cannot be exported; the message names it.
     """
+    if isinstance(model, Recognizer):
+        return PageModel(name, plan_of(model.model), {"speech": recognizer_payload(model)})
     extra: dict[str, Json] = {}
     residuals = getattr(getattr(model, "forecast_", None), "residuals", None)
     if residuals is not None and len(residuals):

@@ -46,11 +46,13 @@ def _about(model: Saved, network: SingleEstimator | StackEstimator) -> About:
     classes = tuple(getattr(network, "classes_", np.empty(0)).tolist())
     forecasts = isinstance(network, ESNForecaster)
     sets = isinstance(layers[-1].codec_, LabelSetCodec)
+    names = tuple(str(name) for name in getattr(model, "feature_names_in_", ()))
+    values = len(network.target_mean_) if isinstance(network, ESNForecaster) else None
     return About(
         estimator=type(network).__name__,
         task="forecast" if forecasts else "labels" if sets else "classes" if classes else "values",
-        n_features=len(network.target_mean_) if isinstance(network, ESNForecaster) else model.n_features_in_,
-        feature_names=tuple(str(name) for name in getattr(model, "feature_names_in_", ())),
+        n_features=values or model.n_features_in_,
+        feature_names=names[:values],
         classes=classes,
         per_step=forecasts or bool(network.per_step_),
         units=sum(layer.reservoir_.N for layer in layers),

@@ -40,7 +40,7 @@ def _about(plan: Plan) -> About:
         estimator=plan.estimator,
         task="forecast" if plan.horizon is not None else named.get(answer.kind, "values"),
         n_features=plan.n_features if plan.horizon is None else plan.horizon,
-        feature_names=plan.feature_names,
+        feature_names=plan.feature_names[: plan.horizon],  # of a forecaster, those of the series
         classes=() if answer.labels is None else tuple(answer.labels.tolist()),
         per_step=plan.pooling is None,
         units=plan.units,

@@ -41,7 +41,7 @@ from echolearn.speech.recognition.search import Token
 from echolearn.speech.recognition.streaming import PAUSE, RecognitionStream, pause_frames
 from echolearn.speech.recognition.tasks import PhoneTask, WordTask, learn_phone_task, word_task
 from echolearn.speech.recognition.transcription import Transcription
-from echolearn.speech.samples import as_samples, scale_problem
+from echolearn.speech.samples import as_samples, refuse_path, scale_problem
 from echolearn.validation.array_types import Array
 from echolearn.validation.values import check_path
 
@@ -312,6 +312,7 @@ class Recognizer:
         array of shape (n_frames, n_features), float32
             Ready features.
         """
+        refuse_path(utterance)
         given = np.asarray(utterance)
         if given.ndim == 1:
             samples = as_samples(given, full_scale)

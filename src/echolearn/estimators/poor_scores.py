@@ -1,0 +1,96 @@
+"""What `score` reports beside a number: results that are no better than trivial ones, and arguments that are swapped.
+
+A score is judged more mildly than a fit (`examination`): the user sees the number, and folds of little data score badly
+by chance. From as many targets on as after a fit, it must not be better at all than the trivial one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from echolearn.estimators.examination import DIAGNOSE, ENOUGH, PoorFitWarning
+from echolearn.estimators.outcome import effective_count
+from echolearn.validation.array_types import Array
+from echolearn.validation.caller import user_stacklevel
+
+
+class PoorScoreWarning(PoorFitWarning):
+    """What `score` was given is answered no better than by a trivial answer."""
+
+
+def warn_of_poor_labels(true: Array, right: Array, w: Array | None) -> None:
+    """Warn if labels that were scored are answered no better than by the most frequent one.
+
+    true: labels (n,) or rows of labels; right: whether each was answered correctly; w: their weights, None: 1.
+    """
+    weights = np.ones(len(right)) if w is None else w
+    if effective_count(weights) < ENOUGH:
+        return
+    columns = true.reshape(len(true), -1).T
+    usual = [_most_frequent(column, weights) for column in columns]
+    same = np.all([column == entry for column, entry in zip(columns, usual, strict=True)], axis=0)
+    accuracy, trivial = (float(np.average(correct, weights=weights)) for correct in (right, same))
+    if accuracy <= trivial < 1:
+        answer = repr(usual[0]) if true.ndim == 1 else "each label's most frequent value"
+        _warn(f"{accuracy:.1%} of these labels are right: no better than always answering {answer} ({trivial:.1%}).")
+
+
+def _most_frequent(column: Array, w: Array) -> object:
+    labels, which = np.unique(column, return_inverse=True)
+    return labels.tolist()[int(np.argmax(np.bincount(which, w)))]
+
+
+def warn_of_poor_values(r2: float, w: Array) -> None:
+    """Warn if values that were scored are answered no better than by their mean. w: the weights of all targets."""
+    if effective_count(w) >= ENOUGH and r2 <= 0:
+        _warn(
+            f"the squared error is {1 - r2:.3g} of the variance of these values: no better than always answering "
+            f"their mean (R² {r2:.2g})."
+        )
+
+
+def _warn(finding: str) -> None:
+    warnings.warn(
+        f"{finding} Look whether X belongs to y step by step, and whether both come from where the training data came "
+        f"from, with the same columns in the same units. {DIAGNOSE}",
+        PoorScoreWarning,
+        stacklevel=user_stacklevel(),
+    )
+
+
+def check_comparable(true: Array, classes: Array) -> None:
+    """Refuse labels of another kind than the classes, none of which can be right."""
+    texts = [values.dtype.kind in "US" for values in (true, classes)]
+    mixed = texts[0] != texts[1] and "O" not in (true.dtype.kind, classes.dtype.kind)
+    if mixed or (true.dtype.kind == "f" and classes.dtype.kind in "iub" and not (true == np.round(true)).any()):
+        raise ValueError(
+            f"y holds {true.tolist()[0]!r:.40} and others like it; expected labels such as those of the fit, "
+            f"{classes.tolist()[0]!r:.40}. Encode y as for fit, and look whether X and y are swapped: score(X, y)."
+        )
+
+
+@contextmanager
+def explained_swap(X: object, y: object, n_features: int) -> Iterator[None]:
+    """Explain the refusal of X where X and y were swapped; n_features: those of the fit."""
+    try:
+        yield
+    except (TypeError, ValueError) as problem:
+        if _width(y) != n_features or _width(X) == n_features:
+            raise
+        if n_features == 1:  # which one is X cannot be known
+            kind = TypeError if isinstance(problem, TypeError) else ValueError
+            raise kind(f"{problem} If X and y are swapped, call score(X, y).") from problem
+        raise ValueError(
+            f"X and y are swapped: y has the {n_features} features of the fit, and X has not. Call score(X, y)."
+        ) from problem
+
+
+def _width(given: object) -> int | None:
+    """Return the number of columns of an array or table, or of the first one in a list; None: it has none."""
+    first = given[0] if isinstance(given, (list, tuple)) and len(given) else given
+    shape: tuple[int, ...] = getattr(first, "shape", ())
+    return int(shape[-1]) if len(shape) > 1 else None

@@ -1,0 +1,116 @@
+"""What `echolearn info` prints of a saved model: any estimator, stack or pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+
+from echolearn.display.facts import counted
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators.forecaster import ESNForecaster
+from echolearn.estimators.framewise import FrameWise
+from echolearn.estimators.loading import SingleEstimator, StackEstimator
+from echolearn.estimators.regressor import ESNRegressor
+from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
+from echolearn.modelfile.reader import saved_by
+from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.training.progress import clock
+
+SHOWN = 8  # names of features or classes that are listed
+LEARNED = {"none": "nothing but the readout", "input": "W", "both": "W and W_rec"}
+
+
+def describe_file(path: Path) -> str:
+    """Return with which version a file was saved, how large it is, and when it was last changed."""
+    about = path.stat()
+    changed = datetime.fromtimestamp(about.st_mtime).astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    return f"saved by echolearn {saved_by(path)}; {about.st_size:,} bytes, last changed {changed}"
+
+
+def describe_model(model: SingleEstimator | StackEstimator | Pipeline, path: Path | str) -> str:
+    """Return kind, sizes, features, classes, ridge, training and settings of a fitted model."""
+    if isinstance(model, Pipeline):
+        *steps, (_, network) = model.steps
+        names = [type(step.transformer_ if isinstance(step, FrameWise) else step).__name__ for _, step in steps]
+        taken = _listed(model.n_features_in_, "feature", ())
+        first = f"{path}: pipeline of {', '.join([*names, type(network).__name__])}; {taken}"
+        return f"{first}\n{describe_model(network, 'network')}"
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    about = [_size(model), _listed(model.n_features_in_, "feature", names), *_answers(model)]
+    lines = [f"{path}: {type(model).__name__}, {', '.join(about)}"]
+    if isinstance(model, (StackedClassifier, StackedRegressor)):
+        for number, layer in enumerate(model.layers_, 1):
+            lines += [f"layer {number}: {line}" for line in _network_lines(layer)]
+    else:
+        lines += _network_lines(model)
+    lines.append(f"settings other than the defaults: {_changed_settings(model)}")
+    return "\n".join(lines)
+
+
+def _size(model: SingleEstimator | StackEstimator) -> str:
+    if isinstance(model, (StackedClassifier, StackedRegressor)):
+        sizes = ", ".join(f"{layer.reservoir_.N:,}" for layer in model.layers_)
+        return f"{len(model.layers_)} layers of {sizes} hidden units"
+    return counted(model.reservoir_.N, "hidden unit")
+
+
+def _answers(model: SingleEstimator | StackEstimator) -> list[str]:
+    """Return what the answers of a model are."""
+    if isinstance(model, ESNForecaster):
+        season = "no season" if model.season_ is None else f"season {' and '.join(map(str, model.season_))}"
+        method = model.method_.replace("_", " ")
+        return [f"forecasts of {counted(len(model.target_mean_), 'value')} per step, method {method}, {season}"]
+    each = f"one answer per {'step' if model.per_step_ else 'sequence'}"
+    if isinstance(model, (ESNClassifier, StackedClassifier)):
+        return [_listed(len(model.classes_), "class", [str(label) for label in model.classes_], "classes"), each]
+    top = model if isinstance(model, ESNRegressor) else model.layers_[-1]
+    return [counted(len(top.target_mean_), "value"), each]
+
+
+def _network_lines(model: SingleEstimator) -> list[str]:
+    """Return weights, readout and training of one network."""
+    reservoir, history = model.reservoir_, model.history_
+    learned = LEARNED[model.learn if history else "none"]
+    kind = "softmax" if model.network_.readout.softmax else "ridge regression"
+    lines = [
+        f"learned: {learned}; readout: {kind}, ridge {model.ridge_:.3g}; activation: {reservoir.activation}",
+        f"spectral radius {spectral_radius_of(reservoir.W_rec):.3f}, {reservoir.W_rec.nnz:,} connections, "
+        f"leak {reservoir.leak.min():.3g} to {reservoir.leak.max():.3g}",
+    ]
+    if history:
+        best = min(row.get("valid_error", row["error"]) for row in history)
+        seconds = clock(history[-1]["seconds"])
+        lines.append(f"{counted(len(history), 'epoch')} in {seconds}, best held-out error {best:.4f}")
+    return lines
+
+
+def _listed(count: int, name: str, names: Sequence[str], plural: str = "") -> str:
+    """Return `2 features (a, b)`; only the first of many names are listed."""
+    more = ", ..." if len(names) > SHOWN else ""
+    shown = f" ({', '.join(names[:SHOWN])}{more})" if names else ""
+    return f"{counted(count, name, plural)}{shown}"
+
+
+def _changed_settings(model: SingleEstimator | StackEstimator) -> str:
+    """Return the settings of an estimator, or a stack, that are not its defaults."""
+    defaults = type(model)().get_params(deep=False)
+    given: Mapping[str, object] = model.get_params(deep=False)
+    changed = {name: value for name, value in given.items() if name != "layers" and not _same(value, defaults[name])}
+    return ", ".join(f"{name}={_shown(value)}" for name, value in changed.items()) or "none"
+
+
+def _same(value: object, default: object) -> bool:
+    return type(value) is type(default) and not _is_matrix(value) and value == default
+
+
+def _is_matrix(value: object) -> bool:
+    return isinstance(value, np.ndarray) or sparse.issparse(value)
+
+
+def _shown(value: object) -> str:
+    return f"an array of shape {value.shape}" if _is_matrix(value) else f"{value!r:.80}"  # type: ignore[attr-defined]
