@@ -392,8 +392,8 @@ def test_several_columns_that_are_smoothed_apart_are_warned_of(recwarn):
     x = np.random.default_rng(0).normal(size=(200, 2)).cumsum(axis=0)
     direct = {"learn": "none", "method": "direct"}
     with pytest.warns(InputWarning, match="smooths each of its 2 columns by itself.*method='closed_loop'"):
-        Monitor(ESNForecaster(20, **direct).fit(x))
+        Monitor(ESNForecaster(20, **direct).fit(x)).run(x[:5])
     recwarn.clear()
-    Monitor(ESNForecaster(20, **direct).fit(x[:, 0]))
-    Monitor(ESNForecaster(20, learn="none", method="closed_loop").fit(x))
+    Monitor(ESNForecaster(20, **direct).fit(x[:, 0])).run(x[:5, 0])
+    Monitor(ESNForecaster(20, learn="none", method="closed_loop").fit(x)).run(x[:5])
     assert not [warning for warning in recwarn if "smooths each" in str(warning.message)]

@@ -76,7 +76,7 @@ def _warn_of_separate_columns(esn: ESNForecaster) -> None:
     if len(esn.target_mean_) > 1:
         warnings.warn(
             f"this forecaster smooths each of its {len(esn.target_mean_)} columns by itself (method_ is 'direct'): a "
-            "sensor that contradicts the others, or is stuck, may go unnoticed. Fit it with method='closed_loop', which "
+            "sensor that is stuck or contradicts the others may go unnoticed. Fit it with method='closed_loop', which "
             "forecasts all columns from each other.",
             InputWarning,
             stacklevel=user_stacklevel(),
