@@ -30,7 +30,7 @@ def contest_summary():
     rows = contest_rows("single", "ensembles", "bidirectional", "little-8", "little-30")
     if not rows:
         return NOT_RUN
-    heads = ["", ">seconds", ">echolearn", ">PyTorch", ">relative", "asked", "reached"]
+    heads = ["", ">seconds", ">echolearn", ">PyTorch", ">relative", "goal", "met"]
     cells = [
         [
             ROWS[row["row"]],
@@ -104,4 +104,4 @@ def test_readings():
         return "*No reading has been recorded yet.*"
     heads = ["experiment", "commit", "settings (blob)", "first", "last", ">times"]
     keys = ("experiment", "commit", "blob", "first", "last", "times")
-    return markdown(heads, [[str(e[key])[:10] if key in keys[:3] else e[key] for key in keys] for e in entries])
+    return markdown(heads, [[str(e[key])[:10] if key in keys[1:3] else e[key] for key in keys] for e in entries])

@@ -35,9 +35,8 @@ def _learning(units=500):
 def _contest(seconds=60):
     row = next(row for row in contest_rows("single") if row["budget"] == seconds)
     errors = [row[side]["test"]["mean"] for side in ("ours", "torch")]
-    which = (
-        f"PyTorch, best of tuned TCN, GRU, LSTM and RNN ({row['torch']['name']}); {seconds} s of training on both sides"
-    )
+    kinds = " and ".join(sorted({candidate["name"].split("-")[0] for candidate in row["torch"]["considered"]}))
+    which = f"PyTorch, the best of tuned {kinds} ({row['torch']['name']}); {seconds} s of training on each side"
     return "the same", "wrong frames, %", errors, 1, which, "[contest](docs/evidence/benchmarks.md)"
 
 

@@ -78,7 +78,7 @@ def _peers(number):
         )
     second = f">times, processor{' (memory: whole process)' if number in (3, 4) else ''}"
     first = f">times, clock{' (memory: above the start)' if number in (3, 4) else ''}"
-    return markdown(["work", "beside", ">ours", ">theirs", first, second, "asked", "reached"], cells)
+    return markdown(["work", "beside", ">ours", ">theirs", first, second, "goal", "met"], cells)
 
 
 def _asked(row):
@@ -171,7 +171,7 @@ def _share_and_width(row, level):
 def series_updates():
     """Return what an update per hour costs."""
     found = load("series_forecasts")["updates"]
-    heads = ["a year of hourly values", ">asked", ">measured"]
+    heads = ["a year of hourly values", ">goal", ">measured"]
     rows = [
         ["an update, median", "≤ 1 ms", f"{found['median ms']:.2f} ms"],
         [f"growth of memory over {found['updates']} updates", "none", f"{found['growth MB']:.1f} MB"],
@@ -233,7 +233,7 @@ def _defaults(part, digits, unit=None):
         seconds = f"{statistics.median(row['seconds']):.1f}" if row.get("seconds") else ""
         cells.append(["" if row["work"] == last else row["work"], row["method"], row["unit"], values, seconds])
         last = row["work"]
-    return markdown(["", "method", "measure", ">median (least to greatest)", ">seconds, median"], cells)
+    return markdown(["", "method", "measure", ">median (lowest to highest)", ">seconds, median"], cells)
 
 
 @table
@@ -267,7 +267,7 @@ def defaults_goals():
     cells = [
         [g["work"], g["asked"], g["seen"], reached(None if g["reached"] is None else bool(g["reached"]))] for g in goals
     ]
-    return markdown(["", "asked", "seen", "reached"], cells)
+    return markdown(["", "goal", "seen", "met"], cells)
 
 
 @table
@@ -325,7 +325,7 @@ def speech_page():
             parts = ("features", "network", "phones", "words")
             beside = ", ".join(f"{name} {row[f'{name}_us']:.0f}" for name in parts if f"{name}_us" in row)
         cells.append([work, f"{row['ours']:.{digits}f} {unit}", beside, _asked(row).replace("<=", "≤"), _met(row)])
-    return markdown(["", ">measured", "beside", "asked", "reached"], cells)
+    return markdown(["", ">measured", "beside", "goal", "met"], cells)
 
 
 @table

@@ -30,7 +30,7 @@ def recognition_phones():
     """Return the phone errors of both sides."""
     if not rows():
         return NOT_RUN
-    heads = ["", ">seconds", ">echolearn", ">PyTorch", ">relative", ">p", "asked", "reached"]
+    heads = ["", ">seconds", ">echolearn", ">PyTorch", ">relative", ">p", "goal", "met"]
     return markdown(heads, [_phone_row(row) for row in rows()])
 
 
@@ -107,7 +107,7 @@ def recognition_words():
     found = [row for row in rows() if "words" in row["ours"]]
     if not found:
         return NOT_RUN
-    heads = ["", ">seconds", "n-gram of words", ">echolearn", ">PyTorch", ">relative", ">p", "asked", "reached"]
+    heads = ["", ">seconds", "n-gram of words", ">echolearn", ">PyTorch", ">relative", ">p", "goal", "met"]
     return markdown(heads, [_word_row(row, order) for row in found for order in row["ours"]["words"]])
 
 

@@ -105,7 +105,7 @@ def full_disks():
     cells = []
     for name, row in starting(load("kills")["rows"], "full disk: ").items():
         failures = row.get("failed", row.get("calls"))
-        same = "yes" if row["same bits"] else "**NO**"
+        same = "yes" if row["same bits"] else "**no**"
         cells.append([name, failures, row["file named"], row["nothing lost"], same])
     return markdown(["", ">failures", ">file named", ">nothing lost", "then the same bits"], cells)
 
@@ -154,4 +154,4 @@ def service_load():
         ["processor time per frame", f"{per_frame:.0f} µs", ""],
         ["share of the time in which it was ready and had no processor", f"{queued:.0f} %", ""],
     ]
-    return markdown(["", ">measured", ">required"], rows)
+    return markdown(["", ">measured", ">goal"], rows)

@@ -35,8 +35,8 @@ def spread(summary, digits=1):
 
 
 def reached(value):
-    """Return yes, or NO in bold; nothing where nothing was asked."""
-    return "" if value is None else "yes" if value else "**NO**"
+    """Return yes, or no in bold; nothing where no goal was set."""
+    return "" if value is None else "yes" if value else "**no**"
 
 
 def relative(value):

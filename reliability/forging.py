@@ -1,4 +1,4 @@
-"""Model and checkpoint files written by hand from docs/reference/format.md, and many ways to damage or forge one.
+"""Model and checkpoint files written by hand from docs/reference/model_file.md, and many ways to damage or forge one.
 
 The writers here share no code with the package: they are a second implementation of the format, and write its older
 version too. `truncations`, `flips`, `rearranged` and `random_headers` make damaged files, whose checksum is wrong;

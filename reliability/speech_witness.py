@@ -6,9 +6,10 @@ files, and for TextGrids Praat's own rule (every free-standing number, string an
 together with a template: the values are put into the long and into the short form, and one of them must give exactly
 the words of the file. JSON is parsed by a parser of its own.
 
-The grammars are those of docs/reference/formats.md: fields are separated by spaces and tabs; lines end in LF, CR LF or
-CR; a number has at most 30 digits before and after its point and an exponent of at most three; a time is from 0 to 1e8
-seconds; tokens of one utterance stand next to each other, in the order of their times, and overlap by at most 10 ms.
+The grammars are those of docs/reference/speech_files.md: fields are separated by spaces and tabs; lines end in LF, CR
+LF or CR; a number has at most 30 digits before and after its point and an exponent of at most three; a time is from 0
+to 1e8 seconds; tokens of one utterance stand next to each other, in the order of their times, and overlap by at most
+10 ms.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def test_tables_show_errors_gains_seeds_and_commits(folders):
     assert "| 100 | 60.0 | 45.0 | 40.0 | 30.0 ± 1.0 | 25.0 | 25.0 | 1 to 3 |" in text
     assert "| 100 | learned, our defaults | 30.0 ± 1.0 | 29.0 | 42 | 20 | 321 | 3.90 | 3 |" in text
     assert "Commits: abcdef0123." in text
-    assert "    echolearn table1 --corpus synthetic --frames 35000 --units 100" in text
+    assert "$ echolearn table1 --corpus synthetic --frames 35000 --units 100" in text
     assert text.startswith("**Not finished: 100 units. Planned and not run: 500, 1,000, 2,000 units.**")
     content = table_text.load("table1_synthetic")
     row, seeds = content["rows"][0], {"seeds": [0, 1, 2]}

@@ -93,5 +93,5 @@ def test_the_tables_say_what_was_reached(monkeypatch, tmp_path):
     (tmp_path / "recognition.json").write_text(json.dumps({"rows": rows}))
     monkeypatch.setattr(table_text, "RESULTS", tmp_path)
     assert "−20.0 % | 0.01 | ≥ 8 % below, ≤ 11 % | yes, yes |" in recognition_tables.recognition_phones()
-    assert "+10.0 % | 0.5 | ≤ 12 %, below PyTorch | yes, **NO** |" in recognition_tables.recognition_words()
+    assert "+10.0 % | 0.5 | ≤ 12 %, below PyTorch | yes, **no** |" in recognition_tables.recognition_words()
     assert "| echolearn | 6.0 | 8.0 | 5.0 | 2.0 | 1.0 | 4.0 to 9.0 | 100 |" in recognition_tables.recognition_parts()

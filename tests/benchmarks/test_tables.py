@@ -84,10 +84,17 @@ def test_what_the_contest_will_look_like(tmp_path, monkeypatch):
     monkeypatch.setattr(table_text, "RESULTS", tmp_path)
     lines = contest_tables.contest_summary().splitlines()
     errors = "24.0 (23.9 to 24.1) | 25.0 (24.9 to 25.1)"
-    assert lines[2] == f"| single networks | 20 | {errors} | −4.0 % | ≥ 8 % below | **NO** |"
+    assert lines[2] == f"| single networks | 20 | {errors} | −4.0 % | ≥ 8 % below | **no** |"
     assert lines[3].endswith("| −8.0 % | ≥ 8 % below | yes |")
     assert len(contest_tables.contest().splitlines()) == 6
     assert "0000000000" in contest_tables.contest_superseded()
+
+
+def test_readings_have_the_whole_name_of_their_experiment(tmp_path, monkeypatch):
+    reading = {"experiment": "recognition", "commit": "0" * 40, "blob": "1" * 40, "first": "a", "last": "b", "times": 2}
+    (tmp_path / "test_readings.json").write_text(json.dumps({"readings": [reading]}))
+    monkeypatch.setattr(table_text, "RESULTS", tmp_path)
+    assert contest_tables.test_readings().endswith("| recognition | 0000000000 | 1111111111 | a | b | 2 |")
 
 
 def test_unknown_tables_are_refused():

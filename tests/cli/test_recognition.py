@@ -205,6 +205,15 @@ def test_a_lexicon_needs_recognition(refused: Refused, corpus: str, tmp_path: Pa
     assert "bad.dic: line 1" in refused(*words, "--for", "recognition", "--lexicon", tmp_path / "bad.dic")
 
 
+def test_phones_without_training_data_are_refused_before_the_fit(refused: Refused, corpus: str, tmp_path: Path) -> None:
+    (tmp_path / "far.dic").write_text("A  QQ\n")
+    words = ("train", tmp_path / "m.safetensors", "--corpus", corpus, "--for", "recognition", "--units", 15)
+    answer = refused(*words, "--lexicon", tmp_path / "far.dic")
+    assert "far.dic: the lexicon has phones that the model does not know: QQ" in answer
+    assert "only if it occurs in the training part" in answer
+    assert "epoch" not in answer
+
+
 @pytest.fixture
 def transcripts(tmp_path: Path) -> tuple[Path, Path]:
     (tmp_path / "reference.txt").write_text("u1 GO ON NOW\nu2 STOP SIL\nu3 YES\n")

@@ -12,6 +12,7 @@ from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.diagnostics import GuardedStream, Monitor, Observation, PageHinkley, watching
 from echolearn.diagnostics.reference import Anchor, Reference, largest
 from echolearn.readout.online import LMS, RLS
+from echolearn.validation.input_warnings import InputWarning
 
 
 def sines(n=3000, seed=0, noise=0.1):
@@ -385,3 +386,14 @@ def test_forecasts_that_are_not_those_of_the_network_alone_are_asked_for_one_by_
     assert errors[:, 0].tolist() == [-8, -9, -8]
     with pytest.raises(ValueError, match="a frame has shape"):
         watched.errors(np.zeros((3, 2)), None)
+
+
+def test_several_columns_that_are_smoothed_apart_are_warned_of(recwarn):
+    x = np.random.default_rng(0).normal(size=(200, 2)).cumsum(axis=0)
+    direct = {"learn": "none", "method": "direct"}
+    with pytest.warns(InputWarning, match="smooths each of its 2 columns by itself.*method='closed_loop'"):
+        Monitor(ESNForecaster(20, **direct).fit(x)).run(x[:5])
+    recwarn.clear()
+    Monitor(ESNForecaster(20, **direct).fit(x[:, 0])).run(x[:5, 0])
+    Monitor(ESNForecaster(20, learn="none", method="closed_loop").fit(x)).run(x[:5])
+    assert not [warning for warning in recwarn if "smooths each" in str(warning.message)]

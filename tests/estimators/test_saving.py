@@ -67,7 +67,7 @@ def test_missing_file_and_folder(tmp_path, model):
 
 
 def test_the_format_is_the_one_specified(model, file):
-    """A file written by hand after docs/reference/format.md is as good as ours, and other readers can read ours."""
+    """A file written by hand after docs/reference/model_file.md is as good as ours, and other readers can read ours."""
     tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
     file.with_name("by hand").write_bytes(forging.written((tensors, facts), FORMAT))
     assert same(load(file.with_name("by hand")), model)

@@ -171,6 +171,8 @@ def train(
     how = recognition.settings_for(purpose, lexicon, language_model, order)
     with use_engine(scheduler):
         corpus = opened_corpus(**corpus_settings)
+        if how is not None:
+            recognition.words_for(corpus, how)  # refuses before the fit what would fail after it
         ctx.meta[RESUME_NOTE] = (
             "stopped; run the same command again to continue: its last state is kept beside the model."
         )

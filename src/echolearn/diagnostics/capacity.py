@@ -98,7 +98,7 @@ def memory_capacity(
 
     References
     ----------
-    Jaeger, Short term memory in echo state networks, GMD report 152 (2001).
+    Jaeger, Short term memory in echo state networks, GMD report 152 (2002).
 
     Examples
     --------

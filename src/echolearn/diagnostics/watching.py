@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from dataclasses import replace
 from typing import Protocol, cast
@@ -18,6 +19,8 @@ from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.starting import FittedParts
 from echolearn.estimators.streams import ClassifierStream, EstimatorStream, Stream
 from echolearn.validation.array_types import Answers, Array
+from echolearn.validation.caller import user_stacklevel
+from echolearn.validation.input_warnings import InputWarning
 
 Watchable = ESNRegressor | ESNClassifier | ESNForecaster | Stream | GuardedStream
 LEAST = 1e-6  # probabilities below this count as this
@@ -47,6 +50,7 @@ def watch(model: Watchable, *, learn: bool, targets: bool) -> Watched:
                 "whose frames hold them: update(x, y)."
             )
         if getattr(model.forecast_, "direct", None) is not None:
+            _warn_of_separate_columns(model)
             return SteppedForecasts(model)
         return Forecasts(*forecast_stream(model))
     if isinstance(model, (ESNClassifier, ESNRegressor)):
@@ -65,6 +69,18 @@ def watch(model: Watchable, *, learn: bool, targets: bool) -> Watched:
     if isinstance(inner, ClassifierStream):
         return Labels(stream, inner.classes, targets=targets, learn=learn, fills=fills)
     return Values(stream, learn=learn, fills=fills) if targets else Forecasts(stream)
+
+
+def _warn_of_separate_columns(esn: ESNForecaster) -> None:
+    """Warn if several sensors are forecast directly: faults that show in their relation may then be missed."""
+    if len(esn.target_mean_) > 1:
+        warnings.warn(
+            f"this forecaster smooths each of its {len(esn.target_mean_)} columns by itself (method_ is 'direct'): a "
+            "sensor that is stuck or contradicts the others may go unnoticed. Fit it with method='closed_loop', which "
+            "forecasts all columns from each other.",
+            InputWarning,
+            stacklevel=user_stacklevel(),
+        )
 
 
 def forecast_stream(esn: ESNForecaster) -> tuple[EstimatorStream, Array | None]:

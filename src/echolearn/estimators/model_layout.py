@@ -1,4 +1,4 @@
-"""Which arrays a model file has, and what their dtypes and shapes must be (docs/reference/format.md)."""
+"""Which arrays a model file has, and what their dtypes and shapes must be (docs/reference/model_file.md)."""
 
 from __future__ import annotations
 

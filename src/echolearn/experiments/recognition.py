@@ -15,9 +15,10 @@ from echolearn.speech.audio import read_channels
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.errors import CorpusError, Problem
 from echolearn.speech.formats.results import Recognised
+from echolearn.speech.phones import split_state
 from echolearn.speech.recognition.arpa import read_arpa
 from echolearn.speech.recognition.learning import evaluate_phones, evaluate_words
-from echolearn.speech.recognition.lexicon import read_lexicon
+from echolearn.speech.recognition.lexicon import Lexicon, read_lexicon
 from echolearn.speech.recognition.recognizer import Recognizer, learn_recognizer, load_recognizer, valid_part
 from echolearn.speech.recognition.transcription import Transcription
 from echolearn.speech.scoring import Evaluation
@@ -56,18 +57,37 @@ def settings_for(
     return None
 
 
+def words_for(corpus: Corpus, settings: RecognitionSettings) -> Lexicon | None:
+    """Return the lexicon of the settings, or else that of the corpus.
+
+    ValueError if it has a phone without a frame in the training part: no network can learn such a phone.
+    """
+    path = settings.lexicon or (Path(corpus.lexicon) if corpus.lexicon else None)
+    if path is None:
+        if settings.language_model is not None:
+            raise ValueError(f"{settings.language_model} is a language model of words; --lexicon FILE must say them")
+        return None
+    lexicon = read_lexicon(path)
+    states = {int(k) for utterance in corpus.which("train") for k in corpus.labels[utterance]}
+    try:
+        lexicon.with_phones_of(sorted({split_state(corpus.state_names[k])[0] for k in states}))
+    except ValueError as problem:
+        raise ValueError(
+            f"{path}: {problem}. A phone can be learned only if it occurs in the training part: use more training data "
+            "(of synthetic speech: more --frames), or a lexicon without words that have these phones."
+        ) from problem
+    return lexicon
+
+
 def recognizer_for(
     corpus: Corpus, settings: RecognitionSettings, progress: StageProgress, network: ESNClassifier
 ) -> Recognizer:
     """Return a recogniser of a fitted network, with the words of the settings or else those of the corpus."""
-    lexicon = settings.lexicon or (Path(corpus.lexicon) if corpus.lexicon else None)
-    if lexicon is None and settings.language_model is not None:
-        raise ValueError(f"{settings.language_model} is a language model of words; --lexicon FILE must say them")
     return learn_recognizer(
         network,
         corpus,
         order=settings.order,
-        lexicon=None if lexicon is None else read_lexicon(lexicon),
+        lexicon=words_for(corpus, settings),
         language_model=None if settings.language_model is None else read_arpa(settings.language_model),
         progress=progress,
     )

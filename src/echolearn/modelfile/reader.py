@@ -1,6 +1,6 @@
 """Arrays and facts from one safetensors file, which is refused unless it is complete and unchanged.
 
-docs/reference/format.md specifies the file, its limits and its versions. Nothing in a file is trusted before it has
+docs/reference/model_file.md specifies the file, its limits and its versions. Nothing in a file is trusted before it has
 been compared with the size of the file and with what the caller expects; nothing is allocated before that, and no code
 is executed.
 """

@@ -1,4 +1,4 @@
-"""Writes arrays and facts into one safetensors file (docs/reference/format.md)."""
+"""Writes arrays and facts into one safetensors file (docs/reference/model_file.md)."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def plan_from_contents(tensors: Mapping[str, Array], facts: Facts) -> Plan:
     Parameters
     ----------
     tensors : mapping from str to array
-        The arrays of the file (docs/reference/format.md).
+        The arrays of the file (docs/reference/model_file.md).
     facts : mapping from str to value
         Its settings and other plain values.
 

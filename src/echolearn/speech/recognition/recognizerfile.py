@@ -1,4 +1,4 @@
-"""The arrays and facts of a recogniser's file, and a recogniser's parts from them (docs/reference/format.md).
+"""The arrays and facts of a recogniser's file, and a recogniser's parts from them (docs/reference/model_file.md).
 
 Decoding graphs are not stored: they are built from the phones, n-grams and lexicon, which can be checked.
 """

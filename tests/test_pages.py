@@ -1,0 +1,57 @@
+"""Everything that a reader of the documentation may type runs in its build, or the page says why it does not."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs" / "_extensions"))
+FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[\w{}-]*)[^\n]*\n(?P<body>.*?)^ *```$", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"(\$ |(echolearn|python|pip|make|curl|docker|gcc|cc|clang) )")
+INDENTED = re.compile(r"\n\n((?: {4}[^\n]*\n?)+)")
+
+
+def pages():
+    tracked = (ROOT / "docs").glob("*/*.md")
+    return [page for page in (ROOT / "docs" / "index.md", *sorted(tracked)) if "_build" not in page.parts]
+
+
+def offences(text):
+    """Return the first lines of blocks that a reader would type, and that the build neither runs nor explains."""
+    found = []
+    for fence in FENCE.finditer(text):
+        first, language = fence["body"].split("\n")[0], fence["language"]
+        if language in ("sh", "bash", "shell", "zsh") or (fence["indent"] and language in ("python", "console")):
+            found.append(first)
+        if language in ("", "text") and COMMAND.match(first):
+            found.append(first)
+        if language == "console" and not first.startswith("$ "):
+            found.append(first)
+    prose = re.sub(r"<!-- setup\n.*?-->", "", FENCE.sub("", text), flags=re.DOTALL)
+    found += [block[1].strip().split("\n")[0] for block in INDENTED.finditer(prose) if COMMAND.match(block[1].strip())]
+    return found
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_and_python_run_in_the_build(page):
+    text = page.read_text(encoding="utf-8")
+    rendered = re.sub(r"<!-- table: .*?<!-- end -->", "", text, flags=re.DOTALL)  # commands of result files
+    assert not offences(rendered)
+
+
+def test_what_is_not_run_is_found():
+    assert offences("```sh\nls\n```") == ["ls"]
+    assert offences("- a\n\n  ```python\n  import x\n  ```") == ["  import x"]
+    assert offences("```text\n$ make\n```") == ["$ make"]
+    assert offences("Text:\n\n    make test\n    make demo\n\nand more") == ["make test"]
+    assert not offences("```console\n$ make\n```\n\n    H = run(x)\n")
+
+
+def test_blocks_that_are_not_run_have_a_reason():
+    from executed_blocks import blocks
+
+    text = "<!-- not executed: it needs a cluster -->\n```python\nfit()\n```\n\n```console\n$ ls\n$ pwd\n```\n"
+    assert blocks(text) == [None, "$ ls\n$ pwd\n"]
+    assert blocks("<!-- not executed -->\n```python\nfit()\n```") == ["fit()\n"]  # without a reason it runs
