@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from echolearn.sequences.feature_columns import check_feature_columns, date_columns
 from echolearn.sequences.forms import Form, RowForm, TableForm
 from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
@@ -120,23 +121,24 @@ def _read_columns(X: pd.DataFrame, names: dict[str, object], index: pd.Index | N
     if len(ids) == 1 and len(times) == 1:
         return _long(X, ids[0], times[0], index)
     if ids:
+        dates = date_columns(X)
+        time = repr(dates[0]) if dates else "<the column of time>"
         raise ValueError(
             f"the column {ids[0]!r} of X looks like the names of sequences, not like a feature. Pass "
-            f"X.set_index([{ids[0]!r}, <the column of time>]), or X.set_index([{ids[0]!r}, "
+            f"X.set_index([{ids[0]!r}, {time}]), or X.set_index([{ids[0]!r}, "
             f"X.groupby({ids[0]!r}).cumcount()]) if rows are in order; rename or drop it if it means something else."
         )
+    check_feature_columns(X, times)
     for name in times:
-        _check_time_column(X, name)
+        _warn_of_time_column(X, name)
     if index is None:
         return ReadTable(np.asarray(X.to_numpy()), TableForm([np.arange(len(X))], None, one=True), None, timed=False)
     return _one(X)
 
 
-def _check_time_column(X: pd.DataFrame, name: object) -> None:
-    """Refuse dates as a feature, and warn of a count of time as one."""
+def _warn_of_time_column(X: pd.DataFrame, name: object) -> None:
+    """Warn of a count of time as a feature."""
     values = np.asarray(X[name])
-    if values.dtype.kind in "Mm" or (values.dtype == object and hasattr(values.flat[0] if values.size else 0, "year")):
-        raise ValueError(f"the column {name!r} of X holds dates; features are numbers. Pass X.set_index({name!r}).")
     if values.dtype.kind in "iuf" and len(values) > 1 and bool((np.diff(values) > 0).all()):
         warnings.warn(
             f"the column {name!r} of X grows from row to row and was taken as a feature. If it is time, pass "
@@ -200,6 +202,7 @@ def _long(X: pd.DataFrame, name: object, time: object, index: pd.Index | None) -
         _, ranks = np.unique(np.asarray(X[time]), return_inverse=True)
         rows = _rows(codes, _in_time(codes, ranks, "X"))
         features = [column for column in X.columns if column not in (name, time)]
+        check_feature_columns(X[features], grouped=True)
         values = np.asarray(X[features].to_numpy())
         return ReadTable([values[r] for r in rows], TableForm(rows, None), None, timed=True)
     panel = X.set_index([name, time])
@@ -211,6 +214,7 @@ def _grouped(X: pd.DataFrame, codes: Array, ids: pd.Index, times: pd.Index, inde
     """Return the sequences of a table; codes: the number of the sequence of each row."""
     if (codes < 0).any():
         raise ValueError("the index of X lacks the name of a sequence in some rows; drop or name them.")
+    check_feature_columns(X, grouped=True)
     if _kind(times) == "other":  # names: no order but that of the rows
         rows, irregular = _rows(codes, np.argsort(codes, kind="stable")), ""
     else:
