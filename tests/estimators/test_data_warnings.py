@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import toys
-from echolearn import ESNClassifier
+from echolearn import ESNClassifier, StackedClassifier
 from echolearn.estimators.data_warnings import InputWarning, warn_of_scale
 
 
@@ -114,3 +114,36 @@ def test_a_column_that_names_the_sequences():
 )
 def test_other_constant_columns_are_features(X):
     ESNClassifier(5, learn="none").fit(X, ["a", "b"] * (len(X) // 2))
+
+
+def test_one_label_in_each_sequence_may_be_meant():
+    X = [np.random.default_rng(i).normal(size=(8 + i, 2)) for i in range(6)]
+    y = [np.full(len(x), i % 2) for i, x in enumerate(X)]
+    esn = ESNClassifier(5, learn="none")
+    with pytest.warns(InputWarning, match=r"each of the 6 sequences.*pass \[t\[0\] for t in y\]") as found:
+        esn.fit(X, y)
+    assert found[0].filename == __file__
+    with pytest.warns(InputWarning, match=r"pass \{name: t\[0\] for name, t in y.items\(\)\}"):
+        esn.fit(dict(enumerate(X)), dict(enumerate(y)))
+    lengths = np.array([len(x) for x in X])
+    with pytest.warns(InputWarning, match=r"pass y\[numpy.cumsum\(lengths\) - lengths\]"):
+        esn.fit(np.concatenate(X), np.concatenate(y), lengths=lengths)
+    index = pd.MultiIndex.from_tuples([(i, t) for i, x in enumerate(X) for t in range(len(x))], names=["cycle", "t"])
+    panel, labels = pd.DataFrame(np.concatenate(X), index, ["a", "b"]), pd.Series(np.concatenate(y), index)
+    with pytest.warns(InputWarning, match=r"pass y.groupby\(level=0\).first\(\)"):
+        esn.fit(panel, labels)
+    with pytest.warns(InputWarning, match=r"pass y.groupby\(X\['id'\]\).first\(\)"):
+        esn.fit(panel.rename_axis(["id", "t"]).reset_index(), labels.to_numpy())
+    with pytest.warns(InputWarning, match="each of the 6 sequences"):
+        StackedClassifier(layers=2, hidden_units=5, learn="none").fit(X, y)
+    esn.fit(panel, labels.groupby(level=0).first())  # warnings are errors in tests
+    y[0][0] = 1
+    esn.fit(X, y)
+    esn.fit(X[1:5], y[1:5])
+
+
+def test_a_missing_label_does_not_hide_that_the_others_are_the_same():
+    X = [np.random.default_rng(i).normal(size=(8 + i, 2)) for i in range(6)]
+    y = [np.append(np.full(len(x) - 1, i % 2), -1) for i, x in enumerate(X)]
+    with pytest.warns(InputWarning, match="each of the 6 sequences"):
+        ESNClassifier(5, learn="none", ignore_label=-1).fit(X, y)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, is_label_sets
+from echolearn.estimators.data_warnings import warn_of_whole_labels
 from echolearn.estimators.fit_data import OpenedData, Validation
 from echolearn.estimators.fitting import Callback
 from echolearn.estimators.former_names import former_names
@@ -416,6 +417,8 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             codec = LabelSetCodec.of(known, opened.per_step)
         else:
             codec = ClassCodec.of(known, opened.per_step, labels, weighted=rule.class_weight is not None)
+            if opened.per_step:
+                warn_of_whole_labels(known, opened.given)
         weighing = rule, rule.class_weights(codec, codec.labels, targets)
         fitted = self._fit_network(opened, codec, weighing, validation, callback, checkpoint=checkpoint, grows=grows)
         if isinstance(codec, LabelSetCodec):

@@ -10,7 +10,10 @@ from numpy.typing import ArrayLike
 
 from echolearn.reservoir.activations import BOUNDED
 from echolearn.reservoir.construction import input_scales
+from echolearn.sequences.forms import DictForm, Form, TableForm
 from echolearn.sequences.scaling import LARGEST, mean_and_scale
+from echolearn.sequences.targets import Target
+from echolearn.sequences.validation import InputSequences
 from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 from echolearn.validation.input_warnings import InputWarning
@@ -23,6 +26,7 @@ APART_BOUNDED, APART = 8.0, 1e3  # if it is also this many times the drive by th
 MAJORITY = 0.97  # of the labels: more, and the answer was always the same
 MANY, FEW = 20, 15  # classes, and labels for each, that are too few
 LEAST_IDS = 5  # sequences from which on whole numbers that are constant in each are taken for their names
+LEAST_WHOLE = 5  # sequences from which on labels that are constant in each are taken for those of whole sequences
 EXAMINED = 1000, 4e5  # sequences, and numbers in them, from which their scale is estimated
 
 
@@ -111,3 +115,33 @@ def warn_of_labels(labels: Array, *, weighted: bool = False) -> None:
             InputWarning,
             stacklevel=user_stacklevel(),
         )
+
+
+def warn_of_whole_labels(entries: Sequence[Target], given: InputSequences) -> None:
+    """Warn of labels given per step that are constant in every sequence: one per sequence may be meant."""
+    labels = [np.ravel(entry) for entry in entries]
+    if len(labels) < LEAST_WHOLE or min(map(len, labels)) < 2 or not all((y == y[0]).all() for y in labels):
+        return
+    if len({y[0] for y in labels}) < 2:
+        return
+    warnings.warn(
+        f"y has one label per step, but the same one at all steps of each of the {len(labels)} sequences. If each "
+        f"sequence has one label, pass {_first_labels(given.form, given.kind)}: the network then answers once for a "
+        "whole sequence.",
+        InputWarning,
+        stacklevel=user_stacklevel(),
+    )
+
+
+def _first_labels(form: Form | None, kind: str) -> str:
+    """Return the line that makes one label per sequence of labels per step in this form."""
+    if isinstance(form, TableForm) and form.ids is not None:
+        levels = 0 if form.ids.nlevels == 1 else list(range(form.ids.nlevels))
+        if form.index is not None and form.index.nlevels > 1:
+            return f"y.groupby(level={levels}).first() (y: a Series with the index of X)"
+        return f"y.groupby(X[{form.ids.name!r}]).first()"
+    if isinstance(form, DictForm):
+        return "{name: t[0] for name, t in y.items()}"
+    if kind == "joined":
+        return "y[numpy.cumsum(lengths) - lengths]"
+    return "[t[0] for t in y]"

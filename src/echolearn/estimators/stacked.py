@@ -15,6 +15,7 @@ from echolearn.estimators._base import store_parameters
 from echolearn.estimators._stack import StackedEstimator, draw_layers, layer_requests
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.codecs import ClassCodec, ValueCodec
+from echolearn.estimators.data_warnings import warn_of_whole_labels
 from echolearn.estimators.fitting import Callback
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.stack_fitting import StackRequest, fit_stack
@@ -133,6 +134,8 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         layers = draw_layers(params, ESNClassifier)
         opened, inputs = self._open_fit(X, y, lengths, layer_requests(layers))
         codec = ClassCodec.of(opened.entries, opened.per_step)
+        if opened.per_step:
+            warn_of_whole_labels(opened.entries, opened.given)
         # One label per sequence is little for the cross entropy of all weights (see ESNClassifier).
         softmax = bool(opened.per_step and layers[-1].readout == "softmax")
         for number, layer in enumerate(layers, 1):

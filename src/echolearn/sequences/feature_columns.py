@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,7 +87,7 @@ def _repeats(values: Array) -> bool:
     There are at least two names, and at least two rows of each on average.
     """
     texts = [str(entry) for entry in values.flat]
-    runs = 1 + sum(a != b for a, b in zip(texts[:-1], texts[1:], strict=True))
+    runs = 1 + sum(a != b for a, b in itertools.pairwise(texts))
     return 2 <= runs <= len(texts) // 2 and len(set(texts)) == runs
 
 
@@ -100,8 +101,8 @@ def _names_of_sequences(name: object, times: list[object], values: Array) -> str
             f"X.groupby({name!r}).cumcount()]) if rows are in order"
         )
     return (
-        f"the column {name!r} of X holds text, {values.flat[0]!r:.40} and others, each in rows that follow one another: "
-        f"it looks like the names of sequences, not like a feature. Pass {how}."
+        f"the column {name!r} of X holds text, {values.flat[0]!r:.40} and others, each in consecutive rows: it "
+        f"looks like the names of sequences, not like a feature. Pass {how}."
     )
 
 

@@ -221,7 +221,7 @@ def _grouped(X: pd.DataFrame, codes: Array, ids: pd.Index, times: pd.Index, inde
         ranks, gaps = _ranks(times)
         rows = _rows(codes, _in_time(codes, ranks, "X"))
         irregular = _irregular([gaps[ranks[r]] for r in rows])
-    values = table_values(X)
+    values, ids = table_values(X), ids.set_names(X.index.names[:-1])
     return ReadTable([values[r] for r in rows], TableForm(rows, index, ids), X, timed=True, irregular=irregular)
 
 
