@@ -135,7 +135,7 @@ def test_one_label_in_each_sequence_may_be_meant():
     with pytest.warns(InputWarning, match=r"pass y.groupby\(X\['id'\]\).first\(\)"):
         esn.fit(panel.rename_axis(["id", "t"]).reset_index(), labels.to_numpy())
     with pytest.warns(InputWarning, match="each of the 6 sequences"):
-        StackedClassifier(layers=2, hidden_units=5, learn="none").fit(X, y)
+        StackedClassifier([ESNClassifier(5, learn="none")] * 2, joint_epochs=1).fit(X, y)
     esn.fit(panel, labels.groupby(level=0).first())  # warnings are errors in tests
     y[0][0] = 1
     esn.fit(X, y)

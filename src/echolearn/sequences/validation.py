@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NoReturn, cast
 
 import numpy as np
@@ -16,9 +17,10 @@ from echolearn.execution.executor import Remote
 from echolearn.sequences.answers import AnswerList
 from echolearn.sequences.arrangement import arrange
 from echolearn.sequences.forms import Form
+from echolearn.sequences.places import Places
 from echolearn.sequences.tables import id_columns, is_table
 from echolearn.sequences.targets import Target
-from echolearn.sequences.unpacking import as_array, unpack
+from echolearn.sequences.unpacking import Unpacked, as_array, unpack
 from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.values import finite_array
 
@@ -91,9 +93,11 @@ def open_sequences(
     They may be in other containers (`unpack`), and in another layout (`layouts.choose_layout`). n_features: the number
     of features that the `owner` expects, if it is known. gaps: whether NaN is allowed.
     """
-    arranged = arrange(unpack(X), layout, lengths, n_features)
+    unpacked = unpack(X)
+    arranged = arrange(unpacked, layout, lengths, n_features)
     data, lengths = arranged.data, arranged.lengths
-    given = _remote_sequences(data) or _several_sequences(data, lengths, gaps) or _one_array(data, lengths, gaps)
+    check = partial(check_sequence, gaps=gaps, places=Places(_columns(unpacked, layout), arranged.form))
+    given = _remote_sequences(data) or _several_sequences(data, lengths, check) or _one_array(data, lengths, check)
     given = given if arranged.form is None else replace(given, form=arranged.form)
     widths = {x.shape[1] for x in given.X}
     if len(widths) > 1:
@@ -103,6 +107,12 @@ def open_sequences(
     if n_features is not None and widths != {n_features}:
         _refuse_width(given, n_features, owner, layout)
     return given
+
+
+def _columns(unpacked: Unpacked, layout: str) -> list[Hashable] | None:
+    """Return the names of the features of a data frame, if X was one."""
+    steps = unpacked.features is None or (layout == "rows" and unpacked.table)  # its columns are steps
+    return None if steps else list(cast("pd.DataFrame", unpacked.features).columns)
 
 
 def _refuse_width(given: InputSequences, n_features: int, owner: str, layout: str) -> NoReturn:
@@ -122,7 +132,7 @@ def _remote_sequences(X: object) -> InputSequences | None:
     return InputSequences(X, "list") if isinstance(X, list) and len(X) and isinstance(X[0], Remote) else None
 
 
-def _several_sequences(X: object, lengths: ArrayLike | None, gaps: bool) -> InputSequences | None:
+def _several_sequences(X: object, lengths: ArrayLike | None, check: Callable[..., Array]) -> InputSequences | None:
     """Return the sequences of a list or a 3-D array, or None for others."""
     if not _is_several(X):
         return None
@@ -132,13 +142,13 @@ def _several_sequences(X: object, lengths: ArrayLike | None, gaps: bool) -> Inpu
     if len(X) == 0:
         raise ValueError("X is an empty list; expected at least one sequence of shape (steps, features).")
     stack = isinstance(X, np.ndarray) and X.dtype != object
-    checked = [check_sequence(x, f"sequence {i}", gaps=gaps) for i, x in enumerate(X)]
+    checked = [check(x, f"sequence {i}", number=i) for i, x in enumerate(X)]
     return InputSequences(checked, "stack" if stack else "list")
 
 
-def _one_array(X: object, lengths: ArrayLike | None, gaps: bool) -> InputSequences:
+def _one_array(X: object, lengths: ArrayLike | None, check: Callable[..., Array]) -> InputSequences:
     """Return the sequence, or the joined sequences, of a 2-D array."""
-    whole = check_sequence(X, "X", gaps=gaps)
+    whole = check(X, "X")
     if lengths is None:
         return InputSequences([whole], "one")
     return InputSequences(np.split(whole, _ends(lengths, len(whole))[:-1]), "joined")
@@ -161,10 +171,10 @@ def _depth(x: object) -> int:
     return depth
 
 
-def check_sequence(x: object, name: str, *, gaps: bool = False) -> Array:
+def check_sequence(x: object, name: str, *, gaps: bool = False, places: Places | None = None, number: int = 0) -> Array:
     """Return a (steps, features) array of finite floats in native byte order; not a copy if it is one already.
 
-    gaps: whether NaN is allowed too.
+    gaps: whether NaN is allowed too. places: the names of what stands in sequence `number`, for the error message.
     """
     if np.ma.is_masked(x):
         raise ValueError(f"{name} has masked entries; fill or drop the frames that lack a value.")
@@ -188,18 +198,21 @@ def check_sequence(x: object, name: str, *, gaps: bool = False) -> Array:
         cure = " For one feature per step, pass X[:, None]." if getattr(x, "ndim", 0) == 1 else ""
         raise kind(
             f"{name} is not an array of shape (steps, features) with finite numbers"
-            f"{', nor a list of such arrays' if name == 'X' else ''}. {problem}{cure or _cure_of_gaps(problem)}"
+            f"{', nor a list of such arrays' if name == 'X' else ''}. {problem}{cure or _about_gaps(problem, x, places or Places(), number)}"
         ) from problem
     return checked.astype(checked.dtype.newbyteorder("="), copy=False)
 
 
-def _cure_of_gaps(problem: Exception) -> str:
-    """Return what to do about NaN, if that is the problem."""
-    if "NaN" not in str(problem):
+def _about_gaps(problem: Exception, x: object, places: Places, number: int) -> str:
+    """Return where the first NaN or infinity stands and what to do about it, if that is the problem."""
+    if "NaN" not in str(problem) and "infinity" not in str(problem):
         return ""
+    where = places.of_gap(x, number)
+    if "NaN" not in str(problem):
+        return where
     return (
-        " An estimator with missing='carry' fills gaps with the last known value and tells the network where they "
-        "were; missing='mean' fills them with the mean."
+        f"{where} An estimator with missing='carry' fills gaps with the last known value and tells the network where "
+        "they were; missing='mean' fills them with the mean."
     )
 
 
