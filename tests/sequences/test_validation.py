@@ -86,7 +86,7 @@ BAD_Y = {
     "one sequence": (X[0], Y[0][:-2], r"y has \d+ entries, but X has \d+ steps.*one label or value per step"),
     "mixed": (X, [*Y[:5], "low"], r"mixes sequences with a single label and sequences with one label per step"),
     "one class": (X, [np.full(len(y), "low") for y in Y], r"only one class, .*low.*at least 2 classes"),
-    "real numbers": (X, VALUES, r"Unknown label type: .?continuous"),
+    "real numbers": (X, VALUES, r"Unknown label type: continuous. y holds \d+ different numbers.*use ESNRegressor"),
     "nan": (X, [np.full(len(y), np.nan) for y in Y], r"Input y contains NaN or infinity; remove or fill"),
     "rows": (X, [np.full((len(y), 2), 3) for y in Y], r"y has shape \(\d+, 2\); expected one label each"),
     "sparse": (X, sparse.csr_array(np.eye(6)), r"y is sparse; pass y.toarray"),

@@ -57,6 +57,7 @@ class ClassCodec:
         if found.ndim > 1:
             raise ValueError(f"y has shape {found.shape}; expected one label each, not a row of them.")
         try:
+            _refuse_real_numbers(found)
             with warnings.catch_warnings(action="ignore", category=UserWarning):  # of many classes: reported below
                 check_classification_targets(found)
             known = np.unique(found) if labels is None else labels
@@ -162,6 +163,17 @@ class LabelSetCodec:
         """Return the codec with the slopes that make targets T most likely, for outputs Y with weights w (K,)."""
         slopes = [_most_likely_slope(y - 0.5, t, w) for y, t in zip(Y.astype(np.float64).T, T.T, strict=True)]
         return LabelSetCodec(self.labels, np.array(slopes))
+
+
+def _refuse_real_numbers(found: Array) -> None:
+    """Refuse targets that are values rather than labels."""
+    if found.dtype.kind != "f" or not (odd := found[found != np.round(found)]).size:
+        return
+    raise ValueError(
+        f"Unknown label type: continuous. y holds {len(np.unique(found))} different numbers such as "
+        f"{odd.tolist()[0]:.6g}; a classifier expects labels. To predict numbers, use ESNRegressor (or "
+        "StackedRegressor); to predict intervals of them, pass numpy.digitize(y, bounds)."
+    )
 
 
 def is_label_sets(rows: Array) -> bool:
