@@ -87,6 +87,8 @@ def test_ignored_rows_and_weights():
 def test_rows_of_one_sequence_each_are_not_taken_for_steps():
     short = [np.arange(len(s)) < len(s) - 1 for s in SETS]
     with pytest.raises(ValueError, match=r"Give a row of 0 and 1 for each sequence.*shape \(1, labels\)"):
+        ESNClassifier(**toys.FAST).fit(X, list(PER_SEQUENCE))
+    with pytest.raises(ValueError, match=r"steps; .*Look whether y\[0\] belongs to this sequence"):
         ESNClassifier(**toys.FAST).fit(X, [s[keep, 0] for s, keep in zip(SETS, short, strict=True)])
     marked = ESNClassifier(**toys.FAST).fit(X, list(PER_SEQUENCE[:, None]))
     plain = ESNClassifier(**toys.FAST).fit(X, PER_SEQUENCE)

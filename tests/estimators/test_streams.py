@@ -180,6 +180,8 @@ def test_forms_of_frames(model, form):
         (np.zeros((1, 4, 2)), r"given \(1, 4, 2\)"),
         (0.5, r"given \(\)"),
         (["a", "b"], "a frame holds 2 numbers here; given <U1 entries"),
+        ({"a": 1.0, "b": 2.0}, r"given \{'a': 1.0, 'b': 2.0\}, a dict. Pass an array of 2 numbers.*frame.values\(\)"),
+        (None, "given None, a NoneType. Pass an array of 2 numbers, in the order of the features"),
         ([1j, 2], "given complex128 entries"),
         ([np.nan, 0.0], "frame 0 of 1 holds NaN or infinity; the stream has not moved"),
         ([[0.0, 1.0], [np.inf, 0.0]], "frame 1 of 2 holds NaN or infinity"),

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from echolearn.sequences.forms import DictForm, PaddedForm, TableForm, aligned, is_pandas, labelled
+from echolearn.sequences.forms import DictForm, PaddedForm, RowForm, TableForm, aligned, is_pandas, labelled
+from echolearn.sequences.validation import open_sequences
 
 DAYS = pd.date_range("2024-01-01", periods=4)
 
@@ -68,5 +69,23 @@ def test_a_dictionary_is_read_by_key():
     assert form.targets({"y": 2, "x": 1}) == [1, 2]
     assert list(form.targets(pd.Series([2, 1], ["y", "x"]))) == [1, 2]
     assert form.per_sequence(np.array([5, 6])) == {"x": 5, "y": 6}
-    with pytest.raises(ValueError, match="y has other keys than X: 'y', 'z' are only in one"):
+    with pytest.raises(ValueError, match=r"other keys than X\. 'z': in y but not in X\. 'y': in X but not in y\."):
         form.targets({"x": 1, "z": 2})
+
+
+def test_ids_without_a_sequence_are_listed():
+    names = list("abcdefghij")
+    index = pd.MultiIndex.from_product([names[:3], range(4)])
+    forms = [
+        open_sequences(dict.fromkeys(names[:3], np.zeros((4, 2)))).form,
+        open_sequences(pd.DataFrame(np.zeros((12, 2)), index)).form,
+        RowForm(pd.Index(names[:3])),
+    ]
+    for form in forms:
+        with pytest.raises(ValueError, match=r"10 entries, but X has 3 sequences. 'd', .*'h' and 2 more: in y but"):
+            form.targets(pd.Series(range(10), names))
+        with pytest.raises(ValueError, match=r"X has 3 sequences. 'c': in the sequences of X but not in y"):
+            form.targets(pd.Series(range(2), names[:2]))
+        np.testing.assert_array_equal(form.targets(pd.Series([1, 2, 3], names[:3])), [1, 2, 3])
+    with pytest.raises(ValueError, match=r"index of y is not that of .*'d': in y but not"):
+        forms[1].targets(pd.Series(range(3), ["a", "b", "d"]))

@@ -1,6 +1,7 @@
 """User input: every form of it that is accepted, and every kind that is refused."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,7 +39,12 @@ BAD_X = {
     "zero steps": ([*X[:5], X[5][:0]], r"0 sample\(s\): sequence 5 has no steps; drop empty sequences"),
     "zero features": ([x[:, :0] for x in X], r"0 feature\(s\)"),
     "one step each": ([x[:1] for x in X], r"one step.*no time in this data.*first axis"),
-    "numbers": (np.arange(5.0), r"(?s)Expected 2D array, got 1D array.*[Rr]eshape"),
+    "numbers": (
+        np.arange(5.0),
+        r"X has shape \(5,\); expected .*Expected 2D array, got 1D array. Reshape your data",
+    ),
+    "listed numbers": ([1.0, 2.0, 3.0], r"X has shape \(3,\); expected .*Reshape your data"),
+    "dates": (np.full((5, 2), "2024-01-01", "datetime64[D]"), r"X holds dates; expected numbers"),
     "a number": (3.0, r"(?s)Expected 2D array, got scalar"),
     "widths": ([*X[:5], X[5][:, :1]], r"different numbers of features, \[1, 2\]; expected one number"),
     "four dimensions": (np.zeros((2, 3, 4, 5)), rf"(?s){SHAPE}.*dim 4"),
@@ -218,3 +224,24 @@ def test_results_that_are_not_finite_are_refused_but_large_ones_are_not():
     for value in (np.nan, np.inf):
         with pytest.raises(ValueError, match=r"states are not finite: X holds numbers too large .* have diverged"):
             check_finite(np.array([1.0, value]), "states")
+
+
+def test_one_frame_is_one_step_or_one_of_a_stream(fitted):
+    with pytest.raises(ValueError, match=r"X has shape \(2,\); expected \(steps, 2\).*pass X\[None\].*esn\.stream\(\)"):
+        fitted.predict(X[0][0])
+    with pytest.raises(ValueError, match=r"X has shape \(9,\).*the 2 features of the fit at each step, as columns"):
+        fitted.predict(np.arange(9.0))
+    with pytest.raises(ValueError, match=r"for one series of one feature, pass X\[:, None\]\.$"):
+        fit(np.arange(40.0), np.arange(40) % 2)
+    row = pd.DataFrame(X[0], columns=["a", "b"]).iloc[0]
+    with pytest.raises(ValueError, match=r"X\.to_frame\(\)\.T for one step"):
+        fitted.predict(row)
+
+
+def test_targets_of_another_length_are_named():
+    with pytest.raises(ValueError, match=r"y\[4\] has \d+ entries, but sequence 4 has \d+ steps.*The other 5") as found:
+        fit(X, [np.append(y, y[-1]) if i == 4 else y for i, y in enumerate(Y)])
+    assert "0 and 1" not in str(found.value)
+    named = dict(zip("abcdef", X, strict=True))
+    with pytest.raises(ValueError, match=r"but sequence 4 \('e'\) has"):
+        fit(named, [np.append(y, y[-1]) if i == 4 else y for i, y in enumerate(Y)])

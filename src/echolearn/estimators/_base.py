@@ -38,7 +38,6 @@ from echolearn.estimators.naming import NamedSettings
 from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, network_facts
 from echolearn.estimators.own_reservoir import check_beside_reservoir
 from echolearn.estimators.plotting import PlotMixin
-from echolearn.estimators.poor_scores import explained_swap
 from echolearn.estimators.saving import model_parts, save_model
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.starting import (
@@ -50,6 +49,7 @@ from echolearn.estimators.starting import (
     warn_of_runaway,
 )
 from echolearn.estimators.summarizing import fit_summary, needs_more, settle_pooling
+from echolearn.estimators.swapped import explained_swap
 from echolearn.estimators.target_rules import TargetRule
 from echolearn.execution.blas import one_blas_thread
 from echolearn.modelfile.layout import Facts

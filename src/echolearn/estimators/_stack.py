@@ -24,12 +24,12 @@ from echolearn.estimators.naming import NamedSettings
 from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, history_facts
 from echolearn.estimators.own_reservoir import check_beside_reservoir
 from echolearn.estimators.parameters import Parameters, check_each
-from echolearn.estimators.poor_scores import explained_swap
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.saving import save_model
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.stack_fitting import FittedLayers, LayerRequest
 from echolearn.estimators.stack_layers import Passing, StackLayer
+from echolearn.estimators.swapped import explained_swap
 from echolearn.readout.solver import solver_for
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split, hold_out

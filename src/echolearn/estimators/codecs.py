@@ -55,7 +55,10 @@ class ClassCodec:
         if found.ndim == 2 and found.shape[1] == 1:
             found = column_or_1d(found, warn=True)
         if found.ndim > 1:
-            raise ValueError(f"y has shape {found.shape}; expected one label each, not a row of them.")
+            raise ValueError(
+                f"y has shape {found.shape}; expected one label each, not a row of them. Look whether X and y are "
+                "swapped: fit(X, y)."
+            )
         try:
             _refuse_real_numbers(found)
             with warnings.catch_warnings(action="ignore", category=UserWarning):  # of many classes: reported below

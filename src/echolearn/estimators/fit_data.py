@@ -15,6 +15,7 @@ from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.data_warnings import warn_of_ids, warn_of_scale
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.settings import NetworkSettings
+from echolearn.estimators.swapped import explained_swap_of_fit
 from echolearn.estimators.target_rules import OpenedTargets, TargetRule
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.layouts import choose_layout
@@ -75,13 +76,14 @@ def open_data(
 
     gaps: whether NaN is allowed in X; rule: which targets are missing.
     """
-    X, y = open_source(X, y)
-    unpacked = unpack(X)
-    taken = choose_layout(unpacked, y, layout, lengths)
     columns = _ColumnNames()
-    check_names(columns, unpacked, taken, reset=True)
-    given = open_sequences(unpacked, lengths, gaps=gaps, layout=taken)
-    check_has_time(given)
+    with explained_swap_of_fit(X, y):
+        X, y = open_source(X, y)
+        unpacked = unpack(X)
+        taken = choose_layout(unpacked, y, layout, lengths)
+        check_names(columns, unpacked, taken, reset=True)
+        given = open_sequences(unpacked, lengths, gaps=gaps, layout=taken)
+        check_has_time(given)
     targets = (rule or TargetRule()).open(y, given, sample_weight)
     names = getattr(columns, "feature_names_in_", None)
     warn_of_ids(given.X, names)

@@ -32,6 +32,8 @@ from echolearn.estimators.loop_fitting import fit_through_loop
 from echolearn.estimators.models import ForecastState
 from echolearn.estimators.poor_scores import warn_of_poor_values
 from echolearn.estimators.series import (
+    check_runs_down,
+    check_steps_ahead,
     inputs_of,
     open_exogenous,
     open_series,
@@ -303,6 +305,7 @@ class ESNForecaster(SequenceEstimator):
         params = self.get_params(deep=False)
         settings = NetworkSettings.of(params, ridge_path=RIDGES, time_folds=False)
         given, one_value = open_series(series, "series", None, gaps=self.method != "closed_loop")
+        check_runs_down(given)
         settings = settings.resolved(given.lengths, True)
         many = given.kind != "one"
         mean, scale = mean_and_scale(_known(given.X), "series")
@@ -670,7 +673,7 @@ class ESNForecaster(SequenceEstimator):
         """Return what `answer(model, part, steps)` says in the scale of the errors, (..., steps, dims), in units."""
         model = self.forecast_.direct
         assert model is not None
-        check_integer("steps", steps, 1)
+        check_steps_ahead(steps)
         if warm_up is None:
             many, parts, known = self.forecast_.many, list(model.parts), np.zeros(len(model.parts), int)
             _, E = self._scaled([], self._exogenous(exogenous, known + steps, many))
@@ -708,7 +711,7 @@ class ESNForecaster(SequenceEstimator):
         """Return the state before and the value at the last known step, (B, N) and (B, dims); E (steps, B, inputs) to
         come; and whether the caller gave a list."""
         check_is_fitted(self)
-        check_integer("steps", steps, 1)
+        check_steps_ahead(steps)
         if warm_up is None:
             many, known = self.forecast_.many, np.zeros(len(self.forecast_.last_value), int)
             h, x = self.forecast_.last_state, self.forecast_.last_value

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.estimators.series import open_series
+from echolearn.estimators.series import check_runs_down, check_steps_ahead, open_series
 from echolearn.execution.blas import one_blas_thread
 from echolearn.metrics.forecasts import THRESHOLD, step_errors
 from echolearn.readout.orthogonal import RIDGES, OrthogonalFactors
@@ -104,6 +104,7 @@ class NVARForecaster(BaseEstimator):
         """
         features, ridges, fraction = self._checked(series)
         given, self.one_value_ = open_series(series, "series", None)
+        check_runs_down(given)
         shortest = features.memory + 3
         if given.lengths.min() < shortest:
             raise ValueError(f"a series has {given.lengths.min()} steps; {shortest} or more are needed.")
@@ -139,7 +140,7 @@ class NVARForecaster(BaseEstimator):
             The forecast, in the form of the series.
         """
         check_is_fitted(self)
-        check_integer("steps", steps, 1)
+        check_steps_ahead(steps, updates=False)
         many, last = self.many_, self.last_values_
         if warm_up is not None:
             given, _ = open_series(warm_up, "warm_up", len(self.target_mean_))

@@ -1,4 +1,4 @@
-"""What `score` reports beside a number: results that are no better than trivial ones, and arguments that are swapped.
+"""What `score` reports beside a number: results that are no better than trivial ones.
 
 A score is judged more mildly than a fit (`examination`): the user sees the number, and folds of little data score badly
 by chance. From as many targets on as after a fit, it must not be better at all than the trivial one.
@@ -7,8 +7,6 @@ by chance. From as many targets on as after a fit, it must not be better at all 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 
@@ -71,26 +69,3 @@ def check_comparable(true: Array, classes: Array) -> None:
             f"y holds {true.tolist()[0]!r:.40} and others like it; expected labels such as those of the fit, "
             f"{classes.tolist()[0]!r:.40}. Encode y as for fit, and look whether X and y are swapped: score(X, y)."
         )
-
-
-@contextmanager
-def explained_swap(X: object, y: object, n_features: int) -> Iterator[None]:
-    """Explain the refusal of X where X and y were swapped; n_features: those of the fit."""
-    try:
-        yield
-    except (TypeError, ValueError) as problem:
-        if _width(y) != n_features or _width(X) == n_features:
-            raise
-        if n_features == 1:  # which one is X cannot be known
-            kind = TypeError if isinstance(problem, TypeError) else ValueError
-            raise kind(f"{problem} If X and y are swapped, call score(X, y).") from problem
-        raise ValueError(
-            f"X and y are swapped: y has the {n_features} features of the fit, and X has not. Call score(X, y)."
-        ) from problem
-
-
-def _width(given: object) -> int | None:
-    """Return the number of columns of an array or table, or of the first one in a list; None: it has none."""
-    first = given[0] if isinstance(given, (list, tuple)) and len(given) else given
-    shape: tuple[int, ...] = getattr(first, "shape", ())
-    return int(shape[-1]) if len(shape) > 1 else None

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from echolearn.sequences.validation import InputSequences, open_sequences
 from echolearn.validation.array_types import Array, SequencesLike
+from echolearn.validation.values import check_integer
 
 
 def inputs_of(z: Array, e: Array) -> Array:
@@ -47,6 +48,28 @@ def open_series(
         kind = TypeError if isinstance(problem, TypeError) else ValueError
         raise kind(f"{name}: {problem}") from problem
     return InputSequences([x.astype(np.float64) for x in given.X], given.kind), one_value
+
+
+def check_runs_down(given: InputSequences) -> None:
+    """Refuse series of one row, which is one step; given: series to fit."""
+    if given.lengths.max() == 1 and given.X[0].shape[1] > 1:
+        raise ValueError(
+            f"series has one row of {given.X[0].shape[1]} values: one step. Time runs down the rows; expected an array "
+            "of shape (steps,) or (steps, dims). Pass series.T."
+        )
+
+
+def check_steps_ahead(steps: object, *, updates: bool = True) -> None:
+    """Refuse a number of steps to forecast that is none; updates: whether the forecaster takes in further values."""
+    shape = getattr(steps, "shape", None)
+    if shape or isinstance(steps, (list, tuple)):
+        given = f"an array of shape {shape}" if shape else f"a list of {len(cast('list[object]', steps))} entries"
+        more = "; to take in values that follow the training series, call update(data) first" if updates else ""
+        raise ValueError(
+            f"steps is {given}; expected a whole number, how many values to forecast, for example predict(10). To "
+            f"forecast what follows other data, call predict(10, warm_up=data){more}."
+        )
+    check_integer("steps", steps, 1)
 
 
 def open_exogenous(exogenous: SequencesLike, lengths: Array, width: int | None, many: bool) -> list[Array]:

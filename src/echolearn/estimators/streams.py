@@ -387,7 +387,12 @@ class Stream:
         except ValueError:
             raise ValueError(f"a frame holds {n_in} numbers here; given {X!r:.80}.") from None
         if x.dtype.kind not in "fiub":
-            raise ValueError(f"a frame holds {n_in} numbers here; given {x.dtype} entries.")
+            given = f"{x.dtype} entries" if x.dtype != object or x.ndim else f"{X!r:.80}, a {type(X).__name__}"
+            values = "; of a dictionary, list(frame.values())" if isinstance(X, Mapping) else ""
+            raise ValueError(
+                f"a frame holds {n_in} numbers here; given {given}. Pass an array of {n_in} numbers, in the order of "
+                f"the features of the fit{values}."
+            )
         if x.shape == (n_in,):
             return x[None], True
         if x.ndim != 2 or x.shape[1] != n_in:

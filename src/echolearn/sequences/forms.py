@@ -16,6 +16,8 @@ from echolearn.validation.array_types import Array
 if TYPE_CHECKING:
     import pandas as pd
 
+SHOWN = 5  # labels that an error message lists
+
 
 class Form(Protocol):
     """Puts answers into the form in which sequences were given, and targets into that of a list."""
@@ -68,7 +70,36 @@ def aligned(y: object, index: pd.Index | None, *, what: str = "X") -> object:
         return given.to_numpy()
     raise ValueError(
         f"the index of y is not that of {what}: {_shown(other)} and {_shown(index)}. Pass y.reindex(...) with the "
-        "labels of X, or y.to_numpy() if they stand in the same order."
+        f"labels of X, or y.to_numpy() if they stand in the same order.{_unmatched(list(other), list(index), what)}"
+    )
+
+
+def _unmatched(given: Sequence[Hashable], known: Sequence[Hashable], what: str) -> str:
+    """Return which labels of y stand for nothing in X, and which of X have no target; at most five each."""
+    known_, given_ = set(known), set(given)
+    extra = [label for label in dict.fromkeys(given) if label not in known_]
+    lacking = [label for label in dict.fromkeys(known) if label not in given_]
+    found = [(extra, f"in y but not in {what}"), (lacking, f"in {what} but not in y")]
+    return "".join(f" {_listed(labels)}: {where}." for labels, where in found if labels)
+
+
+def _listed(labels: list[Hashable]) -> str:
+    more = f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else ""
+    return ", ".join(f"{label!r:.60}" for label in labels[:SHOWN]) + more
+
+
+def check_ids(y: object, ids: Sequence[Hashable]) -> None:
+    """Refuse a Series of targets whose index names some of the sequences, and others or not all of them."""
+    if not is_pandas(y):
+        return
+    labels = list(cast("pd.Series", y).index)
+    if len(labels) == len(ids) or len(set(labels)) < len(labels) or not set(labels) & set(ids):
+        return
+    if _is_count(cast("pd.Series", y).index) and not set(ids) <= set(labels):
+        return  # a plain count that names nothing
+    raise ValueError(
+        f"y has {len(labels)} entries, but X has {len(ids)} sequences.{_unmatched(labels, ids, 'the sequences of X')} "
+        "Pass the targets of the sequences of X, one for each, for example y.loc[names]."
     )
 
 
@@ -132,6 +163,8 @@ class TableForm:
         if isinstance(y, Mapping):
             return y if self.ids is None else by_key(y, list(self.ids), "y")
         if _length(y) != self.total or self.total == n:
+            if self.ids is not None:
+                check_ids(y, list(self.ids))
             return aligned(y, self.ids, what="the sequences of X") if _length(y) == n and not self.one else y
         ordered = aligned(y, self.index)
         values: Array = cast("Array", ordered) if np.ma.is_masked(ordered) else np.asarray(ordered)
@@ -163,7 +196,10 @@ class RowForm:
 
     def targets(self, y: object) -> object:
         """Return the targets in the order of the rows."""
-        return by_key(y, list(self.index), "y") if isinstance(y, Mapping) else aligned(y, self.index)
+        if isinstance(y, Mapping):
+            return by_key(y, list(self.index), "y")
+        check_ids(y, list(self.index))
+        return aligned(y, self.index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,6 +254,7 @@ class DictForm:
         """Return the targets in the order of the keys: by key, by the index of a Series, or in order."""
         if is_pandas(y):
             series = cast("pd.Series", y)
+            check_ids(y, self.keys)
             if len(series) == len(self.keys) and all(key in series.index for key in self.keys):
                 return series.reindex(self.keys).to_numpy()
         listed = by_key(y, self.keys, "y") if isinstance(y, Mapping) else y
@@ -227,8 +264,7 @@ class DictForm:
 def by_key(given: Mapping[Hashable, object], keys: list[Hashable], name: str) -> list[object]:
     """Return the values of a dictionary in the order of keys, which must be its own."""
     if set(given) != set(keys):
-        odd = sorted(map(repr, set(given) ^ set(keys)))
-        raise ValueError(f"{name} has other keys than X: {', '.join(odd)[:80]} are only in one of them. Give the same.")
+        raise ValueError(f"{name} has other keys than X.{_unmatched(list(given), keys, 'X')} Give the same.")
     return [given[key] for key in keys]
 
 

@@ -63,9 +63,11 @@ def read_series(X: pd.Series) -> ReadTable:
     if len(X) and X.dtype == object and all(getattr(cell, "ndim", 0) == 2 for cell in X):
         return ReadTable([np.asarray(cell) for cell in X], RowForm(X.index), None, timed=True)
     if X.index.nlevels == 1 and not _holds_series(X):
+        named = len(X) and all(isinstance(label, str) for label in X.index)
+        row = ", or X.to_frame().T for one step with the features that its index names" if named else ""
         raise ValueError(
             "X is not an array of shape (steps, features) with finite numbers, but a Series. Expected 2D array, got 1D "
-            "array instead. Reshape your data: pass X.to_frame() for one feature per step."
+            f"array instead. Reshape your data: pass X.to_frame() for one feature per step{row}."
         )
     return read_table(X.to_frame())
 

@@ -16,6 +16,7 @@ from sklearn.utils import check_array
 from echolearn.execution.executor import Remote
 from echolearn.sequences.answers import AnswerList
 from echolearn.sequences.arrangement import arrange
+from echolearn.sequences.feature_columns import holds_dates
 from echolearn.sequences.forms import Form
 from echolearn.sequences.places import Places
 from echolearn.sequences.tables import id_columns, is_table
@@ -97,6 +98,7 @@ def open_sequences(
     arranged = arrange(unpacked, layout, lengths, n_features)
     data, lengths = arranged.data, arranged.lengths
     check = partial(check_sequence, gaps=gaps, places=Places(_columns(unpacked, layout), arranged.form))
+    _refuse_one_axis(data, n_features, layout)
     given = _remote_sequences(data) or _several_sequences(data, lengths, check) or _one_array(data, lengths, check)
     given = given if arranged.form is None else replace(given, form=arranged.form)
     widths = {x.shape[1] for x in given.X}
@@ -107,6 +109,23 @@ def open_sequences(
     if n_features is not None and widths != {n_features}:
         _refuse_width(given, n_features, owner, layout)
     return given
+
+
+def _refuse_one_axis(data: object, n_features: int | None, layout: str) -> None:
+    """Refuse numbers along one axis: one series of one feature, or one frame of a network that is fitted."""
+    numbers = isinstance(data, (list, tuple)) and len(data) and all(isinstance(v, (int, float)) for v in data)
+    x = np.asarray(data) if numbers else data
+    if not isinstance(x, np.ndarray) or x.ndim != 1 or x.dtype.kind not in "fiub" or layout == "rows":
+        return
+    given = f"X has shape {x.shape}; expected (steps, {n_features or 'features'}): Expected 2D array, got 1D array."
+    if n_features is None or n_features == 1:
+        raise ValueError(f"{given} Reshape your data: for one series of one feature, pass X[:, None].")
+    if len(x) == n_features:
+        raise ValueError(
+            f"{given} Reshape your data: for one step, pass X[None]. To give one step after another to a network that "
+            "keeps its state, use esn.stream() and stream.predict(x)."
+        )
+    raise ValueError(f"{given} Reshape your data: give the {n_features} features of the fit at each step, as columns.")
 
 
 def _columns(unpacked: Unpacked, layout: str) -> list[Hashable] | None:
@@ -179,6 +198,11 @@ def check_sequence(x: object, name: str, *, gaps: bool = False, places: Places |
     if np.ma.is_masked(x):
         raise ValueError(f"{name} has masked entries; fill or drop the frames that lack a value.")
     if isinstance(x, np.ndarray):
+        if x.dtype.kind in "MO" and holds_dates(x):
+            raise ValueError(
+                f"{name} holds dates; expected numbers. Leave the column of dates out; of a data frame, make it the "
+                "index: X.set_index(NAME)."
+            )
         x = np.asarray(x)  # not a subclass, whose slices and products mean something else
         if x.ndim == 2 and x.size and x.dtype in (np.float32, np.float64) and x.dtype.isnative:
             with np.errstate(all="ignore"):
@@ -196,9 +220,10 @@ def check_sequence(x: object, name: str, *, gaps: bool = False, places: Places |
     except (TypeError, ValueError, OverflowError) as problem:
         kind = TypeError if isinstance(problem, TypeError) else ValueError
         cure = " For one feature per step, pass X[:, None]." if getattr(x, "ndim", 0) == 1 else ""
+        about = cure or _about_gaps(problem, x, places or Places(), number)
         raise kind(
             f"{name} is not an array of shape (steps, features) with finite numbers"
-            f"{', nor a list of such arrays' if name == 'X' else ''}. {problem}{cure or _about_gaps(problem, x, places or Places(), number)}"
+            f"{', nor a list of such arrays' if name == 'X' else ''}. {problem}{about}"
         ) from problem
     return checked.astype(checked.dtype.newbyteorder("="), copy=False)
 
@@ -338,12 +363,30 @@ def _opened_targets(y: object, given: InputSequences, missing: bool) -> tuple[li
         return rows, False
     if len({entry.shape for entry in entries}) == 1 and entries[0].ndim == 1 and entries[0].dtype.kind == "f":
         return list(entries), False
-    i = wrong[0]
-    raise ValueError(
-        f"y[{i}] has {len(entries[i])} entries, but sequence {i} has {len(given.X[i])} steps; expected one label or "
-        "value per step, or a single one for the whole sequence. Give a row of 0 and 1 for each sequence, several "
-        "labels at once, as an array of shape (1, labels)."
+    raise ValueError(_wrong_length(entries, given, wrong))
+
+
+def _wrong_length(entries: Sequence[Array], given: InputSequences, wrong: list[int]) -> str:
+    """Return the refusal of targets of other lengths than their sequences; wrong: the numbers of these sequences."""
+    i, names = wrong[0], given.names
+    name = "" if names is None else f" ({names[i]!r:.60})"
+    text = (
+        f"y[{i}] has {len(entries[i])} entries, but sequence {i}{name} has {len(given.X[i])} steps; expected one label "
+        "or value per step, or a single one for the whole sequence."
     )
+    if len(wrong) == len(entries) and all(_is_row_of_labels(entry, entries[0]) for entry in entries):
+        return (
+            f"{text} Give a row of 0 and 1 for each sequence, several labels at once, as an array of shape (1, labels)."
+        )
+    others = (
+        f"The other {len(entries) - len(wrong)} are as long as their sequences. " if len(wrong) < len(entries) else ""
+    )
+    return f"{text} {others}Look whether y[{i}] belongs to this sequence, and give it {len(given.X[i])} entries."
+
+
+def _is_row_of_labels(entry: Array, like: Array) -> bool:
+    """Return whether targets may be several labels of a whole sequence: 0 and 1, as many as others have."""
+    return entry.shape == like.shape and entry.dtype.kind in "iub" and bool(((entry == 0) | (entry == 1)).all())
 
 
 def _forms_of_targets(found: int, given: InputSequences) -> str:
