@@ -268,3 +268,40 @@ def test_the_feature_that_matters_is_the_important_one():
 
 def test_all_words_of_scikit_learn_are_known():
     assert set(get_scorer_names()) < set(SCORERS)
+
+
+def test_an_ignored_label_is_left_out():
+    esn = clone(CLASSIFIER).fit(X, NUMBERS)
+    answers, rng = esn.predict(X), np.random.default_rng(0)
+    gone = [rng.random(len(y)) < 0.3 for y in NUMBERS]
+    kept, there = (joined([v[~g] for v, g in zip(values, gone, strict=True)]) for values in (NUMBERS, answers))
+    marks = {
+        -1: [np.where(g, -1, y) for y, g in zip(NUMBERS, gone, strict=True)],
+        np.nan: [np.where(g, np.nan, y) for y, g in zip(NUMBERS, gone, strict=True)],
+    }
+    for mark, marked in marks.items():
+        for name in ("classification_report", "accuracy_score", "f1_score", "cohen_kappa_score"):
+            ours = getattr(metrics, name)(marked, answers, ignore_label=mark)
+            assert ours == getattr(sklearn_metrics, name)(kept.astype(joined(marked).dtype), there)
+        found = metrics.confusion_matrix(marked, answers, ignore_label=mark)
+        np.testing.assert_array_equal(found, sklearn_metrics.confusion_matrix(kept, there))
+    weights = np.arange(1.0, len(X) + 1)
+    ours = metrics.accuracy_score(marks[-1], answers, ignore_label=-1, sample_weight=weights)
+    each = joined([np.full((~g).sum(), w) for w, g in zip(weights, gone, strict=True)])
+    assert ours == sklearn_metrics.accuracy_score(kept, there, sample_weight=each)
+    proba = metrics.log_loss(marks[-1], esn.predict_proba(X), ignore_label=-1)
+    assert np.isfinite(proba)
+    marked = clone(CLASSIFIER).set_params(ignore_label=-1, washout=0).fit(X, marks[-1])
+    with_score = marked.score(X, marks[-1])
+    assert metrics.accuracy_score(marks[-1], marked.predict(X), ignore_label=-1) == pytest.approx(with_score)
+
+
+def test_ignored_labels_among_words():
+    assert metrics.accuracy_score(["a", "b", "?", "b"], ["a", "b", "b", "a"], ignore_label="?") == pytest.approx(2 / 3)
+    mixed = np.array(["a", None, "b"], dtype=object)
+    assert metrics.f1_score(mixed, ["a", "b", "b"], ignore_label=np.nan, average="macro") == 1.0
+    with pytest.raises(ValueError, match=r"nothing to score: every entry of y_true is ignore_label='\?'"):
+        metrics.accuracy_score(["?", "?"], ["a", "b"], ignore_label="?")
+    with pytest.raises(ValueError, match="do not match: they have 2 and 1 entries"):
+        metrics.accuracy_score(["a", "?"], ["a"], ignore_label="?")
+    assert "ignore_label" in metrics.confusion_matrix.__doc__

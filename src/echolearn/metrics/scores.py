@@ -2,7 +2,8 @@
 
 scikit-learn's metrics take one array. The functions here have the names and the parameters of its own, take lists of
 arrays as well, join them, and pass everything else on as it is: one array, and one label per sequence. Every step of
-every sequence counts the same. docs/howto/scikit_learn.md has the table of what scikit-learn can do with which data.
+every sequence counts the same; metrics of labels leave out the entries that `ignore_label` marks.
+docs/howto/scikit_learn.md has the table of what scikit-learn can do with which data.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -83,20 +85,26 @@ def _weights(weights: object, lengths: list[int] | None) -> object:
     return np.repeat(given, lengths) if given.shape == (len(lengths),) else given
 
 
+def _check_match(lengths: list[int] | None, others: list[int] | None) -> None:
+    """Refuse lists of arrays that differ in the number or the lengths of their sequences."""
+    if lengths is None or others is None or lengths == others:
+        return
+    i = next((i for i, pair in enumerate(zip(lengths, others, strict=False)) if pair[0] != pair[1]), None)
+    where = (
+        f"{len(lengths)} and {len(others)} sequences"
+        if i is None
+        else f"{lengths[i]} and {others[i]} steps in sequence {i}"
+    )
+    raise ValueError(f"y_true and y_pred do not match: they have {where}.")
+
+
 def _on_sequences(metric: Metric) -> Metric:
     """Return a metric of scikit-learn that also takes lists of arrays, one per sequence."""
 
     @wraps(metric)
     def joining(y_true: object, y_pred: object, *arguments: object, **options: object) -> Any:
-        lengths, others = _lengths(y_true), _lengths(y_pred)
-        if lengths is not None and others is not None and lengths != others:
-            i = next((i for i, pair in enumerate(zip(lengths, others, strict=False)) if pair[0] != pair[1]), None)
-            where = (
-                f"{len(lengths)} and {len(others)} sequences"
-                if i is None
-                else f"{lengths[i]} and {others[i]} steps in sequence {i}"
-            )
-            raise ValueError(f"y_true and y_pred do not match: they have {where}.")
+        lengths = _lengths(y_true)
+        _check_match(lengths, _lengths(y_pred))
         if "sample_weight" in options:
             options["sample_weight"] = _weights(options["sample_weight"], lengths)
         return metric(_joined(y_true, "y_true"), _joined(y_pred, "y_pred"), *arguments, **options)
@@ -109,32 +117,77 @@ def _on_sequences(metric: Metric) -> Metric:
     return joining
 
 
-accuracy_score = _on_sequences(metrics.accuracy_score)
-average_precision_score = _on_sequences(metrics.average_precision_score)
-balanced_accuracy_score = _on_sequences(metrics.balanced_accuracy_score)
-brier_score_loss = _on_sequences(metrics.brier_score_loss)
-classification_report = _on_sequences(metrics.classification_report)
-cohen_kappa_score = _on_sequences(metrics.cohen_kappa_score)
-confusion_matrix = _on_sequences(metrics.confusion_matrix)
+def _on_labels(metric: Metric) -> Metric:
+    """Return a metric of labels that also takes lists of arrays, and leaves out those that are marked as missing."""
+    whole = _on_sequences(metric)
+
+    @wraps(whole)
+    def counting(
+        y_true: object, y_pred: object, *arguments: object, ignore_label: object = None, **options: object
+    ) -> Any:
+        if ignore_label is None:
+            return whole(y_true, y_pred, *arguments, **options)
+        lengths = _lengths(y_true)
+        _check_match(lengths, _lengths(y_pred))
+        true, answers = np.asarray(_joined(y_true, "y_true")), np.asarray(_joined(y_pred, "y_pred"))
+        counts = ~_ignored(true, ignore_label)
+        if len(answers) != len(true):
+            raise ValueError(f"y_true and y_pred do not match: they have {len(true)} and {len(answers)} entries.")
+        if not counts.any():
+            raise ValueError(f"there is nothing to score: every entry of y_true is ignore_label={ignore_label!r}.")
+        if options.get("sample_weight") is not None:
+            options["sample_weight"] = np.asarray(_weights(options["sample_weight"], lengths))[counts]
+        return metric(_plain(true[counts]), _plain(answers[counts]), *arguments, **options)
+
+    assert whole.__doc__ is not None
+    counting.__doc__ = f"""{whole.__doc__.rstrip()} Entries of y_true that are `ignore_label` are left out, as
+    `ESNClassifier(ignore_label=...)` does; NaN stands for NaN and None.
+    """
+    known = signature(metric)
+    ignoring = Parameter("ignore_label", Parameter.KEYWORD_ONLY, default=None)
+    counting.__signature__ = known.replace(parameters=[*known.parameters.values(), ignoring])  # type: ignore[attr-defined]
+    return counting
+
+
+def _ignored(true: Array, ignore_label: object) -> Array:
+    """Return whether each label is the one to ignore; a row of labels is if one of them is."""
+    if isinstance(ignore_label, (float, np.floating)) and np.isnan(ignore_label):
+        return _missing(true)
+    same = np.array([label == ignore_label for label in true.ravel().tolist()], bool)
+    return np.asarray(same.reshape(len(true), -1).any(axis=1))
+
+
+def _plain(labels: Array) -> Array:
+    """Return labels that came as objects, because None or NaN stood among them, in a type of their own."""
+    return np.array(labels.tolist()) if labels.dtype == object else labels
+
+
+accuracy_score = _on_labels(metrics.accuracy_score)
+average_precision_score = _on_labels(metrics.average_precision_score)
+balanced_accuracy_score = _on_labels(metrics.balanced_accuracy_score)
+brier_score_loss = _on_labels(metrics.brier_score_loss)
+classification_report = _on_labels(metrics.classification_report)
+cohen_kappa_score = _on_labels(metrics.cohen_kappa_score)
+confusion_matrix = _on_labels(metrics.confusion_matrix)
 explained_variance_score = _on_sequences(metrics.explained_variance_score)
-f1_score = _on_sequences(metrics.f1_score)
-fbeta_score = _on_sequences(metrics.fbeta_score)
-jaccard_score = _on_sequences(metrics.jaccard_score)
-log_loss = _on_sequences(metrics.log_loss)
-matthews_corrcoef = _on_sequences(metrics.matthews_corrcoef)
+f1_score = _on_labels(metrics.f1_score)
+fbeta_score = _on_labels(metrics.fbeta_score)
+jaccard_score = _on_labels(metrics.jaccard_score)
+log_loss = _on_labels(metrics.log_loss)
+matthews_corrcoef = _on_labels(metrics.matthews_corrcoef)
 max_error = _on_sequences(metrics.max_error)
 mean_absolute_error = _on_sequences(metrics.mean_absolute_error)
 mean_absolute_percentage_error = _on_sequences(metrics.mean_absolute_percentage_error)
 mean_squared_error = _on_sequences(metrics.mean_squared_error)
 median_absolute_error = _on_sequences(metrics.median_absolute_error)
-precision_recall_curve = _on_sequences(metrics.precision_recall_curve)
-precision_score = _on_sequences(metrics.precision_score)
+precision_recall_curve = _on_labels(metrics.precision_recall_curve)
+precision_score = _on_labels(metrics.precision_score)
 r2_score = _on_sequences(metrics.r2_score)
-recall_score = _on_sequences(metrics.recall_score)
-roc_auc_score = _on_sequences(metrics.roc_auc_score)
-roc_curve = _on_sequences(metrics.roc_curve)
+recall_score = _on_labels(metrics.recall_score)
+roc_auc_score = _on_labels(metrics.roc_auc_score)
+roc_curve = _on_labels(metrics.roc_curve)
 root_mean_squared_error = _on_sequences(metrics.root_mean_squared_error)
-top_k_accuracy_score = _on_sequences(metrics.top_k_accuracy_score)
+top_k_accuracy_score = _on_labels(metrics.top_k_accuracy_score)
 
 _OWN = {"neg_nrmse": metrics.make_scorer(nrmse, greater_is_better=False)}
 SCORERS = (*metrics.get_scorer_names(), *_OWN)
