@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from sklearn.pipeline import make_pipeline
 
 import echolearn
 import toys
@@ -174,3 +175,26 @@ def test_saving_keeps_to_the_umask(model, tmp_path):
 
 def test_version_is_written(file):
     assert read_tensors(file, FORMAT)[1]["echolearn"] == echolearn.__version__
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "m.pkl",
+            r"writes a safetensors file.*m\.safetensors'; for a pickle, call joblib\.dump\(esn, '.*m\.pkl'",
+        ),
+        ("m.joblib", r"call joblib\.dump\(esn, '.*m\.joblib'\)"),
+        ("m.onnx", r"call esn\.export\('.*m\.onnx'\)"),
+        ("m.h", r"call esn\.export\('.*m\.h'\)"),
+        ("m.JSON", r"weights are not written as JSON"),
+    ],
+)
+def test_endings_of_other_files_are_refused(name, words, tmp_path):
+    esn = ESNClassifier(**SMALL).fit(X, LABELS)
+    for call in (esn.save, lambda path: echolearn.save(make_pipeline(esn), path)):
+        with pytest.raises(ValueError, match=words):
+            call(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    esn.save(tmp_path / "model")
+    esn.save(tmp_path / "model.v2")

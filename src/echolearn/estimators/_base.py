@@ -454,7 +454,8 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         Parameters
         ----------
         path : str or path-like
-            Where to write. The file appears when it is complete; an existing one is replaced.
+            Where to write, for example "model.safetensors". The file appears when it is complete; an existing one is
+            replaced. The endings of pickles, JSON and exported files are refused.
         sums : bool, default=False
             Whether to save the statistics G and Q too, from which `partial_fit` and RLS continue (as many numbers as
             a dense W_rec would have).

@@ -195,7 +195,8 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         Parameters
         ----------
         path : str or path-like
-            Where to write. The file appears when it is complete; an existing one is replaced.
+            Where to write, for example "model.safetensors". The file appears when it is complete; an existing one is
+            replaced. The endings of pickles, JSON and exported files are refused.
 
         See Also
         --------

@@ -102,13 +102,13 @@ class NVARForecaster(BaseEstimator):
         NVARForecaster
             The estimator itself.
         """
-        features, ridges, fraction = self._checked(series)
-        given, self.one_value_ = open_series(series, "series", None)
+        given, one_value = open_series(series, "series", None)
         check_runs_down(given)
+        features, ridges, fraction = self._checked(series)
         shortest = features.memory + 3
         if given.lengths.min() < shortest:
             raise ValueError(f"a series has {given.lengths.min()} steps; {shortest} or more are needed.")
-        self.many_ = given.kind != "one"
+        self.many_, self.one_value_ = given.kind != "one", one_value
         self.target_mean_, self.target_scale_ = mean_and_scale(np.concatenate(given.X), "series")
         Z = [(x - self.target_mean_) / self.target_scale_ for x in given.X]
         self.features_, self.n_products_ = features, features.count

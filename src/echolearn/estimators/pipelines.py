@@ -23,7 +23,7 @@ from echolearn.estimators.model_layout import check_layout
 from echolearn.estimators.models import FittedModel, FittedStack
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.restoring import restore
-from echolearn.estimators.saving import model_parts, write_model
+from echolearn.estimators.saving import check_model_path, model_parts, write_model
 from echolearn.estimators.streams import EstimatorStream
 from echolearn.estimators.transformers import (
     KNOWN,
@@ -55,7 +55,8 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, sums: bool = False)
         it. They may be StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, PCA and
         PolynomialFeatures: their arrays are written, no code. Others are refused.
     path : str or path-like
-        Where to write. The file appears when it is complete; an existing one is replaced.
+        Where to write, for example "model.safetensors". The file appears when it is complete; an existing one is
+        replaced. The endings of pickles, JSON and exported files are refused.
     sums : bool, default=False
         Whether to save the statistics G and Q too, as the `save` method of the estimators does.
 
@@ -82,7 +83,7 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, sums: bool = False)
         model.save(path, sums=sums)
     else:
         arrays, facts = contents_of(model, sums=check_boolean("sums", sums))
-        write_model(check_path("path", path), arrays, facts, check_file, restore_pipeline)
+        write_model(check_model_path(path), arrays, facts, check_file, restore_pipeline)
 
 
 def contents_of(model: BaseEstimator, *, sums: bool = False) -> tuple[dict[str, Array], Facts]:

@@ -30,10 +30,30 @@ from echolearn.readout.summary import Summary
 from echolearn.validation.array_types import Array
 from echolearn.validation.values import check_path
 
+PICKLES, EXPORTS = (".pkl", ".pickle", ".joblib"), (".onnx", ".h", ".html")
+
+
+def check_model_path(path: object) -> Path:
+    """Return the path of a model file; endings of other kinds of files are refused with the call that writes them."""
+    place = check_path("path", path)
+    ending = place.suffix.lower()
+    if ending in PICKLES:
+        how = f"for a pickle, call joblib.dump(esn, {str(path)!r:.200})"
+    elif ending in EXPORTS:
+        how = f"for this kind of file, call esn.export({str(path)!r:.200})"
+    elif ending == ".json":
+        how = "weights are not written as JSON; echolearn.load reads the safetensors file back"
+    else:
+        return place
+    raise ValueError(
+        f"path={str(path)!r:.200}: save writes a safetensors file, expected an ending such as "
+        f"{str(place.with_suffix('.safetensors'))!r:.200}; {how}."
+    )
+
 
 def save_model(model: FittedModel | FittedStack, path: str | PathLike[str], *, statistics: bool = False) -> None:
     """Write a fitted model to `path`, atomically; statistics: with G and Q, to add sequences later."""
-    place = check_path("path", path)
+    place = check_model_path(path)
     tensors, facts = model_parts(model, statistics=statistics)
     write_model(place, tensors, facts, check_layout, restore)
 
