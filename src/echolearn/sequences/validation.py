@@ -98,7 +98,8 @@ def open_sequences(
     arranged = arrange(unpacked, layout, lengths, n_features)
     data, lengths = arranged.data, arranged.lengths
     check = partial(check_sequence, gaps=gaps, places=Places(_columns(unpacked, layout), arranged.form))
-    _refuse_one_axis(data, n_features, layout)
+    if arranged.form is None:
+        _refuse_one_axis(data, n_features, layout)
     given = _remote_sequences(data) or _several_sequences(data, lengths, check) or _one_array(data, lengths, check)
     given = given if arranged.form is None else replace(given, form=arranged.form)
     widths = {x.shape[1] for x in given.X}
