@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from os import PathLike
 from typing import Self
@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn.cluster.sources import open_inputs, open_source
+from echolearn.estimators.answer_names import UNNAMED, with_names
 from echolearn.estimators.codecs import LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.estimators.ensemble import fit_ensemble
 from echolearn.estimators.examination import look_for_cold_start, warn_of_outcome
@@ -94,6 +95,7 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
     training_end_: TrainingEnd | None
     initial_reservoir_: Reservoir | None
     layout_: str
+    target_names_: list[str]
     recipe_: Facts
 
     def _fit_network(
@@ -145,7 +147,7 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         with one_blas_thread():
             end = end_of_training(fitted.network, data, given, inputs)
         warn_of_outcome(fitted.examination, codec)
-        return FittedEstimator(fitted, codec, inputs, end, opened.feature_names, opened.layout)
+        return FittedEstimator(fitted, codec, inputs, end, opened.feature_names, opened.layout, opened.target_names)
 
     def _open_fit(
         self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, rule: TargetRule, sample_weight: object
@@ -176,6 +178,7 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
             self.feature_names_in_ = feature_names
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
+        self.target_names_ = fitted.target_names
         if hasattr(self, "recipe_"):  # how the data of an earlier fit were made
             del self.recipe_
         if fitted.network.interrupted:
@@ -251,12 +254,19 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         lengths: ArrayLike | None,
         decode: Callable[[Array], Array],
         warm_up: SequencesLike = None,
+        *,
+        names: Sequence[Hashable] = (),
     ) -> Answers:
-        """Return decoded outputs in the form in which X came."""
+        """Return decoded outputs in the form in which X came; names: of the columns of a data frame of them."""
         check_is_fitted(self)
         given = self._open(X, lengths)
         parts = [decode(Y) for Y in self._outputs(given, warm_up)[0]]
-        return given.in_given_form(parts) if self.per_step_ else given.per_sequence(np.concatenate(parts))
+        answers = given.in_given_form(parts) if self.per_step_ else given.per_sequence(np.concatenate(parts))
+        return with_names(answers, names)
+
+    def _target_names(self) -> list[str]:
+        """Return the names of the targets in the fit, or that of answers to targets without a name."""
+        return getattr(self, "target_names_", None) or [UNNAMED]
 
     def _compare(
         self,
@@ -501,6 +511,7 @@ class FittedEstimator:
     training_end: TrainingEnd | None = None
     feature_names: Array | None = None
     layout: str = "time_first"
+    target_names: list[str] = field(default_factory=list)
 
 
 def set_fitted(
@@ -520,6 +531,7 @@ def fitted_model(esn: SequenceEstimator) -> FittedModel:
         codec=esn.codec_,
         history=esn.history_,
         feature_names=list(getattr(esn, "feature_names_in_", [])),
+        target_names=list(getattr(esn, "target_names_", [])),
         inputs=esn.inputs_,
         training_end=esn.training_end_,
         layout=getattr(esn, "layout_", "time_first"),

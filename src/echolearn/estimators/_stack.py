@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from numbers import Integral
 from os import PathLike
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn.display.facts import counted
 from echolearn.estimators._base import fitted_model, set_fitted
+from echolearn.estimators.answer_names import UNNAMED, with_names
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.exporting import ExportMixin
 from echolearn.estimators.fit_data import OpenedData, check_names, open_data, warn_of_input_scale
@@ -160,12 +161,17 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         return given, _encoded(given, inputs)
 
     def _answer(
-        self, X: SequencesLike, lengths: ArrayLike | None, answer: Callable[[Layer, Sequence[Array]], Answers]
+        self,
+        X: SequencesLike,
+        lengths: ArrayLike | None,
+        answer: Callable[[Layer, Sequence[Array]], Answers],
+        names: Sequence[Hashable] = (),
     ) -> Answers:
-        """Return what the top layer answers to its inputs, in the form in which X came."""
+        """Return what the top layer answers to its inputs, in the form in which X came; names: of its columns."""
         given, inputs = self._open_fitted(X, lengths)
         answers = answer(self.layers_[-1], self._top_inputs(inputs))
-        return given.in_given_form(list(answers)) if self.per_step_ else given.per_sequence(np.asarray(answers))
+        formed = given.in_given_form(list(answers)) if self.per_step_ else given.per_sequence(np.asarray(answers))
+        return with_names(formed, names)
 
     def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
         """Return the predictions of the top layer.
@@ -182,7 +188,7 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         array or list of arrays
             Predictions per step in the form of X, or one per sequence.
         """
-        return self._answer(X, lengths, lambda top, inputs: top.predict(inputs))
+        return self._answer(X, lengths, lambda top, inputs: top.predict(inputs), [UNNAMED])
 
     def _score_top(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None) -> float:
         with explained_swap(X, y, self.n_features_in_):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from os import PathLike
 from typing import Any, Self
 
@@ -544,10 +545,10 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         """
         check_is_fitted(self)
         if isinstance(self.codec_, LabelSetCodec):
-            return self._answer(X, lengths, lambda Y: Y - 0.5)
+            return self._answer(X, lengths, lambda Y: Y - 0.5, names=self._label_names())
         if len(self.classes_) == 2:
             return self._answer(X, lengths, lambda Y: Y[:, 1] - Y[:, 0], warm_up)
-        return self._answer(X, lengths, np.asarray, warm_up)
+        return self._answer(X, lengths, np.asarray, warm_up, names=self._label_names())
 
     def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None) -> Answers:
         """Return the label of each step, or of each sequence.
@@ -570,7 +571,12 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             Labels in the form of X, or one per sequence. With several labels at once, rows of 0 and 1.
         """
         check_is_fitted(self)
-        return self._answer(X, lengths, self.codec_.decode, warm_up)
+        return self._answer(X, lengths, self.codec_.decode, warm_up, names=self._target_names())
+
+    def _label_names(self) -> list[Hashable]:
+        """Return the names of the columns of probabilities: the classes, or the names of several labels."""
+        several = isinstance(self.codec_, LabelSetCodec) and len(self._target_names()) == len(self.classes_)
+        return list(self._target_names()) if several else list(self.classes_.tolist())
 
     def predict_proba(
         self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None
@@ -600,7 +606,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         """
         check_is_fitted(self)
         softmax = self.network_.readout.softmax
-        return self._answer(X, lengths, lambda Y: self.codec_.probabilities(Y, softmax), warm_up)
+        return self._answer(
+            X, lengths, lambda Y: self.codec_.probabilities(Y, softmax), warm_up, names=self._label_names()
+        )
 
     def predict_log_proba(
         self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None
@@ -627,7 +635,10 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         check_is_fitted(self)
         softmax = self.network_.readout.softmax
         with np.errstate(divide="ignore"):
-            return self._answer(X, lengths, lambda Y: np.log(self.codec_.probabilities(Y, softmax)), warm_up)
+            names = self._label_names()
+            return self._answer(
+                X, lengths, lambda Y: np.log(self.codec_.probabilities(Y, softmax)), warm_up, names=names
+            )
 
     def score(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from echolearn.cluster.sources import open_source
+from echolearn.estimators.answer_names import target_names
 from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.data_warnings import warn_of_ids, warn_of_scale
 from echolearn.estimators.input_codec import InputCodec
@@ -41,7 +42,7 @@ class _ColumnNames(BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class OpenedData:
-    """Checked sequences and targets of a fit. feature_names: of a data frame's columns.
+    """Checked sequences and targets of a fit. feature_names: of a data frame's columns; target_names: of those of y.
 
     layout: which axis was taken as time, as in `layouts.choose_layout`.
     """
@@ -50,6 +51,7 @@ class OpenedData:
     targets: OpenedTargets
     feature_names: Array | None = None
     layout: str = "time_first"
+    target_names: list[str] = field(default_factory=list)
 
     @property
     def entries(self) -> list[Target]:
@@ -87,7 +89,7 @@ def open_data(
     targets = (rule or TargetRule()).open(y, given, sample_weight)
     names = getattr(columns, "feature_names_in_", None)
     warn_of_ids(given.X, names)
-    return OpenedData(given, targets, names, taken)
+    return OpenedData(given, targets, names, taken, target_names(y))
 
 
 def check_names(owner: BaseEstimator, unpacked: Unpacked, layout: str, *, reset: bool) -> None:

@@ -82,6 +82,7 @@ def _single(model: FittedModel) -> SingleEstimator:
     estimator.training_end_ = model.training_end
     if model.feature_names:
         estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
+    estimator.target_names_ = model.target_names
     if model.recipe is not None:
         estimator.recipe_ = model.recipe
     if isinstance(estimator, ESNForecaster):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from echolearn.display.facts import brief
 from echolearn.estimators.codecs import TargetCodec
@@ -68,6 +68,7 @@ class FittedModel:
     history: History
     feature_names: list[str]
     inputs: InputCodec
+    target_names: list[str] = field(default_factory=list)
     training_end: TrainingEnd | None = None
     forecast: ForecastState | None = None
     layout: str = "time_first"

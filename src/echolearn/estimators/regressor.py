@@ -410,7 +410,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             Values in the form of X, or one value or row per sequence.
         """
         check_is_fitted(self)
-        return self._answer(X, lengths, self.codec_.decode, warm_up)
+        return self._answer(X, lengths, self.codec_.decode, warm_up, names=self._target_names())
 
     def score(
         self,

@@ -92,6 +92,7 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         training_end=_training_end(tensors, per_step),
         forecast=_forecast(tensors, facts, reservoir) if facts["estimator"] == "ESNForecaster" else None,
         layout=_layout(facts),
+        target_names=as_words(facts.get("target_names", [])),
         recipe=_recipe(facts),
     )
 

@@ -200,6 +200,8 @@ def _facts(model: FittedModel) -> Facts:
     }
     if model.forecast is not None and model.forecast.direct is not None:
         facts["direct"] = direct_facts(model.forecast.direct)
+    if model.target_names:
+        facts["target_names"] = model.target_names
     if model.recipe is not None:
         facts["recipe"] = model.recipe
     if readout.strength is not None:

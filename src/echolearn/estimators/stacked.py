@@ -178,7 +178,7 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         array or list of arrays
             One row per step, or per sequence, in the form of X.
         """
-        return self._answer(X, lengths, lambda top, inputs: top.decision_function(inputs))
+        return self._answer(X, lengths, lambda top, inputs: top.decision_function(inputs), self.classes_.tolist())
 
     def predict_proba(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
         """Return the probabilities of the classes.
@@ -195,7 +195,7 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         array or list of arrays
             One row per step, or per sequence, in the form of X.
         """
-        return self._answer(X, lengths, lambda top, inputs: top.predict_proba(inputs))
+        return self._answer(X, lengths, lambda top, inputs: top.predict_proba(inputs), self.classes_.tolist())
 
     def predict_log_proba(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
         """Return the logarithms of `predict_proba`.
@@ -212,7 +212,7 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         array or list of arrays
             One row per step, or per sequence, in the form of X.
         """
-        return self._answer(X, lengths, lambda top, inputs: top.predict_log_proba(inputs))
+        return self._answer(X, lengths, lambda top, inputs: top.predict_log_proba(inputs), self.classes_.tolist())
 
     def score(self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None) -> float:
         """Return the share of correct labels over all steps (or sequences).
