@@ -84,8 +84,9 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
     It has six attributes when it is fitted: `network_` (reservoir, readout and what the readout sees), `codec_` (how
     targets are encoded), `inputs_` (how inputs are), `history_`, `training_end_` (where one training series ended,
     or None), and `initial_reservoir_` (the weights before learning, for `plot`; None where they are not known or the
-    same). All others are views of them. `recipe_`, where it is there, says how raw data become X; whoever
-    made X has set it, and it is saved with the model.
+    same). All others are views of them. `target_names_` are the names of the targets of the fit, which the answers to
+    tables have; [] without any. `recipe_`, where it is there, says how raw data become X; whoever made X has set it,
+    and it is saved with the model.
     """
 
     network_: Network
