@@ -1,6 +1,6 @@
 """
-What size buys, and what learning buys
-======================================
+More units, or learned weights
+==============================
 
 Should a task that is too hard for a small network be given to a larger one, or should the weights be learned? Here the
 label of a step is the sign of a product: the input one step ago times the input three steps ago. A random network
@@ -23,10 +23,10 @@ train, test = slice(0, 80), slice(80, None)
 # Fixed and learned networks of growing size
 # ------------------------------------------
 #
-# `learn="none"` fits only the readout. The settings were chosen for these fixed networks, among five tried, by hand;
-# the learned networks use the same. Each point below is the mean of three seeds.
-settings = {"leak": 1.0, "input_scaling": 0.2, "bias_scaling": 0.5}
-sizes = {"none": (25, 50, 100, 200, 400), "both": (25, 50, 100)}
+# `learn="none"` fits only the readout. The settings were chosen for these fixed networks, among nine tried, by hand;
+# the learned networks use the same. The lines below give means of three seeds.
+settings = {"leak": 1.0, "input_scaling": 0.2, "bias_scaling": 1.0, "spectral_radius": 0.7}
+sizes = {"none": (50, 100, 200, 400), "both": (25, 50, 100)}
 errors = {learn: np.empty((3, len(units))) for learn, units in sizes.items()}
 for learn, units in sizes.items():
     for place, size in enumerate(units):
@@ -64,5 +64,7 @@ plt.show()
 # Limits
 # ------
 #
-# The task was chosen to show the difference: it needs one precise non-linear feature. Where many features of a random
-# network contribute a little, as in the speech example of this gallery, learning gains less.
+# The task was chosen to show the difference: it needs one precise non-linear feature. If it is known which input
+# matters, fixed networks come close: with `input_scaling=[0.3, 0]`, 400 fixed units make 4.6 % errors (one seed,
+# measured by hand). Where many features of a random network contribute a little, as in the speech example of this
+# gallery, learning gains less.
