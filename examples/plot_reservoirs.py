@@ -42,7 +42,8 @@ plt.show()
 
 # %%
 # Ring, rotation (`"orthogonal"`) and delay line lose the least. The eigenvalues of the first two lie close to the unit
-# circle; those of the delay line are all zero, so that eigenvalues alone do not decide on memory. `"groups"` and `"deep"` are made for several time scales, which one task of memory does not reward.
+# circle; those of the delay line are all zero, so that eigenvalues alone do not decide on memory. `"groups"`
+# and `"deep"` are made for several time scales, which one task of memory does not reward.
 #
 # Five diagnostics
 # ----------------
