@@ -71,7 +71,7 @@ def entry(module, name):
 def first_line(value):
     """Return the first sentence of a docstring, as reStructuredText."""
     text = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
-    return literals(re.split(r"(?<=\.) (?=[A-Z])", text)[0])
+    return safe(re.split(r"(?<=\.) (?=[A-Z])", text)[0])
 
 
 def summary(rows):
@@ -85,7 +85,7 @@ def summary(rows):
 def page(module, names):
     """Return a page: what the module is for, a line on each name, and all about each of them."""
     package = import_module(module)
-    text = literals(inspect.getdoc(package) or "")
+    text = safe(inspect.getdoc(package) or "")
     rows = [(f":py:obj:`{name} <{module}.{name}>`", first_line(getattr(package, name))) for name in names]
     lines = [module, "=" * len(module), "", text, "", summary(rows) if len(rows) > 1 else ""]
     lines += [entry(module, name) for name in names]
@@ -116,6 +116,17 @@ def literals(text):
     return re.sub(r"(?<![`\w.])([A-Za-z]\w*(?:\.\w+)*_)(?![\w`{])", r"`\1`", text)
 
 
+def links(text):
+    """Return a text in which every mention of a page, `docs/FOLDER/PAGE.md`, is a link that shows the page's title."""
+    text = re.sub(r"`{0,2}\bdocs/([a-z]+)/(\w+)\.md\b`{0,2}", r":doc:`/\1/\2`", text)
+    return re.sub(r"\((:doc:`[^`]+`)\)", r"(see \1)", text)
+
+
+def safe(text):
+    """Return a docstring's text as reStructuredText."""
+    return links(literals(text))
+
+
 def write(app):
     """Write the pages that have changed; delete those of modules that are gone."""
     folder = Path(app.srcdir) / "reference" / "api"
@@ -134,8 +145,8 @@ def write(app):
 
 
 def clean(app, what, name, value, options, lines):
-    """Make the lines of a docstring safe for reStructuredText."""
-    lines[:] = [line if re.match(r"\s*\w+_ ?:", line) or ">>>" in line else literals(line) for line in lines]
+    """Make the lines of a docstring safe for reStructuredText, and link the pages that they mention."""
+    lines[:] = [line if re.match(r"\s*\w+_ ?:", line) or ">>>" in line else safe(line) for line in lines]
 
 
 def setup(app):

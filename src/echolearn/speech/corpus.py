@@ -12,7 +12,7 @@ import numpy as np
 from echolearn.display.facts import counted, one_line
 from echolearn.speech._typing import Frames, Labels, Progress
 from echolearn.speech.cache import default_cache
-from echolearn.speech.errors import raise_any
+from echolearn.speech.errors import Problem, raise_any
 from echolearn.speech.featurefile import prepare_arrays, read_feature_file
 from echolearn.speech.features import CEPSTRA, COLUMNS, FRAME_SECONDS
 from echolearn.speech.folder import find_folder
@@ -93,12 +93,31 @@ class Corpus:
 
     @cached_property
     def words(self) -> tuple[Words, ...]:
-        """The words of each utterance, read on first use; () where they are not known."""
+        """The words of each utterance, as a tuple of tuples of str; () for an utterance without a file of words.
+
+        They are read at the first access: from the lists of transcripts or, without one, from the .wrd or .txt files
+        beside the audio. A CorpusError names the files if audio, or a file of words of the synthetic corpus, has been
+        removed since the corpus was opened.
+        """
         if self.transcripts:
             listed = [item for path in self.transcripts for item in read_transcripts(path).items()]
             return tuple(match_transcripts(self.utterances, dict(listed), ", ".join(self.transcripts)))
         files = [word_file(Path(audio)) if audio else None for audio in self.audio]
+        raise_any(
+            self._removed(audio) for audio, file in zip(self.audio, files, strict=True) if self._lost(audio, file)
+        )
         return tuple(() if file is None else read_word_file(file) for file in files)
+
+    def _lost(self, audio: str, file: Path | None) -> bool:
+        """Whether files were removed: the audio is gone, or a sentence of the synthetic corpus, which has all words."""
+        return bool(audio) and file is None and (self.synthetic or not Path(audio).is_file())
+
+    def _removed(self, audio: str) -> Problem:
+        place = Path(audio).with_suffix(".WRD") if self.synthetic else Path(audio)
+        where = ", perhaps with the cache folder" if self.synthetic else ""
+        return Problem(
+            str(place), f"was removed after the corpus was opened{where}; open the corpus again to use its words"
+        )
 
     def which(self, part: str) -> list[int]:
         """Return the indices of a part's utterances.
