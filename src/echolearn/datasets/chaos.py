@@ -43,7 +43,8 @@ def lorenz(
         Number of first samples that are not returned, in which the flow approaches its attractor. Use 0 to see the
         approach as well.
     substeps : int, default 4
-        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger `dt`.
+        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger
+        `dt`.
 
     Returns
     -------
@@ -55,6 +56,12 @@ def lorenz(
     ValueError
         If an argument is out of range, or the flow diverges.
 
+    See Also
+    --------
+    rossler : A slower chaotic flow of three dimensions.
+    lorenz_96 : A chaotic flow of any number of dimensions.
+    echolearn.metrics.valid_time : How long a forecast of a chaotic series is valid.
+
     Notes
     -----
     The largest Lyapunov exponent is 0.906, so that one Lyapunov time is 1.104 units of time, or 55 steps of 0.02.
@@ -62,12 +69,6 @@ def lorenz(
     References
     ----------
     Lorenz, Deterministic nonperiodic flow, Journal of the Atmospheric Sciences 20 (1963).
-
-    See Also
-    --------
-    rossler : A slower chaotic flow of three dimensions.
-    lorenz_96 : A chaotic flow of any number of dimensions.
-    echolearn.metrics.valid_time : How long a forecast of a chaotic series is valid.
 
     Examples
     --------
@@ -116,7 +117,8 @@ def rossler(
         Number of first samples that are not returned, in which the flow approaches its attractor. Use 0 to see the
         approach as well.
     substeps : int, default 4
-        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger `dt`.
+        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger
+        `dt`.
 
     Returns
     -------

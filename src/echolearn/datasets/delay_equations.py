@@ -54,15 +54,15 @@ def mackey_glass(
     ValueError
         If an argument is out of range, or the series diverges.
 
-    Notes
-    -----
-    The equation is integrated by a fourth-order Runge-Kutta scheme. Between its steps the delayed value is taken from the cubic
-    through both ends and slopes, so that the order is kept.
-
     See Also
     --------
     lorenz : A chaotic flow of three dimensions.
     echolearn.ESNForecaster : A network that forecasts such a series.
+
+    Notes
+    -----
+    The equation is integrated by a fourth-order Runge-Kutta scheme. Between its steps the delayed value is taken from
+    the cubic through both ends and slopes, so that the order is kept.
 
     References
     ----------

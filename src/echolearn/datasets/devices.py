@@ -35,7 +35,8 @@ def double_scroll(
     discard : int, default 400
         Number of first samples that are not returned, in which the circuit approaches its attractor.
     substeps : int, default 10
-        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger `dt`.
+        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger
+        `dt`.
 
     Returns
     -------
@@ -109,7 +110,8 @@ def laser(
     discard : int, default 1000
         Number of first samples that are not returned, in which the laser approaches its attractor.
     substeps : int, default 20
-        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger `dt`.
+        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger
+        `dt`.
     random_state : int, numpy.random.Generator or None, default 0
         Seed of the noise. It has no effect if `noise` is 0.
 

@@ -53,6 +53,11 @@ def narma(
     ValueError
         If an argument is out of range, or all draws of u diverge.
 
+    See Also
+    --------
+    mso : A deterministic series that requires memory.
+    echolearn.diagnostics.memory_capacity : How many steps a reservoir remembers.
+
     Notes
     -----
     The system diverges for some draws of u, more often in longer sequences. Then u is drawn again, up to 20 times.
@@ -60,11 +65,6 @@ def narma(
     References
     ----------
     Atiya and Parlos, New results on recurrent network training, IEEE Trans. Neural Networks 11 (2000).
-
-    See Also
-    --------
-    mso : A deterministic series that requires memory.
-    echolearn.diagnostics.memory_capacity : How many steps a reservoir remembers.
 
     Examples
     --------

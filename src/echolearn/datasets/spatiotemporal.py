@@ -129,7 +129,8 @@ def lorenz_96(
     discard : int, default 1000
         Number of first samples that are not returned, in which the solution approaches its attractor.
     substeps : int, default 2
-        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger `dt`.
+        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger
+        `dt`.
     random_state : int, numpy.random.Generator or None, default 0
         Seed of the small noise that the solution starts from. Another seed gives another part of the attractor.
 

@@ -197,8 +197,8 @@ def _counted(estimator: BaseEstimator, X: SequencesLike, true: Array, lengths: A
 class Scorer:
     """A score over all steps of all sequences, called as ``scorer(estimator, X, y)``; greater is better.
 
-    Steps count that the estimator's own `score` counts: those after the washout whose target is not missing. All of them
-    count the same. With one target per sequence, every sequence counts the same.
+    Steps count that the estimator's own `score` counts: those after the washout whose target is not missing. All of
+    them count the same. With one target per sequence, every sequence counts the same.
 
     Parameters
     ----------
@@ -364,8 +364,8 @@ def permutation_importance(
 ) -> Bunch:
     """Return how much the score drops when one feature is shuffled over the frames of all sequences.
 
-    This is scikit-learn's function of the same name for sequences of different lengths. A shuffled feature has the same values, but no
-    longer any information about this step or those before it.
+    This is scikit-learn's function of the same name for sequences of different lengths. A shuffled feature has the same
+    values, but no longer any information about this step or those before it.
 
     Parameters
     ----------

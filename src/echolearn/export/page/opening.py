@@ -101,24 +101,38 @@ def open_model(path: Path) -> PageModel:
 
 
 def page_model(name: str, model: BaseEstimator | Recognizer) -> PageModel:
-    """Return a fitted model with what the views of a page need beside its plan.
+    """Return a fitted model in the form that `build_page` takes.
 
     Parameters
     ----------
     name : str
-        What the page calls it.
+        The name of the model on the page.
     model : estimator of echolearn, sklearn.pipeline.Pipeline, or Recognizer
         A fitted classifier, regressor, forecaster or stack, a pipeline that ends in one, or a recogniser of speech.
 
     Returns
     -------
     PageModel
-        For `build_page`.
+        The model with its plan and the further data that the views of a page need.
 
     Raises
     ------
     ExportError
         If the model, or an option of it, cannot be exported; the message names it.
+
+    See Also
+    --------
+    build_page : The page with one or more models.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNRegressor
+    >>> from echolearn.export.page import build_page, page_model
+    >>> X = np.random.default_rng(0).normal(size=(100, 1))
+    >>> esn = ESNRegressor(10, learn="none").fit(X, np.roll(X[:, 0], 1))
+    >>> build_page([page_model("delay", esn)]).html[:15]
+    '<!doctype html>'
     """
     if isinstance(model, Recognizer):
         return PageModel(name, plan_of(model.model), {"speech": recognizer_payload(model)})
