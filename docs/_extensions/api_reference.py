@@ -16,11 +16,9 @@ ORDER = ("echolearn", "echolearn.metrics", "echolearn.datasets")  # the first pa
 
 GROUPS = {
     "Estimators and model files": lambda module: module in ("echolearn", "echolearn.estimators.streams"),
-    "Data, errors and settings": lambda module: (
-        module in ("echolearn.datasets", "echolearn.metrics", "echolearn.tuning")
-    ),
+    "Data, errors and settings": lambda module: module.split(".")[1] in ("datasets", "metrics", "tuning"),
     "Reservoirs, states, gradients": lambda module: (
-        module.split(".")[1] in ("reservoir", "states", "readout", "gradients")
+        module.split(".")[1] in ("reservoir", "states", "readout", "gradients", "training")
     ),
     "Diagnosis and monitoring": lambda module: module == "echolearn.diagnostics",
     "Deployment, clusters, other libraries": lambda module: (
@@ -104,6 +102,8 @@ def index(modules):
     for heading, belongs in GROUPS.items():
         inside = [module for module in modules if belongs(module)]
         modules = [module for module in modules if module not in inside]
+        if not inside:
+            continue
         rows = [(f":doc:`{module} <{module}>`", first_line(import_module(module))) for module in inside]
         lines += [heading, "-" * len(heading), "", summary(rows)]
         lines += [".. toctree::", "   :hidden:", "", *(f"   {short(module)} <{module}>" for module in inside), ""]

@@ -44,7 +44,15 @@ class PageModel:
 
 @dataclass(frozen=True)
 class Page:
-    """An HTML document, and the Content-Security-Policy that it declares."""
+    """An HTML document, and the Content-Security-Policy that it declares.
+
+    Parameters
+    ----------
+    html : str
+        The document.
+    policy : str
+        The Content-Security-Policy, for a server that sends it as a header too.
+    """
 
     html: str
     policy: str
