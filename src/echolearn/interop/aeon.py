@@ -37,7 +37,7 @@ _PANEL: Parameters = {
 
 
 class ESNClassifier(BaseClassifier):
-    """`echolearn.ESNClassifier` with the interface of aeon: one label per series, of any length and channels.
+    """`echolearn.ESNClassifier` for aeon: one label per series of any length and any number of channels.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class ESNClassifier(BaseClassifier):
 
 
 class ESNRegressor(BaseRegressor):
-    """`echolearn.ESNRegressor` with the interface of aeon: one value per series, of any length and channels.
+    """`echolearn.ESNRegressor` for aeon: one value per series of any length and any number of channels.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class ESNRegressor(BaseRegressor):
 
 
 class ESNForecaster(BaseForecaster, DirectForecastingMixin, IterativeForecastingMixin):
-    """`echolearn.ESNForecaster` with the interface of aeon: a forecast `horizon` steps after the end of a series.
+    """`echolearn.ESNForecaster` for aeon: a forecast `horizon` steps after the end of a series.
 
     `fit` learns from one series; `predict` continues any series from its end.
 

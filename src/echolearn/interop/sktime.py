@@ -52,7 +52,7 @@ def _sequences(X: Panel) -> list[Array]:
 
 
 class ESNClassifier(BaseClassifier):
-    """`echolearn.ESNClassifier` with the interface of sktime: one label per series, of any length and channels.
+    """`echolearn.ESNClassifier` for sktime: one label per series of any length and any number of channels.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class ESNClassifier(BaseClassifier):
 
 
 class ESNRegressor(BaseRegressor):
-    """`echolearn.ESNRegressor` with the interface of sktime: one value per series, of any length and channels.
+    """`echolearn.ESNRegressor` for sktime: one value per series of any length and any number of channels.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class ESNRegressor(BaseRegressor):
 
 
 class ESNForecaster(BaseForecaster):
-    """`echolearn.ESNForecaster` with the interface of sktime: one or several columns, exogenous inputs, intervals.
+    """`echolearn.ESNForecaster` for sktime: one or several columns, exogenous inputs, intervals.
 
     ``update(y, update_params=False)`` runs the network over new values without changing its weights; ``update(y)`` fits
     it anew to all values so far. Forecasts are for steps after the last known one; there are none in sample.

@@ -3,7 +3,7 @@
 The module has scikit-learn's metrics under their own names and with their own parameters: `accuracy_score`,
 `confusion_matrix`, `f1_score`, `roc_auc_score`, `mean_squared_error`, `r2_score` and others. They also take lists of
 arrays, one array per sequence, and count every step of every sequence the same. `SCORERS` lists the names that `scorer`
-accepts. docs/howto/scikit_learn.md has a table of what scikit-learn can do with which data.
+accepts. See docs/howto/scikit_learn.md for a table of what scikit-learn can do with which data.
 """
 
 from echolearn.metrics.forecasts import lyapunov_scaled_error, spectrum_distance, valid_time
