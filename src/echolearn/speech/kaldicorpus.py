@@ -1,4 +1,4 @@
-"""A corpus in data folders of Kaldi: features with alignments, or audio."""
+"""The corpus ``kaldi:DIR``: data folders of Kaldi with features and alignments, or with audio."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATES = "states.txt"
 
 
 def read_kaldi_folders(root: str | Path) -> dict[str, DataFolder]:
-    """Read the data folders of the three parts.
+    """Read the data folders of the training, validation and test part.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ def read_aligned_features(root: str | Path) -> dict[str, Array]:
     Parameters
     ----------
     root : str or Path
-        The folder of `read_kaldi_folders`. Each data folder has `feats.scp`, and `ali.scp` or `ali.ark` with one whole
-        number per frame, the number of its state. `states.txt` beside the data folders has the name and the number of
-        each state on a line, as Kaldi's symbol tables have; without it the numbers are the names.
+        The folder, as for `read_kaldi_folders`. Each data folder has `feats.scp`, and `ali.scp` or `ali.ark` with one
+        whole number per frame, the number of its state. `states.txt` beside the data folders has the name and the
+        number of each state on a line, as Kaldi's symbol tables have; without it the numbers are the names.
 
     Returns
     -------
@@ -76,7 +76,8 @@ def read_aligned_features(root: str | Path) -> dict[str, Array]:
     Raises
     ------
     CorpusError
-        With every utterance that has no features, no alignment, or another number of labels than frames.
+        If utterances have no features, no alignment, or another number of labels than frames. The error names all of
+        them.
     """
     root = Path(root)
     problems: list[Problem] = []
@@ -143,17 +144,17 @@ def _state_names(root: Path, count: int) -> list[str]:
 
 
 def find_kaldi(root: str | Path) -> CorpusFiles:
-    """Find the audio of the data folders, whose labels are in a master label file.
+    """Find the audio of the data folders of a corpus whose labels are in a master label file.
 
     Parameters
     ----------
     root : str or Path
-        The folder of `read_kaldi_folders`. Each data folder has `wav.scp`.
+        The folder, as for `read_kaldi_folders`. Each data folder has `wav.scp`.
 
     Returns
     -------
     CorpusFiles
-        The utterances, each with the part that its folder names.
+        The utterances, each with its part.
 
     Raises
     ------
@@ -176,12 +177,12 @@ def transcripts_of(root: str | Path) -> tuple[str, ...]:
     Parameters
     ----------
     root : str or Path
-        The folder of `read_kaldi_folders`.
+        The folder, as for `read_kaldi_folders`.
 
     Returns
     -------
     tuple of str
-        Their files `text` if all of them have one, otherwise ().
+        The paths of the files `text` if all data folders have one, otherwise ().
     """
     files = [path / "text" for path in sorted(Path(root).iterdir()) if path.name in PART_FOLDERS]
     return tuple(str(file) for file in files) if all(file.is_file() for file in files) else ()
