@@ -63,7 +63,7 @@ def read_feature_file(path: str | Path, normalise: str = "utterance") -> tuple[F
 
 
 def prepare_arrays(arrays: dict[str, Array], file: str, normalise: str = "utterance") -> tuple[FrameList, str]:
-    """Check the arrays of a feature file and prepare their features.
+    """Return the prepared features of the arrays of a feature file, which are checked first.
 
     Parameters
     ----------
@@ -86,6 +86,21 @@ def prepare_arrays(arrays: dict[str, Array], file: str, normalise: str = "uttera
     ------
     CorpusError
         If arrays are missing, or their shapes, values or labels do not fit together.
+
+    Examples
+    --------
+    >>> arrays = {
+    ...     "features": np.random.default_rng(0).standard_normal((6, 39)).astype(np.float32),
+    ...     "labels": np.array([0, 0, 1, 1, 0, 1]),
+    ...     "lengths": np.array([2, 2, 2]),
+    ...     "utterances": np.array(["a", "b", "c"]),
+    ...     "speakers": np.array(["ann", "bob", "cid"]),
+    ...     "split": np.array(["train", "valid", "test"]),
+    ...     "state_names": np.array(["sil", "iy"]),
+    ... }
+    >>> features, note = prepare_arrays(arrays, "mine.npz")
+    >>> len(features), features[0].shape
+    (3, (2, 117))
     """
     raise_any(_problems(arrays, file))
     raw, lengths = np.asarray(arrays["features"], dtype=np.float32), arrays["lengths"].tolist()

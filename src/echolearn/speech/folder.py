@@ -86,6 +86,14 @@ def phone_list(root: str | Path, used: Iterable[str]) -> tuple[str, ...]:
     ------
     CorpusError
         If `phones.txt` is empty or names a phone twice.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "phones.txt").write_text("sil\\na\\nb\\n")
+    ...     phone_list(folder, ["a", "b"])
+    ('sil', 'a', 'b')
     """
     path = Path(root) / PHONE_LIST
     if path.is_file():

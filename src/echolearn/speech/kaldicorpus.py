@@ -34,6 +34,23 @@ def read_kaldi_folders(root: str | Path) -> dict[str, DataFolder]:
     ------
     CorpusError
         If one of them is missing or cannot be read, or two of them name the same utterance.
+
+    See Also
+    --------
+    echolearn.speech.formats.datafolder.read_data_folder : Read one data folder.
+    echolearn.speech.corpus.open_corpus : Open the corpus with features and state labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from echolearn.speech.formats.kaldi import write_ark
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     for part in ("train", "dev", "test"):
+    ...         folder = Path(root) / part
+    ...         folder.mkdir()
+    ...         write_ark(folder / "a.ark", {part: np.ones((2, 13), np.float32)}, scp=folder / "feats.scp")
+    ...     {part: data.utterances for part, data in read_kaldi_folders(root).items()}
+    {'train': ('train',), 'valid': ('dev',), 'test': ('test',)}
     """
     root = Path(root)
     there = sorted(root.iterdir()) if root.is_dir() else []

@@ -31,6 +31,11 @@ def has_states(transcripts: Sequence[Transcript]) -> bool:
     -------
     bool
         True for states, False for phones.
+
+    Examples
+    --------
+    >>> has_states([[], ["sil_s2", "sil_s3"]]), has_states([["sil", "aa"]])
+    (True, False)
     """
     first = next((t for t in transcripts if t), ())
     return bool(first) and all(split_state(name)[1] is not None for name in phone_names(first))

@@ -204,6 +204,12 @@ def word_segments(spoken: list[tuple[int, str]], phones: list[TimedPhone]) -> li
     list of TimedPhone
         The words in lower case. A word begins with its first phone and ends with its last. A word without a phone of
         its own has no length.
+
+    Examples
+    --------
+    >>> phones = [TimedPhone(0, 100, "sil", 0), TimedPhone(100, 300, "g", 150), TimedPhone(300, 900, "ow", 300)]
+    >>> word_segments([(140, "Go")], phones)
+    [TimedPhone(start=100, end=900, name='go', event=140)]
     """
     sounds = [phone for phone in phones if phone.name != "sil"]
     owner = np.searchsorted([start for start, _ in spoken], [phone.event for phone in sounds], side="right") - 1

@@ -54,6 +54,13 @@ def check_segments(
         set to the middle between them. An unlabelled beginning or end next to a silence becomes part of that silence.
     problems : list of Problem
         Unknown phones, gaps, overlaps, and labels that end before or after the audio.
+
+    Examples
+    --------
+    >>> segments = [Segment(0.0, 0.2, "sil"), Segment(0.2, 0.5, "aa")]
+    >>> whole, problems = check_segments(segments, 0.5, ["sil", "aa"], "u1.phn")
+    >>> whole == segments, problems
+    (True, [])
     """
     known = set(phones)
     problems = [

@@ -95,6 +95,16 @@ def pair_files(root: Path, label_endings: Sequence[str] = LABEL_ENDINGS) -> dict
     ------
     CorpusError
         If there is no such folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("U1.wav", "U1.lab", "U2.wav"):
+    ...         (Path(folder) / name).touch()
+    ...     found = pair_files(Path(folder))
+    >>> {key: (audio.name, labels and labels.name) for key, (audio, labels) in found.items()}
+    {'u1': ('U1.wav', 'U1.lab'), 'u2': ('U2.wav', None)}
     """
     if not root.is_dir():
         raise CorpusError.one(root, "no such folder; expected the folder of a speech corpus")
