@@ -219,12 +219,12 @@ def open_corpus(
         `echolearn` in the user's cache folder.
     labels : str or Path, optional
         An HTK master label file to use instead of the label files of a `timit` or `wav` corpus, or the alignments of
-        a `kaldi` corpus. Names with a state (`aa_s2`, `aa[2]`) are used as they are; phones are aligned.
+        a `kaldi` corpus. Names with a state (`aa_s2`, `aa[2]`) are used unchanged; phones are aligned.
     normalise : {"utterance", "corpus", "running"}, default "utterance"
         Whether each utterance is normalised by its own mean and deviation, all of them by those of the training part,
         or each by its frames so far, beginning with the training part's. Use "corpus" or "running" for a network that
         recognises streams, and "corpus" if utterances are too short to estimate a mean from each. Features of a
-        file that are neither 13 nor 39 columns are used as they are.
+        file that are neither 13 nor 39 columns are used unchanged.
     transcripts : sequence of str or Path, default ()
         Lists of transcripts (Kaldi's ``text``, or ``WORDS (NAME)`` on every line) for the words of the utterances. By
         default they come from the .wrd or .txt files beside the audio.

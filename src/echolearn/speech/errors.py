@@ -70,7 +70,7 @@ class CorpusError(Exception):
         file : str or path
             The file.
         what : str
-            What is wrong with it.
+            What is wrong with the file.
 
         Returns
         -------

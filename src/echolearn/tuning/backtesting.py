@@ -1,4 +1,4 @@
-"""`backtest`: forecasts from rolling origins of a series, compared with simple baselines."""
+"""Backtests: forecasts from rolling origins of a series, compared with simple baselines."""
 
 from __future__ import annotations
 

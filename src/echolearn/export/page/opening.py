@@ -38,26 +38,26 @@ RESIDUALS = 2000  # of a forecaster that a page draws its interval from
 
 
 def open_models(path: Path, compare: Path | None = None, example: Path | None = None) -> list[PageModel]:
-    """Return the model of a file, and that of another one to be shown beside it.
+    """Read the model of a file, and optionally a second one to be shown beside it, for a page.
 
     Parameters
     ----------
     path : Path
         A model file.
     compare : Path, default=None
-        Another one, which takes the same frames and answers with the same classes or values.
+        A second model file, whose model takes the same frames and has the same classes or values.
     example : Path, default=None
         A CSV file with which the page opens: one step per line, one column per feature. Of a recogniser, a recording.
 
     Returns
     -------
     list of PageModel
-        One or two.
+        One or two models, for `build_page`.
 
     Raises
     ------
     ExportError
-        If a model cannot be shown, or the two cannot be shown together; the message says why.
+        If a model cannot be shown, or the two cannot be shown together; the message gives the reason.
     """
     models = [open_model(place) for place in (path, compare) if place is not None]
     check_comparable(models)
