@@ -66,6 +66,13 @@ def test_pages_that_docstrings_mention_are_links():
     assert links("mydocs/howto/data.md, docs/index.md") == "mydocs/howto/data.md, docs/index.md"
 
 
+def test_properties_that_are_computed_once_have_an_entry():
+    from api_reference import methods
+    from echolearn.speech.corpus import Corpus
+
+    assert {"words", "which", "frames"} <= set(methods(Corpus))
+
+
 def test_pages_that_the_source_mentions_exist():
     mentioned = {
         (path.name, page)

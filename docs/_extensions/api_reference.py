@@ -5,6 +5,7 @@ The names are those whose docstrings `make lint` checks (tests/support/sourcetre
 
 import inspect
 import re
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
@@ -50,6 +51,7 @@ def methods(kind):
     for name in dir(kind):
         value = inspect.getattr_static(kind, name)
         value = getattr(value, "__func__", getattr(value, "fget", value))
+        value = value.func if isinstance(value, cached_property) else value
         inside = str(getattr(value, "__module__", "")).startswith("echolearn")
         if not name.startswith("_") and inside and inspect.getdoc(value):
             result.append(name)

@@ -89,6 +89,7 @@ def prepare_arrays(arrays: dict[str, Array], file: str, normalise: str = "uttera
 
     Examples
     --------
+    >>> import numpy as np
     >>> arrays = {
     ...     "features": np.random.default_rng(0).standard_normal((6, 39)).astype(np.float32),
     ...     "labels": np.array([0, 0, 1, 1, 0, 1]),

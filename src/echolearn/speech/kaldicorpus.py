@@ -43,6 +43,8 @@ def read_kaldi_folders(root: str | Path) -> dict[str, DataFolder]:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
     >>> from echolearn.speech.formats.kaldi import write_ark
     >>> with tempfile.TemporaryDirectory() as root:
     ...     for part in ("train", "dev", "test"):

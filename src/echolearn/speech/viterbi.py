@@ -79,6 +79,7 @@ def best_path(
 
     Examples
     --------
+    >>> import numpy as np
     >>> emission = np.log([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]).astype(np.float32)
     >>> even = np.full(3, np.log(0.5))
     >>> path, total = best_path(emission, np.arange(3), even, even, skip=-5.0)

@@ -125,6 +125,7 @@ def read_data_folder(path: str | Path) -> DataFolder:
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> from echolearn.speech.formats.kaldi import write_ark
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_ark(f"{folder}/a.ark", {"u1": np.ones((2, 13), np.float32)}, scp=f"{folder}/feats.scp")
