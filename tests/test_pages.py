@@ -41,6 +41,11 @@ def test_commands_and_python_run_in_the_build(page):
     assert not offences(rendered)
 
 
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_are_words_and_not_file_names(page):
+    assert not re.findall(r"\[[\w/]+\.md\]\(", page.read_text(encoding="utf-8"))
+
+
 def test_what_is_not_run_is_found():
     assert offences("```sh\nls\n```") == ["ls"]
     assert offences("- a\n\n  ```python\n  import x\n  ```") == ["  import x"]
