@@ -58,8 +58,8 @@ class CorpusError(Exception):
         shown = [f"  {problem}" for problem in self.problems[:_SHOWN]]
         if count > _SHOWN:
             shown.append(f"  ... and {count - _SHOWN} more, all in the exception's .problems")
-        head = "1 problem" if count == 1 else f"{count} problems"
-        super().__init__("\n".join([f"the corpus has {head}:", *shown]))
+        lines = [f"the corpus has {count} problems:", *shown]
+        super().__init__(str(self.problems[0]) if count == 1 else "\n".join(lines))
 
     @classmethod
     def one(cls, file: str | PathLike[str], what: str) -> CorpusError:
