@@ -95,7 +95,7 @@ def rendered(name):
     """Return the tables of a result file, under its sentences."""
     content = load(name)
     if not content:
-        return f"*Not measured yet: there is no result file {name}.json.*"
+        return "*Not run yet.*"
     notes = stale_note(content) + missing_note(name, content)
     return f"{notes}{caption(content)}\n{errors_table(content)}\n\n{cells_table(content)}"
 

@@ -57,7 +57,7 @@ axes.axhline(noise, color="#777777", lw=1, ls="--", label="noise in the labels: 
 axes.axhline(50, color="#777777", lw=1, ls=":", label="guessing")
 axes.set_xticks(places, [f"{k} × {240 // k}" for k in counts])
 axes.set(xlabel="networks × units of each", ylabel="wrong labels of new sequences in %", ylim=(20, 52))
-axes.set_title("Ensembles of small networks do not depend on one lucky seed")
+axes.set_title("Ensembles of small networks vary little from seed to seed")
 axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(0, 0.94))
 
 plt.show()

@@ -41,8 +41,9 @@ figure.suptitle("Rings and rotations remember more than twice as long as random 
 plt.show()
 
 # %%
-# Eigenvalues close to the unit circle keep what they have received. Ring, delay line and rotation (`"orthogonal"`) lose
-# the least. `"groups"` and `"deep"` are made for several time scales, which one task of memory does not reward.
+# Ring, rotation (`"orthogonal"`) and delay line lose the least. The eigenvalues of the first two lie close to the unit
+# circle; those of the delay line are all zero, so that eigenvalues alone do not decide on memory. `"groups"`
+# and `"deep"` are made for several time scales, which one task of memory does not reward.
 #
 # Five diagnostics
 # ----------------

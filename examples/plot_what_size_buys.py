@@ -1,6 +1,6 @@
 """
-What size buys, and what learning buys
-======================================
+More units, or learned weights
+==============================
 
 Should a task that is too hard for a small network be given to a larger one, or should the weights be learned? Here the
 label of a step is the sign of a product: the input one step ago times the input three steps ago. A random network
@@ -23,10 +23,10 @@ train, test = slice(0, 80), slice(80, None)
 # Fixed and learned networks of growing size
 # ------------------------------------------
 #
-# `learn="none"` fits only the readout. The settings were chosen for these fixed networks, among five tried, by hand;
-# the learned networks use the same. Each point below is the mean of three seeds.
-settings = {"leak": 1.0, "input_scaling": 0.2, "bias_scaling": 0.5}
-sizes = {"none": (25, 50, 100, 200, 400), "both": (25, 50, 100)}
+# `learn="none"` fits only the readout. The settings were chosen for these fixed networks, among nine tried, by hand;
+# the learned networks use the same. The lines below give means of three seeds.
+settings = {"leak": 1.0, "input_scaling": 0.2, "bias_scaling": 1.0, "spectral_radius": 0.7}
+sizes = {"none": (50, 100, 200, 400), "both": (25, 50, 100)}
 errors = {learn: np.empty((3, len(units))) for learn, units in sizes.items()}
 for learn, units in sizes.items():
     for place, size in enumerate(units):
@@ -51,7 +51,8 @@ axes.axhline(50, color="#777777", lw=1, ls="--")
 axes.text(400, 51, "guessing", ha="right", fontsize=9, color="#555555")
 axes.set(xscale="log", xlabel="hidden units", ylabel="wrong labels in %", ylim=(0, 55))
 axes.set_title("25 learned units make fewer errors than 400 fixed ones")
-axes.set_xticks(sizes["none"], sizes["none"])
+ticks = (25, *sizes["none"])
+axes.set_xticks(ticks, ticks)
 axes.minorticks_off()
 axes.legend(frameon=False, loc="upper right", bbox_to_anchor=(1, 0.85))
 
@@ -64,5 +65,7 @@ plt.show()
 # Limits
 # ------
 #
-# The task was chosen to show the difference: it needs one precise non-linear feature. Where many features of a random
-# network contribute a little, as in the speech example of this gallery, learning gains less.
+# The task was chosen to show the difference: it needs one precise non-linear feature. If it is known which input
+# matters, fixed networks come close: with `input_scaling=[0.3, 0]`, 400 fixed units make 4.6 % errors (one seed,
+# measured by hand). Where many features of a random network contribute a little, as in the speech example of this
+# gallery, learning gains less.

@@ -41,6 +41,11 @@ def test_commands_and_python_run_in_the_build(page):
     assert not offences(rendered)
 
 
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_are_words_and_not_file_names(page):
+    assert not re.findall(r"\[[\w/]+\.md\]\(", page.read_text(encoding="utf-8"))
+
+
 def test_what_is_not_run_is_found():
     assert offences("```sh\nls\n```") == ["ls"]
     assert offences("- a\n\n  ```python\n  import x\n  ```") == ["  import x"]
@@ -55,3 +60,30 @@ def test_blocks_that_are_not_run_have_a_reason():
     text = "<!-- not executed: it needs a cluster -->\n```python\nfit()\n```\n\n```console\n$ ls\n$ pwd\n```\n"
     assert blocks(text) == [None, "$ ls\n$ pwd\n"]
     assert blocks("<!-- not executed -->\n```python\nfit()\n```") == ["fit()\n"]  # without a reason it runs
+
+
+def test_pages_that_docstrings_mention_are_links():
+    from api_reference import links
+
+    assert links("a table: docs/howto/scikit_learn.md.") == "a table: :doc:`/howto/scikit_learn`."
+    assert links("layers (docs/howto/stacks.md).") == "layers (see :doc:`/howto/stacks`)."
+    assert links("`docs/howto/data.md` and ``docs/howto/data.md``") == ":doc:`/howto/data` and :doc:`/howto/data`"
+    assert links("mydocs/howto/data.md, docs/index.md") == "mydocs/howto/data.md, docs/index.md"
+
+
+def test_properties_that_are_computed_once_have_an_entry():
+    from api_reference import methods
+
+    from echolearn.speech.corpus import Corpus
+
+    assert {"words", "which", "frames"} <= set(methods(Corpus))
+
+
+def test_pages_that_the_source_mentions_exist():
+    mentioned = {
+        (path.name, page)
+        for path in (ROOT / "src").rglob("*.py")
+        for page in re.findall(r"\bdocs/[a-z]+/\w+\.md\b", path.read_text(encoding="utf-8"))
+    }
+    assert len(mentioned) > 20
+    assert not [(name, page) for name, page in sorted(mentioned) if not (ROOT / page).is_file()]

@@ -5,6 +5,7 @@ The names are those whose docstrings `make lint` checks (tests/support/sourcetre
 
 import inspect
 import re
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
@@ -16,11 +17,9 @@ ORDER = ("echolearn", "echolearn.metrics", "echolearn.datasets")  # the first pa
 
 GROUPS = {
     "Estimators and model files": lambda module: module in ("echolearn", "echolearn.estimators.streams"),
-    "Data, errors and settings": lambda module: (
-        module in ("echolearn.datasets", "echolearn.metrics", "echolearn.tuning")
-    ),
+    "Data, errors and settings": lambda module: module.split(".")[1] in ("datasets", "metrics", "tuning"),
     "Reservoirs, states, gradients": lambda module: (
-        module.split(".")[1] in ("reservoir", "states", "readout", "gradients")
+        module.split(".")[1] in ("reservoir", "states", "readout", "gradients", "training")
     ),
     "Diagnosis and monitoring": lambda module: module == "echolearn.diagnostics",
     "Deployment, clusters, other libraries": lambda module: (
@@ -52,6 +51,7 @@ def methods(kind):
     for name in dir(kind):
         value = inspect.getattr_static(kind, name)
         value = getattr(value, "__func__", getattr(value, "fget", value))
+        value = value.func if isinstance(value, cached_property) else value
         inside = str(getattr(value, "__module__", "")).startswith("echolearn")
         if not name.startswith("_") and inside and inspect.getdoc(value):
             result.append(name)
@@ -71,7 +71,7 @@ def entry(module, name):
 def first_line(value):
     """Return the first sentence of a docstring, as reStructuredText."""
     text = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
-    return literals(re.split(r"(?<=\.) (?=[A-Z])", text)[0])
+    return safe(re.split(r"(?<=\.) (?=[A-Z])", text)[0])
 
 
 def summary(rows):
@@ -85,7 +85,7 @@ def summary(rows):
 def page(module, names):
     """Return a page: what the module is for, a line on each name, and all about each of them."""
     package = import_module(module)
-    text = literals(inspect.getdoc(package) or "")
+    text = safe(inspect.getdoc(package) or "")
     rows = [(f":py:obj:`{name} <{module}.{name}>`", first_line(getattr(package, name))) for name in names]
     lines = [module, "=" * len(module), "", text, "", summary(rows) if len(rows) > 1 else ""]
     lines += [entry(module, name) for name in names]
@@ -104,6 +104,8 @@ def index(modules):
     for heading, belongs in GROUPS.items():
         inside = [module for module in modules if belongs(module)]
         modules = [module for module in modules if module not in inside]
+        if not inside:
+            continue
         rows = [(f":doc:`{module} <{module}>`", first_line(import_module(module))) for module in inside]
         lines += [heading, "-" * len(heading), "", summary(rows)]
         lines += [".. toctree::", "   :hidden:", "", *(f"   {short(module)} <{module}>" for module in inside), ""]
@@ -114,6 +116,17 @@ def literals(text):
     """Return a text in which names that end in _ are literals; reStructuredText takes them for links otherwise."""
     text = re.sub(r"(?<!`)\|", r"\\|", text)  # a bar begins a substitution
     return re.sub(r"(?<![`\w.])([A-Za-z]\w*(?:\.\w+)*_)(?![\w`{])", r"`\1`", text)
+
+
+def links(text):
+    """Return a text in which every mention of a page, `docs/FOLDER/PAGE.md`, is a link that shows the page's title."""
+    text = re.sub(r"`{0,2}\bdocs/([a-z]+)/(\w+)\.md\b`{0,2}", r":doc:`/\1/\2`", text)
+    return re.sub(r"\((:doc:`[^`]+`)\)", r"(see \1)", text)
+
+
+def safe(text):
+    """Return a docstring's text as reStructuredText."""
+    return links(literals(text))
 
 
 def write(app):
@@ -134,8 +147,8 @@ def write(app):
 
 
 def clean(app, what, name, value, options, lines):
-    """Make the lines of a docstring safe for reStructuredText."""
-    lines[:] = [line if re.match(r"\s*\w+_ ?:", line) or ">>>" in line else literals(line) for line in lines]
+    """Make the lines of a docstring safe for reStructuredText, and link the pages that they mention."""
+    lines[:] = [line if re.match(r"\s*\w+_ ?:", line) or ">>>" in line else safe(line) for line in lines]
 
 
 def setup(app):

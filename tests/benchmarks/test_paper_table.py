@@ -88,7 +88,7 @@ def test_tables_show_errors_gains_seeds_and_commits(folders):
     assert paper_tables.missing_note("table1_synthetic", {"rows": rows}) == ""
     rows[1] = {**rows[1], "complete": False}
     assert "Not finished: 500 units" in paper_tables.missing_note("table1_synthetic", {"rows": rows})
-    assert paper_tables.rendered("table1_large").startswith("*Not measured yet")
+    assert paper_tables.rendered("table1_large").startswith("*Not run yet")
 
 
 def test_a_default_that_has_changed_is_named_above_the_table(folders, monkeypatch):

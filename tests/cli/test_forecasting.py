@@ -91,9 +91,8 @@ def test_columns_that_are_not_used_are_named_with_the_reason(tmp_path):
     assert texts.notes[0].startswith("The column 'day' was not used: line 2 has 'Jan 5', which is neither a number nor")
     late = read_series(written(tmp_path / "b.csv", ["2024-01-05,1", "2024-01-06,2", "total 2,3"]), None)
     assert "line 4 has 'total 2'" in late.notes[0]
-    never = read_series(written(tmp_path / "c.csv", ["30.02.2024,1", "31.02.2024,2"]), None)
-    assert never.dates is None
-    assert "'30.02.2024' is not a date of the calendar" in never.notes[0]
+    with pytest.raises(ValueError, match=r"line 2: '30\.02\.2024' is not a date"):
+        read_series(written(tmp_path / "c.csv", ["30.02.2024,1", "31.02.2024,2"]), None)
     plain = read_series(written(tmp_path / "d.csv", ["north,1", "south,2"]), None)
     assert plain.notes == []
 
@@ -151,3 +150,38 @@ def test_dates_that_follow():
     assert len(dates_ahead(quarters, 2)) == 2
     hours = np.arange("2024-01-01T00", "2024-01-01T05", dtype="M8[h]").astype("M8[s]")
     assert dates_ahead(hours, 1) == ["2024-01-01T05:00:00"]
+
+
+def forecast(file, *options):
+    return CliRunner().invoke(main, ["forecast", str(file), *options])
+
+
+def test_dates_without_rows_become_gaps(tmp_path):
+    rng = np.random.default_rng(0)
+    days = np.arange("2023-01-01", "2023-06-01", dtype="M8[D]")
+    values = 10 + 5 * (np.arange(len(days)) % 7 == 0) + rng.normal(0, 0.1, len(days))
+    kept = np.r_[0:40, 45:90, 91 : len(days)]
+    for name, rows in (("whole", range(len(days))), ("gaps", kept)):
+        lines = "".join(f"{days[i]},{values[i]:.3f}\n" for i in rows)
+        (tmp_path / f"{name}.csv").write_text("day,visits\n" + lines)
+    whole, gaps = (forecast(tmp_path / f"{name}.csv", "--horizon", "7") for name in ("whole", "gaps"))
+    assert "6 dates have no row, first 2023-02-10; they are treated as gaps." in gaps.output
+    assert "no row" not in whole.output
+    assert "151 values, a season of 7 steps" in gaps.output
+    files = [tmp_path / f"{name}-forecast.csv" for name in ("whole", "gaps")]
+    ahead = [np.loadtxt(file, delimiter=",", skiprows=1, usecols=1) for file in files]
+    np.testing.assert_allclose(ahead[0], ahead[1], atol=0.5)  # the peak of the week stays on its day
+
+
+def test_a_date_that_does_not_exist_is_refused_with_its_line(tmp_path):
+    rows = "".join(f"{day:02}.01.2023;{day}\n" for day in range(1, 30))
+    (tmp_path / "a.csv").write_text(f"Tag;Wert\n{rows}31.02.2023;3\n")
+    result = forecast(tmp_path / "a.csv")
+    assert result.exit_code == 2
+    assert "a.csv, line 31: '31.02.2023' is not a date of the calendar" in result.output
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    result = forecast(tmp_path / "none.csv")
+    assert result.exit_code == 2
+    assert "none.csv: there is no such file." in result.output

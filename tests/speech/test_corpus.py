@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from echolearn.speech.corpus import open_corpus
+from echolearn.speech.errors import CorpusError
 from echolearn.speech.phones import ENGLISH, TIMIT_61
+from echolearn.speech.recognition.recognizer import valid_part
 from speechfiles import TIMIT_PHONES, open_timit, write_timit
 
 
@@ -51,6 +54,26 @@ def test_synthetic_corpus_has_all_parts_and_opens_again_from_the_cache(small_tre
     again = open_corpus("synthetic", frames=12_000, seed=1, cache=small_cache, progress=lambda t, d, n: seen.add("!"))
     assert "!" not in seen, "the second time nothing is computed"
     assert np.array_equal(np.concatenate(again.labels), np.concatenate(corpus.labels))
+
+
+def test_words_that_were_removed_are_an_error_that_names_the_files(small_tree: Path, small_cache: Path) -> None:
+    corpus = open_corpus("synthetic", frames=12_000, seed=1, cache=small_cache)
+    assert all(corpus.words)
+    gone = replace(corpus, audio=tuple(audio.replace(str(small_cache), "/removed") for audio in corpus.audio))
+    with pytest.raises(CorpusError, match=r"\.WRD: was removed after .* cache folder; open the corpus again") as caught:
+        _ = gone.words
+    assert len(caught.value.problems) == len(corpus.utterances)
+    with pytest.raises(CorpusError, match="was removed"):  # instead of a recogniser without a language model
+        valid_part(gone)
+
+
+def test_audio_without_words_has_none_but_audio_that_was_removed_is_an_error(folder: Path, tmp_path: Path) -> None:
+    corpus = open_corpus(f"wav:{folder}", cache=tmp_path / "cache")
+    assert corpus.words == ((),) * 8
+    Path(corpus.audio[3]).unlink()
+    with pytest.raises(CorpusError) as caught:
+        _ = replace(corpus).words
+    assert [problem.file for problem in caught.value.problems] == [corpus.audio[3]]
 
 
 def test_written_state_labels_give_the_same_corpus_when_read(tmp_path: Path) -> None:

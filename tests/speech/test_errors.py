@@ -16,7 +16,7 @@ def test_message_shows_thirty_problems_and_the_error_holds_all() -> None:
 
 
 def test_error_of_one_problem() -> None:
-    assert str(CorpusError.one("a.wav", "bad")) == "the corpus has 1 problem:\n  a.wav: bad"
+    assert str(CorpusError.one("a.wav", "bad")) == "a.wav: bad"
 
 
 def test_error_is_raised_only_if_there_is_a_problem() -> None:

@@ -14,7 +14,27 @@ PACKAGE = ROOT / "src" / "echolearn"
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 Node = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 # packages whose __init__ exports public names; in speech, every module does
-EXPORTING = ("states", "reservoir", "gradients", "cluster", "diagnostics", "datasets", "export", "runtime", "tuning")
+EXPORTING = (
+    *("states", "reservoir", "gradients", "cluster", "diagnostics", "datasets", "metrics", "runtime", "tuning"),
+    *("export", "export.page"),
+)
+# names that public functions take or return, or that pages mention without an import
+MENTIONED = {
+    "interop.aeon": ("ESNClassifier", "ESNForecaster", "ESNRegressor"),
+    "interop.sktime": ("ESNClassifier", "ESNForecaster", "ESNRegressor"),
+    "tuning.backtesting": ("Backtest", "Origin"),
+    "speech.formats.ctm": ("write_ctm",),
+    "speech.formats.datafolder": ("DataFolder", "Stretch"),
+    "speech.formats.json_results": ("write_json",),
+    "speech.formats.kaldi": ("ScpArrays", "ark_entries"),
+    "speech.formats.textgrid": ("write_textgrid",),
+    "speech.recognition.arpa": ("read_arpa", "write_arpa"),
+    "speech.recognition.lexicon": ("Lexicon", "read_lexicon"),
+    "speech.recognition.ngrams": ("NGramModel", "estimate"),
+    "speech.recognition.recognizer": ("Recognizer",),
+    "speech.recognition.streaming": ("RecognitionStream",),
+    "speech.recognition.transcription": ("Transcription", "Update"),
+}
 
 
 @dataclass(frozen=True)
@@ -132,6 +152,14 @@ def uses_of_any(path: Path) -> int:
     )
 
 
+def statements(path: Path) -> Iterator[ast.stmt]:
+    """Yield the statements of a module, also those below `if TYPE_CHECKING`."""
+    for node in tree(path).body:
+        yield node
+        if isinstance(node, ast.If):
+            yield from node.body
+
+
 def find(module: str, name: str) -> Definition | None:
     """Return where a name of a module is defined, following re-exports; None for one that is no class or function."""
     former = constant("echolearn.validation.former_paths", "FORMER")
@@ -141,7 +169,7 @@ def find(module: str, name: str) -> Definition | None:
         homes = constant("echolearn", "_HOMES")
         assert isinstance(homes, dict)
         return find(f"echolearn.{homes[name]}", name) if name in homes else None
-    for node in tree(path_of(module)).body:
+    for node in statements(path_of(module)):
         if isinstance(node, (ast.ClassDef, *Function)) and node.name == name:
             return Definition(f"{module}.{name}", module, node)
         if isinstance(node, ast.ImportFrom) and imported_modules(node):
@@ -158,9 +186,11 @@ def exported_names() -> Iterator[tuple[str, str]]:
     yield from (("echolearn", name) for name in homes)
     for package in EXPORTING:
         module = f"echolearn.{package}"
-        for node in tree(path_of(module)).body:
+        for node in statements(path_of(module)):
             if isinstance(node, ast.ImportFrom) and imported_modules(node):
                 yield from ((module, alias.asname or alias.name) for alias in node.names)
+    for module, names in MENTIONED.items():
+        yield from ((f"echolearn.{module}", name) for name in names)
     for path in sorted((PACKAGE / "speech").glob("[a-z]*.py")):
         for node in tree(path).body:
             if isinstance(node, (ast.ClassDef, *Function)) and not node.name.startswith("_"):

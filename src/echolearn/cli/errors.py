@@ -33,11 +33,17 @@ class CommandGroup(click.Group):
             ctx.exit(130)
         except MemoryError as problem:
             raise UserError(f"not enough memory ({problem}); use fewer hidden units or frames.") from problem
+        except ImportError as problem:
+            if "echolearn[" not in str(problem):  # not the message on an extra that is missing
+                raise
+            raise UserError(str(problem)) from problem
         except (ValueError, OSError, CorpusError) as problem:
             raise UserError(_message(problem)) from problem
 
 
 def _message(problem: Exception) -> str:
+    if isinstance(problem, FileNotFoundError) and problem.filename:
+        return f"{problem.filename}: there is no such file."
     if isinstance(problem, OSError) and problem.strerror and not problem.filename:
         return problem.strerror
     return str(problem)

@@ -11,7 +11,7 @@ from typing import Unpack
 import click
 
 from echolearn import __version__
-from echolearn.cli.errors import RESUME_NOTE, CommandGroup, UserError
+from echolearn.cli.errors import RESUME_NOTE, CommandGroup
 from echolearn.cli.exporting import export
 from echolearn.cli.forecasting import forecast
 from echolearn.cli.options import (
@@ -216,10 +216,7 @@ def tune(
     estimator = ESNClassifier(units, **changes)
     corpus = opened_corpus(**corpus_settings)
     ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished trials are kept in {out}."
-    try:
-        found = tune_on_corpus(corpus, estimator, out, trials, changes)
-    except ImportError as problem:
-        raise UserError(str(problem)) from problem
+    found = tune_on_corpus(corpus, estimator, out, trials, changes)
     click.echo(found.summary())
     click.echo(f"written: {out / 'report.html'}, best.toml (echolearn train MODEL --config {out / 'best.toml'})")
 

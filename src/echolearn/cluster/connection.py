@@ -17,9 +17,9 @@ CONNECT = 20  # seconds to wait for a scheduler, and for its first worker
 
 @contextmanager
 def on(given: str | Client, security: object = None) -> Iterator[ClusterExecutor]:
-    """Let fits and predictions send their data to a Dask cluster and work there while the context is open.
+    """Return a context in which fits and predictions send their data to a Dask cluster and work there.
 
-    It requires the extra `dask`. Results have the same bits as in this process, even when workers die and are replaced
+    It requires the extra `dask`. Results have the same bits as in this process, even if workers fail and are replaced
     (docs/howto/scaling.md).
 
     Parameters
@@ -38,7 +38,11 @@ def on(given: str | Client, security: object = None) -> Iterator[ClusterExecutor
     Raises
     ------
     ClusterError
-        The cluster cannot be reached, or it has another version of Python or echolearn.
+        If the cluster cannot be reached, or has another version of Python or echolearn.
+
+    See Also
+    --------
+    echolearn.ESNClassifier.fit : Its parameter `engine` uses a cluster for one fit.
 
     Examples
     --------

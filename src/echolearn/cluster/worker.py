@@ -27,7 +27,7 @@ AGAIN = 5.0  # seconds after which a report that has no answer is sent again
 
 
 class ClusterError(ConnectionError):
-    """The cluster cannot be reached, has other versions, or has failed."""
+    """An error: the cluster cannot be reached, has other versions of Python or echolearn, or has failed."""
 
 
 class Parcel:

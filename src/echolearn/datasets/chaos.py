@@ -34,15 +34,17 @@ def lorenz(
     steps : int
         Number of samples to return.
     dt : float, default 0.02
-        Time between samples. Larger ones make the series harder to forecast one step ahead.
+        Time between samples. A larger value makes the series harder to forecast one step ahead.
     sigma, rho, beta : float, default 10.0, 28.0, 8/3
         The constants of the equations.
     start : array of 3 numbers, default (1.0, 1.0, 1.0)
         The point at time 0.
     discard : int, default 1000
-        Number of first samples that are not returned, in which the flow approaches its attractor.
+        Number of first samples that are not returned, in which the flow approaches its attractor. Use 0 to see the
+        approach as well.
     substeps : int, default 4
-        Number of solver steps (fourth-order Runge-Kutta) per sample. More are more accurate.
+        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger
+        `dt`.
 
     Returns
     -------
@@ -53,6 +55,12 @@ def lorenz(
     ------
     ValueError
         If an argument is out of range, or the flow diverges.
+
+    See Also
+    --------
+    rossler : A slower chaotic flow of three dimensions.
+    lorenz_96 : A chaotic flow of any number of dimensions.
+    echolearn.metrics.valid_time : How long a forecast of a chaotic series is valid.
 
     Notes
     -----
@@ -91,7 +99,7 @@ def rossler(
     discard: int = 1000,
     substeps: int = 4,
 ) -> Series:
-    """Generate the Rössler flow, a simple one with chaos in a single band.
+    """Generate the Rössler flow, a chaotic oscillation whose frequency is nearly constant.
 
     The equations are dx/dt = -y - z, dy/dt = x + a y, dz/dt = b + z (x - c).
 
@@ -100,15 +108,17 @@ def rossler(
     steps : int
         Number of samples to return.
     dt : float, default 0.1
-        Time between samples. Larger ones make the series harder to forecast one step ahead.
+        Time between samples. A larger value makes the series harder to forecast one step ahead.
     a, b, c : float, default 0.2, 0.2, 5.7
         The constants of the equations.
     start : array of 3 numbers, default (1.0, 1.0, 1.0)
         The point at time 0.
     discard : int, default 1000
-        Number of first samples that are not returned, in which the flow approaches its attractor.
+        Number of first samples that are not returned, in which the flow approaches its attractor. Use 0 to see the
+        approach as well.
     substeps : int, default 4
-        Number of solver steps (fourth-order Runge-Kutta) per sample. More are more accurate.
+        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger
+        `dt`.
 
     Returns
     -------
@@ -122,7 +132,7 @@ def rossler(
 
     Notes
     -----
-    The largest Lyapunov exponent is 0.071.
+    The largest Lyapunov exponent is 0.071 per unit of time, so that one Lyapunov time is 14 units, or 140 steps of 0.1.
 
     References
     ----------
@@ -174,7 +184,7 @@ def flow(
 
 
 def henon(steps: int, *, a: float = 1.4, b: float = 0.3, start: ArrayLike = (0.0, 0.0), discard: int = 100) -> Series:
-    """Generate the Hénon map, chaos in two dimensions and discrete time.
+    """Generate the Hénon map, a chaotic system of two dimensions in discrete time.
 
     The equations are x_{t+1} = 1 - a x_t² + y_t, y_{t+1} = b x_t.
 

@@ -33,8 +33,8 @@ def mackey_glass(
     steps : int
         Number of samples to return.
     tau : float, default 17.0
-        The delay. The series is chaotic for tau > 16.8; 17 and 30 are the usual choices, 30 the harder one. It is
-        rounded to a multiple of 1 / substeps.
+        The delay, which is rounded to a multiple of 1 / substeps. The series is chaotic for tau > 16.8. The usual
+        choices are 17 and 30; with 30 the series is harder to forecast.
     beta, gamma, power : float, default 0.2, 0.1, 10.0
         The constants of the equation.
     start : float, default 1.2
@@ -42,7 +42,7 @@ def mackey_glass(
     discard : int, default 1000
         Number of first samples that are not returned, in which the series approaches its attractor.
     substeps : int, default 10
-        Number of solver steps per unit of time. More are more accurate.
+        Number of solver steps per unit of time. Use more for higher accuracy.
 
     Returns
     -------
@@ -54,10 +54,15 @@ def mackey_glass(
     ValueError
         If an argument is out of range, or the series diverges.
 
+    See Also
+    --------
+    lorenz : A chaotic flow of three dimensions.
+    echolearn.ESNForecaster : A network that forecasts such a series.
+
     Notes
     -----
-    Integrated by a fourth-order Runge-Kutta scheme. Between its steps the delayed value is taken from the cubic
-    through both ends and slopes, so that the order is kept.
+    The equation is integrated by a fourth-order Runge-Kutta scheme. Between its steps the delayed value is taken from
+    the cubic through both ends and slopes, so that the order is kept.
 
     References
     ----------

@@ -29,13 +29,14 @@ def double_scroll(
     steps : int
         Number of samples to return.
     dt : float, default 0.25
-        Time between samples.
+        Time between samples. A larger value makes the series harder to forecast one step ahead.
     start : array of 3 numbers, default (0.37926545, 0.058339, -0.08167691)
         V1, V2 and I at time 0.
     discard : int, default 400
         Number of first samples that are not returned, in which the circuit approaches its attractor.
     substeps : int, default 10
-        Number of solver steps (fourth-order Runge-Kutta) per sample. More are more accurate.
+        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger
+        `dt`.
 
     Returns
     -------
@@ -98,19 +99,21 @@ def laser(
     dt : float, default 0.5
         Time between samples; with the default there are about seven per pulse, as in the recording.
     sigma, pump, b : float, default 2.0, 15.0, 0.25
-        The constants of the equations; those that the recording was compared with.
+        The constants of the equations. The defaults are those that the recording was compared with.
     noise : float, default 0.0
         Standard deviation of Gaussian noise of the detector, in units of the intensity's standard deviation.
+        Use a value such as 0.05 to make the series more like a measured one.
     digitize : bool, default False
         Whether the intensity is scaled to 0 ... 255 and rounded, as an 8-bit converter does.
     start : array of 3 numbers, default (1.0, 1.0, 1.0)
         The point at time 0.
     discard : int, default 1000
-        Number of first samples that are not returned.
+        Number of first samples that are not returned, in which the laser approaches its attractor.
     substeps : int, default 20
-        Number of solver steps (fourth-order Runge-Kutta) per sample. More are more accurate.
+        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger
+        `dt`.
     random_state : int, numpy.random.Generator or None, default 0
-        For the noise.
+        Seed of the noise. It has no effect if `noise` is 0.
 
     Returns
     -------

@@ -23,7 +23,7 @@ FREQUENCIES = (0.2, 0.311, 0.42, 0.51, 0.63, 0.74, 0.85, 0.97, 1.08, 1.19, 1.27,
 def narma(
     steps: int, order: int = 10, *, discard: int = 200, random_state: int | np.random.Generator | None = 0
 ) -> tuple[Series, Series]:
-    """Generate input and output of a NARMA system: nonlinear, autoregressive, with a moving average.
+    """Generate the input and output of a NARMA system (nonlinear autoregressive moving average).
 
     The equation is y_{t+1} = alpha y_t + beta y_t Σ_{i < order} y_{t-i} + gamma u_{t-order+1} u_t + delta, with u
     uniform in [0, 0.5].
@@ -33,28 +33,34 @@ def narma(
     steps : int
         Number of steps to return.
     order : {10, 30}, default 10
-        How many steps the system looks back, one of the two in the literature. Order 10: alpha 0.3, beta 0.05,
-        gamma 1.5, delta 0.1; order 30: 0.2, 0.004, 1.5, 0.201.
+        How many steps the output depends on. Order 30 requires a longer memory of a network than order 10. The
+        constants are those of the literature: alpha 0.3, beta 0.05, gamma 1.5, delta 0.1 for order 10, and 0.2, 0.004,
+        1.5, 0.201 for order 30.
     discard : int, default 200
-        Number of first steps, from y = 0 on, that are not returned.
+        Number of first steps that are not returned. The system starts with y = 0.
     random_state : int, numpy.random.Generator or None, default 0
-        For the inputs u.
+        Seed of the inputs u. Use another one for an independent sequence, for instance as test data.
 
     Returns
     -------
     u : array of shape (steps, 1)
         The inputs.
     y : array of shape (steps, 1)
-        The outputs. Row t is the last value that row t of u takes part in: the y_{t+1} of the equation.
+        The outputs. Row t is the y_{t+1} of the equation, the first output that depends on row t of u.
 
     Raises
     ------
     ValueError
         If an argument is out of range, or all draws of u diverge.
 
+    See Also
+    --------
+    mso : A deterministic series that requires memory.
+    echolearn.diagnostics.memory_capacity : How many steps a reservoir remembers.
+
     Notes
     -----
-    For some draws of u the system runs off to infinity, and the more steps, the more often. Then u is drawn again.
+    The system diverges for some draws of u, more often in longer sequences. Then u is drawn again, up to 20 times.
 
     References
     ----------
@@ -94,7 +100,7 @@ def narma(
 
 
 def mso(steps: int, oscillators: int = 8) -> Series:
-    """Generate multiple superimposed oscillators: a sum of sines whose periods have no common multiple.
+    """Generate multiple superimposed oscillators (MSO), a sum of sines with different frequencies.
 
     The equation is x_t = Σ_i sin(φ_i t), t = 0, 1, ...
 
@@ -104,7 +110,7 @@ def mso(steps: int, oscillators: int = 8) -> Series:
         Number of steps to return.
     oscillators : int, default 8
         Number of sines, at most 12: the first of the frequencies φ = 0.2, 0.311, 0.42, 0.51, 0.63, 0.74, 0.85, 0.97,
-        1.08, 1.19, 1.27, 1.32. The more, the harder the series is to forecast.
+        1.08, 1.19, 1.27, 1.32. With more sines the series is harder to forecast.
 
     Returns
     -------

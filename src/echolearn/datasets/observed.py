@@ -10,26 +10,28 @@ from numpy.typing import NDArray
 
 
 def sunspots() -> NDArray[np.float64]:
-    """Load the mean number of sunspots of every year from 1700 to 2008: cycles of about eleven years, none alike.
+    """Load the mean number of sunspots of every year from 1700 to 2008.
+
+    The series has cycles of about eleven years, whose lengths and heights vary.
 
     Returns
     -------
     array of shape (309, 1)
-        One number per year.
+        The mean number of sunspots in each year.
 
     Raises
     ------
     ModuleNotFoundError
-        If the package statsmodels, which ships the series, is not installed. It is not imported.
+        If the package statsmodels, which ships the series, is not installed. Only its data file is read.
 
     Notes
     -----
-    statsmodels has the series from the National Geophysical Data Center of the USA; it is in the public domain.
+    statsmodels took the series from the National Geophysical Data Center of the USA. It is in the public domain.
 
     References
     ----------
-    Yule made the first autoregression for this series: On a method of investigating periodicities in disturbed series,
-    Phil. Trans. R. Soc. A 226 (1927).
+    Yule, On a method of investigating periodicities in disturbed series, Phil. Trans. R. Soc. A 226 (1927): the first
+    autoregressive model, which was made for this series.
 
     Examples
     --------

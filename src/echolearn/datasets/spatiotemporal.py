@@ -18,7 +18,7 @@ def kuramoto_sivashinsky(
     discard: int = 1000,
     random_state: int | np.random.Generator | None = 0,
 ) -> NDArray[np.float64]:
-    """Generate the Kuramoto-Sivashinsky flow, waves on a circle that are chaotic in space and time.
+    """Generate a solution of the Kuramoto-Sivashinsky equation, waves on a circle that are chaotic in space and time.
 
     The equation is u_t = -u u_x - u_xx - u_xxxx.
 
@@ -27,16 +27,16 @@ def kuramoto_sivashinsky(
     steps : int
         Number of samples to return.
     length : float, default 22.0
-        Circumference of the circle. The longer, the more dimensions the chaos has. With 22 the largest Lyapunov
+        Circumference of the circle. The dimension of the attractor grows with it. With 22 the largest Lyapunov
         exponent is about 0.05 per unit of time.
     points : int, default 64
-        Number of places, evenly spaced, at which u is sampled; at least 8. Use more for a longer circle.
+        Number of evenly spaced points at which u is sampled, at least 8. Use more for a longer circle.
     dt : float, default 0.25
-        Time between samples, and the step of the solver.
+        Time between samples, which is also the step of the solver.
     discard : int, default 1000
         Number of first samples that are not returned, in which the waves grow from noise.
     random_state : int, numpy.random.Generator or None, default 0
-        For the small noise that the flow starts from.
+        Seed of the small noise that the solution starts from. Another seed gives another part of the attractor.
 
     Returns
     -------
@@ -50,8 +50,8 @@ def kuramoto_sivashinsky(
 
     Notes
     -----
-    Solved in Fourier space by ETDRK4 [3]_: the linear part exactly, the rest by a fourth-order Runge-Kutta scheme, with
-    coefficients that are means over a circle around each eigenvalue.
+    The equation is solved in Fourier space by the scheme ETDRK4 [3]_. It solves the linear part exactly and the rest by
+    a fourth-order Runge-Kutta scheme, whose coefficients are means over a circle around each eigenvalue.
 
     References
     ----------
@@ -114,24 +114,25 @@ def lorenz_96(
 ) -> NDArray[np.float64]:
     """Generate the Lorenz-96 flow, a model of the weather around a circle of latitude.
 
-    The equations are dx_i/dt = (x_{i+1} - x_{i-2}) x_{i-1} - x_i + forcing, with indices that go around the circle.
+    The equations are dx_i/dt = (x_{i+1} - x_{i-2}) x_{i-1} - x_i + forcing, with indices modulo `dims`.
 
     Parameters
     ----------
     steps : int
         Number of samples to return.
     dims : int, default 40
-        Number of places on the circle, at least 4.
+        Number of points on the circle, at least 4.
     forcing : float, default 8.0
-        The constant drive. Below about 4 the flow is periodic or constant.
+        The constant forcing. Below about 4 the solution is periodic or constant.
     dt : float, default 0.05
-        Time between samples; 0.05 stands for six hours of weather.
+        Time between samples. In this model 0.05 corresponds to six hours of weather.
     discard : int, default 1000
-        Number of first samples that are not returned.
+        Number of first samples that are not returned, in which the solution approaches its attractor.
     substeps : int, default 2
-        Number of solver steps (fourth-order Runge-Kutta) per sample. More are more accurate.
+        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger
+        `dt`.
     random_state : int, numpy.random.Generator or None, default 0
-        For the small noise that the flow starts from.
+        Seed of the small noise that the solution starts from. Another seed gives another part of the attractor.
 
     Returns
     -------
@@ -145,7 +146,7 @@ def lorenz_96(
 
     Notes
     -----
-    With 40 places and a forcing of 8 the largest Lyapunov exponent is about 1.7.
+    With 40 points and a forcing of 8 the largest Lyapunov exponent is about 1.7 per unit of time.
 
     References
     ----------

@@ -416,12 +416,12 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
 
     @property
     def input_mean_(self) -> Array:
-        """The mean that is subtracted from each feature before the network sees it."""
+        """The mean that is subtracted from each feature before it enters the network."""
         return self.inputs_.mean
 
     @property
     def input_scale_(self) -> Array:
-        """The scale that each feature is divided by before the network sees it."""
+        """The scale that each feature is divided by before it enters the network."""
         return self.inputs_.scale
 
     @property

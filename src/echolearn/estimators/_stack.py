@@ -140,7 +140,7 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
 
     @property
     def feature_names_in_(self) -> Array:
-        """The names of the features, if X was a data frame; the first layer has them, and with it the model file."""
+        """The names of the features, if X was a data frame."""
         return self.layers_[0].feature_names_in_
 
     def _top_inputs(self, X: Sequence[Array]) -> Sequence[Array]:
@@ -179,14 +179,14 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         Parameters
         ----------
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several.
+            One sequence, or several of any lengths.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------
         array or list of arrays
-            Predictions per step in the form of X, or one per sequence.
+            One prediction per step in the form of X, or one per sequence, as in the targets of the fit.
         """
         return self._answer(X, lengths, lambda top, inputs: top.predict(inputs), [UNNAMED])
 
@@ -201,8 +201,8 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         Parameters
         ----------
         path : str or path-like
-            Where to write, for example "model.safetensors". The file appears when it is complete; an existing one is
-            replaced. The endings of pickles, JSON and exported files are refused.
+            The file to write, for example "model.safetensors". It appears when it is complete, and replaces one that
+            exists. The endings of pickles, JSON and exported files are refused.
 
         See Also
         --------

@@ -62,7 +62,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         Your own reservoir to begin with: its input weights, recurrent weights, bias, leaks, feedback weights and
         initial state. They are learned as random ones are; ``learn="none"`` leaves them as they are. It decides on
         `hidden_units`, `activation`, `leak`, `feedback`, `bidirectional` and `initial_state`: leave these out. Settings
-        by which weights are drawn are not used. It sees what `standardize` makes of the inputs. None: a random
+        by which weights are drawn are not used. Its inputs are standardised if `standardize` is True. None: a random
         reservoir.
     spectral_radius : float or None, default=0.9
         The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
@@ -76,9 +76,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     bidirectional : bool, default=False
         Whether half of the units read every sequence from its end. For whole sequences, not for streams.
     standardize : bool, default=True
-        Whether each feature is shifted and scaled to mean 0 and standard deviation 1 over the training data before the
-        network sees it, so that a feature of any unit gives the same network. The scales are part of the model. False
-        takes X as it is.
+        Whether each feature is shifted and scaled to mean 0 and standard deviation 1 over the training data before it
+        enters the network, so that a feature in any unit of measurement gives the same network. The scales are part of
+        the model. False uses X unchanged.
     missing : {"error", "carry", "mean"}, default="error"
         What NaN in X stands for. "error": it is refused. "carry": the last known value is carried forward, and a
         further input marks where a value is missing. "mean": the mean of the feature.
@@ -109,18 +109,18 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         state before them. Raise it if the initial transient disturbs the fit. "auto": a tenth of the steps, at most
         100, of fewer than five series of 100 steps or more with labels per step; 0 for others.
     direct : bool, default=True
-        Whether the readout sees the inputs beside the states (eq. 7).
+        Whether the inputs are regressors of the readout beside the states (eq. 7).
     fit_intercept : bool, default=True
         Whether the readout has an intercept. False: its weights alone make the outputs, as in the paper, and
         `intercept_` is zero.
     pooling : {"auto", "summary", "mean", "last"} or int, default="auto"
-        With one target per sequence: what the readout sees of its states. "summary": of every unit the mean, deviation,
-        extremes, last state, and shares of time above thresholds. Its units are drawn for the data and not learned, two
-        sets of `hidden_units`; which kinds of units, and the ridge, are chosen by leave-one-out errors
-        (docs/howto/classification.md). "mean": the mean of the states, "last": the last one, a number: the means over
-        so many equal parts of time side by side; W and W_rec are learned through these three. "auto": "summary", unless
-        another parameter, or an argument of `fit`, asks for what a summary does not have (for example `epochs`, `leak`,
-        `bidirectional` or `checkpoint`), or the data are on a cluster; then "mean".
+        With one target per sequence: how the states of a sequence become the regressors of the readout. "summary": of
+        every unit the mean, deviation, extremes, last state, and shares of time above thresholds. Its units are drawn
+        for the data and not learned, two sets of `hidden_units`; which kinds of units, and the ridge, are chosen by
+        leave-one-out errors (docs/howto/classification.md). "mean": the mean of the states, "last": the last one, a
+        number: the means over so many equal parts of time side by side; W and W_rec are learned through these three.
+        "auto": "summary", unless another parameter, or an argument of `fit`, asks for what a summary does not have (for
+        example `epochs`, `leak`, `bidirectional` or `checkpoint`), or the data are on a cluster; then "mean".
     ridge : float, list of float, or "auto", default="auto"
         The penalty mu of the ridge readout (eq. 9): a number, numbers to choose from, or "auto" for a path in units of
         the mean squared state. The choice is made on held-out data, or by generalised cross-validation without any.
@@ -190,7 +190,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     classes_ : array of shape (n_classes,)
         The labels, sorted; with rows of labels, the numbers of the columns.
     input_mean_, input_scale_ : arrays of shape (n_features,)
-        What is subtracted from each feature, and what the result is divided by, before the network sees it.
+        What is subtracted from each feature, and what the result is divided by, before it enters the network.
     network_ : Network
         The fitted network; the weights below are views of it.
     reservoir_ : Reservoir

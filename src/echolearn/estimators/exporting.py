@@ -24,25 +24,26 @@ class ExportMixin:
         numbers: str | None = None,
         X: ArrayLike | None = None,
     ) -> None:
-        """Write the fitted estimator for other places: an ONNX file, a header in C, or a page for the browser.
+        """Write the fitted estimator as an ONNX file, a header in C, or a page for the browser.
 
-        Pages: docs/howto/browser.md; the others: docs/howto/export.md.
+        ONNX and C: docs/howto/export.md. Pages for the browser: docs/howto/browser.md.
 
         Parameters
         ----------
         path : str or path-like
-            Where to write. The ending decides: .onnx for ONNX (extra `onnx`), .h for C, .html for a page in which the
-            estimator runs.
+            The file to write. Its ending is the format: .onnx for ONNX (extra `onnx`), .h for C, .html for a page in
+            which the estimator runs.
         name : str, default="esn"
-            With what the names of functions in C begin; in ONNX, the name of the graph; in a page, what it calls the
-            model.
+            The prefix of the functions in C, the name of the graph in ONNX, or the name of the model on a page.
         step : bool, default=False
-            Whether an ONNX graph takes one frame and a state at a time, instead of whole sequences. C always does.
+            Whether an ONNX graph takes one frame and a state at a time, instead of whole sequences. Code in C
+            always takes one frame at a time.
         numbers : {"float32", "float64", "int16", "int8"}, default=None
-            In which numbers the network computes. None: those of `dtype`. int16 and int8 are for C only; a page takes
-            None.
+            The type of number in which the exported network computes. None: the `dtype` of the estimator. "int16" and
+            "int8" are for C on small processors only. A page for the browser requires None.
         X : array of shape (n_steps, n_features), default=None
-            A sequence on which the loss by `numbers` is measured; it is written into the header. For C only.
+            A sequence on which the loss of accuracy by `numbers` is measured. The result is written into the header.
+            For C only.
 
         Raises
         ------

@@ -56,7 +56,7 @@ class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         None: one row per step. Otherwise one row per sequence: the mean of its states, the last one, or the means over
         this many equal parts of time side by side.
     direct : bool, default=False
-        Whether the inputs stand beside the states, behind them, as the readout of an estimator sees them.
+        Whether the inputs are further columns after the states, as for the readout of an estimator.
     washout : int, default=0
         Steps at the start of each sequence that are not pooled. With one row per step, no step is left out.
     hidden_units : int, default=300

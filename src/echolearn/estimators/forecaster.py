@@ -113,7 +113,7 @@ class ESNForecaster(SequenceEstimator):
         Steps at the start of each sequence that are not learned from and not scored on while fitting. Raise it if the
         initial transient disturbs the fit.
     direct : bool, default=True
-        Whether the readout sees the inputs beside the states (eq. 7).
+        Whether the inputs are regressors of the readout beside the states (eq. 7).
     noise : float, default=0.0
         Standard deviation of Gaussian noise on the inputs x_t that the network learns from (not on its targets), in
         units of the series' standard deviation. It moves the states as the network's own errors will in a closed loop,

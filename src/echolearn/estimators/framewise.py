@@ -36,7 +36,7 @@ def _takes_gaps(transformer: BaseEstimator) -> bool:
 
 
 class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """A transformer, classifier or regressor of scikit-learn that sees every frame of every sequence as one sample.
+    """A transformer, classifier or regressor of scikit-learn for which every frame of every sequence is one sample.
 
     It is fitted to the frames of all sequences at once. Sequences come back in the form in which they were given: one
     array, a list of arrays, or a 3-D array.

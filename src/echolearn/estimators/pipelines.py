@@ -51,18 +51,25 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, sums: bool = False)
     Parameters
     ----------
     model : estimator of echolearn, or sklearn.pipeline.Pipeline
-        What is saved. The steps of a pipeline before the network are `FrameWise` transformers, or transformers without
-        it. They may be StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, PCA and
-        PolynomialFeatures: their arrays are written, no code. Others are refused.
+        The fitted estimator or pipeline. The steps of a pipeline before the network are `FrameWise` transformers, or
+        transformers without it. They may be StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer,
+        PCA and PolynomialFeatures: their arrays are written, no code. Others are refused.
     path : str or path-like
-        Where to write, for example "model.safetensors". The file appears when it is complete; an existing one is
-        replaced. The endings of pickles, JSON and exported files are refused.
+        The file to write, for example "model.safetensors". It appears when it is complete, and replaces one that
+        exists. The endings of pickles, JSON and exported files are refused.
     sums : bool, default=False
-        Whether to save the statistics G and Q too, as the `save` method of the estimators does.
+        Whether to save the statistics G and Q too, from which `partial_fit` and online learning continue. The file
+        becomes larger by the square of the number of units.
+
+    Raises
+    ------
+    TypeError or ValueError
+        If the model is not fitted, or has a step or a setting that the file cannot hold; the message names it.
 
     See Also
     --------
     echolearn.load : Read the file back.
+    echolearn.runtime.load : Run the file with NumPy alone.
 
     Examples
     --------
@@ -108,14 +115,25 @@ def stream(
     model : ESNClassifier, ESNRegressor, or sklearn.pipeline.Pipeline
         The fitted estimator or pipeline. The steps of a pipeline before the network may be those that `save` supports.
     online : RLS or LMS, default=None
-        The rule by which the readout continues to learn. None: it does not.
+        The rule by which the readout continues to learn. None: the readout does not change.
     warm_up : array of shape (n_steps, n_features), pair, or "cold", default=None
-        Frames before those of the stream, as in the `stream` method of the estimators; they pass the transformers too.
+        Frames before those of the stream, as in the `stream` method of the estimators. They pass through the
+        transformers too.
 
     Returns
     -------
     EstimatorStream or PipelineStream
-        A stream in its first state.
+        A stream at its start. `PipelineStream` has the methods of the network's stream.
+
+    Raises
+    ------
+    TypeError
+        If the model does not end in an ESNClassifier or ESNRegressor.
+
+    See Also
+    --------
+    echolearn.estimators.streams.Stream : A stream of a reservoir with a readout that is not fitted.
+    echolearn.diagnostics.Monitor : Warnings about unusual frames of a stream.
 
     Examples
     --------
@@ -248,7 +266,7 @@ def _gives_probabilities(running: PipelineStream) -> bool:
 
 
 class PipelineStream:
-    """The stream of a pipeline: frames pass its transformers, then its network.
+    """The stream of a pipeline, in which frames pass through the transformers and then the network.
 
     Parameters
     ----------
@@ -372,7 +390,7 @@ class PipelineStream:
         Parameters
         ----------
         path : str or path-like
-            Where to write. The file appears when it is complete; an existing one is replaced.
+            The file to write. It appears when it is complete, and replaces one that exists.
         """
         write_snapshot(check_path("path", path), self.network.running(), self.identity())
 

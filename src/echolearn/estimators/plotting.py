@@ -44,7 +44,7 @@ class PlotMixin:
         Returns
         -------
         matplotlib.figure.Figure
-            The figure, which a notebook shows. Needs matplotlib (`pip install 'echolearn[report]'`).
+            The figure, which a notebook shows. It requires matplotlib (`pip install 'echolearn[report]'`).
 
         Notes
         -----

@@ -1,4 +1,4 @@
-"""StackedClassifier and StackedRegressor: layers of echo state networks, each on the outputs of the one below."""
+"""StackedClassifier and StackedRegressor: layers of networks, each of which takes the outputs of the layer below."""
 
 from __future__ import annotations
 
@@ -26,25 +26,31 @@ from echolearn.validation.array_types import Answers, Array, SequencesLike
 class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
     """Layers of echo state networks that label time steps or whole sequences (docs/howto/stacks.md).
 
-    Each layer first learns by itself, on what the one below passes on; then all of them learn jointly, by exact
-    gradients through the whole stack.
+    Each layer first learns by itself, with the outputs of the layer below as its inputs. Then all layers learn jointly,
+    by exact gradients through the whole stack.
 
     Parameters
     ----------
     layers : list of int or of ESNClassifier, default=(150, 150)
-        The layers from the input to the top: numbers of hidden units, or estimators with their settings.
+        The layers from the input to the top: numbers of hidden units, or estimators with their settings. Pass
+        estimators to set anything but the number of units.
     sees : {"output", "output+input", "output+hidden"}, default="output"
-        What a layer sees of the one below: its outputs, and beside them the input of the stack or the hidden states.
+        The inputs of a layer above the first: the outputs of the layer below, alone or together with the input of the
+        stack or with the hidden states of the layer below. More inputs give a layer more information and more weights.
     joint_epochs : int, default=6
-        How many epochs all layers learn jointly, after each has learned by itself. 0: not at all.
+        The number of epochs in which all layers learn jointly, after each has learned by itself. 0: no joint learning.
+        Use more if the error in `history_` still falls in the last one.
     step_size : float, default=None
-        The step size of the joint epochs. None: 0.3 of that of a layer that learns by itself.
+        The step size of the joint epochs. None: 0.3 times that of a layer that learns by itself. Use a smaller one if
+        the error grows.
     validation_fraction : float, default=0.1
-        The share of the sequences that is held out to decide on stopping, ridge and penalty.
+        The share of the sequences that is held out to decide on stopping, ridge and penalty. It has no effect if `fit`
+        is given `validation`.
     layout : {"auto", "time_first", "channels_first", "rows"}, default="auto"
         Which axis of X is time, as in `ESNClassifier`.
     random_state : int, numpy.random.Generator or None, default=0
-        The seed of all layers, the held-out sequences and the order of mini-batches.
+        The seed of all layers, of the choice of held-out sequences and of the order of mini-batches. The same seed
+        gives the same results; None gives different ones each time.
     verbose : int, default=0
         1 shows a bar over the epochs: live in a notebook, with the curve of the errors, and on a terminal; in a log, a
         line every few seconds. 2 prints one line per epoch.
@@ -54,11 +60,11 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
     layers_ : list of ESNClassifier
         The fitted layers, from the input to the top.
     scales_ : list of arrays
-        The factors by which each layer but the top scales what it passes on.
+        The factors by which the outputs of each layer but the top are scaled for the layer above.
     history_ : History
-        One row per joint epoch; each layer has its own history.
+        One row per joint epoch. Each layer of `layers_` has a history of its own.
     per_step_ : bool
-        Whether there is one target per step.
+        Whether there is one target per step; otherwise there is one per sequence.
     layout_ : {"time_first", "channels_first", "rows"}
         Which axis of X was taken as time.
     n_features_in_ : int
@@ -67,6 +73,11 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         The names of the features, if X was a data frame.
     classes_ : array of shape (n_classes,)
         The labels, sorted.
+
+    See Also
+    --------
+    echolearn.ESNClassifier : A single network, and the settings of a layer.
+    echolearn.StackedRegressor : The stack for values.
 
     Examples
     --------
@@ -118,16 +129,16 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         validation : (X, y), default=None
             Data that decide on stopping, ridge and penalty, instead of held-out training sequences.
         callback : callable, default=None
-            Called after each epoch with its row of history, with the number of the layer while it learns by itself.
-            The layer, or the joint learning, stops if it returns True.
+            A function that is called after each epoch with its row of the history. While a layer learns by itself, the
+            row also has the number of the layer. The layer, or the joint learning, stops if the function returns True.
         checkpoint : str or path-like, default=None
-            A folder where the epochs of each layer, and the joint ones, are kept; the same fit, started again, resumes
-            from there and ends with the same bits.
+            A folder in which the epochs of each layer, and the joint ones, are kept. The same fit, started again,
+            resumes from there and ends with the same bits. Use one for fits that may be interrupted.
 
         Returns
         -------
         StackedClassifier
-            The estimator itself. After Ctrl-C in the top layer or later it holds the best weights so far, and
+            The estimator itself. After Ctrl-C in the top layer or later it has the best weights so far, and
             KeyboardInterrupt is raised.
         """
         params = self.get_params(deep=False)
@@ -164,19 +175,20 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         return self.layers_[-1].classes_
 
     def decision_function(self, X: SequencesLike, *, lengths: ArrayLike | None = None) -> Answers:
-        """Return the top layer's outputs per class; for two classes, their difference.
+        """Return the outputs of the top layer for every class; for two classes, their difference.
 
         Parameters
         ----------
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several.
+            One sequence, or several of any lengths.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------
-        array or list of arrays
-            One row per step, or per sequence, in the form of X.
+        array of shape (n_steps, n_classes), or list of such arrays
+            One row per step in the form of X; with one label per sequence, an array of shape (n_sequences, n_classes).
+            With two classes the last axis is missing.
         """
         return self._answer(X, lengths, lambda top, inputs: top.decision_function(inputs), self.classes_.tolist())
 
@@ -186,14 +198,14 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         Parameters
         ----------
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several.
+            One sequence, or several of any lengths.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------
-        array or list of arrays
-            One row per step, or per sequence, in the form of X.
+        array of shape (n_steps, n_classes), or list of such arrays
+            One row per step in the form of X; with one label per sequence, an array of shape (n_sequences, n_classes).
         """
         return self._answer(X, lengths, lambda top, inputs: top.predict_proba(inputs), self.classes_.tolist())
 
@@ -203,14 +215,14 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         Parameters
         ----------
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several.
+            One sequence, or several of any lengths.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
 
         Returns
         -------
-        array or list of arrays
-            One row per step, or per sequence, in the form of X.
+        array of shape (n_steps, n_classes), or list of such arrays
+            One row per step in the form of X; with one label per sequence, an array of shape (n_sequences, n_classes).
         """
         return self._answer(X, lengths, lambda top, inputs: top.predict_log_proba(inputs), self.classes_.tolist())
 
@@ -229,7 +241,7 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         Returns
         -------
         float
-            The accuracy: 1 is perfect.
+            The accuracy, from 0 to 1.
         """
         return self._score_top(X, y, lengths)
 
@@ -237,25 +249,31 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
 class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
     """Layers of echo state networks that predict values per time step or per sequence (docs/howto/stacks.md).
 
-    Each layer first learns by itself, on what the one below passes on; then all of them learn jointly, by exact
-    gradients through the whole stack.
+    Each layer first learns by itself, with the outputs of the layer below as its inputs. Then all layers learn jointly,
+    by exact gradients through the whole stack.
 
     Parameters
     ----------
     layers : list of int or of ESNRegressor, default=(150, 150)
-        The layers from the input to the top: numbers of hidden units, or estimators with their settings.
+        The layers from the input to the top: numbers of hidden units, or estimators with their settings. Pass
+        estimators to set anything but the number of units.
     sees : {"output", "output+input", "output+hidden"}, default="output"
-        What a layer sees of the one below: its outputs, and beside them the input of the stack or the hidden states.
+        The inputs of a layer above the first: the outputs of the layer below, alone or together with the input of the
+        stack or with the hidden states of the layer below. More inputs give a layer more information and more weights.
     joint_epochs : int, default=6
-        How many epochs all layers learn jointly, after each has learned by itself. 0: not at all.
+        The number of epochs in which all layers learn jointly, after each has learned by itself. 0: no joint learning.
+        Use more if the error in `history_` still falls in the last one.
     step_size : float, default=None
-        The step size of the joint epochs. None: 0.3 of that of a layer that learns by itself.
+        The step size of the joint epochs. None: 0.3 times that of a layer that learns by itself. Use a smaller one if
+        the error grows.
     validation_fraction : float, default=0.1
-        The share of the sequences that is held out to decide on stopping, ridge and penalty.
+        The share of the sequences that is held out to decide on stopping, ridge and penalty. It has no effect if `fit`
+        is given `validation`.
     layout : {"auto", "time_first", "channels_first", "rows"}, default="auto"
         Which axis of X is time, as in `ESNClassifier`.
     random_state : int, numpy.random.Generator or None, default=0
-        The seed of all layers, the held-out sequences and the order of mini-batches.
+        The seed of all layers, of the choice of held-out sequences and of the order of mini-batches. The same seed
+        gives the same results; None gives different ones each time.
     verbose : int, default=0
         1 shows a bar over the epochs: live in a notebook, with the curve of the errors, and on a terminal; in a log, a
         line every few seconds. 2 prints one line per epoch.
@@ -265,17 +283,22 @@ class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
     layers_ : list of ESNRegressor
         The fitted layers, from the input to the top.
     scales_ : list of arrays
-        The factors by which each layer but the top scales what it passes on.
+        The factors by which the outputs of each layer but the top are scaled for the layer above.
     history_ : History
-        One row per joint epoch; each layer has its own history.
+        One row per joint epoch. Each layer of `layers_` has a history of its own.
     per_step_ : bool
-        Whether there is one target per step.
+        Whether there is one target per step; otherwise there is one per sequence.
     layout_ : {"time_first", "channels_first", "rows"}
         Which axis of X was taken as time.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : array of str
         The names of the features, if X was a data frame.
+
+    See Also
+    --------
+    echolearn.ESNRegressor : A single network, and the settings of a layer.
+    echolearn.StackedClassifier : The stack for labels.
 
     Examples
     --------
@@ -327,16 +350,16 @@ class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
         validation : (X, y), default=None
             Data that decide on stopping, ridge and penalty, instead of held-out training sequences.
         callback : callable, default=None
-            Called after each epoch with its row of history, with the number of the layer while it learns by itself.
-            The layer, or the joint learning, stops if it returns True.
+            A function that is called after each epoch with its row of the history. While a layer learns by itself, the
+            row also has the number of the layer. The layer, or the joint learning, stops if the function returns True.
         checkpoint : str or path-like, default=None
-            A folder where the epochs of each layer, and the joint ones, are kept; the same fit, started again, resumes
-            from there and ends with the same bits.
+            A folder in which the epochs of each layer, and the joint ones, are kept. The same fit, started again,
+            resumes from there and ends with the same bits. Use one for fits that may be interrupted.
 
         Returns
         -------
         StackedRegressor
-            The estimator itself. After Ctrl-C in the top layer or later it holds the best weights so far, and
+            The estimator itself. After Ctrl-C in the top layer or later it has the best weights so far, and
             KeyboardInterrupt is raised.
         """
         params = self.get_params(deep=False)
@@ -379,6 +402,6 @@ class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
         Returns
         -------
         float
-            1 is perfect, 0 no better than the mean.
+            1 for perfect predictions, 0 for predictions no better than the mean of the targets.
         """
         return self._score_top(X, y, lengths)

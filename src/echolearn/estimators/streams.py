@@ -57,7 +57,7 @@ class Stream:
     U : array of shape (n_units + n_features + 1, n_outputs)
         The readout, the intercept last; without `direct`, there are no rows for the features.
     direct : bool, default=True
-        Whether the readout sees the inputs beside the states.
+        Whether the inputs are regressors of the readout beside the states.
     washout : int, default=0
         First frames that are answered but not learned from or pooled.
     pooling : {"mean", "last"}, default=None

@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from echolearn.estimators.forecaster import ESNForecaster
-from echolearn.experiments.table_dates import AmbiguousDates, looks_like_date, read_dates
+from echolearn.experiments.table_dates import AmbiguousDates, ImpossibleDate, looks_like_date, read_dates
 from echolearn.experiments.tables import TextTable, read_table, write_table
-from echolearn.forecasting.seasons import DAY, seasons_of_index
+from echolearn.forecasting.calendar import DAY, MONTHLY, regular_calendar
+from echolearn.forecasting.seasons import seasons_of_index
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.tuning.backtesting import Backtest, backtest
 from echolearn.validation.array_types import Array
 
 PICTURES = (".png", ".svg", ".pdf")
-MONTHLY = 27 * DAY  # from steps of this length on, dates are counted in months
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,31 @@ def read_series(path: Path, column: str | None, *, header: bool | None = None, o
     stamps = _stamps(table, dated[0], order) if dated else None
     unused = [j for j, other in enumerate(table.names) if other not in numbers and j not in dated]
     table.notes.extend(_not_used(table, j) for j in unused if any(c.isdigit() for c in table.columns[j][0]))
-    return SeriesFile(name, numbers[name], stamps, table.notes)
+    values = numbers[name]
+    if stamps is not None:
+        stamps, values, note = with_gaps(stamps, values)
+        table.notes.extend([note] if note else [])
+    return SeriesFile(name, values, stamps, table.notes)
+
+
+def with_gaps(stamps: Array, values: Array) -> tuple[Array, Array, str]:
+    """Return dates and values in which dates without a row are gaps (NaN), and a note if there are any.
+
+    Dates that lie on no calendar stay as they are.
+    """
+    calendar = regular_calendar(stamps)
+    if calendar is None:
+        note = (
+            "The dates are not at equal distances; rows are taken as steps of equal length." if len(stamps) > 2 else ""
+        )
+        return stamps, values, note
+    missing = calendar.dates[~np.isin(calendar.dates, stamps)]
+    if not len(missing):
+        return stamps, values, ""
+    filled = np.full(len(calendar.dates), np.nan)
+    filled[np.isin(calendar.dates, stamps)] = values
+    rows = "1 date has" if len(missing) == 1 else f"{len(missing)} dates have"
+    return calendar.dates, filled, f"{rows} no row, first {missing[0].astype('M8[D]')}; they are treated as gaps."
 
 
 def _column(table: TextTable, numeric: list[str], column: str | None) -> str:
@@ -89,6 +113,8 @@ def _stamps(table: TextTable, j: int, order: str | None) -> Array | None:
         stamps, note = read_dates(table.columns[j], order)
     except AmbiguousDates as problem:
         raise AmbiguousDates(f"{table.path}, column {name!r}: {problem}") from None
+    except ImpossibleDate as problem:
+        raise ValueError(f"{table.path}, line {table.lines[problem.row]}: {problem} Correct or remove it.") from None
     except ValueError as problem:
         table.notes.append(f"The column {name!r} was not used as dates: {problem} Steps are numbered instead.")
         return None
@@ -169,13 +195,17 @@ def plot_forecast(found: FileForecast, path: Path) -> None:
 
     figure = Figure(figsize=(9, 4), layout="constrained")
     axes = figure.subplots()
-    known = found.series.values[-max(5 * len(found.forecast), 4 * found.season) :]
-    axes.plot(np.arange(1 - len(known), 1), known, color="0.3", label=found.series.name)
-    ahead = np.arange(1, len(found.forecast) + 1)
+    shown, dates = max(5 * len(found.forecast), 4 * found.season), found.series.dates
+    known = found.series.values[-shown:]
+    past, ahead = np.arange(1 - len(known), 1), np.arange(1, len(found.forecast) + 1)
+    if dates is not None:
+        past, ahead = dates[-shown:], np.array(dates_ahead(dates, len(ahead)), "M8[s]")
+    axes.plot(past, known, color="0.3", label=found.series.name)
     axes.plot(ahead, found.forecast, color="C0", lw=2, label="forecast")
     label = f"{found.coverage:.0%} interval"
     axes.fill_between(ahead, found.lower, found.upper, color="C0", alpha=0.2, label=label)
-    axes.set_xlabel("steps from the last known value")
+    if dates is None:
+        axes.set_xlabel("steps from the last known value")
     axes.legend(loc="upper left")
     content = io.BytesIO()
     figure.savefig(content, format=path.suffix.lower().lstrip("."))

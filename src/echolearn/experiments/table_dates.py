@@ -17,6 +17,14 @@ class AmbiguousDates(ValueError):
     """Nothing in a column decides whether its dates begin with the day or with the month."""
 
 
+class ImpossibleDate(ValueError):
+    """A field is written like a date, and the calendar has none such. row: its number."""
+
+    def __init__(self, text: str, row: int) -> None:
+        super().__init__(f"{text!r} is not a date of the calendar.")
+        self.row = row
+
+
 def looks_like_date(text: str) -> bool:
     """Return whether a field is written like a date that `read_dates` reads."""
     return ISO.fullmatch(text) is not None or _parts(text) is not None
@@ -77,9 +85,9 @@ def _order(texts: Sequence[str], parts: Sequence[tuple[list[int], str, str]]) ->
 def _stamps(iso: Sequence[str], texts: Sequence[str]) -> Array:
     """Return dates in seconds; texts: as they are written in the file."""
     stamps = []
-    for stamp, text in zip(iso, texts, strict=True):
+    for row, (stamp, text) in enumerate(zip(iso, texts, strict=True)):
         try:
             stamps.append(np.datetime64(stamp.replace(" ", "T").removesuffix("Z")))
         except ValueError:
-            raise ValueError(f"{text!r} is not a date of the calendar.") from None
+            raise ImpossibleDate(text, row) from None
     return np.array(stamps).astype("M8[s]")

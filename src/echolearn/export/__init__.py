@@ -1,4 +1,4 @@
-"""Export of fitted models: ONNX, C, and a service. Every export is written from a `Plan`."""
+"""Export of fitted models to ONNX files, headers in C and pages for the browser."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -16,23 +16,37 @@ from echolearn.runtime.planning import plan_from_contents
 def plan_of(model: BaseEstimator) -> Plan:
     """Return the plan of a fitted estimator of echolearn, or of a pipeline that ends in one.
 
-    It is the plan of the file that `save` would write.
+    The plan has the same contents as the file that `save` writes.
 
     Parameters
     ----------
     model : estimator of echolearn, or sklearn.pipeline.Pipeline
-        The steps of a pipeline before the network may be StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, PCA
-        and SimpleImputer, in `FrameWise` or without it.
+        The fitted model. The steps of a pipeline before the network may be StandardScaler, MinMaxScaler, MaxAbsScaler,
+        RobustScaler, PCA and SimpleImputer, in `FrameWise` or without it.
 
     Returns
     -------
     Plan
-        Its operations and arrays.
+        The operations and arrays of the model.
 
     Raises
     ------
     ExportError
         If the model, or an option of it, cannot be exported; the message names it.
+
+    See Also
+    --------
+    export_model : Write the model to a file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNRegressor
+    >>> from echolearn.export import plan_of
+    >>> X = np.random.default_rng(0).normal(size=(100, 1))
+    >>> plan = plan_of(ESNRegressor(10, learn="none").fit(X, np.roll(X[:, 0], 1)))
+    >>> plan.estimator, plan.n_features, plan.layers[0].W.shape
+    ('ESNRegressor', 1, (1, 10))
     """
     network = model.steps[-1][1] if isinstance(model, Pipeline) else model
     if not isinstance(network, (SequenceEstimator, StackedEstimator)):

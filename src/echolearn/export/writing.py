@@ -34,29 +34,32 @@ def export_model(
     numbers: str | None = None,
     X: ArrayLike | None = None,
 ) -> list[Path]:
-    """Write a fitted model for other places: an ONNX file, a header in C, or a page for the browser.
+    """Write a fitted model as an ONNX file, a header in C, or a page for the browser.
 
-    Pages: docs/howto/browser.md; the others: docs/howto/export.md.
+    ONNX and C: docs/howto/export.md. Pages for the browser: docs/howto/browser.md.
 
     Parameters
     ----------
     model : estimator of echolearn, sklearn.pipeline.Pipeline, or Recognizer
         A fitted classifier, regressor, forecaster or stack, or a pipeline that ends in one. Its steps before the
         network may be StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, PCA and SimpleImputer, in `FrameWise`
-        or without it. Of a recogniser of speech the network is exported, whose classes have the names of its states;
-        in C, a second header beside the first computes its features from sound: NAME_features.h beside NAME.h.
+        or without it. Of a recogniser of speech the network is exported, and its classes are named after its states.
+        In C, a second header, NAME_features.h beside NAME.h, computes its features from sound.
     path : str or path-like
-        Where to write. The ending decides: .onnx for ONNX (extra `onnx`), .h for C, .html for a page in which the
-        model runs. The file appears when it is complete; an existing one is replaced.
+        The file to write. Its ending is the format: .onnx for ONNX (extra `onnx`), .h for C, .html for a page in which
+        the model runs. The file appears when it is complete, and replaces one that exists.
     name : str, default="esn"
-        With what the names of functions in C begin; in ONNX, the name of the graph; in a page, what it calls the model.
+        The prefix of the functions in C, the name of the graph in ONNX, or the name of the model on a page. Change it
+        if a program includes several models.
     step : bool, default=False
-        Whether an ONNX graph takes one frame and a state at a time, instead of whole sequences. C always does.
+        Whether an ONNX graph takes one frame and a state at a time, instead of whole sequences. Code in C always takes
+        one frame at a time.
     numbers : {"float32", "float64", "int16", "int8"}, default=None
-        In which numbers the network computes. None: those of its `dtype`. int16 and int8 are for C only; a page takes
-        None.
+        The type of number in which the exported network computes. None: the `dtype` of the model. "int16" and "int8"
+        are for C on small processors only. A page for the browser requires None.
     X : array of shape (n_steps, n_features), default=None
-        A sequence on which the loss by `numbers` is measured; it is written into the header. For C only.
+        A sequence on which the loss of accuracy by `numbers` is measured. The result is written into the header. For
+        C only.
 
     Returns
     -------
@@ -67,6 +70,11 @@ def export_model(
     ------
     ExportError
         If the model, or an option of it, cannot be exported; the message names it.
+
+    See Also
+    --------
+    echolearn.runtime.load : Run a saved model with NumPy alone.
+    echolearn.export.page.build_page : A page with several models.
 
     Examples
     --------

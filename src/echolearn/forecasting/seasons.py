@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from echolearn.forecasting.calendar import DAY, regular_calendar
 from echolearn.forecasting.smoothing import filled
 from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
@@ -14,7 +15,6 @@ from echolearn.validation.input_warnings import InputWarning
 LIMIT = 1.645  # standard errors that the autocorrelation at a season's lag must exceed
 PEAK, DEPTH = 0.3, 0.3  # an autocorrelation that shows a season, and how far it rises from the valley before it
 LONGEST = 400  # the longest season that is looked for in values alone
-DAY = 86400.0
 # seconds between steps: what people call the season, and the season of seasons
 OF_INDEX = ((366 * DAY, 360 * DAY, (1, 1)), (92 * DAY, 89 * DAY, (4, 1)), (31 * DAY, 28 * DAY, (12, 1)),
             (7 * DAY, 7 * DAY, (52, 1)), (DAY, DAY, (7, 1)), (3600.0, 3600.0, (24, 168)), (1800.0, 1800.0, (48, 336)),
@@ -49,13 +49,15 @@ def check_time_index(index: object) -> None:
             f"the dates of the series do not increase: {at} is not after the one before it. Sort it, for example with "
             "series.sort_index()."
         )
-    usual = np.median(steps)
-    missing = (steps > 1.5 * usual) & ~((usual == DAY) & (steps <= 4 * DAY))  # days of business have weekends
+    calendar = regular_calendar(stamps)
+    holidays = calendar is not None and calendar.frequency == "B"
+    missing = steps > (4 * DAY if holidays else 1.5 * np.median(steps))  # a long weekend of business days is usual
     if missing.any():
         at = stamps[:-1][missing][0].astype("datetime64[s]")
+        cure = "with series.asfreq(...)" if calendar is None else f"with series.asfreq({calendar.frequency!r})"
         warnings.warn(
             f"dates are missing at {int(missing.sum())} places of the series, first after {at}: steps without a row "
-            "close up, and seasons shift. Make them gaps, for example with series.asfreq('MS') for months.",
+            f"close up, and seasons shift. Make them gaps, {cure}.",
             InputWarning,
             stacklevel=user_stacklevel(),
         )

@@ -32,14 +32,14 @@ from echolearn.validation.values import check_boolean, check_float_dtype, is_num
 
 @dataclass(frozen=True, eq=False)
 class LossAndGradients:
-    """The result of `loss_and_gradients`: the error E and its derivatives.
+    """The error E and its derivatives, as `loss_and_gradients` returns them.
 
     Attributes
     ----------
     loss : float
         E = min_U ||H_c U - T||² + ridge ||U||².
     readout : array of shape (n_units + n_features, n_outputs)
-        The minimising U: rows of the states H, then of the inputs X.
+        The minimising U. The rows of the states H come first, then those of the inputs X.
     dE_dW : array of shape (n_features, n_units)
         The derivative by the input weights.
     dE_dW_rec : sparse array of shape (n_units, n_units)
@@ -76,11 +76,11 @@ def loss_and_gradients(
     sample_weight: ArrayLike | Sequence[ArrayLike] | None = None,
     dtype: DTypeLike = np.float64,
 ) -> LossAndGradients:
-    """Return E = min_U ||H_c U - T||² + ridge ||U||² and its gradients, for one sequence or a list of them.
+    """Return the training error E of a reservoir with its best readout, and the gradients of E.
 
-    With weights w of the targets, E = min_U Σ_k w_k ||U'h_k - t_k||² + ridge ||U||².
-
-    The gradient is exact: back-propagation through time, with the readout U in closed form.
+    E = min_U ||H_c U - T||² + ridge ||U||². With weights w of the targets, E = min_U Σ_k w_k ||U'h_k - t_k||² +
+    ridge ||U||². The gradient is exact: back-propagation through time, with the readout U in closed form. Nothing is
+    trained.
 
     Parameters
     ----------
@@ -91,17 +91,19 @@ def loss_and_gradients(
     T : array or list of arrays
         The targets in the form of X with n_outputs columns; with `pooling`, one row per sequence.
     ridge : float
-        The penalty mu of ||U||², at least 0. A larger one gives smaller readout weights.
+        The penalty of ||U||² (mu in the paper), at least 0. A larger one gives smaller readout weights.
     lookback : int, default=None
         How many steps (m in the paper) the gradient follows back in time. None: the whole sequence.
+        A smaller number gives a truncated gradient in less time.
     targets : {"all", "last"}, default="all"
         Which frames after the washout count: all, or the last one of each block of `lookback` steps, as in the paper.
     gradient : {"exact", "printed"}, default="exact"
-        "printed" gives the formulas of the paper as printed, for comparison; they have no leak and no feedback.
+        "printed" uses the formulas of the paper as printed, for comparison. They cover neither leak nor feedback.
     direct : bool, default=True
-        Whether the readout sees the inputs X beside the states H.
+        Whether the readout has the inputs X as further regressors beside the states H.
     washout : int, default=0
-        The number of steps at the start of each sequence whose targets do not count.
+        The number of steps at the start of each sequence whose targets do not count. Use some tens of steps if
+        sequences are long, so that the initial state has no influence.
     pooling : {"mean", "last"} or int, default=None
         How the states of a sequence become one row: their mean, the last one, or the concatenated means over this many
         equal parts of time. None: one target per step.
@@ -119,8 +121,13 @@ def loss_and_gradients(
     Raises
     ------
     ValueError
-        Data or parameters do not fit, states or gradients are not finite, or the Gram matrix is singular and the ridge
-        is 0.
+        If data or parameters do not fit, states or gradients are not finite, or the Gram matrix is singular and the
+        ridge is 0.
+
+    See Also
+    --------
+    echolearn.states.harvest : The states alone.
+    echolearn.training.optimizers.Adam : Steps along these gradients.
 
     Notes
     -----

@@ -1,6 +1,6 @@
-"""Estimators of aeon: a classifier, a regressor and a forecaster around those of echolearn.
+"""Estimators for aeon: the classifier, regressor and forecaster of echolearn with the interface of aeon.
 
-They pass `aeon.testing.estimator_checking.check_estimator` (tests/interop, `make interop`).
+They require aeon to be installed, and pass its `check_estimator` (docs/howto/interop.md).
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _PANEL: Parameters = {
 
 
 class ESNClassifier(BaseClassifier):
-    """`echolearn.ESNClassifier` as a classifier of aeon: one label per series, of any lengths and channels.
+    """`echolearn.ESNClassifier` for aeon: one label per series of any length and any number of channels.
 
     Parameters
     ----------
     **parameters : dict
-        Those of `echolearn.ESNClassifier`, with the same defaults, except `layout`, which aeon decides on. With
-        ``missing="carry"`` or ``"mean"`` series may have missing values.
+        The parameters of `echolearn.ESNClassifier`, with the same defaults, except `layout`, which aeon prescribes.
+        With ``missing="carry"`` or ``"mean"`` series may have missing values.
 
     Attributes
     ----------
@@ -85,12 +85,12 @@ class ESNClassifier(BaseClassifier):
 
 
 class ESNRegressor(BaseRegressor):
-    """`echolearn.ESNRegressor` as a regressor of aeon: one value per series, of any lengths and channels.
+    """`echolearn.ESNRegressor` for aeon: one value per series of any length and any number of channels.
 
     Parameters
     ----------
     **parameters : dict
-        Those of `echolearn.ESNRegressor`, with the same defaults, except `layout`, which aeon decides on. With
+        The parameters of `echolearn.ESNRegressor`, with the same defaults, except `layout`, which aeon prescribes. With
         ``missing="carry"`` or ``"mean"`` series may have missing values.
 
     Attributes
@@ -129,16 +129,17 @@ class ESNRegressor(BaseRegressor):
 
 
 class ESNForecaster(BaseForecaster, DirectForecastingMixin, IterativeForecastingMixin):
-    """`echolearn.ESNForecaster` as a forecaster of aeon: the value `horizon` steps after the end of a series.
+    """`echolearn.ESNForecaster` for aeon: a forecast `horizon` steps after the end of a series.
 
     `fit` learns from one series; `predict` continues any series from its end.
 
     Parameters
     ----------
     horizon : int, default=1
-        How many steps ahead the forecast is. Further ahead than one, the network receives its own outputs.
+        The number of steps between the end of the series and the forecast value. For more than one step, the forecasts
+        of the steps between are the inputs of the network.
     **parameters : dict
-        Those of `echolearn.ESNForecaster`, with the same defaults.
+        The parameters of `echolearn.ESNForecaster`, with the same defaults.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
-"""Weights from and to reservoirpy (0.4): the same states, and for whole models the same outputs.
+"""Exchange of reservoirs and whole models with reservoirpy (0.4); states and outputs stay the same.
 
-reservoirpy's step x[t+1] = (1 - lr) x[t] + lr f(W x[t] + Win u[t+1] + bias) is our eq. 1 with W_rec = W, W = Win'
-and a = lr, and a readout Wout, bias is our U. Values that a model feeds back are further columns of Win.
+reservoirpy's step x[t+1] = (1 - lr) x[t] + lr f(W x[t] + Win u[t+1] + bias) is eq. 1 with W_rec = W, W = Win'
+and a = lr. A readout Wout and its bias are U. Values that a model feeds back are further columns of Win.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OTHER_STEPS = {
 
 
 def from_reservoirpy(node: Node) -> Reservoir | ESNRegressor:
-    """Return the weights of a node of reservoirpy as a `Reservoir`, or a fitted model as a fitted `ESNRegressor`.
+    """Return a reservoir of reservoirpy as a `Reservoir`, or a fitted model as a fitted `ESNRegressor`.
 
     Parameters
     ----------
@@ -50,13 +50,18 @@ def from_reservoirpy(node: Node) -> Reservoir | ESNRegressor:
     Returns
     -------
     Reservoir or ESNRegressor
-        A reservoir to learn from, for example ``ESNRegressor(reservoir=from_reservoirpy(node))``. Or an estimator in
-        float64 that predicts what the model does, and can be saved, exported, run as a stream and learn on.
+        For a reservoir, a `Reservoir`, for example for ``ESNRegressor(reservoir=from_reservoirpy(node))``. For a model,
+        an estimator in float64 with the same predictions. It can be saved, exported, run as a stream and trained
+        further.
 
     Raises
     ------
     ValueError
-        If the node steps otherwise than eq. 1, or has no matrices yet.
+        If the node has another state equation than eq. 1, or has no matrices yet.
+
+    See Also
+    --------
+    to_reservoirpy : The opposite direction.
 
     Examples
     --------
@@ -152,7 +157,7 @@ def _estimator(model: Node) -> ESNRegressor:
 
 
 def to_reservoirpy(fitted: Reservoir | ESNRegressor | ESNClassifier) -> Node:
-    """Return a reservoir as a node of reservoirpy, or a fitted estimator as a model of reservoirpy.
+    """Return a `Reservoir` as a node of reservoirpy, or a fitted estimator as a model of reservoirpy.
 
     Parameters
     ----------
@@ -163,17 +168,22 @@ def to_reservoirpy(fitted: Reservoir | ESNRegressor | ESNClassifier) -> Node:
     Returns
     -------
     reservoirpy.nodes.Reservoir or reservoirpy.ESN
-        The node: with feedback weights, it takes the fed-back outputs as further inputs, after the others. Or the
-        model, whose outputs are the values of a regressor, and for a classifier the scores of `classes_` (logits, if
-        its readout is a softmax). It computes in float64: an estimator with ``dtype="float64"`` has the same states to
-        rounding. An initial state other than zero applies to the node's first run only; its `reset` returns to zero.
+        For a reservoir, the node. With feedback weights, it takes the outputs that are fed back as further inputs,
+        after the others. For an estimator, the model, whose outputs are the values of a regressor, and for a classifier
+        the scores of `classes_` (logits, if its readout is a softmax). It computes in float64: an estimator with
+        ``dtype="float64"`` has the same states to rounding. An initial state other than zero applies to the node's
+        first run only; its `reset` returns to zero.
 
     Raises
     ------
     ImportError
         If reservoirpy is not installed.
     ValueError
-        If reservoirpy has no node for it.
+        If reservoirpy has no node for a setting.
+
+    See Also
+    --------
+    from_reservoirpy : The opposite direction.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Estimators of sktime: a classifier, a regressor and a forecaster around those of echolearn.
+"""Estimators for sktime: the classifier, regressor and forecaster of echolearn with the interface of sktime.
 
-They pass `sktime.utils.estimator_checks.check_estimator` (tests/interop, `make interop`).
+They require sktime to be installed, and pass its `check_estimator` (docs/howto/interop.md).
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def _sequences(X: Panel) -> list[Array]:
 
 
 class ESNClassifier(BaseClassifier):
-    """`echolearn.ESNClassifier` as a classifier of sktime: one label per series, of any lengths and channels.
+    """`echolearn.ESNClassifier` for sktime: one label per series of any length and any number of channels.
 
     Parameters
     ----------
     **parameters : dict
-        Those of `echolearn.ESNClassifier`, with the same defaults, except `layout`, which sktime decides on. With
-        ``missing="carry"`` or ``"mean"`` series may have missing values.
+        The parameters of `echolearn.ESNClassifier`, with the same defaults, except `layout`, which sktime prescribes.
+        With ``missing="carry"`` or ``"mean"`` series may have missing values.
 
     Attributes
     ----------
@@ -110,19 +110,19 @@ class ESNClassifier(BaseClassifier):
         Returns
         -------
         list of dict
-            Two small networks: as it comes, and one that learns all weights and takes missing values.
+            Two small networks: one with the defaults, and one that learns all weights and takes missing values.
         """
         return checked_settings()
 
 
 class ESNRegressor(BaseRegressor):
-    """`echolearn.ESNRegressor` as a regressor of sktime: one value per series, of any lengths and channels.
+    """`echolearn.ESNRegressor` for sktime: one value per series of any length and any number of channels.
 
     Parameters
     ----------
     **parameters : dict
-        Those of `echolearn.ESNRegressor`, with the same defaults, except `layout`, which sktime decides on. With
-        ``missing="carry"`` or ``"mean"`` series may have missing values.
+        The parameters of `echolearn.ESNRegressor`, with the same defaults, except `layout`, which sktime prescribes.
+        With ``missing="carry"`` or ``"mean"`` series may have missing values.
 
     Attributes
     ----------
@@ -166,21 +166,21 @@ class ESNRegressor(BaseRegressor):
         Returns
         -------
         list of dict
-            Two small networks: as it comes, and one that learns all weights and takes missing values.
+            Two small networks: one with the defaults, and one that learns all weights and takes missing values.
         """
         return checked_settings()
 
 
 class ESNForecaster(BaseForecaster):
-    """`echolearn.ESNForecaster` as a forecaster of sktime: one or several columns, exogenous inputs, intervals.
+    """`echolearn.ESNForecaster` for sktime: one or several columns, exogenous inputs, intervals.
 
-    `update(y, update_params=False)` moves the network along new values with its weights as they are;
-    `update(y)` fits it anew to all values so far. Forecasts are of the steps after the last known one, not in sample.
+    ``update(y, update_params=False)`` runs the network over new values without changing its weights; ``update(y)`` fits
+    it anew to all values so far. Forecasts are for steps after the last known one; there are none in sample.
 
     Parameters
     ----------
     **parameters : dict
-        Those of `echolearn.ESNForecaster`, with the same defaults.
+        The parameters of `echolearn.ESNForecaster`, with the same defaults.
 
     Attributes
     ----------

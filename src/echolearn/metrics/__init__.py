@@ -1,4 +1,10 @@
-"""Scores of sequences of different lengths, named as in scikit-learn, and errors of forecasts of chaotic series."""
+"""Scores and errors for sequences of different lengths, and errors of forecasts of chaotic series.
+
+The module has scikit-learn's metrics under their own names and with their own parameters: `accuracy_score`,
+`confusion_matrix`, `f1_score`, `roc_auc_score`, `mean_squared_error`, `r2_score` and others. They also take lists of
+arrays, one array per sequence, and count every step of every sequence the same. `SCORERS` lists the names that `scorer`
+accepts. See docs/howto/scikit_learn.md for a table of what scikit-learn can do with which data.
+"""
 
 from echolearn.metrics.forecasts import lyapunov_scaled_error, spectrum_distance, valid_time
 from echolearn.metrics.scores import (

@@ -30,23 +30,31 @@ def valid_time(
     Parameters
     ----------
     true : array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
-        What happened; a list has one array per forecast.
+        The true values. A list has one array per forecast.
     predicted : array or list of arrays
         The forecasts, in the same form.
     threshold : float, default=0.4
-        The error at which a forecast is no longer valid.
+        The error at which a forecast is no longer valid, in standard deviations. Values from 0.3 to 0.5 are usual;
+        use that of the results that you compare with.
     dt : float, default=1.0
         The time between two steps. With the default the valid time is counted in steps.
     lyapunov : float, default=1.0
-        The largest Lyapunov exponent, per unit of time. If it is given, the valid time is in Lyapunov times.
+        The largest Lyapunov exponent, per unit of time. If it is given, the valid time is counted in Lyapunov times.
+        `echolearn.datasets` states it for each chaotic series.
     scale : float or array of shape (n_dims,), default=None
-        The standard deviation of each dimension. None: that of the true values (of all forecasts together). Give that
-        of the whole series if forecasts are short.
+        The standard deviation of each dimension. None: that of the true values (of all forecasts together). Pass the
+        standard deviation of the whole series if forecasts are short.
 
     Returns
     -------
     float or array of shape (n_forecasts,)
-        The valid time; that of the whole forecast if it stays within the threshold to its end.
+        The valid time of the forecast, or of each forecast of a list. It is the length of the forecast if the error
+        stays below the threshold to the end.
+
+    See Also
+    --------
+    lyapunov_scaled_error : Compares forecasts of different lengths.
+    spectrum_distance : Compares attractors where the valid time has ended.
 
     Examples
     --------
@@ -82,7 +90,7 @@ def lyapunov_scaled_error(
     Parameters
     ----------
     true : array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
-        What happened; a list has one array per forecast.
+        The true values. A list has one array per forecast.
     predicted : array or list of arrays
         The forecasts, in the same form.
     lyapunov : float
@@ -90,14 +98,15 @@ def lyapunov_scaled_error(
     dt : float, default=1.0
         The time between two steps.
     threshold : float, default=0.4
-        The normalised error from which on steps do not count: there errors have stopped growing.
+        The normalised error at which counting ends, because errors have stopped growing there.
     scale : float or array of shape (n_dims,), default=None
         The standard deviation of each dimension. None: that of the true values.
 
     Returns
     -------
     float or array of shape (n_forecasts,)
-        The scaled error, in standard deviations; the error of the first step if already that reaches the threshold.
+        The scaled error, in standard deviations. If the error of the first step reaches the threshold, it is the error
+        of that step.
 
     Examples
     --------
@@ -123,17 +132,18 @@ def lyapunov_scaled_error(
 def spectrum_distance(true: ArrayLike, predicted: ArrayLike, *, smoothing: int = 5) -> float:
     """Return the Hellinger distance of two power spectra, averaged over dimensions.
 
-    A forecast that has long lost the track of a chaotic series may still live on the same attractor. Whether it does
-    shows in its power spectrum: the periodogram about the mean, smoothed, and divided by its sum.
+    A forecast that has diverged from a chaotic series may still be on the same attractor, and then has the same power
+    spectrum. The spectrum is the periodogram about the mean, smoothed, and divided by its sum.
 
     Parameters
     ----------
     true : array of shape (n_steps,) or (n_steps, n_dims)
-        A stretch of the series; the longer, the better.
+        A part of the series. The more steps it has, the better its spectrum is known.
     predicted : array of shape (n_steps,) or (n_steps, n_dims)
-        A forecast of as many steps.
+        A forecast of the same number of steps.
     smoothing : int, default=5
-        The standard deviation of the Gaussian kernel by which spectra are smoothed, in frequencies. 0: none.
+        The standard deviation of the Gaussian kernel by which spectra are smoothed, in frequencies. 0: no smoothing.
+        Use a larger value for short series, whose periodograms are noisy.
 
     Returns
     -------

@@ -45,6 +45,11 @@ def nrmse(true: ArrayLike | Sequence[ArrayLike], predicted: ArrayLike | Sequence
     float
         0 for perfect predictions, 1 for predictions no better than the mean of the true values.
 
+    Raises
+    ------
+    ValueError
+        If the true values of an output are all the same.
+
     Examples
     --------
     >>> import numpy as np
@@ -243,15 +248,19 @@ def _counted(estimator: BaseEstimator, X: SequencesLike, true: Array, lengths: A
 
 @dataclass(frozen=True)
 class Scorer:
-    """A score of all steps of all sequences, called as scorer(estimator, X, y): greater is better.
+    """A score over all steps of all sequences, called as ``scorer(estimator, X, y)``; greater is better.
 
-    Every step that `score` counts does so the same: those after the washout, where a network starts cold, and with a
-    target that is not missing. With one target per sequence, every sequence counts the same.
+    Steps count that the estimator's own `score` counts: those after the washout whose target is not missing. All of
+    them count the same. With one target per sequence, every sequence counts the same.
 
     Parameters
     ----------
     scoring : str or callable
         One of `SCORERS`, or what `sklearn.metrics.make_scorer` returns.
+
+    See Also
+    --------
+    scorer : Makes such a score, and has an example.
     """
 
     scoring: str | Metric
@@ -288,24 +297,29 @@ class Scorer:
 
 
 def scorer(scoring: str | Metric) -> Scorer:
-    """Return a score of all steps, for ``scoring=`` of scikit-learn's GridSearchCV, cross_val_score and similar.
+    """Return a score over all steps, for ``scoring=`` of scikit-learn's GridSearchCV, cross_val_score and similar.
 
     scikit-learn's own names of scores, as in ``scoring="f1_macro"``, work with one label per sequence and with one
-    series. With one label per step of several sequences its metrics cannot take the lists: pass
-    ``scoring=scorer("f1_macro")``, which works with all three.
+    series. They fail with one label per step of several sequences, because scikit-learn's metrics do not take lists of
+    arrays. Then pass ``scoring=scorer("f1_macro")``, which works in all three cases.
 
     Parameters
     ----------
     scoring : str or callable
         The name of any scorer of scikit-learn ("accuracy", "f1_macro", "roc_auc", "neg_log_loss", "r2", ...),
         "neg_nrmse" (the root mean square error in standard deviations of the true values), or what
-        `sklearn.metrics.make_scorer` returns. Those that begin with "neg_" are errors with their sign turned, so that
+        `sklearn.metrics.make_scorer` returns. Those that begin with "neg_" are errors with the opposite sign, so that
         greater is better.
 
     Returns
     -------
     Scorer
-        A function of an estimator, X and y.
+        A callable that takes a fitted estimator, X and y, and returns a float.
+
+    See Also
+    --------
+    cross_val_predict : Predictions for sequences that were left out of the fit.
+    echolearn.tuning.tune : A search that takes such a score.
 
     Examples
     --------
@@ -334,30 +348,31 @@ def cross_val_predict(
     method: str = "predict",
     groups: ArrayLike | None = None,
 ) -> Answers:
-    """Return the answers of networks to sequences that they were not fitted to, in the form of X.
+    """Return predictions for every sequence, each from an estimator that was fitted without it.
 
-    It is scikit-learn's function of this name for ragged sequences with one target per step, whose answers that one
-    cannot join. Every sequence is answered by the network that was fitted without its fold.
+    This is scikit-learn's function of the same name for sequences of different lengths with one target per step, whose
+    predictions scikit-learn cannot join.
 
     Parameters
     ----------
     estimator : estimator or pipeline
-        What is cloned and fitted for each fold.
+        The estimator, which is cloned and fitted once per fold. The estimator itself is not changed.
     X : list of arrays of shape (n_steps, n_features), or 3-D array
         Several sequences.
     y : list of arrays, or array
         One target per time step (in the form of X), or one per sequence.
     cv : int, splitter or iterable, default=None
-        As in scikit-learn: the number of folds (None: 5), or what makes them. Each sequence must be in one test part.
+        The number of folds (None: 5), or a splitter or an iterable of splits as in scikit-learn. Each sequence must be
+        in exactly one test part.
     method : {"predict", "predict_proba", "predict_log_proba", "decision_function"}, default="predict"
-        Which answers.
+        The method of the estimator whose results are returned.
     groups : array of shape (n_sequences,), default=None
-        For splitters that keep groups together, such as GroupKFold.
+        The group of each sequence, for splitters that keep groups together, such as GroupKFold.
 
     Returns
     -------
     list of arrays, or array
-        The answers, in the order of X.
+        The predictions, in the order and the form of X: one per step, or one per sequence.
 
     Examples
     --------
@@ -402,13 +417,13 @@ def permutation_importance(
 ) -> Bunch:
     """Return how much the score drops when one feature is shuffled over the frames of all sequences.
 
-    It is scikit-learn's function of this name for ragged sequences. A shuffled feature has the same values, but no
-    longer any information about this step or those before it.
+    This is scikit-learn's function of the same name for sequences of different lengths. A shuffled feature has the same
+    values, but no longer any information about this step or those before it.
 
     Parameters
     ----------
     estimator : estimator or pipeline
-        A fitted one.
+        A fitted estimator. It is not fitted again.
     X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
         One sequence, or several of any lengths.
     y : array or list of arrays
@@ -416,14 +431,15 @@ def permutation_importance(
     scoring : str or callable, default=None
         As in `scorer`. None: the estimator's own score.
     n_repeats : int, default=5
-        How often each feature is shuffled.
+        How often each feature is shuffled. Use more for a smaller standard error of the means.
     random_state : int, default=None
-        The seed of the shuffling.
+        The seed of the shuffling. None: different at every call.
 
     Returns
     -------
     sklearn.utils.Bunch
-        `importances` of shape (n_features, n_repeats), `importances_mean` and `importances_std`.
+        `importances` of shape (n_features, n_repeats): the drops of the score. `importances_mean` and
+        `importances_std`, both of shape (n_features,): their means and standard deviations.
 
     Examples
     --------

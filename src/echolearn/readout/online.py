@@ -1,9 +1,9 @@
 """Readouts that learn frame by frame: recursive least squares (RLS) and least mean squares (LMS).
 
-Both change U according to its error at the newest frame. With phi = [h x 1] (M,), what the readout sees of the frame,
-and E = U'phi - t (n_out,), its error, a step turns U and a memory P into new ones. FORCE learning (Sussillo and Abbott,
-Neuron 63, 2009) is either of them in a stream whose reservoir has its own outputs as input (W_fb), while they are still
-wrong.
+Both change the readout U according to its error at the newest frame. With phi = [h x 1] (M,), what the readout sees of
+the frame, and E = U'phi - t (n_out,), its error, a step turns U and a memory P into new ones. FORCE learning (Sussillo
+and Abbott, Neuron 63, 2009) is either rule in a stream whose reservoir has feedback weights W_fb: the outputs are
+inputs of the reservoir while they are still being learned.
 """
 
 from __future__ import annotations
@@ -60,13 +60,20 @@ class RLS:
     Parameters
     ----------
     forgetting : float, default=1.0
-        In (0, 1]. The weight of a frame, relative to the frame after it. 1 never forgets; 0.99 looks back about 100
-        frames. Lower it if the relation between inputs and targets changes over time. On frames that carry little
-        information a low value forgets until P overflows.
+        In (0, 1]. The weight of a frame, relative to the frame after it. With 1 all frames count the same; with 0.99
+        about the last 100 frames count. Lower it if the relation between inputs and targets changes over time. With a
+        low value and inputs that hardly vary, P grows until it overflows.
     ridge : float, default=None
-        How strongly U is held near U_0. None: A is the Gram matrix of the fit plus its ridge, G + mu I, so that
-        learning continues as if the frames had been part of the fit. A number: A = ridge I. Give one for an untrained
-        stream, or for a model that was saved without its statistics; the smaller it is, the faster U moves.
+        The penalty of the distance between U and U_0. None: A is the Gram matrix of the fit plus its ridge, G + mu I,
+        so that learning continues as if the frames had been part of the fit. A number: A = ridge I. Pass a number for
+        an untrained stream, or for a model that was saved without its statistics. With a smaller ridge U changes
+        faster.
+
+    See Also
+    --------
+    LMS : A rule that costs less per frame and needs more frames.
+    echolearn.ESNRegressor.stream : A stream that learns by such a rule.
+    echolearn.diagnostics.GuardedStream : A learning stream that returns to an earlier readout if its error grows.
 
     Notes
     -----
@@ -155,7 +162,7 @@ class RLS:
         U : array of shape (M, n_out)
             The readout.
         phi : array of shape (M,)
-            What the readout sees of the frame: states, inputs and the 1 of the intercept (0 without one).
+            The inputs of the readout at the frame: states, inputs and the 1 of the intercept (0 without one).
         E : array of shape (n_out,)
             The error of the readout at the frame, U'phi - t.
 
@@ -177,13 +184,17 @@ class LMS:
     """Normalised least mean squares: each frame moves the readout towards one without error at that frame.
 
     The new U is the share `rate` of the way to the nearest U that makes no error at the frame. A frame costs M
-    operations, where RLS costs M², and many more frames are needed.
+    operations, where RLS costs M², but LMS needs many more frames.
 
     Parameters
     ----------
     rate : float, default=0.5
         In (0, 2). 1 removes the whole error at the newest frame. Lower it if the targets are noisy, so that U averages
         over more frames; at 2 and above LMS diverges.
+
+    See Also
+    --------
+    RLS : A rule that needs fewer frames and costs more per frame.
 
     Notes
     -----
@@ -243,7 +254,7 @@ class LMS:
         U : array of shape (M, n_out)
             The readout.
         phi : array of shape (M,)
-            What the readout sees of the frame: states, inputs and the 1 of the intercept (0 without one).
+            The inputs of the readout at the frame: states, inputs and the 1 of the intercept (0 without one).
         E : array of shape (n_out,)
             The error of the readout at the frame, U'phi - t.
 

@@ -1,4 +1,4 @@
-"""Saved models that run with NumPy alone: load, predict and stream."""
+"""Saved models that run with NumPy alone, for machines without the whole library: load, predict and stream."""
 
 from echolearn.runtime.model import Model, load
 from echolearn.runtime.plan import ExportError, Plan

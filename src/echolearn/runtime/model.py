@@ -22,7 +22,7 @@ from echolearn.validation.values import check_integer, check_path
 
 
 def load(path: str | PathLike[str]) -> Model:
-    """Return a saved model, to be run with NumPy alone.
+    """Read a saved model, to be run with NumPy alone.
 
     Parameters
     ----------
@@ -37,11 +37,16 @@ def load(path: str | PathLike[str]) -> Model:
     Raises
     ------
     FileNotFoundError
-        There is no such file.
+        If there is no such file.
     ModelFileError
-        The file is damaged, or is not a model file that this version can read. No code in a file is ever executed.
+        If the file is damaged, or is not a model file that this version can read. No code in a file is executed.
     ExportError
-        The model, or an option of it, needs the whole library; the message names it.
+        If the model, or an option of it, needs the whole library; the message names the option.
+
+    See Also
+    --------
+    echolearn.load : Read the file as an estimator of the whole library.
+    echolearn.export.export_model : Write the model as C, ONNX or a page for the browser.
 
     Examples
     --------
@@ -72,21 +77,29 @@ def load(path: str | PathLike[str]) -> Model:
 
 
 class Model:
-    """A fitted model as its file holds it, with the answers of its estimator.
+    """A saved model that predicts with NumPy alone; its predictions agree with those of the estimator to rounding.
+
+    `load` makes it from a file.
 
     Parameters
     ----------
     plan : Plan
-        What the model computes; `load` makes it from a file.
+        The operations and arrays of the model.
 
     Attributes
     ----------
     plan : Plan
-        What the model computes.
+        The operations and arrays of the model.
     n_features_in_ : int
-        Numbers per frame.
+        The number of features per frame.
     classes_ : array
         The classes of a classifier; other models have none.
+
+    See Also
+    --------
+    load : Read a model from its file; it has an example.
+    Stream : One frame at a time.
+    Streams : One frame of many devices at a time.
     """
 
     def __init__(self, plan: Plan):
@@ -95,12 +108,12 @@ class Model:
 
     @property
     def n_features_in_(self) -> int:
-        """Numbers per frame; of a forecaster, the values of the series and the exogenous inputs."""
+        """The number of features per frame; of a forecaster, the dimensions of the series and the exogenous inputs."""
         return self.plan.n_features
 
     @property
     def classes_(self) -> Array:
-        """The classes of a classifier."""
+        """The classes of a classifier, an array of shape (n_classes,)."""
         if self.plan.answer.labels is None:
             raise AttributeError(f"{self.plan.estimator} has no classes: it answers with values")
         return self.plan.answer.labels
@@ -120,7 +133,7 @@ class Model:
         Parameters
         ----------
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several.
+            One sequence, or several of any lengths.
         warm_up : array, list of arrays or "cold", default=None
             Frames before X, in the form of X, from whose last state the prediction continues. None: a network that was
             fitted to one series continues from its end, unless X is that series itself. "cold": start in the initial
@@ -129,24 +142,24 @@ class Model:
         Returns
         -------
         array or list of arrays
-            One answer per step in the form of X, or one per sequence.
+            One label or value (or row of values) per step in the form of X, or one per sequence.
         """
         return self._answer(X, warm_up, labels_or_values)
 
     def predict_proba(self, X: object, *, warm_up: object = None) -> Answers:
-        """Return the probabilities of the classes, or of labels that may hold together.
+        """Return the probabilities of the classes, or of each label if a frame may have several.
 
         Parameters
         ----------
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several.
+            One sequence, or several of any lengths.
         warm_up : array, list of arrays or "cold", default=None
             As in `predict`.
 
         Returns
         -------
         array or list of arrays
-            One row per step in the form of X, or one per sequence.
+            One row of n_classes probabilities per step in the form of X, or one per sequence.
         """
         if self.plan.answer.kind == "values":
             raise AttributeError(f"{self.plan.estimator} has no probabilities: it answers with values. Use predict.")
@@ -197,16 +210,17 @@ class Model:
         return Y if before is None else Y[len(before) :]
 
     def forecast(self, steps: int, X: object = None, *, exogenous: object = None) -> Answers:
-        """Return the values that follow a series, each of which is the input of the one after it.
+        """Return the values that follow a series; each forecast value is the input of the next step.
 
         Parameters
         ----------
         steps : int
-            How many values to forecast.
+            The number of values to forecast.
         X : array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays, default=None
             The series whose continuation is forecast. None: those that the forecaster was fitted to.
         exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
-            One row for each step to come and, before them, for each step of X.
+            The exogenous inputs, for a model that was fitted with them: one row for each step of X, followed by one for
+            each step of the forecast.
 
         Returns
         -------
@@ -221,13 +235,13 @@ class Model:
         Parameters
         ----------
         warm_up : array of shape (n_steps, n_features) or "cold", default=None
-            Frames before those of the stream. None: the end of the series that the model was fitted to, if it was one;
-            otherwise, and with "cold", the initial state.
+            Frames before those of the stream. None: the stream continues from the end of the training series, if the
+            model was fitted to a single one. Otherwise, and with "cold", it starts in the initial state.
 
         Returns
         -------
         Stream
-            A stream in its first state.
+            A stream at its start.
         """
         if warm_up is None or is_cold(warm_up):
             end = self.plan.resumption if warm_up is None and self.plan.horizon is None else None
@@ -245,7 +259,7 @@ class Model:
         Parameters
         ----------
         n : int
-            The number of devices, each of which has a state of its own.
+            The number of devices. Each has a state of its own.
 
         Returns
         -------

@@ -21,7 +21,7 @@ from echolearn.validation.array_types import Array
 
 
 class ExportError(ValueError):
-    """A model, or an option of it, that cannot be exported or run by `echolearn.runtime`."""
+    """An error: the model, or an option of it, cannot be exported or run by `echolearn.runtime`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,41 +204,46 @@ class Resumption:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A fitted model as plain operations and arrays.
+    """A fitted model as plain operations and arrays, from which every export is written.
 
     Attributes
     ----------
     estimator : str
         The name of the estimator's class.
     precision : {"float32", "float64"}
-        In which the network computes.
+        The precision in which the network computes.
     n_features : int
-        Numbers per frame, as the user has them.
+        The number of features per frame of the user's data.
     feature_names : tuple of str
-        Their names; empty if they have none.
+        The names of the features; empty if they have none.
     inputs : tuple of operations
-        From frames to the inputs of the first layer.
+        The operations that turn frames into the inputs of the first layer.
     layers : tuple of Layer
-        From the input to the top.
+        The layers, from the input to the top.
     pooling : Pooling or None
-        None: one answer per step.
+        How the states of a sequence become one row. None: there is one answer per step.
     answer : Answer
-        What the outputs of the top layer stand for.
+        How the outputs of the top layer become probabilities or values.
     horizon : int or None
-        Of a forecaster, how many of the features are the series itself; the others are exogenous inputs. Its answer is
-        the next value, which in a closed loop becomes the next input. None: not a forecaster.
+        The number of features of a forecaster that are the series itself; the others are exogenous inputs. The answer
+        of a forecaster is the next value, which becomes the next input in a closed loop. None: not a forecaster.
     resumption : Resumption or None
-        Where the training series ended, if there was a single one.
+        The state at the end of the training series, if there was a single one.
     ends : tuple of Resumption
-        Of a forecaster, where each of its training series ended.
+        The states at the end of each training series of a forecaster.
     many : bool
-        Of a forecaster, whether its training series came as a list.
+        Whether the training series of a forecaster were given as a list.
     residuals : array of shape (n_residuals, n_out) or None
-        Of a forecaster, its errors one step ahead, standardised: what intervals are drawn from.
+        The standardised errors of a forecaster one step ahead, from which intervals are drawn.
     steps : int
-        How many of `inputs` are steps of a pipeline before the network.
+        The number of operations in `inputs` that are steps of a pipeline before the network.
     layout : {"time_first", "channels_first", "rows"}
-        Which axis of the arrays that users give is time.
+        Which axis of the user's arrays is time.
+
+    See Also
+    --------
+    plan_from_contents : The plan of a model file.
+    echolearn.export.plan_of : The plan of a fitted estimator; it has an example.
     """
 
     estimator: str

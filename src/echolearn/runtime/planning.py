@@ -48,14 +48,14 @@ ESTIMATORS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
 
 
 def plan_from_contents(tensors: Mapping[str, Array], facts: Facts) -> Plan:
-    """Return the plan of the model that a file holds.
+    """Return the plan of a model from the contents of its file.
 
     Parameters
     ----------
     tensors : mapping from str to array
         The arrays of the file (docs/reference/model_file.md).
     facts : mapping from str to value
-        Its settings and other plain values.
+        The settings and other plain values of the file.
 
     Returns
     -------
@@ -65,9 +65,13 @@ def plan_from_contents(tensors: Mapping[str, Array], facts: Facts) -> Plan:
     Raises
     ------
     ExportError
-        If an option of the model cannot be exported or run by `echolearn.runtime`; the message names it.
+        If an option of the model cannot be exported or run by `echolearn.runtime`; the message names the option.
     ValueError, TypeError or KeyError
         If the contents contradict one another.
+
+    See Also
+    --------
+    load : Read a model file and check it; use it unless you have the contents already.
     """
     if "steps" in facts:
         return _pipeline_plan(tensors, facts)

@@ -20,14 +20,14 @@ from echolearn.validation.values import check_path
 
 
 class Streams:
-    """Many devices that run the same model, each with a state of its own; one call is one step of all.
+    """Many streams of one model that advance together: one call takes one frame of every device.
 
-    `Model.streams` makes it. The states of all devices are one array, so that a step is one product.
+    `Model.streams` makes it. The states of all devices are one array, so that a step is one matrix product.
 
     Parameters
     ----------
     layers : RunningLayers
-        The model.
+        The layers of the model.
     n : int or None
         The number of devices. None: a single one, without the axis of devices (`Stream`).
     end : Resumption or None, default=None
@@ -36,7 +36,21 @@ class Streams:
     Attributes
     ----------
     steps : array of int of shape (n,)
-        How many frames each device has taken since its start.
+        The number of frames that each device has taken since its start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNRegressor
+    >>> from echolearn.export import plan_of
+    >>> from echolearn.runtime import Model
+    >>> X = np.random.default_rng(0).normal(size=(100, 1))
+    >>> model = Model(plan_of(ESNRegressor(10, learn="none").fit(X, np.roll(X[:, 0], 1))))
+    >>> devices = model.streams(3)
+    >>> devices.step([[0.1], [0.2], [0.3]]).shape
+    (3, 1)
+    >>> devices.steps
+    array([1, 1, 1])
     """
 
     def __init__(self, layers: RunningLayers, n: int | None, end: Resumption | None = None):
@@ -59,7 +73,7 @@ class Streams:
         Parameters
         ----------
         which : array of int or of bool, default=None
-            The devices to return there. None: all.
+            The devices that return to the initial state. None: all.
 
         Returns
         -------
@@ -99,7 +113,7 @@ class Streams:
         return decode(self._layers.plan.answer, self._advance(x))
 
     def predict(self, x: ArrayLike) -> Array:
-        """Return the labels or values after one more frame of every device, as the estimator answers.
+        """Return the labels or values after one more frame of every device, as `predict` of the estimator returns them.
 
         Parameters
         ----------
@@ -114,12 +128,12 @@ class Streams:
         return labels_or_values(self._layers.plan.answer, self._advance(x))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Save the present states of all devices, to continue later, also in another process.
+        """Save the present states of all devices, to continue later or in another process.
 
         Parameters
         ----------
         path : str or path-like
-            Where to write. The file appears when it is complete; an existing one is replaced.
+            The file to write. It appears when it is complete, and replaces one that exists.
         """
         write_snapshot(check_path("path", path), self._arrays(), self._identity())
 
@@ -129,7 +143,7 @@ class Streams:
         Parameters
         ----------
         path : str or path-like
-            A file that `save` of streams of the same model wrote.
+            A file that the method `save` wrote for streams of the same model.
 
         Returns
         -------
@@ -164,7 +178,7 @@ class Streams:
 
     @property
     def states(self) -> list[Array]:
-        """Copies of the states (n, n_units) of each layer."""
+        """Copies of the states of each layer, arrays of shape (n, n_units); of a `Stream`, (n_units,)."""
         return [now.h.copy() for now in self._now]
 
     def _advance(self, given: ArrayLike) -> Array:
@@ -214,19 +228,31 @@ class Streams:
 
 
 class Stream(Streams):
-    """One device that runs a model: a frame (n_features,) at a time. `Model.stream` makes it.
+    """One stream of a model, which takes one frame of shape (n_features,) at a time. `Model.stream` makes it.
 
     Parameters
     ----------
     layers : RunningLayers
-        The model.
+        The layers of the model.
     end : Resumption or None, default=None
         Where the training series ended, to continue from there. None: the initial state.
 
     Attributes
     ----------
     steps : array of int of shape ()
-        How many frames it has taken since its start.
+        The number of frames that the stream has taken since its start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNRegressor
+    >>> from echolearn.export import plan_of
+    >>> from echolearn.runtime import Model
+    >>> X = np.random.default_rng(0).normal(size=(100, 1))
+    >>> model = Model(plan_of(ESNRegressor(10, learn="none").fit(X, np.roll(X[:, 0], 1))))
+    >>> stream = model.stream(warm_up="cold")
+    >>> stream.step(X[0]).shape
+    (1,)
     """
 
     def __init__(self, layers: RunningLayers, end: Resumption | None = None):
@@ -248,7 +274,7 @@ class Stream(Streams):
         return super().step(x)
 
     def predict(self, x: ArrayLike) -> Array:
-        """Return the label or value after one more frame, as the estimator answers.
+        """Return the label or value after one more frame, as `predict` of the estimator returns it.
 
         Parameters
         ----------

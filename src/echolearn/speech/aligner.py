@@ -1,4 +1,4 @@
-"""A trained monophone GMM-HMM, which assigns to every frame one of the three states of a phone."""
+"""A trained monophone model (GMM-HMM) that assigns one of the three states of a phone to every frame."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SKIP = float(np.log(1e-10))  # penalty of leaving out a state, so high that only
 
 @dataclass(frozen=True)
 class Alignment:
-    """The alignment of one utterance: its states, frame by frame.
+    """The alignment of one utterance: the state of every frame.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Alignment:
         states : bool, default False
             Whether to return the states instead of the phones.
         suffix : str, default "_s{}"
-            What is appended to the phone in the name of a state; {} stands for 2, 3 or 4, as HTK counts.
+            The ending of the name of a state after the phone; {} stands for 2, 3 or 4, as HTK counts.
 
         Returns
         -------
@@ -78,6 +78,11 @@ class Aligner:
         The density of each state.
     leaving : array of shape (n_states,)
         Probability of leaving each state at any frame.
+
+    See Also
+    --------
+    echolearn.speech.alignment.train_aligner : Train such a model.
+    echolearn.speech.alignment.align : Train a model and align in one call.
     """
 
     phones: tuple[str, ...]
@@ -92,7 +97,7 @@ class Aligner:
         X : array of shape (n_frames, n_columns), float32
             Features of the utterance, at least one frame per phone.
         names : sequence of str
-            Its phones in order.
+            The phones of the utterance, in order. All must be in the phone list.
 
         Returns
         -------
@@ -113,7 +118,7 @@ class Aligner:
         names: Sequence[Sequence[str]],
         progress: Progress | None = None,
     ) -> list[Alignment]:
-        """Align one utterance after another, so that a list that computes its features on access stays small.
+        """Align many utterances, one after another; only the features of one are in memory at a time.
 
         Parameters
         ----------
@@ -140,7 +145,7 @@ class Aligner:
 
 
 def state_chain(names: Sequence[str], phones: Sequence[str]) -> NDArray[np.int64]:
-    """Return the states that an utterance passes through, in order.
+    """Return the states of the phones of an utterance, in order.
 
     Parameters
     ----------

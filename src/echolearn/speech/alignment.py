@@ -1,9 +1,9 @@
-"""Training of a monophone GMM-HMM, and the alignment of utterances with it.
+"""Forced alignment: training of a monophone model (GMM-HMM), and alignment of utterances with it.
 
-Three states per phone, left to right. Viterbi re-estimation: align with the model, re-estimate the model from the
-alignment, and repeat; with single Gaussians first, then with mixtures that are doubled step by step. The first
-alignment divides each given segment in three or, when only the order of the phones is known, the whole utterance
-evenly (a flat start).
+The model has three states per phone, from left to right. It is trained by Viterbi re-estimation: align with the model,
+re-estimate the model from the alignment, and repeat, with single Gaussians first, then with mixtures that are doubled
+step by step. The first alignment divides each given segment in three or, when only the order of the phones is known,
+the whole utterance evenly (a flat start).
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def align(
     phones : sequence of str
         The phone list; a label is 3 * (index into this list) + state.
     mixtures : int, default 4
-        Gaussians per state at the end of training. More follow the data more closely and need more frames per state.
+        Gaussians per state at the end of training. Use more for a large corpus; they need more frames per state.
     flat : bool, default False
-        Whether to ignore the times of the transcripts and start from an even division of each utterance. Happens by
-        itself if any transcript has no times.
+        Whether to ignore the times of the transcripts and start from an even division of each utterance. This is
+        also done if any transcript has no times.
     train : sequence of int, optional
-        Indices of the utterances to train on, by default all. Give those of the training part, so that the labels of
-        the test part do not depend on it.
+        Indices of the utterances to train on, by default all. Pass the training part, so that the
+        model does not depend on the test part.
     progress : callable, optional
         Called as `progress(text, done, total)` after every round.
 
@@ -69,11 +69,16 @@ def align(
     Raises
     ------
     CorpusError
-        If an utterance has fewer frames than phones, or a phone is not in the list. Names all of them.
+        If an utterance has fewer frames than phones, or a phone is not in the list. The error names all of them.
+
+    See Also
+    --------
+    train_aligner : Return the model itself.
+    boundary_errors : Compare the boundaries with known ones.
 
     Examples
     --------
-    Two phones that lie apart in a space of one column:
+    The example has two phones that differ in a single feature:
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -107,7 +112,7 @@ def train_aligner(
     flat: bool = False,
     progress: Progress | None = None,
 ) -> Aligner:
-    """Train a model on utterances and their phones.
+    """Return a model trained on utterances and their phones.
 
     Parameters
     ----------
@@ -120,7 +125,7 @@ def train_aligner(
     mixtures : int, default 4
         Gaussians per state at the end of training.
     flat : bool, default False
-        Whether to ignore the times of the transcripts.
+        Whether to ignore the times of the transcripts and start from an even division of each utterance.
     progress : callable, optional
         Called as `progress(text, done, total)` after every round.
 
@@ -164,7 +169,7 @@ def train_aligner(
 
 
 def boundary_errors(found: Sequence[Alignment], truth: Sequence[Sequence[Segment]]) -> NDArray[np.float64]:
-    """Compare the boundaries that were found with the true ones.
+    """Return the differences between the boundaries of alignments and the true ones.
 
     Parameters
     ----------

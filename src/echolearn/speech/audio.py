@@ -1,4 +1,4 @@
-"""Audio files: samples at 16 kHz, or the reason why a file cannot be used."""
+"""Reading of audio files as samples at 16 kHz, with clear errors for files that cannot be used."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHUNK = 2**20  # samples decoded at a time: a header may promise more than ther
 def read_audio(path: str | Path, *, channels: int | str | None = None) -> NDArray[np.float32]:
     """Read one channel of an audio file, or the mean of all its channels.
 
-    Needs soundfile (`pip install 'echolearn[speech]'`).
+    It requires soundfile (`pip install 'echolearn[speech]'`).
 
     Parameters
     ----------
@@ -55,6 +55,22 @@ def read_audio(path: str | Path, *, channels: int | str | None = None) -> NDArra
         rate at which no speech is recorded.
     ValueError
         If `channels` is "split"; `read_channels` returns all channels.
+
+    See Also
+    --------
+    read_channels : Read every channel of a file.
+    echolearn.speech.features.mfcc : The features of the samples.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import soundfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     soundfile.write(f"{folder}/tone.wav", 0.5 * np.sin(np.arange(8000) / 5), 8000)
+    ...     samples = read_audio(f"{folder}/tone.wav")
+    >>> samples.shape, samples.dtype
+    ((16000,), dtype('float32'))
     """
     if channels == "split":
         raise ValueError("channels='split' gives one array per channel; use read_channels")
@@ -67,9 +83,10 @@ def read_channels(path: str | Path, channels: int | str | None = "split") -> lis
     Parameters
     ----------
     path : str or Path
-        As in `read_audio`.
+        The file, in one of the formats of `read_audio`.
     channels : int, "mix", "split" or None, default "split"
-        One channel, counted from 1; the mean of all; each of them; or None to refuse a file with several.
+        A number reads one channel, counted from 1; "mix" the mean of all; "split" each of them. None refuses a file
+        with several channels.
 
     Returns
     -------
@@ -79,7 +96,7 @@ def read_channels(path: str | Path, channels: int | str | None = "split") -> lis
     Raises
     ------
     CorpusError
-        As `read_audio`; a silent channel is named.
+        For the reasons of `read_audio`. The error names a channel that is silent.
     """
     if channels not in (None, "mix", "split") and not (type(channels) is int and channels >= 1):
         raise ValueError(f"channels is {channels!r}, expected 'mix', 'split' or the number of a channel")
@@ -108,7 +125,7 @@ def read_channels(path: str | Path, channels: int | str | None = "split") -> lis
 
 
 def resample(samples: NDArray[np.float32], rate: int, path: str | Path = "audio") -> NDArray[np.float32]:
-    """Resample to 16 kHz by a polyphase filter.
+    """Return audio resampled to 16 kHz by a polyphase filter.
 
     Parameters
     ----------
@@ -146,12 +163,12 @@ def resample(samples: NDArray[np.float32], rate: int, path: str | Path = "audio"
 
 
 def count_channels(path: str | Path) -> int:
-    """Return how many channels an audio file has, for a note on what was mixed or split.
+    """Return the number of channels of an audio file.
 
     Parameters
     ----------
     path : str or Path
-        As in `read_audio`.
+        The file, in one of the formats of `read_audio`.
 
     Returns
     -------
@@ -161,7 +178,7 @@ def count_channels(path: str | Path) -> int:
     Raises
     ------
     CorpusError
-        If the file is missing or no audio.
+        If the file is missing, or is not an audio file.
     """
     return _read(Path(path), read_samples=False)[2]
 

@@ -1,16 +1,17 @@
-"""Vocal-tract warps: copies of utterances as if spoken with a longer or shorter vocal tract.
+"""Augmentation by vocal-tract warps: copies of utterances as if spoken with a longer or shorter vocal tract.
 
 A shorter vocal tract multiplies all resonances by about the same factor. With S(ω) the log spectrum over the mel axis,
 ω = 0 at the lowest and π at the highest frequency of the filter bank, a warp by the factor a is
 
-    S_a(ω) = S(g(ω)),    g: the map f -> f / a, seen on the mel axis,
+    S_a(ω) = S(g(ω)),    g: the map f -> f / a on the mel axis,
 
 so that a peak at the frequency f moves to a f. Cepstra are cosine coefficients, S(ω) = c_0 + Σ_k c_k cos(k ω), and
 those of the warped spectrum are linear in them:
 
     c'_j = Σ_k A_jk c_k,    A_jk = 2/π ∫ cos(k g(ω)) cos(j ω) dω    (1/π for j = 0).
 
-Differences over time and the warp can be exchanged, normalisation and warp cannot: warp the 13 cepstra as they come.
+Differences over time and the warp can be exchanged; normalisation and the warp cannot. So warp the 13 cepstra before
+they are normalised.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ def mel(frequency: Array | float) -> Array:
     -------
     array
         1127 log(1 + f / 700).
+
+    Examples
+    --------
+    >>> float(mel(1000.0).round(1))
+    1000.0
     """
     return np.asarray(1127.0 * np.log1p(np.asarray(frequency) / 700.0))
 
@@ -54,15 +60,15 @@ def warped_frequency(frequency: Array | float, factor: float, high: float = RATE
     frequency : array or float
         Frequencies in Hz.
     factor : float
-        The factor. 1.1 is a vocal tract a tenth shorter: resonances lie a tenth higher.
+        The factor by which resonances move up. 1.1 stands for a vocal tract that is about a tenth shorter.
     high : float, default 8000
-        The upper end of the band in Hz, which stays where it is.
+        The upper end of the band in Hz, which does not move.
 
     Returns
     -------
     array
         ``factor * frequency``, except near the upper end: where the frequency or its image exceeds 85 % of the band,
-        a straight line leads on to the end. The warp by ``1 / factor`` is the exact inverse.
+        the map continues as a straight line to the end. The warp by ``1 / factor`` is the exact inverse.
 
     Examples
     --------
@@ -77,25 +83,27 @@ def warped_frequency(frequency: Array | float, factor: float, high: float = RATE
 def warp_matrix(
     factor: float, *, cepstra: int = CEPSTRA, low: float = LOWEST, high: float = RATE / 2, lifter: float = LIFTER
 ) -> NDArray[np.float64]:
-    """Return the matrix that a warp of the frequency axis is on cepstra.
+    """Return the matrix by which cepstra are multiplied to warp their frequency axis.
 
     Parameters
     ----------
     factor : float
-        By how much resonances move: 1.1 moves a peak at 1000 Hz to 1100 Hz. Between 0.8 and 1.25 for human voices.
+        The factor by which resonances move: 1.1 moves a peak at 1000 Hz to 1100 Hz. Use values between 0.8 and 1.25 for
+        human voices.
     cepstra : int, default 13
         Coefficients per frame, the first of which is an energy or c_0.
     low, high : float, default 20 and 8000
-        The ends of the mel filter bank in Hz. Take those by which the cepstra were computed.
+        The ends of the mel filter bank in Hz, with which the cepstra were computed.
     lifter : float, default 22
-        The Q of cepstra that were multiplied by ``1 + Q/2 sin(pi k / Q)``, as those of `mfcc` are. 0: they were not.
+        The Q of the liftering, in which cepstra are multiplied by ``1 + Q/2 sin(pi k / Q)``, as in `mfcc`. Use 0 for
+        cepstra without liftering.
 
     Returns
     -------
     array of shape (cepstra, cepstra)
-        A; the cepstra ``C`` (frames are rows) of an utterance become ``C @ A.T``. The first coefficient stays as it
-        is, because a warp leaves the energy of a frame alone, and a constant has no influence on the others. What lies
-        above the last coefficient is lost, as in the cepstra themselves.
+        The matrix A; the cepstra ``C`` (frames are rows) of an utterance become ``C @ A.T``. The first coefficient does
+        not change, because a warp does not change the energy of a frame, and has no influence on the others.
+        Coefficients above the last one are not taken into account.
 
     Raises
     ------
@@ -136,18 +144,18 @@ def warped_copies(
 ) -> list[Frames]:
     """Return copies of utterances, each warped by a random factor of its own.
 
-    Labels of the copies are those of the utterances, `copies` times over.
+    The labels of the copies are those of the utterances, repeated `copies` times.
 
     Parameters
     ----------
     cepstra : sequence of array of shape (n_frames, n_cepstra)
-        Cepstra of each utterance as they come from the filter bank: before differences, normalisation and context.
+        Cepstra of each utterance, before differences, normalisation and context.
     copies : int
-        Copies of each utterance. Two or three help a network that does better on its training speakers than on
-        others; more take time and add little.
+        Number of copies of each utterance. Two or three help a network that has fewer errors on its training speakers
+        than on others; more take time and add little.
     spread : float
-        The factor is drawn evenly, in logarithm, between ``1 / (1 + spread)`` and ``1 + spread``. 0.15 is a little
-        more than adult speakers differ by.
+        The factor is drawn evenly, in logarithm, between ``1 / (1 + spread)`` and ``1 + spread``. 0.15 is
+        slightly more than the differences between adult speakers.
     rng : numpy.random.Generator
         The source of the factors: the same generator gives the same copies.
     low, high : float, default 20 and 8000
@@ -158,7 +166,12 @@ def warped_copies(
     Returns
     -------
     list of array of shape (n_frames, n_cepstra), float32
-        All utterances once, then all of them again, `copies` times. The originals are not among them.
+        One warped copy of every utterance, in their order, then the next copy of every utterance, and so on. The
+        originals are not included.
+
+    See Also
+    --------
+    warp_matrix : The warp by a given factor.
 
     Examples
     --------
@@ -195,13 +208,12 @@ def warped_bands(bands: Frames, factor: float) -> Frames:
     bands : array of shape (n_frames, 23)
         The logarithms of the energies in the mel bands of `mfcc`.
     factor : float
-        By how much resonances move, as in `warp_matrix`.
+        The factor by which resonances move, as in `warp_matrix`.
 
     Returns
     -------
     array of shape (n_frames, 23), float32
-        Each band takes the value that the spectrum, a line from the centre of one band to that of the next, has where
-        the warp takes the centre from.
+        The warped bands. The spectrum is interpolated linearly between the centres of the bands.
     """
     bottom, top = mel(LOWEST), mel(RATE / 2)
     centres = bottom + (top - bottom) * np.arange(1, BANDS + 1) / (BANDS + 1)
@@ -215,20 +227,20 @@ def warped_bands(bands: Frames, factor: float) -> Frames:
 def warped_mfcc(samples: NDArray[np.float32], factor: float) -> Frames:
     """Return the MFCC of audio as if spoken with another vocal tract: `mfcc` of warped mel bands.
 
-    Needs kaldi-native-fbank (`pip install 'echolearn[speech]'`).
+    It requires kaldi-native-fbank (`pip install 'echolearn[speech]'`).
 
     Parameters
     ----------
     samples : array of shape (n_samples,)
         The audio at 16 kHz on the 16-bit scale, as `read_audio` returns it.
     factor : float
-        By how much resonances move: 1.1 moves a formant at 1000 Hz to 1100 Hz.
+        The factor by which resonances move: 1.1 moves a formant at 1000 Hz to 1100 Hz.
 
     Returns
     -------
     array of shape (n_frames, 13), float32
-        As `mfcc` returns them; with ``factor=1`` they are the same. The energy is that of the audio. The bands are
-        warped before all but 13 of their 23 coefficients are dropped; `warp_matrix` has to do without those.
+        The features in the form of `mfcc`, and equal to them with ``factor=1``. The energy is that of the audio. All 23
+        bands are warped before 13 coefficients are computed, so the warp is more accurate than by `warp_matrix`.
     """
     if not 0 < factor < np.inf:
         raise ValueError(f"factor is {factor}, expected a positive number such as 0.9 or 1.1")

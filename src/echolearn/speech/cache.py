@@ -1,4 +1,4 @@
-"""The cache: folders that appear complete or not at all, and the error where they cannot be written."""
+"""The cache folder of corpora, in which entries appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -16,12 +16,21 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def default_cache() -> Path:
-    """Return the folder in which corpora are kept unless the user names another.
+    """Return the folder in which corpora are kept by default.
 
     Returns
     -------
     Path
-        The variable ECHOLEARN_CACHE, or else `echolearn` in the user's cache folder.
+        The folder that the environment variable ECHOLEARN_CACHE names or, without it, `echolearn` in the user's cache
+        folder.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest.mock import patch
+    >>> with patch.dict(os.environ, {"ECHOLEARN_CACHE": "/data/cache"}):
+    ...     default_cache().as_posix()
+    '/data/cache'
     """
     given = os.environ.get("ECHOLEARN_CACHE")
     if given:
@@ -36,13 +45,13 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     Parameters
     ----------
     folder : Path
-        The folder to make. If another process completes it in the meantime, the other's stays: equal names mean
-        equal content.
+        The folder to make. If another process completes the same folder first, that one is kept, because equal names
+        mean equal content.
 
     Yields
     ------
     Path
-        The temporary folder, beside `folder`, to be filled.
+        The temporary folder beside `folder`, to write files into.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Corpora by name: `synthetic`, `timit:PATH`, `features:FILE.npz`, `kaldi:DIR`, `wav:DIR`."""
+"""Corpora of speech, opened by name with features and one state label per frame."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from echolearn.display.facts import counted, one_line
 from echolearn.speech._typing import Frames, Labels, Progress
 from echolearn.speech.cache import default_cache
-from echolearn.speech.errors import raise_any
+from echolearn.speech.errors import Problem, raise_any
 from echolearn.speech.featurefile import prepare_arrays, read_feature_file
 from echolearn.speech.features import CEPSTRA, COLUMNS, FRAME_SECONDS
 from echolearn.speech.folder import find_folder
@@ -33,7 +33,7 @@ WORDS = "synthetic, timit:PATH, features:FILE.npz, kaldi:DIR or wav:DIR"
 
 @dataclass(frozen=True)
 class Corpus:
-    """Utterances with one state label per frame.
+    """A corpus of speech: utterances with features and one state label per frame, as `open_corpus` returns it.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Corpus:
     synthetic : bool, default False
         Whether the speech was synthesised.
     notes : tuple of str, default ()
-        What a user should know of the corpus.
+        Sentences about the corpus for its users, for instance on files that were left out.
     audio : tuple of str, default ()
         Path of each audio file; "" where there is none.
     transcripts : tuple of str, default ()
@@ -62,7 +62,8 @@ class Corpus:
     lexicon : str, default ""
         Path of the pronunciation dictionary that comes with the corpus; "" if there is none.
     recipe : FeatureRecipe, optional
-        How the features were made of sound, or of the frames in a file; by default they are used as they are.
+        The steps by which the features were computed from sound, or from the frames in a file. By default there are
+        none.
     """
 
     name: str
@@ -93,12 +94,31 @@ class Corpus:
 
     @cached_property
     def words(self) -> tuple[Words, ...]:
-        """The words of each utterance, read on first use; () where they are not known."""
+        """The words of each utterance, as a tuple of tuples of str; () for an utterance without a file of words.
+
+        They are read at the first access: from the lists of transcripts or, without one, from the .wrd or .txt files
+        beside the audio. A CorpusError names the files if audio, or a file of words of the synthetic corpus, has been
+        removed since the corpus was opened.
+        """
         if self.transcripts:
             listed = [item for path in self.transcripts for item in read_transcripts(path).items()]
             return tuple(match_transcripts(self.utterances, dict(listed), ", ".join(self.transcripts)))
         files = [word_file(Path(audio)) if audio else None for audio in self.audio]
+        raise_any(
+            self._removed(audio) for audio, file in zip(self.audio, files, strict=True) if self._lost(audio, file)
+        )
         return tuple(() if file is None else read_word_file(file) for file in files)
+
+    def _lost(self, audio: str, file: Path | None) -> bool:
+        """Whether files were removed: the audio is gone, or a sentence of the synthetic corpus, which has all words."""
+        return bool(audio) and file is None and (self.synthetic or not Path(audio).is_file())
+
+    def _removed(self, audio: str) -> Problem:
+        place = Path(audio).with_suffix(".WRD") if self.synthetic else Path(audio)
+        where = ", perhaps with the cache folder" if self.synthetic else ""
+        return Problem(
+            str(place), f"was removed after the corpus was opened{where}; open the corpus again to use its words"
+        )
 
     def which(self, part: str) -> list[int]:
         """Return the indices of a part's utterances.
@@ -111,19 +131,19 @@ class Corpus:
         Returns
         -------
         list of int
-            The indices.
+            The indices into `features`, `labels` and `utterances`.
         """
         if part not in PARTS:
             raise ValueError(f"part is {part!r}, expected one of {', '.join(PARTS)}")
         return [k for k, own in enumerate(self.split) if own == part]
 
     def part(self, part: str, *, lazy: bool = False) -> tuple[Sequence[Frames], list[Labels]]:
-        """Return the features and labels of a part, as estimators take them.
+        """Return the features and labels of a part, in the form that estimators take.
 
         Parameters
         ----------
         part : str
-            train, valid or test.
+            The part: train, valid or test.
         lazy : bool, default False
             Whether to return the features as a sequence that computes each array when it is accessed. Use it for a
             corpus that does not fit in memory.
@@ -141,12 +161,12 @@ class Corpus:
 
     @property
     def frames(self) -> dict[str, int]:
-        """Number of frames of each part."""
+        """The number of frames of each part, as a dict."""
         return {part: sum(len(self.labels[k]) for k in self.which(part)) for part in PARTS}
 
     @property
     def columns(self) -> int:
-        """Features per frame: 117 for speech."""
+        """The number of features per frame: 117 for speech."""
         return int(self.features[0].shape[1])
 
     def write_mlf(self, path: str | Path) -> None:
@@ -179,19 +199,19 @@ def open_corpus(
     transcripts: Sequence[str | Path] = (),
     progress: Progress | None = None,
 ) -> Corpus:
-    """Open a corpus with its features and one state label per frame.
+    """Open a corpus with its features and one state label per frame (docs/howto/speech.md).
 
-    Features and labels are computed at the first time and kept in the cache; later calls with the same files and
-    settings return at once.
+    Features and labels are computed by the first call and kept in the cache. Later calls with the same files and
+    settings read them from there.
 
     Parameters
     ----------
     word : str
         The corpus: ``synthetic`` (speech by espeak-ng), ``timit:PATH`` (TIMIT, or a part of it such as
-        NLTK's sample), ``features:FILE.npz`` (features of one's own), ``kaldi:DIR`` (data folders of Kaldi: features
+        NLTK's sample), ``features:FILE.npz`` (features of your own), ``kaldi:DIR`` (data folders of Kaldi: features
         with alignments or, with `labels`, audio) or ``wav:DIR`` (a folder of audio with phone labels).
     frames : int, optional
-        Training frames of the synthetic corpus, by default 100,000. The only corpus whose size can be chosen.
+        Training frames of the synthetic corpus, by default 100,000. It is the only corpus whose size can be chosen.
     seed : int, default 0
         Seed of the synthetic corpus, and of the split by speakers of a folder without parts or of a part of TIMIT.
     cache : str or Path, optional
@@ -199,12 +219,12 @@ def open_corpus(
         `echolearn` in the user's cache folder.
     labels : str or Path, optional
         An HTK master label file to use instead of the label files of a `timit` or `wav` corpus, or the alignments of
-        a `kaldi` corpus. Names with a state (`aa_s2`, `aa[2]`) are used as they are; phones are aligned.
+        a `kaldi` corpus. Names with a state (`aa_s2`, `aa[2]`) are used unchanged; phones are aligned.
     normalise : {"utterance", "corpus", "running"}, default "utterance"
         Whether each utterance is normalised by its own mean and deviation, all of them by those of the training part,
-        or each by its frames so far, beginning with the training part's. Take "corpus" or "running" for a network that
-        recognises streams, and "corpus" if utterances are too short to estimate a mean of their own. Features of a
-        file that are neither 13 nor 39 columns are used as they are.
+        or each by its frames so far, beginning with the training part's. Use "corpus" or "running" for a network that
+        recognises streams, and "corpus" if utterances are too short to estimate a mean from each. Features of a
+        file that are neither 13 nor 39 columns are used unchanged.
     transcripts : sequence of str or Path, default ()
         Lists of transcripts (Kaldi's ``text``, or ``WORDS (NAME)`` on every line) for the words of the utterances. By
         default they come from the .wrd or .txt files beside the audio.
@@ -219,9 +239,13 @@ def open_corpus(
     Raises
     ------
     CorpusError
-        With everything that is wrong with the corpus; nothing is left out silently.
+        With all problems of the corpus; no file is left out silently.
     ValueError
         If the word or an option is not one of those above, or the option does not apply to the corpus.
+
+    See Also
+    --------
+    echolearn.speech.recognition.recognizer.learn_recognizer : A recogniser from a network and the corpus.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a corpus, collected and reported at once."""
+"""The error that reports all problems of a corpus at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SHOWN = 30
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with a corpus.
+    """One problem of a corpus.
 
     Parameters
     ----------
@@ -29,12 +29,12 @@ class Problem:
 
 
 class CorpusError(Exception):
-    """An error: the corpus cannot be used, for one or more reasons.
+    """An error: a corpus or a speech file cannot be used, for one or more reasons.
 
     Parameters
     ----------
     problems : iterable of Problem
-        Everything that is wrong. The message shows the first 30.
+        All problems. The message shows the first 30.
 
     Attributes
     ----------
@@ -58,8 +58,8 @@ class CorpusError(Exception):
         shown = [f"  {problem}" for problem in self.problems[:_SHOWN]]
         if count > _SHOWN:
             shown.append(f"  ... and {count - _SHOWN} more, all in the exception's .problems")
-        head = "1 problem" if count == 1 else f"{count} problems"
-        super().__init__("\n".join([f"the corpus has {head}:", *shown]))
+        lines = [f"the corpus has {count} problems:", *shown]
+        super().__init__(str(self.problems[0]) if count == 1 else "\n".join(lines))
 
     @classmethod
     def one(cls, file: str | PathLike[str], what: str) -> CorpusError:
@@ -70,7 +70,7 @@ class CorpusError(Exception):
         file : str or path
             The file.
         what : str
-            What is wrong with it.
+            What is wrong with the file.
 
         Returns
         -------
@@ -81,12 +81,12 @@ class CorpusError(Exception):
 
 
 def raise_any(problems: Iterable[Problem]) -> None:
-    """Raise one error with all the problems, if there are any.
+    """Raise one error with all problems, if there are any.
 
     Parameters
     ----------
     problems : iterable of Problem
-        What was found so far.
+        The problems that were found.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""espeak-ng through ctypes: samples of a sentence with its phones and words, and the pronunciation of words."""
+"""Speech synthesis with espeak-ng: the samples, phones and words of sentences, and the pronunciation of words."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class Voice:
     Parameters
     ----------
     language : str
-        Language of espeak-ng, which is the accent.
+        Language of espeak-ng, for instance ``en-us``; it determines the accent.
     variant : str
-        Voice variant of espeak-ng.
+        Voice variant of espeak-ng, for instance ``f2``.
     rate : int
         Words per minute.
     pitch : int
@@ -76,7 +76,7 @@ class Voice:
 
 
 class Spoken(NamedTuple):
-    """A sentence as it was spoken.
+    """A synthesised sentence, as `Espeak.say` returns it.
 
     Parameters
     ----------
@@ -94,7 +94,9 @@ class Spoken(NamedTuple):
 
 
 class Espeak:
-    """The synthesiser. Make only one per process, because the library keeps its state in globals.
+    """The synthesiser espeak-ng.
+
+    Make only one per process, because the library keeps its state in global variables.
 
     Attributes
     ----------
@@ -105,6 +107,12 @@ class Espeak:
     ------
     EspeakError
         If espeak-ng or its voices are missing.
+
+    Examples
+    --------
+    >>> espeak = Espeak()  # doctest: +SKIP
+    >>> espeak.use(Voice("en-us", "f2", rate=160, pitch=50, range=50))  # doctest: +SKIP
+    >>> spoken = espeak.say("The cat sat.", seed=0)  # doctest: +SKIP
     """
 
     def __init__(self) -> None:
@@ -150,7 +158,7 @@ class Espeak:
         text : str
             The sentence.
         seed : int
-            Seed of espeak-ng's own noise, which it would otherwise take from the clock.
+            Seed of the noise that espeak-ng adds. The same seed gives the same samples.
 
         Returns
         -------
@@ -177,7 +185,7 @@ class Espeak:
         return Spoken(np.concatenate(self._chunks), self._phones, words)
 
     def pronounce(self, text: str) -> list[list[str]]:
-        """Return how words are pronounced in the selected voice, without saying them.
+        """Return the pronunciation of words in the selected voice, without audio.
 
         Parameters
         ----------
@@ -187,7 +195,7 @@ class Espeak:
         Returns
         -------
         list of list of str
-            espeak-ng's names of the phones of each word. Words that are spoken as one are one entry.
+            espeak-ng's names of the phones of each word. Words that espeak-ng joins are one entry.
         """
         rest = ctypes.c_char_p(text.encode())
         function = self._library.espeak_TextToPhonemes

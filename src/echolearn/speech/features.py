@@ -1,6 +1,8 @@
-"""The features of speech: samples -> 13 MFCC -> 39 with differences -> normalised -> stacked with their context.
+"""The features of speech, from samples to the inputs of a network.
 
-A frame is a window of 25 ms, one every 10 ms, without padding: `1 + (n - 400) // 160` frames of n samples at 16 kHz.
+The steps are: 13 mel-frequency cepstral coefficients (MFCC), 39 columns with their differences, normalisation, and
+stacking of each frame with its neighbours (117 columns). A frame is a window of 25 ms, and there is one every 10 ms. An
+utterance of n samples at 16 kHz has ``1 + (n - 400) // 160`` frames; nothing is padded.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ def frame_count(samples: int) -> int:
     Returns
     -------
     int
-        Its frames; 0 if it is shorter than one window.
+        The number of frames; 0 if the utterance is shorter than one window.
 
     Examples
     --------
@@ -46,17 +48,26 @@ def frame_count(samples: int) -> int:
 
 
 def first_frame(seconds: float) -> int:
-    """Return the first frame whose middle is not before a time.
+    """Return the index of the first frame whose middle is at or after a time.
 
     Parameters
     ----------
     seconds : float
-        The time.
+        The time in seconds from the start of the utterance.
 
     Returns
     -------
     int
         Index of the frame.
+
+    See Also
+    --------
+    boundary_time : The time of the boundary before a frame.
+
+    Examples
+    --------
+    >>> first_frame(0.5)
+    49
     """
     return max(0, int(np.ceil((seconds * RATE - WINDOW / 2) / SHIFT - 1e-6)))
 
@@ -78,9 +89,9 @@ def boundary_time(frame: int) -> float:
 
 
 def mfcc(samples: NDArray[np.float32]) -> Frames:
-    """Return mel-frequency cepstral coefficients: the energy and 12 cepstra of 23 mel bands.
+    """Return mel-frequency cepstral coefficients (MFCC): the energy and 12 cepstra of 23 mel bands.
 
-    Needs kaldi-native-fbank (`pip install 'echolearn[speech]'`).
+    It requires kaldi-native-fbank (`pip install 'echolearn[speech]'`).
 
     Parameters
     ----------
@@ -91,6 +102,19 @@ def mfcc(samples: NDArray[np.float32]) -> Frames:
     -------
     array of shape (n_frames, 13), float32
         One row per frame. The same samples always give the same features: no dither is added.
+
+    See Also
+    --------
+    echolearn.speech.audio.read_audio : Read the samples of a file.
+    with_differences : The next step.
+    echolearn.speech.recipe.FeatureRecipe : All steps in one object.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> samples = 1000 * np.random.default_rng(0).standard_normal(16_000).astype(np.float32)
+    >>> mfcc(samples).shape
+    (98, 13)
     """
     import kaldi_native_fbank as knf
 
@@ -117,7 +141,7 @@ def log_bands(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], Frames
     Parameters
     ----------
     samples : array of shape (n_samples,)
-        The audio, as `mfcc` takes it.
+        The audio at 16 kHz on the 16-bit scale, as for `mfcc`.
 
     Returns
     -------
@@ -156,7 +180,7 @@ def from_bands(energy: NDArray[np.float32], bands: Frames) -> Frames:
     Returns
     -------
     array of shape (n_frames, 13), float32
-        What `mfcc` returns for the audio of these bands.
+        The features that `mfcc` returns for audio with these bands.
     """
     k = np.arange(CEPSTRA)
     cosines = np.sqrt(2 / BANDS) * np.cos(np.pi / BANDS * np.outer(np.arange(BANDS) + 0.5, k))
@@ -211,7 +235,7 @@ def slopes(padded: Frames) -> Frames:
 
 
 def with_differences(cepstra: Frames) -> Frames:
-    """Append the first and second differences to every frame.
+    """Return frames with their first and second differences appended.
 
     Parameters
     ----------
@@ -222,6 +246,17 @@ def with_differences(cepstra: Frames) -> Frames:
     -------
     array of shape (n_frames, 3 * n_columns)
         The features, their slopes, and the slopes of the slopes.
+
+    See Also
+    --------
+    differences : The slopes alone.
+    normalised : The next step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with_differences(np.zeros((5, 13), dtype=np.float32)).shape
+    (5, 39)
     """
     first = differences(cepstra)
     return np.concatenate([cepstra, first, differences(first)], axis=1)
@@ -230,22 +265,22 @@ def with_differences(cepstra: Frames) -> Frames:
 def normalised(
     frames: Frames, mean: NDArray[np.float64] | None = None, deviation: NDArray[np.float64] | None = None
 ) -> Frames:
-    """Shift and scale every column to zero mean and unit deviation.
+    """Return frames with every column shifted and scaled to zero mean and unit standard deviation.
 
     Parameters
     ----------
     frames : array of shape (n_frames, n_columns)
         Features of one utterance.
     mean : array of shape (n_columns,), optional
-        Mean to subtract. By default that of the utterance; give the training part's to normalise per corpus.
+        Mean to subtract. By default that of the utterance. Pass that of the training part to normalise per corpus.
     deviation : array of shape (n_columns,), optional
-        Standard deviation to divide by; must be given together with `mean`.
+        Standard deviation to divide by. It must be given together with `mean`.
 
     Returns
     -------
     array of shape (n_frames, n_columns), float32
-        The normalised features. A column that does not move (its deviation is below 1e-5) becomes zero rather than
-        amplified noise.
+        The normalised features. A constant column (with a deviation below 1e-5) becomes zero, so that its rounding
+        errors are not amplified.
 
     Examples
     --------
@@ -285,8 +320,9 @@ def _follow(
 class RunningScale:
     """A running normalisation of frames by the mean and deviation of the frames so far.
 
-    The training part counts as the first 100 frames; frames more than 30 seconds ago are gradually forgotten. Nothing
-    depends on later frames, so that a stream and a whole recording give the same features.
+    The mean and deviation of the training part have the weight of 100 frames before the first one. Frames from more
+    than 30 seconds ago lose their weight gradually. Nothing depends on later frames, so that a stream and a whole
+    recording give the same features.
 
     Parameters
     ----------
@@ -311,7 +347,7 @@ class RunningScale:
         self._seen = PRIOR_FRAMES
 
     def apply(self, frames: Frames) -> Frames:
-        """Return the next frames normalised.
+        """Return the next frames of the utterance, normalised.
 
         Parameters
         ----------
@@ -330,15 +366,15 @@ class RunningScale:
 
 
 def with_context(frames: Frames, context: int = CONTEXT) -> Frames:
-    """Stack every frame with its neighbours.
+    """Return frames, each stacked with its neighbours.
 
     Parameters
     ----------
     frames : array of shape (n_frames, n_columns)
         Features of one utterance.
     context : int, default 3
-        Frames in a row of the result, an odd number: 3 stacks the previous, current and next frame, 1 stacks
-        nothing. A network has a memory of its own and rarely needs more.
+        Number of frames in a row of the result, an odd number. 3 stacks the previous, current and next frame; 1 stacks
+        nothing. A recurrent network rarely needs more, because its states contain the frames before.
 
     Returns
     -------

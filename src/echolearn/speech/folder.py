@@ -1,4 +1,4 @@
-"""A folder of audio files with phone labels beside them."""
+"""The corpus ``wav:DIR``: a folder of audio files with phone labels beside them."""
 
 from __future__ import annotations
 
@@ -37,12 +37,16 @@ def find_folder(root: str | Path, seed: int = 0, *, labels_required: bool = True
     Returns
     -------
     CorpusFiles
-        The utterances, a note if they were split by speakers, and what is wrong.
+        The utterances, a note if they were split by speakers, and all problems that were found.
 
     Raises
     ------
     CorpusError
         If there is no such folder.
+
+    See Also
+    --------
+    echolearn.speech.corpus.open_corpus : Open the folder with features and state labels.
     """
     root = Path(root)
     utterances, problems = _list_utterances(root, labels_required)
@@ -82,6 +86,14 @@ def phone_list(root: str | Path, used: Iterable[str]) -> tuple[str, ...]:
     ------
     CorpusError
         If `phones.txt` is empty or names a phone twice.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "phones.txt").write_text("sil\\na\\nb\\n")
+    ...     phone_list(folder, ["a", "b"])
+    ('sil', 'a', 'b')
     """
     path = Path(root) / PHONE_LIST
     if path.is_file():
@@ -96,25 +108,25 @@ def phone_list(root: str | Path, used: Iterable[str]) -> tuple[str, ...]:
 def hold_out(
     utterances: Sequence[Utterance], parts: Sequence[str], seed: int, root: str | Path
 ) -> tuple[list[Utterance], str, list[Problem]]:
-    """Assign one speaker in ten to each part but train; single utterances if there are too few speakers.
+    """Assign one speaker in ten to each part but train, or single utterances if there are too few speakers.
 
     Parameters
     ----------
     utterances : sequence of Utterance
         The utterances to divide.
     parts : sequence of str
-        The parts to divide them into, train among them.
+        The parts, including train.
     seed : int
         Seed of the choice of speakers.
     root : str or Path
-        The folder that a problem names.
+        The folder that problems name.
 
     Returns
     -------
     split : list of Utterance
         The utterances with their parts, in the same order.
     how : str
-        How they were divided, for a note; "" if they were not.
+        A sentence about the division; "" if there was none.
     problems : list of Problem
         One problem if there are fewer utterances than parts.
     """

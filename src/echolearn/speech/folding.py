@@ -1,7 +1,8 @@
-"""Folding of phones into fewer classes: TIMIT's 61 into 48 and 39 (Lee and Hon), or any map from a file.
+"""Folding of phones into fewer classes: TIMIT's 61 into 48 or 39, or any map from a file.
 
-K.-F. Lee and H.-W. Hon, "Speaker-independent phone recognition using hidden Markov models", IEEE Transactions on
-Acoustics, Speech, and Signal Processing 37(11), 1989: models are trained on 48 phones; scores count 39.
+The classes are those of K.-F. Lee and H.-W. Hon, "Speaker-independent phone recognition using hidden Markov models",
+IEEE Transactions on Acoustics, Speech, and Signal Processing 37(11), 1989. There, models are trained on 48 phones, and
+errors are counted in 39.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def timit_map(classes: int) -> dict[str, str | None]:
     Parameters
     ----------
     classes : {48, 39}
-        How many classes there shall be.
+        The number of classes.
 
     Returns
     -------
@@ -55,7 +56,7 @@ def timit_map(classes: int) -> dict[str, str | None]:
 
 
 def level_map(level: str, phones: Iterable[str]) -> dict[str, str | None]:
-    """Return the map of a level for the phones of a corpus.
+    """Return the map from the phones of a corpus to the classes of a level.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def level_map(level: str, phones: Iterable[str]) -> dict[str, str | None]:
     Returns
     -------
     dict of str to str or None
-        The class of each phone. A phone that is not one of TIMIT's stays what it is.
+        The class of each phone. The class of a phone that TIMIT does not have is the phone itself.
 
     Examples
     --------
@@ -81,7 +82,7 @@ def level_map(level: str, phones: Iterable[str]) -> dict[str, str | None]:
 
 
 def fold(phones: Iterable[str], phone_map: PhoneMap) -> list[str]:
-    """Return a transcript in the classes of a map.
+    """Return a transcript with each phone replaced by its class.
 
     Parameters
     ----------
@@ -93,12 +94,18 @@ def fold(phones: Iterable[str], phone_map: PhoneMap) -> list[str]:
     Returns
     -------
     list of str
-        The classes. Neighbours that fall into one class stay two, except silences, which become one.
+        The classes. Two neighbours of the same class stay two, except silences, which become one.
 
     Raises
     ------
     ValueError
-        If the map does not name a phone of the transcript.
+        If the map lacks a phone of the transcript.
+
+    See Also
+    --------
+    timit_map : The usual maps.
+    read_phone_map : A map from a file.
+    echolearn.speech.scoring.evaluate : Error rates of transcripts.
 
     Examples
     --------
@@ -122,8 +129,8 @@ def read_phone_map(path: str | Path) -> dict[str, str | None]:
     ----------
     path : str or Path
         A file with one phone per line: its name and its class. A line with the name alone leaves the phone out.
-        Lines that begin with # and empty lines do not count. A line of three names (61, 48 and 39 classes, as in
-        Kaldi's recipes) is read by its last.
+        Empty lines and lines that begin with # are ignored. A line of three names (61, 48 and 39 classes, as in
+        Kaldi's recipes) gives the class by its last name.
 
     Returns
     -------

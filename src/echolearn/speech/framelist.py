@@ -17,8 +17,8 @@ from echolearn.speech.features import CONTEXT, RunningScale, normalised, with_co
 class FrameList(Sequence[Frames]):
     """The features of many utterances, stored as one array of frames, usually a file mapped into memory.
 
-    Item k is a slice of the array, normalised if a scale is given and stacked with its context when it is accessed.
-    So a corpus of a million frames takes the memory of one utterance. The parameters are attributes too.
+    Item k is a slice of the array. It is normalised, if a scale is given, and stacked with its context when it is
+    accessed. So a corpus of a million frames takes the memory of one utterance. The parameters are attributes too.
 
     Parameters
     ----------
@@ -27,12 +27,12 @@ class FrameList(Sequence[Frames]):
     bounds : sequence of (int, int)
         First frame of each utterance, and the frame after its last.
     context : int, default 3
-        Frames in a row of an item, see `with_context`.
+        Number of frames in a row of an item, see `echolearn.speech.features.with_context`.
     scale : (mean, deviation), optional
-        Arrays of shape (n_columns,) by which items are normalised. By default they are used as stored.
+        Arrays of shape (n_columns,) by which items are normalised. By default they are returned as stored.
     running : bool, default False
-        Whether each item is normalised by its frames so far, beginning with the scale (see `RunningScale`), instead of
-        by the scale throughout.
+        Whether each item is normalised by a running mean and deviation that begins with the scale (see
+        `echolearn.speech.features.RunningScale`). By default all items are normalised by the scale itself.
 
     Examples
     --------
@@ -72,12 +72,12 @@ class FrameList(Sequence[Frames]):
         lengths : sequence of int
             Frames of each utterance.
         context : int, default 3
-            Frames in a row of an item.
+            Number of frames in a row of an item.
 
         Returns
         -------
         FrameList
-            The list.
+            The features of the utterances.
         """
         edges = np.r_[0, np.cumsum(lengths)].tolist()
         return cls(frames, list(itertools.pairwise(edges)), context)
@@ -141,7 +141,7 @@ class FrameList(Sequence[Frames]):
         which : sequence of int
             Indices of the utterances that the mean and deviation are computed over, in one pass.
         running : bool, default False
-            Whether mean and deviation follow each utterance from there on.
+            Whether each utterance is normalised by a running mean and deviation that begins with these.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""A corpus in data folders of Kaldi: features with alignments, or audio."""
+"""The corpus ``kaldi:DIR``: data folders of Kaldi with features and alignments, or with audio."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATES = "states.txt"
 
 
 def read_kaldi_folders(root: str | Path) -> dict[str, DataFolder]:
-    """Read the data folders of the three parts.
+    """Read the data folders of the training, validation and test part.
 
     Parameters
     ----------
@@ -34,6 +34,25 @@ def read_kaldi_folders(root: str | Path) -> dict[str, DataFolder]:
     ------
     CorpusError
         If one of them is missing or cannot be read, or two of them name the same utterance.
+
+    See Also
+    --------
+    echolearn.speech.formats.datafolder.read_data_folder : Read one data folder.
+    echolearn.speech.corpus.open_corpus : Open the corpus with features and state labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from echolearn.speech.formats.kaldi import write_ark
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     for part in ("train", "dev", "test"):
+    ...         folder = Path(root) / part
+    ...         folder.mkdir()
+    ...         write_ark(folder / "a.ark", {part: np.ones((2, 13), np.float32)}, scp=folder / "feats.scp")
+    ...     {part: data.utterances for part, data in read_kaldi_folders(root).items()}
+    {'train': ('train',), 'valid': ('dev',), 'test': ('test',)}
     """
     root = Path(root)
     there = sorted(root.iterdir()) if root.is_dir() else []
@@ -64,9 +83,9 @@ def read_aligned_features(root: str | Path) -> dict[str, Array]:
     Parameters
     ----------
     root : str or Path
-        The folder of `read_kaldi_folders`. Each data folder has `feats.scp`, and `ali.scp` or `ali.ark` with one whole
-        number per frame, the number of its state. `states.txt` beside the data folders has the name and the number of
-        each state on a line, as Kaldi's symbol tables have; without it the numbers are the names.
+        The folder, as for `read_kaldi_folders`. Each data folder has `feats.scp`, and `ali.scp` or `ali.ark` with one
+        whole number per frame, the number of its state. `states.txt` beside the data folders has the name and the
+        number of each state on a line, as Kaldi's symbol tables have; without it the numbers are the names.
 
     Returns
     -------
@@ -76,7 +95,8 @@ def read_aligned_features(root: str | Path) -> dict[str, Array]:
     Raises
     ------
     CorpusError
-        With every utterance that has no features, no alignment, or another number of labels than frames.
+        If utterances have no features, no alignment, or another number of labels than frames. The error names all of
+        them.
     """
     root = Path(root)
     problems: list[Problem] = []
@@ -143,17 +163,17 @@ def _state_names(root: Path, count: int) -> list[str]:
 
 
 def find_kaldi(root: str | Path) -> CorpusFiles:
-    """Find the audio of the data folders, whose labels are in a master label file.
+    """Find the audio of the data folders of a corpus whose labels are in a master label file.
 
     Parameters
     ----------
     root : str or Path
-        The folder of `read_kaldi_folders`. Each data folder has `wav.scp`.
+        The folder, as for `read_kaldi_folders`. Each data folder has `wav.scp`.
 
     Returns
     -------
     CorpusFiles
-        The utterances, each with the part that its folder names.
+        The utterances, each with its part.
 
     Raises
     ------
@@ -176,12 +196,12 @@ def transcripts_of(root: str | Path) -> tuple[str, ...]:
     Parameters
     ----------
     root : str or Path
-        The folder of `read_kaldi_folders`.
+        The folder, as for `read_kaldi_folders`.
 
     Returns
     -------
     tuple of str
-        Their files `text` if all of them have one, otherwise ().
+        The paths of the files `text` if all data folders have one, otherwise ().
     """
     files = [path / "text" for path in sorted(Path(root).iterdir()) if path.name in PART_FOLDERS]
     return tuple(str(file) for file in files) if all(file.is_file() for file in files) else ()

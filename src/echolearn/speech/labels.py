@@ -1,7 +1,7 @@
-"""Phone label files: TIMIT .PHN, HTK .lab and master label files, Praat TextGrid.
+"""Reading and writing of phone label files: TIMIT .PHN, HTK .lab and master label files, Praat TextGrid.
 
-Times are seconds once they are read. Samples (.PHN) and units of 100 ns (HTK) are recovered exactly when they are
-written again, because rounding to whole units removes the error in a double's last digit.
+Times are in seconds after they have been read. Samples (.PHN) and units of 100 ns (HTK) are recovered exactly when they
+are written again, because rounding to whole units removes the error in a double's last digit.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Segment(NamedTuple):
     Parameters
     ----------
     start : float
-        Where it begins, in seconds.
+        Start time in seconds.
     end : float
-        Where it ends, in seconds.
+        End time in seconds.
     name : str
         The phone or state.
     """
@@ -48,7 +48,7 @@ def read_labels(path: str | Path, rate: int = RATE) -> list[Segment] | list[str]
     path : str or Path
         A file that ends in .phn, .lab or .TextGrid, in upper or lower case.
     rate : int, default 16000
-        Samples per second, in which a .phn file counts: the rate of the audio file beside it.
+        The sampling rate in Hz in which a .phn file gives its times: that of the audio file beside it.
 
     Returns
     -------
@@ -58,7 +58,11 @@ def read_labels(path: str | Path, rate: int = RATE) -> list[Segment] | list[str]
     Raises
     ------
     CorpusError
-        If the file cannot be read, holds no labels or ends in something else.
+        If the file cannot be read, holds no labels or has another ending.
+
+    See Also
+    --------
+    echolearn.speech.formats.textgrid.read_textgrid : Words, phones and states of a TextGrid.
 
     Examples
     --------
@@ -83,7 +87,7 @@ def read_phn(path: str | Path, rate: int = RATE) -> list[Segment]:
     path : str or Path
         The file.
     rate : int, default 16000
-        Samples per second, in which the file counts.
+        The sampling rate in Hz in which the file gives its times.
 
     Returns
     -------
@@ -114,7 +118,7 @@ def write_phn(path: str | Path, segments: Iterable[Segment], rate: int = RATE) -
     segments : iterable of Segment
         The phones with their times.
     rate : int, default 16000
-        Samples per second, in which the file counts.
+        The sampling rate in Hz in which the file gives its times.
 
     Examples
     --------
@@ -267,13 +271,13 @@ def read_textgrid(path: str | Path, tier: str = "phones") -> list[Segment]:
     path : str or Path
         The file.
     tier : str, default "phones"
-        Name of the tier, in any case and also without its last s. If the file has only one interval tier, that one
-        is read whatever its name.
+        Name of the tier; upper and lower case, and a missing last s, make no difference. If the file has only one
+        interval tier, it is read whatever its name is.
 
     Returns
     -------
     list of Segment
-        The intervals. One without text is named `sil`.
+        The intervals. The name of an interval without text is `sil`.
 
     Raises
     ------

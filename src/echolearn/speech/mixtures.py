@@ -1,6 +1,6 @@
-"""Mixtures of Gaussians with diagonal covariances, one per state: log densities, re-estimation, growth.
+"""Mixtures of Gaussians with diagonal covariances, one per state, for forced alignment.
 
-S states, M components per state, D columns, T frames.
+There are S states, M components per state, D columns and T frames.
 """
 
 from __future__ import annotations
@@ -33,6 +33,16 @@ class Mixtures:
         Variances of each component.
     floor : array of shape (D,)
         The smallest variance that re-estimation may give.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (200, 1)), rng.normal(9, 1, (200, 1))]).astype(np.float32)
+    >>> labels = np.repeat([0, 1], 200)
+    >>> mixtures = Mixtures.flat(2, X.mean(axis=0), X.var(axis=0)).reestimated(X, labels)
+    >>> mixtures.means.shape, bool(abs(mixtures.means[1, 0, 0] - 9) < 0.2)
+    ((2, 1, 1), True)
     """
 
     log_weights: Floats
@@ -42,7 +52,7 @@ class Mixtures:
 
     @property
     def components(self) -> int:
-        """Components per state, M."""
+        """The number of components per state, M."""
         return int(self.log_weights.shape[1])
 
     @classmethod
@@ -61,7 +71,7 @@ class Mixtures:
         Returns
         -------
         Mixtures
-            The model.
+            The mixtures.
         """
         shape = (states, 1, len(mean))
         floor = np.maximum(VARIANCE_FLOOR * variance, 1e-8)
@@ -123,7 +133,7 @@ class Mixtures:
         return np.asarray(top + np.log(np.exp(each - top[:, None]).sum(axis=1)), dtype=np.float32)
 
     def reestimated(self, X: Frames, labels: NDArray[np.int64]) -> Mixtures:
-        """Return the model after one step of expectation-maximisation in each state.
+        """Return new mixtures after one step of expectation-maximisation in each state.
 
         Parameters
         ----------
@@ -135,7 +145,7 @@ class Mixtures:
         Returns
         -------
         Mixtures
-            The model. A state without frames keeps its density.
+            The new mixtures. A state without frames keeps its density.
         """
         log_weights, means, variances = self.log_weights.copy(), self.means.copy(), self.variances.copy()
         order = np.argsort(labels, kind="stable")
@@ -160,19 +170,19 @@ class Mixtures:
         return replace(self, log_weights=log_weights, means=means, variances=variances)
 
     def grown(self, components: int, counts: NDArray[np.int64]) -> Mixtures:
-        """Return the model with more components: the heaviest of each state is split in two until there are enough.
+        """Return mixtures with more components; the one of the largest weight in each state is split in two repeatedly.
 
         Parameters
         ----------
         components : int
-            Components per state.
+            The number of components per state.
         counts : array of shape (S,), int
-            Frames of each state. A state gets no more components than it has frames for, one per 20.
+            The number of frames of each state. A state gets at most one component per 20 frames.
 
         Returns
         -------
         Mixtures
-            The model.
+            The mixtures.
         """
         extra = components - self.components
         log_weights = np.pad(self.log_weights, ((0, 0), (0, extra)), constant_values=-np.inf)

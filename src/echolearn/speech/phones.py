@@ -1,7 +1,7 @@
 """Phone lists, the three states of every phone, and the mapping from espeak-ng's phones to a fixed list.
 
-The 61 TIMIT phones are the first column of Kaldi's egs/timit/s5/conf/phones.60-48-39.map. The American English list is
-our own: ARPAbet names, with r-coloured vowels as phones of their own because espeak-ng voices each as one sound.
+The 61 TIMIT phones are the first column of Kaldi's egs/timit/s5/conf/phones.60-48-39.map. The American English list has
+ARPAbet names, with r-coloured vowels as separate phones because espeak-ng synthesises each as one sound.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _STATE_NAME = re.compile(r"^(?P<phone>.+?)(?:\[(?P<bracket>[2-4])\]|_s(?P<suffix
 
 
 def fold_espeak(name: str) -> str | None:
-    """Map a phone of espeak-ng to the American English list.
+    """Return the phone of the American English list for a phone of espeak-ng.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def silence_of(phones: Iterable[str]) -> str | None:
     Returns
     -------
     str or None
-        The silence; of several the one that comes first in `sil h# pau epi sp _ <sil>`, in lower or upper case. None
-        if there is none.
+        The silence; the first in the order `sil h# pau epi sp _ <sil>`, in lower or upper case, if there are several.
+        None if there is none.
 
     Examples
     --------
@@ -125,9 +125,9 @@ def split_state(name: str) -> tuple[str, int | None]:
     Returns
     -------
     phone : str
-        The phone; `name` itself if it carries no state.
+        The phone; `name` itself if it has no number of a state.
     state : int or None
-        0, 1 or 2; None if the name carries no state.
+        0, 1 or 2; None if the name has no number of a state.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def phones_of_states(names: Iterable[str]) -> tuple[str, ...]:
     Parameters
     ----------
     names : iterable of str
-        Names of states such as ``aa_s2`` or ``aa[2]``. A name that carries no state stands for a phone.
+        Names of states such as ``aa_s2`` or ``aa[2]``. A name without a number is that of a phone.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Features and state labels of a corpus of audio, computed once and kept in the cache.
 
-Features are written to a raw file of 39 float32 columns as they are computed and mapped into memory from there, so the
-size of the corpus does not matter to memory.
+Features are written to a raw file of 39 float32 columns while they are computed, and are mapped into memory from there.
+So a corpus may be larger than memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _VERSION = 1  # raised whenever the same files would give other features or labe
 
 @dataclass(frozen=True)
 class Prepared:
-    """Features and labels of a corpus.
+    """The features and labels of a corpus, as `prepare` returns them.
 
     Parameters
     ----------
@@ -59,18 +59,18 @@ def prepare(
     normalise: str = "utterance",
     progress: Progress | None = None,
 ) -> Prepared:
-    """Return features (39 columns and their context) and state labels of every utterance.
+    """Return the features (39 columns and their context) and state labels of every utterance.
 
     Parameters
     ----------
     files : CorpusFiles
-        The utterances, and what is wrong with them so far.
+        The utterances, and the problems that were found so far.
     cache : Path
-        Folder in which the result is kept.
+        The folder in which the result is kept. A later call with the same files and settings reads it from there.
     master : mapping of str to list of Segment, optional
         Labels of the utterances by key, instead of their label files.
     normalise : str, default "utterance"
-        "utterance", "corpus" or "running", see `open_corpus`.
+        "utterance", "corpus" or "running", see `echolearn.speech.corpus.open_corpus`.
     progress : callable, optional
         Called as `progress(text, done, total)`.
 
@@ -82,8 +82,12 @@ def prepare(
     Raises
     ------
     CorpusError
-        With everything that is wrong with any file, after the problems already known; or if the cache is damaged or
-        cannot be written.
+        With all problems of all files, after the problems that are known already; or if the cache is damaged or cannot
+        be written.
+
+    See Also
+    --------
+    echolearn.speech.corpus.open_corpus : Find the files of a corpus and prepare them in one call.
     """
     folder = cache / f"prepared-{_key(files, master, normalise)}"
     if files.problems or not (folder / "labels.npy").is_file():

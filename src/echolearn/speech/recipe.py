@@ -1,10 +1,10 @@
-"""The steps from sound to the inputs of a network, saved with a recogniser, for recordings and for streams.
+"""The steps from sound to the inputs of a network, for recordings and for streams; a recogniser is saved with them.
 
     samples -> 13 MFCC -> 39 with differences -> normalised -> stacked with their context
 
-A stream looks ahead by a fixed number of frames, for the differences and the context. Normalisation by the mean and
-deviation of the whole utterance would look ahead to its end: a stream needs those of the training part ("corpus"), or
-of the frames so far ("running").
+The features of a frame in a stream depend on a fixed number of later frames, for the differences and the context.
+Normalisation by the mean and deviation of the whole utterance depends on all frames. So a stream requires those of the
+training part ("corpus"), or of the frames so far ("running").
 """
 
 from __future__ import annotations
@@ -46,16 +46,18 @@ class FeatureRecipe:
     Parameters
     ----------
     audio : bool, default True
-        Whether the recipe begins with sound at 16 kHz, of which it computes 13 MFCC.
+        Whether the recipe begins with sound at 16 kHz, from which 13 MFCC are computed. Otherwise it begins with
+        frames.
     differences : bool, default True
         Whether first and second differences are appended.
     normalise : {"utterance", "corpus", "running", "none"}, default "utterance"
-        By what mean and deviation features are normalised: of the whole utterance, of the training part, or of the
-        frames so far, beginning with those of the training part. Only the last three can be streamed.
+        The mean and deviation by which features are normalised: those of the whole utterance, those of the training
+        part, or those of the frames so far, beginning with the training part. With "none" features are not normalised.
+        A stream requires "corpus", "running" or "none".
     context : int, default 3
-        Frames that are stacked to one row.
+        Number of frames that are stacked to one row, an odd number.
     scale : (mean, deviation), optional
-        Arrays of shape (n_columns,): those of the training part. Required by "corpus" and "running".
+        Mean and deviation of the training part, arrays of shape (n_columns,). Required by "corpus" and "running".
 
     Examples
     --------
@@ -88,12 +90,12 @@ class FeatureRecipe:
 
     @classmethod
     def ready(cls) -> FeatureRecipe:
-        """Return the recipe of features that are used as they are.
+        """Return the recipe of features that are used without any preparation.
 
         Returns
         -------
         FeatureRecipe
-            A recipe that does nothing.
+            A recipe without any step.
         """
         return cls(audio=False, differences=False, normalise="none", context=1)
 
@@ -103,19 +105,19 @@ class FeatureRecipe:
         Returns
         -------
         dict from str to value
-            What `from_facts` takes.
+            The values that `from_facts` takes.
         """
         plain: Facts = {name: getattr(self, name) for name in ("audio", "differences", "normalise", "context")}
         return plain if self.scale is None else {**plain, "scale": [part.tolist() for part in self.scale]}
 
     @classmethod
     def from_facts(cls, facts: Facts) -> FeatureRecipe:
-        """Return the recipe that a model's file holds.
+        """Return the recipe from the values in a model's file.
 
         Parameters
         ----------
         facts : dict from str to value
-            What `facts` returned.
+            The values that `facts` returned.
 
         Returns
         -------
@@ -125,7 +127,7 @@ class FeatureRecipe:
         Raises
         ------
         ValueError
-            If the values are those of no recipe.
+            If the values do not describe a recipe.
         """
         try:
             scale = None
@@ -141,23 +143,23 @@ class FeatureRecipe:
 
     @property
     def look_ahead(self) -> int:
-        """Frames after a frame that its features depend on, whole utterances aside."""
+        """The number of later frames that the features of a frame depend on, apart from normalisation by utterance."""
         return 2 * SPREAD * self.differences + self.context // 2
 
     @property
     def latency(self) -> float:
-        """Seconds from the middle of a frame to the time at which its features can be computed."""
+        """The time in seconds from the middle of a frame until its features can be computed."""
         return self.look_ahead * FRAME_SECONDS + (WINDOW / SHIFT * FRAME_SECONDS / 2 if self.audio else 0.0)
 
     @property
     def columns(self) -> int | None:
-        """Columns of the frames that the recipe begins with; None if it is not known."""
+        """The number of columns of the frames that the recipe begins with; None if it is not known."""
         if self.audio:
             return CEPSTRA
         return None if self.scale is None else len(self.scale[0]) // (3 if self.differences else 1)
 
     def describe(self) -> str:
-        """Return the recipe in words.
+        """Return a description of the recipe in words.
 
         Returns
         -------
@@ -200,7 +202,7 @@ class FeatureRecipe:
         return self.of_frames(mfcc(samples))
 
     def of_frames(self, frames: Frames) -> Frames:
-        """Return the features of frames: MFCC if the recipe begins with sound, or what it begins with.
+        """Return the features of frames, which are MFCC if the recipe begins with sound.
 
         Parameters
         ----------
@@ -221,12 +223,12 @@ class FeatureRecipe:
         return with_context(rows, self.context)
 
     def stream(self) -> FeatureStream:
-        """Return the same recipe for sound or frames that come piece by piece.
+        """Return a stream that computes the features of sound or frames piece by piece.
 
         Returns
         -------
         FeatureStream
-            A stream that has seen nothing.
+            A stream at its start.
 
         Raises
         ------
@@ -272,7 +274,7 @@ class _Window:
 
 
 class FeatureStream:
-    """Features of sound or frames that come piece by piece: what `FeatureRecipe.stream` returns.
+    """A stream that computes the features of sound or frames piece by piece, as `FeatureRecipe.stream` returns it.
 
     Parameters
     ----------
@@ -288,7 +290,7 @@ class FeatureStream:
         self._windows: list[_Window] = []
 
     def push_samples(self, samples: NDArray[np.float32]) -> Frames:
-        """Take the next samples.
+        """Take the next samples and return the features that they complete.
 
         Parameters
         ----------
@@ -306,7 +308,7 @@ class FeatureStream:
         return self.push_frames(mfcc(samples) if count else np.empty((0, CEPSTRA), dtype=np.float32))
 
     def push_frames(self, frames: Frames) -> Frames:
-        """Take the next frames: MFCC if the recipe begins with sound, or what it begins with.
+        """Take the next frames (MFCC if the recipe begins with sound) and return the features that they complete.
 
         Parameters
         ----------
@@ -328,7 +330,7 @@ class FeatureStream:
         return self._windows[-1].push(self._normalised(rows))
 
     def finish(self) -> Frames:
-        """Return the features that the end completes: the last frame is repeated beyond it.
+        """End the stream and return its last features; the last frame is repeated beyond the end.
 
         Returns
         -------

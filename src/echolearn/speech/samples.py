@@ -1,4 +1,4 @@
-"""Samples of any kind as the features take them: float32 at 16 kHz on the 16-bit scale, at once or piece by piece."""
+"""Conversion of samples to float32 at 16 kHz on the 16-bit scale, for whole recordings or piece by piece."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ def refuse_path(given: object) -> None:
     Parameters
     ----------
     given : object
-        What should be samples or features.
+        The argument that should be samples or features.
+
+    Raises
+    ------
+    ValueError
+        If it is a str or a path.
     """
     if isinstance(given, (str, PathLike)):
         raise ValueError(
@@ -37,14 +42,14 @@ def as_samples(samples: ArrayLike, full_scale: float = FULL_SCALE) -> NDArray[np
     Parameters
     ----------
     samples : array of shape (n_samples,)
-        Integers of 8, 16 or 32 bits as sound files hold them, or floats.
+        Integers of 8, 16 or 32 bits as in sound files, or floats.
     full_scale : float, default 32768.0
-        The loudest value that floats may have: 1.0 for samples between -1 and 1.
+        The largest value that floats may have. Use 1.0 for samples between -1 and 1.
 
     Returns
     -------
     array of shape (n_samples,), float32
-        The samples, -32768 to 32767.
+        The samples on the scale from -32768 to 32767.
 
     Raises
     ------
@@ -73,7 +78,7 @@ def as_samples(samples: ArrayLike, full_scale: float = FULL_SCALE) -> NDArray[np
 
 
 def scale_problem(samples: NDArray[np.float32]) -> str | None:
-    """Return what is probably wrong with the scale of samples.
+    """Return a warning if the scale of samples is probably wrong.
 
     Parameters
     ----------
@@ -83,7 +88,7 @@ def scale_problem(samples: NDArray[np.float32]) -> str | None:
     Returns
     -------
     str or None
-        A sentence, if the samples are not all zero and never louder than one count of 16 bits; None otherwise.
+        A sentence, if the samples are not all zero and none is larger than 1 on the 16-bit scale; None otherwise.
     """
     loudest = float(np.abs(samples).max(initial=0.0))
     if 0.0 < loudest <= QUIET:
@@ -95,7 +100,7 @@ def scale_problem(samples: NDArray[np.float32]) -> str | None:
 
 
 class Resampler:
-    """A resampler of audio to 16 kHz, piece by piece, with the samples that `resample` gives for the whole.
+    """A resampler of audio to 16 kHz, piece by piece, with the same samples as `resample` gives for the whole.
 
     Parameters
     ----------
@@ -125,7 +130,7 @@ class Resampler:
         self._given = 0  # samples that were returned
 
     def push(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Take the next samples and return those at 16 kHz that no later sample changes.
+        """Take the next samples and return those at 16 kHz that do not depend on later samples.
 
         Parameters
         ----------
@@ -144,7 +149,7 @@ class Resampler:
         return self._upto(((total - 1) * self._up - self._half) // self._down + 1)
 
     def finish(self) -> NDArray[np.float32]:
-        """Return the samples that the end of the audio completes.
+        """End the audio and return the last samples.
 
         Returns
         -------

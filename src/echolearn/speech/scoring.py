@@ -1,8 +1,8 @@
-"""Scores of recognition: alignment of transcripts, error rates, their intervals, and comparison of two systems.
+"""Error rates of recognition with their confidence intervals, and the comparison of two systems.
 
 A hypothesis is aligned with its reference as NIST's sclite does: the cheapest way to turn one into the other, where a
-substitution costs 4, a deletion or an insertion 3, and what is right nothing. So a substitution is preferred to a
-deletion beside an insertion (4 against 6), as with equal costs, and two wrong neighbours are aligned with each other.
+substitution costs 4, a deletion or an insertion 3, and a correct token nothing. So a substitution is preferred to a
+deletion beside an insertion (4 against 6), and two wrong neighbours are aligned with each other.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ Pair = tuple[str | None, str | None]
 
 
 class Counts(NamedTuple):
-    """Tokens that are right, and errors of each sort.
+    """The numbers of correct tokens and of errors of each kind.
 
     Parameters
     ----------
     correct : int, default 0
-        Tokens of the reference that are right.
+        Number of tokens of the reference that were recognised.
     substitutions : int, default 0
-        Tokens of the reference for which another one was recognised.
+        Number of tokens of the reference for which another one was recognised.
     deletions : int, default 0
-        Tokens of the reference for which nothing was recognised.
+        Number of tokens of the reference for which nothing was recognised.
     insertions : int, default 0
-        Tokens that were recognised and are not in the reference.
+        Number of recognised tokens that are not in the reference.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Counts(NamedTuple):
 
     @property
     def reference(self) -> int:
-        """Tokens of the reference."""
+        """The number of tokens of the reference."""
         return self.correct + self.substitutions + self.deletions
 
     @property
@@ -63,7 +63,7 @@ class Counts(NamedTuple):
 
     @property
     def error_rate(self) -> float:
-        """Errors per token of the reference; above 1 if there are many insertions, NaN without any reference."""
+        """Errors per token of the reference; above 1 if there are many insertions, NaN if the reference is empty."""
         return self.errors / self.reference if self.reference else float("nan")
 
     def plus(self, other: Counts) -> Counts:
@@ -72,7 +72,7 @@ class Counts(NamedTuple):
         Parameters
         ----------
         other : Counts
-            Counts to add.
+            The counts to add.
 
         Returns
         -------
@@ -104,7 +104,7 @@ def _moves(reference: NDArray[np.int64], hypothesis: NDArray[np.int64]) -> NDArr
 
 
 def align(reference: Sequence[str], hypothesis: Sequence[str]) -> list[Pair]:
-    """Align a hypothesis with its reference.
+    """Return the alignment of a hypothesis with its reference.
 
     Parameters
     ----------
@@ -138,12 +138,12 @@ def align(reference: Sequence[str], hypothesis: Sequence[str]) -> list[Pair]:
 
 
 def count(pairs: Iterable[Pair]) -> Counts:
-    """Count what is right and the errors of an alignment.
+    """Return the numbers of correct tokens and of errors of an alignment.
 
     Parameters
     ----------
     pairs : iterable of (str or None, str or None)
-        What `align` returns.
+        The alignment, as `align` returns it.
 
     Returns
     -------
@@ -160,7 +160,7 @@ def count(pairs: Iterable[Pair]) -> Counts:
 
 
 class Interval(NamedTuple):
-    """An error rate with an interval that covers it in 95 % of cases.
+    """An error rate with its 95 % confidence interval.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The alignments of a set of utterances, and what can be counted on them.
+    """The alignments of a set of utterances, with counts and error rates of all kinds.
 
     Parameters
     ----------
@@ -246,12 +246,13 @@ class Evaluation:
         return {token: count(found[token]) for token in sorted(found)}
 
     def confusions(self) -> Counter[Pair]:
-        """Return how often which token was recognised as which other one.
+        """Return how often each token was recognised as another one.
 
         Returns
         -------
         Counter of (str or None, str or None)
-            Number of every sort of error: (true, recognised), with None for nothing.
+            The number of errors of each pair (true token, recognised token). None stands for no token: a deletion or an
+            insertion.
         """
         return Counter(pair for pairs in self.alignments.values() for pair in pairs if pair[0] != pair[1])
 
@@ -291,7 +292,7 @@ def evaluate(
     speakers: Mapping[str, str] | None = None,
     ignore: Iterable[str] = (),
 ) -> Evaluation:
-    """Align hypotheses with their references.
+    """Return the alignments of hypotheses with their references, for counts and error rates.
 
     Parameters
     ----------
@@ -302,7 +303,7 @@ def evaluate(
     speakers : mapping of str to str, optional
         The speaker of each utterance; by default every utterance has a speaker of its own.
     ignore : iterable of str, optional
-        Tokens that do not count on either side, such as silences.
+        Tokens that are left out on both sides, such as silences.
 
     Returns
     -------
@@ -313,6 +314,17 @@ def evaluate(
     ------
     ValueError
         If an utterance is missing on one side or has no speaker.
+
+    See Also
+    --------
+    matched_pairs : Compare two systems.
+    echolearn.speech.folding.fold : Fold phones into classes before they are compared.
+
+    Examples
+    --------
+    >>> evaluation = evaluate({"u1": ["sil", "k", "ae", "t"]}, {"u1": ["k", "ah", "t"]}, ignore=["sil"])
+    >>> evaluation.total.errors, evaluation.total.reference
+    (1, 3)
     """
     for ours, theirs, what in ((reference, hypothesis, "hypothesis"), (hypothesis, reference, "reference")):
         missing = [name for name in ours if name not in theirs]
@@ -338,7 +350,7 @@ class Comparison(NamedTuple):
     difference : float
         Error rate of the second system minus that of the first.
     statistic : float
-        Mean difference of errors per segment, in units of its standard error; above 0 if the first is better.
+        Mean difference of errors per utterance, in units of its standard error; above 0 if the first is better.
     p_value : float
         Probability of a difference at least as large, in either direction, if both were equally good.
     """
@@ -352,14 +364,14 @@ def matched_pairs(first: Evaluation, second: Evaluation) -> Comparison:
     """Compare two systems by the matched-pairs test of Gillick and Cox on their errors per utterance.
 
     L. Gillick and S. J. Cox, "Some statistical issues in the comparison of speech recognition algorithms", ICASSP 1989.
-    The utterances are the segments whose errors are taken to be independent of each other.
+    The test assumes that the errors of different utterances are independent.
 
     Parameters
     ----------
     first : Evaluation
-        One system.
+        The results of one system.
     second : Evaluation
-        The other system, on the same utterances.
+        The results of the other system on the same utterances.
 
     Returns
     -------

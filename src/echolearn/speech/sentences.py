@@ -1,7 +1,7 @@
-"""Sentences for synthetic speech: a small word list, a few templates, and a split by sentence.
+"""Sentences for synthetic speech, drawn from a small word list and a few templates.
 
-The words were chosen so that every phone of the American English list occurs, rare ones (the vowels of `poor`, `boy`,
-`fire`, `idea`, the consonant of `measure`) in several places.
+The words were chosen so that every phone of the American English list occurs. Rare ones (the vowels of `poor`, `boy`,
+`fire` and `idea`, the consonant of `measure`) occur in several words. Every sentence belongs to one part of the corpus.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _SHARES = {"valid": range(0, 2), "test": range(2, 4), "train": range(4, 20)}
 
 
 def part_of(sentence: str) -> str:
-    """Return the only part of the corpus in which a sentence may be spoken.
+    """Return the part of the corpus to which a sentence belongs.
 
     Parameters
     ----------
@@ -90,12 +90,12 @@ def part_of(sentence: str) -> str:
 
 
 def draw_sentence(rng: np.random.Generator, part: str) -> str:
-    """Draw a sentence of one part at random.
+    """Return a random sentence of one part.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-        Source of randomness.
+        The source of randomness.
     part : str
         train, valid or test.
 
@@ -121,12 +121,12 @@ def draw_sentence(rng: np.random.Generator, part: str) -> str:
 
 
 def every_word() -> list[str]:
-    """Return all words that sentences may have.
+    """Return all words that occur in sentences.
 
     Returns
     -------
     list of str
-        The words in lower case and in alphabetical order, plural forms and the words of the templates among them.
+        The words in lower case and in alphabetical order, including plural forms and the words of the templates.
 
     Examples
     --------

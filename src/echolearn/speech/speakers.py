@@ -1,4 +1,4 @@
-"""The speakers of the synthetic corpus: espeak-ng's voice variants, split into training, validation and test.
+"""The speakers of the synthetic corpus: voice variants of espeak-ng, split into training, validation and test.
 
 A variant and its modified copies (`steph`, `steph2`, `steph3`) occur in one part only. Within a part a variant may
 occur again as another speaker, with another rate, pitch, range and accent.
@@ -44,7 +44,7 @@ class Speaker:
     region : str
         Folder of the accent, DR1 or DR2.
     voice : Voice
-        How the speaker sounds.
+        The voice of the speaker.
     """
 
     name: str
@@ -65,7 +65,7 @@ def family(variant: str) -> str:
     -------
     str
         The name without a trailing number, in lower case. Variants of a single letter and a number (m1, m2, f1, ...)
-        are voices of their own.
+        are unchanged.
 
     Examples
     --------
@@ -77,12 +77,12 @@ def family(variant: str) -> str:
 
 
 def split_variants(rng: np.random.Generator) -> dict[str, list[str]]:
-    """Assign every variant to one part, with both sexes in each.
+    """Return the voice variants of each part, with both sexes in each.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-        Source of randomness.
+        The source of randomness.
 
     Returns
     -------
@@ -103,19 +103,25 @@ def split_variants(rng: np.random.Generator) -> dict[str, list[str]]:
 
 
 def draw_speakers(frames: Mapping[str, int], seed: int) -> list[Speaker]:
-    """Draw the speakers of a corpus at random.
+    """Return randomly drawn speakers for a corpus.
 
     Parameters
     ----------
     frames : mapping of str to int
-        Frames of each part.
+        Number of frames of each part.
     seed : int
-        The same seed gives the same speakers.
+        The seed of the draw. The same seed gives the same speakers.
 
     Returns
     -------
     list of Speaker
         About one speaker per 2,400 frames, in the order of the parts.
+
+    Examples
+    --------
+    >>> speakers = draw_speakers({"train": 24_000, "valid": 3_000, "test": 12_000}, seed=0)
+    >>> sorted({speaker.part for speaker in speakers})
+    ['test', 'train', 'valid']
     """
     rng = np.random.default_rng([seed, 1])
     variants_of = split_variants(rng)

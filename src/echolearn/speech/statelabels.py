@@ -1,4 +1,4 @@
-"""State labels of frames: taken from a master label file that has states, or found by aligning phones."""
+"""State labels of frames, from a master label file that has states or from the alignment of phones."""
 
 from __future__ import annotations
 
@@ -20,31 +20,36 @@ _MLF_TOLERANCE = 2  # frames by which a master label file may end before or afte
 
 
 def has_states(transcripts: Sequence[Transcript]) -> bool:
-    """Return whether the labels of a corpus are states and not phones, by its first utterance that has labels.
+    """Return whether the labels of a corpus are states; the first utterance that has labels decides.
 
     Parameters
     ----------
     transcripts : sequence of sequence of Segment or of str
-        Labels of each utterance; empty for one without.
+        Labels of each utterance; empty for an utterance without labels.
 
     Returns
     -------
     bool
-        Whether they are states.
+        True for states, False for phones.
+
+    Examples
+    --------
+    >>> has_states([[], ["sil_s2", "sil_s3"]]), has_states([["sil", "aa"]])
+    (True, False)
     """
     first = next((t for t in transcripts if t), ())
     return bool(first) and all(split_state(name)[1] is not None for name in phone_names(first))
 
 
 def given_labels(transcript: Transcript, length: int, phones: Sequence[str], file: str) -> tuple[Labels, list[Problem]]:
-    """Turn the states of a master label file into one label per frame; frame k begins at k * 10 ms.
+    """Return one label per frame from the states of a master label file; frame k begins at k * 10 ms.
 
     Parameters
     ----------
     transcript : sequence of Segment or of str
-        The states of one utterance. Those without times are problems.
+        The states of one utterance. States without times are a problem.
     length : int
-        Frames of the audio.
+        Number of frames of the audio.
     phones : sequence of str
         The phone list.
     file : str
@@ -53,7 +58,7 @@ def given_labels(transcript: Transcript, length: int, phones: Sequence[str], fil
     Returns
     -------
     labels : array of shape (length,), int16
-        3 * phone + state; meaningless if there are problems.
+        3 * phone + state for each frame. Do not use them if there are problems.
     problems : list of Problem
         Gaps, overlaps, unknown states, and labels that end more than two frames before or after the audio.
     """
@@ -91,7 +96,7 @@ def aligned_labels(
     train: Sequence[int],
     progress: Progress | None,
 ) -> list[Labels]:
-    """Label every frame by an aligner that is trained on the training part only.
+    """Return one label per frame, from an aligner that is trained on the training part alone.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""Synthetic speech: .WAV, .PHN, .WRD and .TXT files of some speakers in a TIMIT tree, written by a process of its own.
+"""Synthesis of the speech of some speakers in a separate process, as .WAV, .PHN, .WRD and .TXT files in a TIMIT tree.
 
-espeak-ng keeps its state in globals: what it produces depends on what it produced before in the same process. So a
-job, a fixed list of speakers, is always done by one new process in a fixed order, and the corpus is the same on any
-number of cores. A process of its own also keeps a crash of the library away from the caller, and needs no
-`if __name__ == "__main__"` in the caller's script.
+espeak-ng keeps its state in global variables, so that its output depends on what the same process synthesised before.
+So a job, a fixed list of speakers, is always done by one new process in a fixed order, and the corpus is the same on
+any number of cores. A crash of the library ends that process and not the caller's, and the caller's script needs no
+`if __name__ == "__main__"`.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ _CONTEXTS = (
 
 
 class Sentence(NamedTuple):
-    """A sentence as it is written to the corpus.
+    """A synthesised sentence with its audio, phones and words, as the corpus has it.
 
     Parameters
     ----------
     samples : array of shape (n_samples,), int16
         The audio at 16 kHz.
     phones : list of Segment
-        Its phones. The first and the last are silence.
+        The phones of the sentence. The first and the last are silence.
     words : list of Segment
-        Its words in lower case.
+        The words of the sentence in lower case.
     """
 
     samples: NDArray[np.int16]
@@ -85,7 +85,7 @@ class SynthesisJob:
     speakers : tuple of Speaker
         The speakers in their order.
     frames_per_speaker : dict of str to float
-        How many frames a speaker of each part is to speak, on average.
+        The mean number of frames per speaker, for each part.
     lexicon : bool, default False
         Whether this job also writes the pronunciations of all words.
     """
@@ -102,13 +102,13 @@ class SynthesisJob:
         Returns
         -------
         str
-            The text that `from_json` reads.
+            The JSON text that `from_json` reads.
         """
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> SynthesisJob:
-        """Return the job that `to_json` wrote.
+        """Return a job from the JSON text that `to_json` returned.
 
         Parameters
         ----------
@@ -131,13 +131,13 @@ class TimedPhone(NamedTuple):
     Parameters
     ----------
     start : int
-        Its first sample.
+        The first sample of the phone.
     end : int
         The sample after its last.
     name : str
         The phone of the American English list.
     event : int
-        The sample that espeak-ng gives: of a stop that of its burst, which comes after `start`.
+        The sample at which espeak-ng reports the phone. For a stop it is the burst, which comes after `start`.
     """
 
     start: int
@@ -147,10 +147,10 @@ class TimedPhone(NamedTuple):
 
 
 def timed_phones(events: list[tuple[int, str]], samples: NDArray[np.int16], rate: int) -> list[TimedPhone]:
-    """Turn espeak-ng's phones into phones that cover the audio.
+    """Return the phones of the American English list, with times that cover the audio, from those of espeak-ng.
 
-    espeak-ng gives the time of a stop's burst and leaves the closure to the phone before; phoneticians count the
-    closure as part of the stop. So the start of a stop moves back over the silence in front of it.
+    espeak-ng reports a stop at the time of its burst, and the closure belongs to the phone before. In phonetics the
+    closure is part of the stop. So the start of a stop is moved back over the silence before it.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def timed_phones(events: list[tuple[int, str]], samples: NDArray[np.int16], rate
     samples : array of shape (n_samples,), int16
         The audio.
     rate : int
-        Its samples per second.
+        The sampling rate of the audio in Hz.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def timed_phones(events: list[tuple[int, str]], samples: NDArray[np.int16], rate
     Raises
     ------
     EspeakError
-        If espeak-ng names a phone that is not in the table.
+        If espeak-ng reports a phone that is not in the table.
     """
     starts: list[tuple[int, str, int]] = [(0, "sil", 0)]
     for event, name in events:
@@ -190,7 +190,7 @@ def timed_phones(events: list[tuple[int, str]], samples: NDArray[np.int16], rate
 
 
 def word_segments(spoken: list[tuple[int, str]], phones: list[TimedPhone]) -> list[TimedPhone]:
-    """Give words the times of their phones.
+    """Return words with the times of their phones.
 
     Parameters
     ----------
@@ -202,8 +202,14 @@ def word_segments(spoken: list[tuple[int, str]], phones: list[TimedPhone]) -> li
     Returns
     -------
     list of TimedPhone
-        The words in lower case. A word begins with its first phone and ends with its last; one without a phone of its
-        own has no length.
+        The words in lower case. A word begins with its first phone and ends with its last. A word without a phone of
+        its own has no length.
+
+    Examples
+    --------
+    >>> phones = [TimedPhone(0, 100, "sil", 0), TimedPhone(100, 300, "g", 150), TimedPhone(300, 900, "ow", 300)]
+    >>> word_segments([(140, "Go")], phones)
+    [TimedPhone(start=100, end=900, name='go', event=140)]
     """
     sounds = [phone for phone in phones if phone.name != "sil"]
     owner = np.searchsorted([start for start, _ in spoken], [phone.event for phone in sounds], side="right") - 1
@@ -240,12 +246,12 @@ def synthesise(espeak: Espeak, sentence: str, rng: np.random.Generator) -> Sente
     sentence : str
         The sentence.
     rng : numpy.random.Generator
-        Source of randomness.
+        The source of randomness.
 
     Returns
     -------
     Sentence
-        Audio, phones and words.
+        The audio, phones and words.
     """
     raw, events, spoken = espeak.say(sentence, int(rng.integers(1, 2**31 - 1)))
     phones = timed_phones(events, raw, espeak.rate)
@@ -329,7 +335,7 @@ def write_lexicon(path: Path, espeak: Espeak, voices: list[Voice]) -> None:
     espeak : Espeak
         The synthesiser.
     voices : list of Voice
-        One voice of each language is asked, for each word alone and between vowels and consonants.
+        One voice of each language. Each gives the pronunciation of every word alone, and between vowels and consonants.
     """
     pronunciations: dict[str, dict[tuple[str, ...], None]] = {word: {} for word in every_word()}
     for voice in {voice.language: voice for voice in voices}.values():
@@ -358,7 +364,7 @@ def _write(stem: Path, said: Sentence, sentence: str) -> None:
 
 
 def main() -> int:
-    """Run the job that standard input holds as JSON; print a failure as JSON too.
+    """Run the job that is read from standard input as JSON; a failure is printed as JSON too.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The synthetic corpus: written once to a cache folder as a TIMIT tree, found there afterwards."""
+"""The corpus ``synthetic``: speech of espeak-ng, written once to the cache folder as a TIMIT tree."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Settings(TypedDict):
 
 
 class Marker(TypedDict):
-    """The corpus's own description: settings, frames of each part, number and bytes of files, checksum, parts."""
+    """The description in the folder of a corpus: settings, frames of each part, number and bytes of files, checksum."""
 
     synthetic: bool
     settings: Settings
@@ -62,10 +62,9 @@ def part_frames(frames: int) -> dict[str, int]:
     Returns
     -------
     dict of str to int
-        Frames of train, valid and test in the paper's proportions, but no test part smaller than 15,000. The paper's
-        1,124,823 training frames give its 122,487 and 57,919. A corpus of under 30,000 frames is tested on half as
-        many as it trains on (columns of the table differ by less than the error of 3,000 frames) and validated on
-        15 %.
+        Frames of train, valid and test in the proportions of the paper (1,124,823, 122,487 and 57,919), but at least
+        15,000 test frames. With fewer than 30,000 training frames, the test part is half as large as the training part
+        and the validation part 15 % of it.
 
     Raises
     ------
@@ -96,25 +95,30 @@ def synthetic_tree(
     Parameters
     ----------
     frames : int, default 100,000
-        Training frames, at least 1,000; `part_frames` has the other parts.
+        Number of training frames, at least 1,000. `part_frames` returns the sizes of the other parts.
     seed : int, default 0
         Seed of the speakers, sentences and noise. The same seed gives the same bytes on any machine.
     cache : str or Path, optional
-        Folder to write to; see `default_cache`.
+        The cache folder; by default that of `echolearn.speech.cache.default_cache`.
     progress : callable, optional
         Called as `progress(text, done, total)` from other threads, one at a time.
     processes : int, optional
-        Processes that synthesise at the same time, by default as many as there are cores. Does not change the files.
+        Number of processes that synthesise at the same time, by default the number of cores. It does not change the
+        files.
 
     Returns
     -------
     Path
-        The folder, laid out like TIMIT. It appears under its name only when it is complete.
+        The folder, which has the layout of TIMIT. It appears when it is complete.
 
     Raises
     ------
     CorpusError
-        If espeak-ng is missing or fails, the folder was changed or cannot be written.
+        If espeak-ng is missing or fails, or the folder was changed or cannot be written.
+
+    See Also
+    --------
+    echolearn.speech.corpus.open_corpus : Open the corpus with features and state labels.
     """
     if seed < 0:
         raise ValueError(f"seed is {seed}, expected 0 or more")
@@ -136,7 +140,7 @@ def synthetic_tree(
 
 
 def read_marker(tree: Path) -> Marker:
-    """Read the description that a synthetic corpus carries.
+    """Read the description in the folder of a synthetic corpus.
 
     Parameters
     ----------
@@ -151,7 +155,7 @@ def read_marker(tree: Path) -> Marker:
     Raises
     ------
     CorpusError
-        If there is none, or none that can be read.
+        If there is no description, or it cannot be read.
     """
     try:
         content: Marker = json.loads((tree / MARKER).read_text(encoding="utf-8"))
@@ -171,7 +175,7 @@ def find_synthetic(tree: Path, seed: int) -> CorpusFiles:
     tree : Path
         Folder of the corpus.
     seed : int
-        Its seed, for the note.
+        The seed of the corpus, for the note.
 
     Returns
     -------

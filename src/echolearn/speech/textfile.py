@@ -1,6 +1,6 @@
-"""Text files as lines with their numbers, or the line that is no text.
+"""Reading of text files as numbered lines, with errors that name the line.
 
-Every reader of a text format begins here, so that all of them agree on what a line and a blank are.
+All readers of text formats use these functions, so that lines and blanks mean the same in all of them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _NUMBER = re.compile(r"[-+]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d
 
 
 def read_lines(path: str | Path, what: str) -> list[tuple[int, str]]:
-    """Return the lines of a text file with their numbers, without blanks around them; blank lines are left out.
+    """Read the lines of a text file with their numbers; blank lines, and blanks around lines, are left out.
 
     Parameters
     ----------
     path : str or Path
         The file, in UTF-8 with or without a byte-order mark, or in UTF-16 with one.
     what : str
-        What the file should be, for messages.
+        A description of the expected file, for messages.
 
     Returns
     -------
@@ -38,21 +38,21 @@ def read_lines(path: str | Path, what: str) -> list[tuple[int, str]]:
     Raises
     ------
     CorpusError
-        If the file cannot be read, is in another encoding or holds characters that do not belong into text.
+        If the file cannot be read, is in another encoding or holds characters that do not occur in text.
     """
     lines = LINE_END.split(read_text(path, what))
     return [(number, text) for number, line in enumerate(lines, 1) if (text := line.strip(" \t"))]
 
 
 def read_text(path: str | Path, what: str) -> str:
-    """Return the text of a file.
+    """Read the text of a file.
 
     Parameters
     ----------
     path : str or Path
         The file, in UTF-8 with or without a byte-order mark, or in UTF-16 with one.
     what : str
-        What the file should be, for messages.
+        A description of the expected file, for messages.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def read_text(path: str | Path, what: str) -> str:
     Raises
     ------
     CorpusError
-        If the file cannot be read, is in another encoding or holds characters that do not belong into text.
+        If the file cannot be read, is in another encoding or holds characters that do not occur in text.
     """
     raw = read_bytes(path, what)
     encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
@@ -81,14 +81,14 @@ def read_text(path: str | Path, what: str) -> str:
 
 
 def read_bytes(path: str | Path, what: str) -> bytes:
-    """Return the content of a file.
+    """Read the content of a file.
 
     Parameters
     ----------
     path : str or Path
         The file.
     what : str
-        What the file should be, for messages.
+        A description of the expected file, for messages.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def read_bytes(path: str | Path, what: str) -> bytes:
 
 
 def line_number(text: str, at: int) -> int:
-    """Return the number of the line that a character stands in.
+    """Return the number of the line in which a character is.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def line_number(text: str, at: int) -> int:
 
 
 def line_problem(path: str | Path, number: int, what: str) -> CorpusError:
-    """Return the error of one line.
+    """Return an error about one line.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def line_problem(path: str | Path, number: int, what: str) -> CorpusError:
     number : int
         The line, counted from 1.
     what : str
-        What was found there and what was expected.
+        What was found on the line, and what was expected.
 
     Returns
     -------
@@ -169,8 +169,8 @@ def number_of(text: str) -> float | None:
     Parameters
     ----------
     text : str
-        A field. NaN, infinity, hexadecimal digits, digits of other scripts, underscores and numbers that a double
-        cannot hold are no numbers here.
+        A field. NaN, infinity, hexadecimal digits, digits of other scripts, underscores, and numbers that are too
+        large for a double, are not accepted.
 
     Returns
     -------

@@ -1,8 +1,9 @@
-"""TIMIT as a licence holder has it, or a part of it such as NLTK's sample.
+"""The corpus ``timit:PATH``: TIMIT, or a part of it such as NLTK's sample.
 
-Any case, SPHERE or RIFF, the CD's tree or flat folders. The standard task: 462 training speakers, 50 validation
-speakers and the 24 of the core test, all without the SA sentences, which every speaker reads. The speaker lists are
-public facts. Validation: Kaldi, egs/timit/s5/conf/dev_spk.list. Core test: table 3 of the corpus's own readme.doc.
+File names may be in upper or lower case, audio in SPHERE or RIFF format, and folders as on the CD or flat. The standard
+task has 462 training speakers, 50 validation
+speakers and the 24 of the core test, all without the SA sentences, which every speaker reads. The validation
+speakers are those of Kaldi, egs/timit/s5/conf/dev_spk.list; the core test is in table 3 of the corpus's readme.doc.
 A part without a speaker of either list, in flat folders, has no standard split and is divided by speaker.
 """
 
@@ -62,19 +63,23 @@ def find_timit(root: str | Path, seed: int = 0, *, labels_required: bool = True)
     root : str or Path
         The folder of the corpus.
     seed : int, default 0
-        Seed of the split by speakers of such a part. The standard task has a split of its own.
+        Seed of the split by speakers of such a part. It has no effect on the standard task, whose split is fixed.
     labels_required : bool, default True
         Whether a missing .PHN file is a problem. False if a master label file has the labels.
 
     Returns
     -------
     CorpusFiles
-        The utterances, notes on what was left out, and what is wrong.
+        The utterances, notes on files that were left out, and all problems that were found.
 
     Raises
     ------
     CorpusError
         If there is no such folder.
+
+    See Also
+    --------
+    echolearn.speech.corpus.open_corpus : Open the corpus with features and state labels.
     """
     root = Path(root)
     recordings = _list_recordings(root)
@@ -111,14 +116,14 @@ def find_timit(root: str | Path, seed: int = 0, *, labels_required: bool = True)
 
 
 def frame_notes(frames: Mapping[str, int], utterances: Mapping[str, int]) -> list[str]:
-    """Compare the numbers of frames with the usual ones, and explain differences.
+    """Return notes that compare the numbers of frames with the usual ones and explain differences.
 
     Parameters
     ----------
     frames : mapping of str to int
-        Frames of each part.
+        Number of frames of each part.
     utterances : mapping of str to int
-        Utterances of each part.
+        Number of utterances of each part.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Transcripts of utterances, phones with or without times, and whether they fit the audio and the phone list."""
+"""Checks of transcripts (phones with or without times) against the audio and the phone list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOLERANCE = 0.01  # seconds, one frame: hand labels and rounded times disagree b
 
 
 def phone_names(transcript: Transcript) -> list[str]:
-    """Return the names of a transcript's phones without their times.
+    """Return the names of the phones of a transcript, without their times.
 
     Parameters
     ----------
@@ -34,14 +34,14 @@ def phone_names(transcript: Transcript) -> list[str]:
 def check_segments(
     segments: Sequence[Segment], seconds: float, phones: Collection[str], file: str | Path
 ) -> tuple[list[Segment], list[Problem]]:
-    """Close small gaps and overlaps of the segments, and collect every reason why they do not cover the audio.
+    """Return segments with small gaps and overlaps closed, and the reasons why they do not cover the audio.
 
     Parameters
     ----------
     segments : sequence of Segment
-        At least one.
+        The segments of one utterance, at least one.
     seconds : float
-        Length of the audio.
+        Length of the audio in seconds.
     phones : collection of str
         The phones that may occur.
     file : str or Path
@@ -50,10 +50,17 @@ def check_segments(
     Returns
     -------
     whole : list of Segment
-        Segments that follow one another from 0 to `seconds`. Boundaries that disagree by up to one frame (10 ms) meet
-        halfway. An unlabelled beginning or end next to a silence joins that silence.
+        Segments that follow one another from 0 to `seconds`. Boundaries that differ by up to one frame (10 ms) are
+        set to the middle between them. An unlabelled beginning or end next to a silence becomes part of that silence.
     problems : list of Problem
         Unknown phones, gaps, overlaps, and labels that end before or after the audio.
+
+    Examples
+    --------
+    >>> segments = [Segment(0.0, 0.2, "sil"), Segment(0.2, 0.5, "aa")]
+    >>> whole, problems = check_segments(segments, 0.5, ["sil", "aa"], "u1.phn")
+    >>> whole == segments, problems
+    (True, [])
     """
     known = set(phones)
     problems = [
@@ -94,7 +101,7 @@ def unknown_phones(names: Sequence[str], phones: Collection[str], file: str) -> 
     phones : collection of str
         The phones that may occur.
     file : str
-        What the problems name: the label file or the utterance.
+        The label file or the utterance that the problems name.
 
     Returns
     -------
@@ -108,16 +115,16 @@ def unknown_phones(names: Sequence[str], phones: Collection[str], file: str) -> 
 
 
 def too_few_frames(frames: int, names: Sequence[str], file: str) -> list[Problem]:
-    """Return a problem if an utterance has fewer frames than phones, so that no path exists.
+    """Return a problem if an utterance has fewer frames than phones, so that it cannot be aligned.
 
     Parameters
     ----------
     frames : int
-        Frames of the utterance.
+        Number of frames of the utterance.
     names : sequence of str
-        Its phones.
+        The phones of the utterance.
     file : str
-        What the problem names: the label file or the utterance.
+        The label file or the utterance that the problem names.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Utterances of a corpus and their files, as they are found on disk before anything is opened."""
+"""The utterances of a corpus and their files, found on disk before any file is opened."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Utterance:
     Parameters
     ----------
     key : str
-        Path of its files below the corpus, without an ending and in lower case.
+        Path of the files below the folder of the corpus, without an ending and in lower case.
     speaker : str
         The speaker.
     part : str
@@ -42,26 +42,27 @@ class Utterance:
 
     @property
     def name(self) -> str:
-        """The key with `_` between its parts, which is a file name."""
+        """The key with `_` between its parts, so that it is also a file name."""
         return self.key.replace("/", "_")
 
 
 @dataclass(frozen=True)
 class CorpusFiles:
-    """The files of a corpus, and what is known of them before they are opened.
+    """The files of a corpus, with notes and problems that are known before they are opened.
 
     Parameters
     ----------
     utterances : list of Utterance
         The utterances in a fixed order.
     phones : callable
-        Given the phones that occur in the labels, returns the phone list of the corpus.
+        A function that takes the phones that occur in the labels and returns the phone list of the corpus.
     notes : list of str
-        What a user should know of the corpus.
+        Sentences about the corpus for its users.
     problems : list of Problem
-        What is wrong so far.
+        The problems that were found so far.
     depends_on : str
-        What decides the labels besides the files of the utterances; another text is another cache entry.
+        A text that describes what the labels depend on beside the files of the utterances. Another text leads to
+        another entry of the cache.
     lexicon : str
         Path of the pronunciation dictionary that comes with the corpus; "" if there is none.
     """
@@ -75,7 +76,7 @@ class CorpusFiles:
 
 
 def pair_files(root: Path, label_endings: Sequence[str] = LABEL_ENDINGS) -> dict[str, tuple[Path | None, Path | None]]:
-    """Find the audio and label files below a folder and pair those of the same name.
+    """Return the audio and label files below a folder, in pairs of the same name.
 
     Parameters
     ----------
@@ -94,6 +95,16 @@ def pair_files(root: Path, label_endings: Sequence[str] = LABEL_ENDINGS) -> dict
     ------
     CorpusError
         If there is no such folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("U1.wav", "U1.lab", "U2.wav"):
+    ...         (Path(folder) / name).touch()
+    ...     found = pair_files(Path(folder))
+    >>> {key: (audio.name, labels and labels.name) for key, (audio, labels) in found.items()}
+    {'u1': ('U1.wav', 'U1.lab'), 'u2': ('U2.wav', None)}
     """
     if not root.is_dir():
         raise CorpusError.one(root, "no such folder; expected the folder of a speech corpus")
@@ -114,9 +125,10 @@ def pair_files(root: Path, label_endings: Sequence[str] = LABEL_ENDINGS) -> dict
 def match_labels(
     utterances: Sequence[Utterance], master: Mapping[str, list[Segment]], file: str | Path
 ) -> tuple[dict[str, list[Segment]], list[Problem]]:
-    """Assign the entries of a master label file to utterances.
+    """Return the labels of utterances from the entries of a master label file.
 
-    An entry belongs to the utterance whose path ends with it, in any case and with `/`, `-` or `_` between the names:
+    An entry belongs to the utterance whose path ends with it, in upper or lower case and with `/`, `-` or `_` between
+    the names:
     `fcjf0_si1027`, `fcjf0/si1027` and `dr1-fcjf0-si1027` all mean train/dr1/fcjf0/si1027.
 
     Parameters
@@ -124,7 +136,7 @@ def match_labels(
     utterances : sequence of Utterance
         The utterances.
     master : mapping of str to list of Segment
-        The file's entries, as `read_mlf` returns them.
+        The entries of the file, as `echolearn.speech.labels.read_mlf` returns them.
     file : str or Path
         The master label file, which the problems name.
 

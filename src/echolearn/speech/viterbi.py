@@ -1,4 +1,4 @@
-"""The most probable path of an utterance through its chain of states, compiled."""
+"""The most probable path of an utterance through its chain of states, by the Viterbi algorithm."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def best_path(
     go: NDArray[np.float64],
     skip: float,
 ) -> tuple[NDArray[np.int64], float]:
-    """Return the path of the highest log probability.
+    """Return the path with the highest log probability.
 
-    From one frame to the next a path moves by 0 to 3 positions. So a phone of one frame takes one of its three states,
-    and no phone can be left out, because three positions on is the same state of the next phone.
+    From one frame to the next a path moves by 0 to 3 positions. So a phone may have a single frame, in one of its three
+    states. No phone can be left out, because a move by three positions leads to the same state of the next phone.
 
     Parameters
     ----------
@@ -76,6 +76,15 @@ def best_path(
         The position at each frame.
     total : float
         Log probability of the path.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> emission = np.log([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]).astype(np.float32)
+    >>> even = np.full(3, np.log(0.5))
+    >>> path, total = best_path(emission, np.arange(3), even, even, skip=-5.0)
+    >>> path
+    array([0, 1, 1, 2])
     """
     path, total = _best_path(emission, chain, stay, go, skip)
     return path, float(total)

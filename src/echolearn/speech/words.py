@@ -1,7 +1,7 @@
-"""The words of each utterance: TIMIT's .wrd and .txt files, and lists of transcripts.
+"""Reading of the words of utterances: TIMIT's .wrd and .txt files, and lists of transcripts.
 
 A list of transcripts is a text file with one utterance per line, in one of two usual forms: Kaldi's `text`, in which
-the name comes first, and Sphinx's `.transcription`, in which it stands in brackets at the end.
+the name comes first, and Sphinx's `.transcription`, in which the name is in brackets at the end.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _name_and_words(line: str, *, at_the_end: bool) -> tuple[str, Words]:
 
 
 def word_file(audio: Path) -> Path | None:
-    """Find the file that holds the words of a recording.
+    """Return the file that holds the words of a recording.
 
     Parameters
     ----------
@@ -97,13 +97,13 @@ def read_word_file(path: str | Path) -> Words:
     Parameters
     ----------
     path : str or Path
-        A .wrd file has ``start end word`` on every line, a .txt file ``start end`` and a sentence. A .txt file without
-        the two numbers is taken as the sentence alone.
+        A .wrd file has ``start end word`` on every line; a .txt file has ``start end`` and a sentence. A .txt file may
+        also have the sentence alone.
 
     Returns
     -------
     tuple of str
-        The words; those of a sentence in lower case and without punctuation, as .wrd files have them.
+        The words. Those of a sentence are in lower case and without punctuation, as in .wrd files.
 
     Raises
     ------
@@ -130,17 +130,17 @@ def _timed_word(path: Path, number: int, line: str) -> str:
 
 
 def match_transcripts(utterances: Sequence[str], transcripts: Mapping[str, Words], file: str | Path) -> list[Words]:
-    """Assign transcripts to the utterances of a corpus.
+    """Return the words of the utterances of a corpus from lists of transcripts.
 
     Parameters
     ----------
     utterances : sequence of str
         Names of the utterances.
     transcripts : mapping of str to tuple of str
-        Words by name, as `read_transcripts` returns them. A transcript belongs to the utterance of its name; in any
-        case, and with `/`, `-` or `_` between the parts of a name.
+        Words by name, as `read_transcripts` returns them. A transcript belongs to the utterance of its name.
+        Upper and lower case, and `/`, `-` or `_` between the parts of a name, make no difference.
     file : str or Path
-        The file, which the problems name.
+        The file that the error names.
 
     Returns
     -------

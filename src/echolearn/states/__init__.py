@@ -1,3 +1,3 @@
-"""The states of a reservoir under given inputs (eq. 1)."""
+"""The states of a reservoir, computed from input sequences by the state equation (eq. 1)."""
 
 from echolearn.states.harvesting import harvest as harvest

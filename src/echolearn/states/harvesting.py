@@ -30,7 +30,7 @@ def harvest(
     *,
     dtype: DTypeLike = np.float64,
 ) -> Array | list[Array]:
-    """Return the states of a reservoir under given inputs (eq. 1).
+    """Return the states of a reservoir for input sequences, without any readout (eq. 1).
 
     Parameters
     ----------
@@ -49,6 +49,17 @@ def harvest(
     -------
     array of shape (n_steps, n_units), or list of such arrays
         The state after each step, in the form in which X was given.
+
+    Raises
+    ------
+    ValueError
+        If X or T does not fit the reservoir, or T is missing for a reservoir with feedback weights.
+
+    See Also
+    --------
+    echolearn.Reservoir.random : Draw a reservoir.
+    echolearn.ReservoirFeatures : The states as a transformer of scikit-learn.
+    echolearn.gradients.loss_and_gradients : The error of a readout of the states, and its gradients.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""New weights from gradients (eq. 36, 37): FISTA and Adam, clipping, and the weights that are learned.
+"""Optimizers, which compute new weights from gradients (eq. 36, 37): Adam and FISTA.
 
 Weights are a dict of arrays by name: "W", "W_rec" (its non-zero values), "W_fb", "bias", and "leak" (as logits).
 """
@@ -63,18 +63,23 @@ class Fista:
 
 @dataclass(frozen=True)
 class Adam:
-    """Adam (Kingma and Ba, 2015) with decay rates 0.9 and 0.99.
+    """Adam (Kingma and Ba, 2015), a gradient method with a step size per weight; its decay rates are 0.9 and 0.99.
 
-    It is frozen: `step` returns new weights together with the optimizer of the next step.
+    An optimizer is immutable: `step` returns new weights together with the optimizer for the next step. The estimators
+    use Adam by default; use the class directly to train weights along `loss_and_gradients` yourself.
 
     Parameters
     ----------
     count : int, default=0
-        Steps so far.
+        The number of steps so far. Leave it and the other parameters at their defaults to start.
     first : dict of arrays, default=None
         Running means of the gradients, by the name of the weights. None: zeros.
     second : dict of arrays, default=None
         Running means of the squares of the gradients. None: zeros.
+
+    See Also
+    --------
+    echolearn.gradients.loss_and_gradients : The gradients for `step`.
 
     Examples
     --------
@@ -103,14 +108,14 @@ class Adam:
         Parameters
         ----------
         number : float
-            Steps so far.
+            The number of steps so far.
         kept : dict
-            The running means, as `state` gives them.
+            The running means, as `state` returns them.
 
         Returns
         -------
         Adam
-            With these steps and means.
+            An optimizer that continues after these steps.
         """
         return Adam(int(number), kept.get("first"), kept.get("second"))
 
@@ -122,16 +127,16 @@ class Adam:
         weights : dict of arrays
             The weights by their names.
         gradients : dict of arrays
-            The derivatives of the error by them.
+            The derivatives of the error with respect to the weights, under the same names.
         alpha : float
             The step size.
 
         Returns
         -------
         weights : dict of arrays
-            New weights; the given ones stay as they are.
+            The new weights. The given ones are not changed.
         optimizer : Adam
-            For the next step.
+            The optimizer for the next step.
         """
         first = self.first or {k: np.zeros_like(w) for k, w in weights.items()}
         second = self.second or first

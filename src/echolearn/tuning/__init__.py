@@ -1,4 +1,4 @@
-"""Search for settings with Optuna, and backtests of forecasts."""
+"""Search for good settings of an estimator with Optuna, and backtests of forecasts from rolling origins."""
 
 from echolearn.tuning.results import Trial as Trial
 from echolearn.tuning.results import Tuning as Tuning

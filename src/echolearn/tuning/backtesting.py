@@ -1,4 +1,4 @@
-"""`backtest`: forecasts from rolling origins of a series, beside the simplest ones."""
+"""Backtests: forecasts from rolling origins of a series, compared with simple baselines."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Origin:
     Attributes
     ----------
     series : int
-        Which series, from 0.
+        The index of the series, from 0.
     known : int
-        How many values were known.
+        The number of values that were known.
     past : array of shape (n_steps,)
-        These values.
+        The values that were known.
     truth : array of shape (horizon,)
         The values that followed.
     forecasts : dict of str to array of shape (horizon,)
@@ -59,22 +59,22 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Backtest:
-    """The result of `backtest`.
+    """The forecasts and scores that `backtest` returns.
 
     Attributes
     ----------
     origins : list of Origin
         The forecasts from every origin.
     scores : dict of str to dict
-        For each method MASE, sMAPE, RMSSE and CRPS (in the unit of MASE), means over the origins; for the model also
-        the share of values inside its intervals, by their coverage, as "coverage 0.8".
+        The scores of each method: the means of MASE, sMAPE, RMSSE and CRPS (in the unit of MASE) over the origins. The
+        model also has the share of values inside its intervals, under names such as "coverage 0.8".
     """
 
     origins: list[Origin]
 
     @property
     def scores(self) -> dict[str, dict[str, float]]:
-        """Measures by the names of the methods."""
+        """The scores by the names of the methods: the means of each measure over the origins."""
         found = {}
         for name in self.origins[0].forecasts:
             rows = [_measures(origin, name) for origin in self.origins]
@@ -102,7 +102,7 @@ class Backtest:
         Returns
         -------
         DataFrame
-            The scores.
+            One row per method and one column per measure.
         """
         try:
             import pandas as pd
@@ -116,14 +116,14 @@ class Backtest:
         Parameters
         ----------
         origin : int, default=-1
-            Which origin; -1 is the last one.
+            The index of the origin; -1 is the last one.
         ax : matplotlib Axes, default=None
-            Where to draw. None: a new figure.
+            The axes to draw into. None: those of a new figure.
 
         Returns
         -------
         Axes
-            Where it was drawn.
+            The axes that were drawn into.
         """
         try:
             import matplotlib.pyplot as plt
@@ -163,25 +163,33 @@ def backtest(
     Parameters
     ----------
     model : ESNForecaster, other forecaster with `fit(series)` and `predict(steps)`, or callable
-        It is cloned and fitted anew at every origin. A callable takes the known values and the horizon and returns the
-        forecast; so any other library can be compared.
+        The forecaster, which is cloned and fitted anew at every origin. A callable takes the known values and the
+        horizon and returns the forecast; use one to compare with another library.
     series : array of shape (n_steps,), pandas Series, or list of such
-        The series. NaN: a missing value, which is not scored.
+        One series or several. NaN is a missing value, which is not scored.
     horizon : int
-        How many steps ahead each forecast reaches.
+        The number of steps that each forecast covers. Use the number of steps that you need in practice.
     origins : int or list of int, default=5
-        How many origins; the last is `horizon` steps before the end. Or how many values are known at each.
+        The number of origins, the last of which is `horizon` steps before the end. Or a list: the number of values that
+        are known at each origin. More origins take proportionally longer and give less noisy scores.
     step : int, default=None
-        Steps between origins. None: the horizon, or fewer in a series that is too short for that.
+        The number of steps between origins. None: the horizon, or fewer if the series is too short for that.
     season : int, default=None
-        The season of the measures and of the seasonal naive forecast. None: as `ESNForecaster` finds it.
+        The number of steps in a season, for the measures and for the seasonal naive forecast. None: the season that
+        `ESNForecaster` finds.
     coverages : list of float, default=(0.8, 0.95)
-        The intervals to judge, where the model has `forecast_interval`.
+        The coverages of the intervals that are scored, if the model has the method `forecast_interval`.
 
     Returns
     -------
     Backtest
-        Errors beside those of the last value, the last season and the mean; a table and a plot.
+        The forecasts from every origin, and the scores of the model beside those of three baselines: the last value,
+        the last season and the mean. It has a table (`to_frame`) and a plot (`plot`).
+
+    See Also
+    --------
+    echolearn.tuning.tune : Search for the settings with the smallest error of a backtest.
+    echolearn.metrics.valid_time : A measure for forecasts of chaotic series.
 
     Examples
     --------

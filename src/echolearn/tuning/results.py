@@ -23,16 +23,16 @@ class Trial:
     Attributes
     ----------
     number : int
-        Its place among the trials, from 0. Trial 0 has the estimator's own settings.
+        The index of the trial, from 0. Trial 0 has the estimator's own settings.
     settings : dict
         The value of every setting that was searched.
     score : float or None
-        Its score on held-out sequences, the mean over folds; greater is better. None where the trial was stopped early
-        or its score was not finite.
+        The score on held-out sequences, averaged over folds; greater is better. None if the trial was stopped early or
+        its score was not finite.
     seconds : float
-        How long it took.
+        The time that the trial took.
     curve : tuple of float
-        The held-out error after each epoch of its first fold. Empty for networks whose weights are not learned.
+        The held-out error after each epoch of the first fold. Empty for networks whose weights are not learned.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Tuning:
 
     @property
     def best(self) -> Trial:
-        """The trial with the greatest score, the first of them where several have it."""
+        """The trial with the greatest score; the first of them if several have it."""
         finished = [t for t in self.trials if t.score is not None]
         if not finished:
             raise ValueError("no trial has a finite score; check the space, or fit the estimator once as it is.")
@@ -95,7 +95,7 @@ class Tuning:
 
     @property
     def best_score(self) -> float:
-        """The score of the best trial: an optimistic number, because it is the best of many."""
+        """The score of the best trial. It is optimistic, because it is the greatest of many scores."""
         assert self.best.score is not None
         return self.best.score
 
@@ -112,7 +112,7 @@ class Tuning:
     def report(self, path: str | Path, data: str = "") -> None:
         """Write one self-contained HTML page: the best settings, a figure of the search, and every trial.
 
-        The figure needs matplotlib (`pip install 'echolearn[report]'`); without it the page says so.
+        The figure needs matplotlib (`pip install 'echolearn[report]'`); without matplotlib the page has no figure.
 
         Parameters
         ----------

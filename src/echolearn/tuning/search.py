@@ -72,7 +72,7 @@ def tune(
         `leak`, and `step_size` where weights are learned. The ridge and the penalty of the softmax readout need not be
         searched: every fit chooses them itself.
     trials : int, default 30
-        How many trials there are in all, with those that `storage` already holds.
+        The total number of trials, including those that `storage` already holds. Use more for a larger space.
     validation : tuple (X, y), default None
         Sequences that every trial is scored on, instead of folds. For a network (not in a Pipeline) they also decide
         when its own learning stops. Give them where the data have a fixed validation part.
@@ -106,6 +106,11 @@ def tune(
     ValueError
         If the space names no setting of the estimator or a range is impossible, if there are fewer sequences than
         folds, or if `storage` holds another search.
+
+    See Also
+    --------
+    echolearn.metrics.scorer : Scores for `scoring`.
+    echolearn.backtest : The score of a forecaster.
 
     Examples
     --------

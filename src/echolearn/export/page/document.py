@@ -25,16 +25,16 @@ OPTIONAL = {"speech_": "speech"}  # scripts with such a name, and EXTRA.css, are
 
 @dataclass(frozen=True, eq=False)
 class PageModel:
-    """A model on a page.
+    """A model for a page, as `page_model` returns it.
 
     Attributes
     ----------
     name : str
-        What the page calls it: the name of its file, as a rule.
+        The name of the model on the page, usually the name of its file.
     plan : Plan
-        Its operations and arrays.
+        The operations and arrays of the model.
     extra : mapping of str to JSON
-        What views need beside the plan, for example {"speech": ...}; arrays as `pack_array` gives them.
+        Further data for the views of the page, for example {"speech": ...}, with arrays as `pack_array` returns them.
     """
 
     name: str
@@ -44,14 +44,22 @@ class PageModel:
 
 @dataclass(frozen=True)
 class Page:
-    """An HTML document, and the Content-Security-Policy that it declares."""
+    """An HTML document, and the Content-Security-Policy that it declares.
+
+    Parameters
+    ----------
+    html : str
+        The document.
+    policy : str
+        The Content-Security-Policy, for a server that sends it as a header too.
+    """
 
     html: str
     policy: str
 
 
 def build_page(models: Sequence[PageModel]) -> Page:
-    """Return one self-contained HTML page.
+    """Return one self-contained HTML page on which models run in the browser.
 
     Parameters
     ----------
@@ -61,12 +69,17 @@ def build_page(models: Sequence[PageModel]) -> Page:
     Returns
     -------
     Page
-        The document, to be written as UTF-8, and its policy.
+        The HTML document in its attribute `html`, to be written as UTF-8, and its Content-Security-Policy.
 
     Raises
     ------
     ExportError
-        If an option of a model cannot be shown; the message names it.
+        If the page cannot run an option of a model; the message names the option.
+
+    See Also
+    --------
+    page_model : Prepare a fitted model for a page; it has an example.
+    echolearn.export.export_model : Write a page with one model to a file.
     """
     extras = {name for model in models for name in model.extra}
     scripts = [_asset(name) for name in _script_names(extras)]

@@ -38,26 +38,26 @@ RESIDUALS = 2000  # of a forecaster that a page draws its interval from
 
 
 def open_models(path: Path, compare: Path | None = None, example: Path | None = None) -> list[PageModel]:
-    """Return the model of a file, and that of another one to be shown beside it.
+    """Read the model of a file, and optionally a second one to be shown beside it, for a page.
 
     Parameters
     ----------
     path : Path
         A model file.
     compare : Path, default=None
-        Another one, which takes the same frames and answers with the same classes or values.
+        A second model file, whose model takes the same frames and has the same classes or values.
     example : Path, default=None
         A CSV file with which the page opens: one step per line, one column per feature. Of a recogniser, a recording.
 
     Returns
     -------
     list of PageModel
-        One or two.
+        One or two models, for `build_page`.
 
     Raises
     ------
     ExportError
-        If a model cannot be shown, or the two cannot be shown together; the message says why.
+        If a model cannot be shown, or the two cannot be shown together; the message gives the reason.
     """
     models = [open_model(place) for place in (path, compare) if place is not None]
     check_comparable(models)
@@ -101,24 +101,38 @@ def open_model(path: Path) -> PageModel:
 
 
 def page_model(name: str, model: BaseEstimator | Recognizer) -> PageModel:
-    """Return a fitted model with what the views of a page need beside its plan.
+    """Return a fitted model in the form that `build_page` takes.
 
     Parameters
     ----------
     name : str
-        What the page calls it.
+        The name of the model on the page.
     model : estimator of echolearn, sklearn.pipeline.Pipeline, or Recognizer
         A fitted classifier, regressor, forecaster or stack, a pipeline that ends in one, or a recogniser of speech.
 
     Returns
     -------
     PageModel
-        For `build_page`.
+        The model with its plan and the further data that the views of a page need.
 
     Raises
     ------
     ExportError
         If the model, or an option of it, cannot be exported; the message names it.
+
+    See Also
+    --------
+    build_page : The page with one or more models.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNRegressor
+    >>> from echolearn.export.page import build_page, page_model
+    >>> X = np.random.default_rng(0).normal(size=(100, 1))
+    >>> esn = ESNRegressor(10, learn="none").fit(X, np.roll(X[:, 0], 1))
+    >>> build_page([page_model("delay", esn)]).html[:15]
+    '<!doctype html>'
     """
     if isinstance(model, Recognizer):
         return PageModel(name, plan_of(model.model), {"speech": recognizer_payload(model)})

@@ -1,4 +1,4 @@
-"""CTM files of NIST's scoring tools: `utterance channel start duration token [confidence]` on every line."""
+"""CTM files of NIST's scoring tools, with ``utterance channel start duration token [confidence]`` on every line."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _EXPECTED = "expected: utterance channel start duration token [confidence]"
 
 
 def write_ctm(path: str | Path, results: Iterable[Recognised], *, level: str = "tokens") -> None:
-    """Write the tokens of some results.
+    """Write the tokens of results to a CTM file.
 
     Parameters
     ----------
     path : str or Path
         The file; one that exists is replaced, completely or not at all.
     results : iterable of Recognised
-        The results. They are sorted by utterance and channel, as NIST's tools expect. One without tokens leaves a
-        comment.
+        The results. They are sorted by utterance and channel, as NIST's tools expect. A result without tokens
+        becomes a comment.
     level : {"tokens", "phones"}, default "tokens"
         Whether to write the tokens or the phones of the results.
 
     Raises
     ------
     ValueError
-        If an utterance and channel occur twice, or a name cannot be told from a comment.
+        If an utterance and channel occur twice, or a name begins like a comment.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def _row(result: Recognised, token: TimedToken) -> str:
 
 
 def read_ctm(path: str | Path) -> list[Recognised]:
-    """Read a CTM file.
+    """Read results of recognition from a CTM file.
 
     Parameters
     ----------
@@ -94,7 +94,12 @@ def read_ctm(path: str | Path) -> list[Recognised]:
     CorpusError
         With the file and the line, if it cannot be read, holds no token, has a line of another form, tokens that are
         out of order or overlap by more than 10 ms, lines of an utterance that are not next to each other, or a time
-        or confidence that cannot be one. Alternatives (`<ALT_BEGIN>`) are refused.
+        or confidence that is not valid. Alternatives (`<ALT_BEGIN>`) are not accepted.
+
+    See Also
+    --------
+    write_ctm : Write such a file; it has an example.
+    echolearn.speech.formats.writing.write_results : Write results in any format.
     """
     found: dict[tuple[str, int], list[TimedToken]] = {}
     last = None

@@ -1,4 +1,4 @@
-"""Data folders of Kaldi: tables of recordings, segments, speakers, texts and features."""
+"""Reading of data folders of Kaldi, with tables of recordings, segments, speakers, texts and features."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ TABLES = ("wav.scp", "segments", "text", "utt2spk", "feats.scp")
 
 
 class Stretch(NamedTuple):
-    """A stretch of a recording that is an utterance.
+    """The part of a recording that is an utterance.
 
     Parameters
     ----------
     recording : str
         Name of the recording.
     start : float
-        Where the utterance begins, in seconds.
+        Start time of the utterance in seconds.
     end : float or None
-        Where it ends; None for the end of the recording.
+        End time in seconds; None for the end of the recording.
     """
 
     recording: str
@@ -41,7 +41,7 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class DataFolder:
-    """What a data folder of Kaldi holds.
+    """The tables of a data folder of Kaldi, as `read_data_folder` returns them.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class DataFolder:
     recordings : dict of str to Path
         The audio file of each recording, from `wav.scp`; {} without it.
     segments : dict of str to Stretch
-        The stretch of each utterance, from `segments`; {} without it, and recordings are utterances.
+        The part of a recording that each utterance is, from `segments`; {} without it, where recordings are utterances.
     text : dict of str to tuple of str
         The words of each utterance, from `text`; {} without it.
     speakers : dict of str to str
@@ -75,7 +75,7 @@ class DataFolder:
         Parameters
         ----------
         utterance : str
-            Its name.
+            The name of the utterance.
 
         Returns
         -------
@@ -104,19 +104,34 @@ def read_data_folder(path: str | Path) -> DataFolder:
     Parameters
     ----------
     path : str or Path
-        A folder with `wav.scp` or `feats.scp`, and perhaps `segments`, `text` and `utt2spk`. Relative paths in the
+        A folder with `wav.scp` or `feats.scp`, and optionally `segments`, `text` and `utt2spk`. Relative paths in the
         script files are looked for in the working directory, then in the folder.
 
     Returns
     -------
     DataFolder
-        Its tables. Audio and features are read when they are accessed.
+        The tables of the folder. Audio and features are read when they are accessed.
 
     Raises
     ------
     CorpusError
-        With everything that is wrong: lines that cannot be read, names that occur twice, utterances that one table
-        has and another lacks, audio files that are not there, commands in place of files.
+        With all problems: lines that cannot be read, names that occur twice, utterances that one table has and another
+        lacks, audio files that do not exist, commands in place of files.
+
+    See Also
+    --------
+    echolearn.speech.kaldicorpus.read_kaldi_folders : The data folders of a corpus.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from echolearn.speech.formats.kaldi import write_ark
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_ark(f"{folder}/a.ark", {"u1": np.ones((2, 13), np.float32)}, scp=f"{folder}/feats.scp")
+    ...     data = read_data_folder(folder)
+    ...     data.utterances, data.features["u1"].shape
+    (('u1',), (2, 13))
     """
     folder = Path(path)
     if not folder.is_dir():

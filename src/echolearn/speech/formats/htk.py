@@ -1,4 +1,4 @@
-"""Feature files of HTK: a header of 12 bytes and one vector per frame, all big-endian."""
+"""Feature files of HTK, which have a header of 12 bytes and one vector per frame, all big-endian."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class HtkFeatures:
     values : array of shape (n_frames, n_columns), float32
         The features.
     kind : str, default "USER"
-        Their kind with its qualifiers, such as `MFCC_E_D_A`.
+        The kind of the features with its qualifiers, such as `MFCC_E_D_A`.
     frame_seconds : float, default 0.01
         Time from one frame to the next.
     """
@@ -52,12 +52,13 @@ def read_htk(path: str | Path, *, ignore_checksum: bool = False) -> HtkFeatures:
         The file. Compressed files (`_C`) are expanded.
     ignore_checksum : bool, default False
         Whether to read a file with a checksum (`_K`) without verifying it. HTK does not document how it is computed,
-        so that such a file is refused otherwise; HCopy leaves it out with SAVEWITHCRC = F.
+        so
+        that such a file is refused by default. HCopy writes no checksum with SAVEWITHCRC = F.
 
     Returns
     -------
     HtkFeatures
-        The features. Their kind is without the qualifiers of the file's own, `_C` and `_K`.
+        The features. The qualifiers `_C` and `_K`, which describe the file, are removed from their kind.
 
     Raises
     ------
@@ -119,8 +120,8 @@ def write_htk(path: str | Path, features: HtkFeatures) -> None:
     Raises
     ------
     ValueError
-        If the features are not finite numbers of shape (n_frames, n_columns), the kind is none of HTK's, or the
-        header has no room for their size.
+        If the features are not finite numbers of shape (n_frames, n_columns), the kind is not one of HTK's, or
+        their size does not fit into the header.
     """
     values = np.asarray(features.values, np.float32)
     code, period = _code_of(features.kind), round(features.frame_seconds * _UNITS)

@@ -1,4 +1,4 @@
-"""Results of recognition as JSON.
+"""Results of recognition as JSON files.
 
 The document is one object::
 
@@ -9,7 +9,7 @@ The document is one object::
     ]}
 
 `utterance` and `tokens` are required. `channel` is 1 if it is missing; `seconds`, `phones`, `states` and `confidence`
-may be missing or null. Times are seconds. Other keys are refused, because a misspelt one would be lost silently.
+may be missing or null. Times are seconds. Other keys are refused, because a misspelt key would be lost silently.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 
 
 def write_json(path: str | Path, results: Iterable[Recognised]) -> None:
-    """Write results, one utterance per line.
+    """Write results of recognition to a JSON file, one utterance per line.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def read_json(path: str | Path) -> list[Recognised]:
     Parameters
     ----------
     path : str or Path
-        The file, of the schema that the module describes.
+        The file, with the contents that the module describes.
 
     Returns
     -------
@@ -102,9 +102,13 @@ def read_json(path: str | Path) -> list[Recognised]:
     Raises
     ------
     CorpusError
-        With the file and the line, or the place such as `utterances[3].tokens[0].start`, if it cannot be read, is no
-        JSON, is of another format or version, has keys that are missing, unknown or doubled, or values that cannot
-        be names, times or confidences.
+        With the file and the line, or the place such as `utterances[3].tokens[0].start`, if it cannot be read, is not
+        JSON, has another format or version, has keys that are missing, unknown or doubled, or values that are
+        not valid names, times or confidences.
+
+    See Also
+    --------
+    write_json : Write such a file; it has an example.
     """
     document = _parsed(path, read_text(path, "recognition results as JSON"))
     reader = _Reader(path)

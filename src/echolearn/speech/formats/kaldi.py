@@ -1,7 +1,7 @@
 """Kaldi archives (ark) and script files (scp): matrices and vectors of floats, and vectors of whole numbers.
 
 An archive holds entries one after another: a name, a space and an object. An object in binary begins with the bytes
-0 and B; another one is text. A script file names the place of each object: `name file:offset`, with an optional
+0 and B; any other object is text. A script file gives the place of each object as `name file:offset`, with an optional
 range of rows and columns, `[first:last]` or `[first:last,first:last]`, whose ends are included.
 """
 
@@ -64,14 +64,14 @@ def ark_entries(path: str | Path) -> Iterator[tuple[str, Array]]:
     Parameters
     ----------
     path : str or Path
-        As in `read_ark`.
+        The archive, in one of the forms that `read_ark` reads.
 
     Yields
     ------
     name : str
         Name of the entry.
     array : array
-        Its matrix or vector.
+        The matrix or vector of the entry.
     """
     with opened(path) as file:
         reader, seen = ArkReader(path, file), set()
@@ -100,14 +100,19 @@ def write_ark(
     arrays : mapping of str to array, or iterable of (str, array)
         Matrices or vectors of float32 or float64, or vectors of whole numbers, which are written as int32.
     scp : str or Path, optional
-        Script file that is written beside the archive. It names the archive as `path` does.
+        A script file that is also written. It refers to the archive by `path`.
     text : bool, default False
-        Whether to write text, with digits enough to give back every float32 exactly; float64 is rounded to float32.
+        Whether to write text, with enough digits for every float32 to be read back exactly. float64 is rounded to
+        float32.
 
     Raises
     ------
     ValueError
-        If a name has blanks or occurs twice, or an array is of another type or holds NaN or infinity.
+        If a name has blanks or occurs twice, or an array has another type or holds NaN or infinity.
+
+    See Also
+    --------
+    read_ark : Read an archive; it has an example.
     """
     content, lines, seen = bytearray(), [], set()
     for name, array in arrays.items() if isinstance(arrays, Mapping) else arrays:
@@ -173,12 +178,12 @@ class ArkPlace(NamedTuple):
 
 
 class ScpArrays(Mapping[str, Array]):
-    """The arrays that a script file names, each of them read when it is accessed.
+    """The arrays of a script file as a mapping; each is read when it is accessed. `open_scp` returns it.
 
     Parameters
     ----------
     path : str or Path
-        The script file, which errors name together with the line and the archive.
+        The script file. Errors name it together with the line and the archive.
     places : dict of str to (int, ArkPlace)
         The line and the place of each array.
 
@@ -213,7 +218,7 @@ def open_scp(path: str | Path) -> ScpArrays:
     Parameters
     ----------
     path : str or Path
-        The script file. A relative path in it is looked for in the working directory, then beside the script file.
+        The script file. A relative path in it is searched in the working directory, then beside the script file.
 
     Returns
     -------
@@ -224,7 +229,7 @@ def open_scp(path: str | Path) -> ScpArrays:
     ------
     CorpusError
         With the file and the line, if it cannot be read, has a name twice or a line of another form. A command
-        (`copy-feats ... |`) is refused, because echolearn runs no commands that it finds in files.
+        (`copy-feats ... |`) is refused, because commands in files are never run.
     """
     rows = read_table(path).items()
     return ScpArrays(path, {name: (number, _place(path, number, rest)) for name, (number, rest) in rows})

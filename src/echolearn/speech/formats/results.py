@@ -1,7 +1,7 @@
-"""Results of recognition: words or phones of a recording with their times, as the writers of all formats take them.
+"""Results of recognition: the words or phones of a recording with their times, in the form that all writers take.
 
-Times are kept to 100 ns, HTK's unit, in every format that is written; what is read again equals what was written if
-its times are whole numbers of that unit, as those of frames are.
+All formats keep times to 100 ns, the unit of HTK. A result that is written and read again is unchanged if its times are
+multiples of that unit, as the times of frames are.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class TimedToken(NamedTuple):
     Parameters
     ----------
     name : str
-        The word, phone or state. It has no blanks.
+        The word, phone or state, without blanks.
     start : float
-        Where it begins, in seconds.
+        Start time in seconds.
     end : float
-        Where it ends, in seconds.
+        End time in seconds.
     confidence : float or None, default None
-        The probability that it is right, between 0 and 1; None if it is not known.
+        The probability that the token is right, between 0 and 1; None if it is not known.
     """
 
     name: str
@@ -55,15 +55,19 @@ class Recognised:
     channel : int, default 1
         The channel of the recording, counted from 1.
     states : tuple of TimedToken, default ()
-        The states of the phones. Only TextGrids hold them.
+        The states of the phones. Only TextGrids and JSON files keep them.
     seconds : float or None, default None
-        Length of the recording; by default the end of the last token. TextGrids and STM files hold it.
+        Length of the recording in seconds; by default the end of the last token. TextGrids, STM and JSON files keep it.
 
     Raises
     ------
     ValueError
         If a name is empty or has blanks, or times are not finite, negative, out of order, or overlap by more than a
         frame (10 ms).
+
+    See Also
+    --------
+    echolearn.speech.formats.writing.write_results : Write results in any format.
 
     Examples
     --------
@@ -100,7 +104,7 @@ class Recognised:
 
     @property
     def end(self) -> float:
-        """Length of the recording if it is known, otherwise the end of the last token, in seconds."""
+        """The length of the recording if it is known, otherwise the end of the last token, in seconds."""
         return self._last_end() if self.seconds is None else self.seconds
 
 

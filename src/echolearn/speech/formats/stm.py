@@ -1,4 +1,4 @@
-"""STM files of NIST's scoring tools: `file channel speaker start end [<label>] words` on every line."""
+"""STM files of NIST's scoring tools, with ``file channel speaker start end [<label>] words`` on every line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LETTERS = {"A": 1, "B": 2}
 
 
 class StmSegment(NamedTuple):
-    """A stretch of a recording and the words that are spoken in it.
+    """A part of a recording with one speaker, and the words that are spoken in it.
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ class StmSegment(NamedTuple):
     speaker : str
         The speaker.
     start : float
-        Where the stretch begins, in seconds.
+        Start time in seconds.
     end : float
-        Where it ends, in seconds.
+        End time in seconds.
     words : tuple of str
         The words; () if there are none.
     label : str, default ""
-        What NIST's tools count separately, such as `<o,f0,male>`; "" for none.
+        A label such as `<o,f0,male>`, by which NIST's tools count errors separately; "" for none.
     """
 
     file: str
@@ -56,12 +56,12 @@ def write_stm(path: str | Path, segments: Iterable[StmSegment]) -> None:
     path : str or Path
         The file; one that exists is replaced, completely or not at all.
     segments : iterable of StmSegment
-        The segments, sorted by file, channel and time when they are written.
+        The segments. They are written in the order of file, channel and time.
 
     Raises
     ------
     ValueError
-        If a name, time or label cannot stand in such a file, or segments of one speaker overlap.
+        If a name, time or label is not allowed in such a file, or segments of one speaker overlap.
 
     Examples
     --------
@@ -105,7 +105,11 @@ def read_stm(path: str | Path) -> list[StmSegment]:
     ------
     CorpusError
         With the file and the line, if it cannot be read, holds no segment, has a line of another form, segments that
-        are out of order or overlap by more than 10 ms, or alternatives in braces, which are not understood.
+        are out of order or overlap by more than 10 ms, or alternatives in braces, which are not supported.
+
+    See Also
+    --------
+    write_stm : Write such a file; it has an example.
     """
     found: list[StmSegment] = []
     finished: set[tuple[str, int]] = set()

@@ -17,7 +17,7 @@ _LEVELS = ("words", "phones", "states")
 
 
 def write_textgrid(path: str | Path, result: Recognised, *, level: str = "words", short: bool = False) -> None:
-    """Write one result as a TextGrid.
+    """Write one result of recognition as a TextGrid.
 
     Parameters
     ----------
@@ -25,11 +25,11 @@ def write_textgrid(path: str | Path, result: Recognised, *, level: str = "words"
         The file; one that exists is replaced, completely or not at all.
     result : Recognised
         The result. Its tokens, its phones and its states become a tier each, if there are any. Time without a token
-        becomes an empty interval. Confidences are left out: the format has no place for them.
+        becomes an empty interval. Confidences are left out, because the format has none.
     level : {"words", "phones"}, default "words"
         Name of the tier of the tokens.
     short : bool, default False
-        Whether to write the short text form, which has the values alone.
+        Whether to write the short text form, which has no names of fields.
 
     Raises
     ------
@@ -136,12 +136,12 @@ def read_textgrid(
     path : str or Path
         The file, in UTF-8, or in UTF-16 with a byte-order mark.
     utterance : str, optional
-        Name of the utterance, by default that of the file without its ending.
+        Name of the utterance. By default it is the name of the file without its ending.
     level : {"words", "phones"}, default "words"
         The tier whose intervals become the tokens. With "phones" a tier of words is ignored.
     speaker : str, optional
         The speaker, in a file whose tiers are called `speaker - words` and `speaker - phones` as the Montreal Forced
-        Aligner calls those of several speakers. Not needed if there is only one.
+        Aligner writes them for several speakers. It is not needed if there is only one speaker.
     drop_stress : bool, default False
         Whether to drop the digit that marks stress at the end of a phone (`AH0`).
     silences : bool, default False
@@ -150,14 +150,18 @@ def read_textgrid(
     Returns
     -------
     Recognised
-        The tokens of the tiers `words`, `phones` and `states`, each also without its last s and in any case. A tier
-        that is missing gives no tokens.
+        The tokens of the tiers `words`, `phones` and `states`. Upper and lower case, and a missing last s of the name
+        of a tier, make no difference. A tier that is missing gives no tokens.
 
     Raises
     ------
     CorpusError
-        With the file and the line, if the file cannot be read, is no TextGrid, is damaged, has intervals that do not
+        With the file and the line, if the file cannot be read, is not a TextGrid, is damaged, has intervals that do not
         follow one another, a text of several words, or no tier with one of these names.
+
+    See Also
+    --------
+    write_textgrid : Write such a file; it has an example.
     """
     if level not in ("words", "phones"):
         raise ValueError(f"level is {level!r}, expected 'words' or 'phones'")

@@ -1,4 +1,4 @@
-"""Results of recognition in any of the formats."""
+"""Writing of recognition results in any format: CTM, STM, TextGrid, MLF or JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNKNOWN = "unknown"  # the speaker in an STM file
 
 
 def write_results(path: str | Path, results: Iterable[Recognised], kind: str, *, level: str = "words") -> list[Path]:
-    """Write results in one of the formats.
+    """Write results of recognition in one of the formats.
 
     Parameters
     ----------
@@ -27,13 +27,13 @@ def write_results(path: str | Path, results: Iterable[Recognised], kind: str, *,
         The file, or for TextGrids the folder. A file that exists is replaced, completely or not at all; a folder that
         does not exist is made.
     results : iterable of Recognised
-        The results. CTM and STM files hold the tokens sorted by utterance; an STM file has one line per utterance.
-        A TextGrid is called after its utterance, below folders if the name has slashes, and ends in `.2` and so on
-        for channels other than 1. An MLF holds the tokens of channel 1; it has no place for others.
+        The results. CTM and STM files have the tokens sorted by utterance; an STM file has one line per utterance. A
+        TextGrid has the name of its utterance, with folders if the name has slashes, and with `.2` and so on for
+        channels other than 1. An MLF has the tokens of channel 1 only.
     kind : {"ctm", "textgrid", "json", "mlf", "stm"}
         The format.
     level : {"words", "phones"}, default "words"
-        What the tokens are: the name of their tier in a TextGrid.
+        Whether the tokens are words or phones. It is the name of their tier in a TextGrid.
 
     Returns
     -------
@@ -43,7 +43,12 @@ def write_results(path: str | Path, results: Iterable[Recognised], kind: str, *,
     Raises
     ------
     ValueError
-        If the kind is another one, an utterance occurs twice, or a name leads out of the folder. Nothing is written.
+        If `kind` is not one of these, an utterance occurs twice, or a name leads out of the folder. Then nothing is
+        written.
+
+    See Also
+    --------
+    echolearn.speech.recognition.recognizer.Recognizer.recognize : Results of a recogniser.
 
     Examples
     --------

@@ -19,7 +19,7 @@ _COUNT = re.compile(r"ngram[ \t]+(\d{1,2})[ \t]*=[ \t]*(\d{1,12})", re.ASCII)
 
 
 def write_arpa(path: str | Path, model: NGramModel) -> None:
-    """Write a language model.
+    """Write a language model to an ARPA file.
 
     Parameters
     ----------
@@ -27,6 +27,15 @@ def write_arpa(path: str | Path, model: NGramModel) -> None:
         The file; one that exists is replaced, completely or not at all.
     model : NGramModel
         The model.
+
+    Raises
+    ------
+    ValueError
+        If a token is empty or contains a blank.
+
+    See Also
+    --------
+    read_arpa : Read such a file; it has an example.
     """
     grams: list[list[History]] = [[] for _ in range(model.order)]
     for gram in sorted(model.probability):
@@ -50,7 +59,7 @@ def _decimal(value: float) -> str:
 
 
 def read_arpa(path: str | Path) -> NGramModel:
-    """Read a language model.
+    """Read a language model from an ARPA file.
 
     Parameters
     ----------

@@ -22,12 +22,12 @@ Pronunciation = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The pronunciations of words.
+    """A pronunciation dictionary: the phones of words.
 
     Parameters
     ----------
     pronunciations : dict of str to tuple of tuple of str
-        Each word's pronunciations, each a tuple of phones.
+        The pronunciations of each word, each a tuple of phones.
 
     Examples
     --------
@@ -40,12 +40,12 @@ class Lexicon:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All words, in order."""
+        """All words, in alphabetical order."""
         return tuple(sorted(self.pronunciations))
 
     @property
     def phones(self) -> tuple[str, ...]:
-        """All phones that occur, in order."""
+        """All phones that occur, in alphabetical order."""
         every = (phone for variants in self.pronunciations.values() for variant in variants for phone in variant)
         return tuple(sorted(set(every)))
 
@@ -60,7 +60,7 @@ class Lexicon:
         Returns
         -------
         Lexicon
-            Their pronunciations.
+            The pronunciations of these words.
 
         Raises
         ------
@@ -85,7 +85,7 @@ class Lexicon:
         Parameters
         ----------
         phones : sequence of str
-            The phones that the model knows.
+            The phones of the model.
 
         Returns
         -------
@@ -95,7 +95,7 @@ class Lexicon:
         Raises
         ------
         ValueError
-            If a phone of the lexicon is none of the model's.
+            If the model lacks a phone of the lexicon.
         """
         known = {phone: phone for phone in phones}
         folded = {phone.lower(): phone for phone in phones}
@@ -119,18 +119,18 @@ class Lexicon:
 
 
 def read_lexicon(path: str | Path) -> Lexicon:
-    """Read a pronunciation dictionary.
+    """Read a pronunciation dictionary, such as that of CMU.
 
     Parameters
     ----------
     path : str or Path
-        A text file with a word and its phones on every line. Lines that begin with ;;; or # and empty lines do not
-        count; what follows a # after a blank is a comment, too.
+        A text file with a word and its phones on every line. Empty lines, and lines that begin with ;;; or #, are
+        ignored, and so is the rest of a line after a blank and #.
 
     Returns
     -------
     Lexicon
-        The pronunciations. A word may stand on several lines, with or without a number in brackets.
+        The pronunciations. A word with several pronunciations has several lines, with or without a number in brackets.
 
     Raises
     ------

@@ -29,7 +29,7 @@ History = tuple[str, ...]
 
 @dataclass(frozen=True)
 class NGramModel:
-    """An n-gram model with back-off.
+    """A language model of n-grams with back-off.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class NGramModel:
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """All tokens, without the marks of start and end, in order."""
+        """All tokens, without the marks of start and end, in alphabetical order."""
         return tuple(sorted(gram[0] for gram in self.probability if len(gram) == 1 and gram[0] not in (START, END)))
 
     def score(self, history: Sequence[str], token: str) -> float:
@@ -88,7 +88,7 @@ class NGramModel:
             known = known[1:]
 
     def state(self, history: Sequence[str]) -> History:
-        """Return the part of a history that the model tells apart: its longest end that is listed.
+        """Return the part of a history on which the next token depends: its longest end that the model contains.
 
         Parameters
         ----------
@@ -132,14 +132,14 @@ class NGramModel:
         Returns
         -------
         float
-            The perplexity: how many equally probable tokens would be as hard to guess.
+            The perplexity: the number of equally probable tokens with the same uncertainty.
         """
         found = [(self.log_probability(tokens), len(tokens) + 1) for tokens in utterances]
         return math.exp(-sum(score for score, _ in found) / sum(length for _, length in found))
 
 
 def estimate(utterances: Iterable[Sequence[str]], *, order: int = 2, vocabulary: Iterable[str] = ()) -> NGramModel:
-    """Estimate a language model from transcripts.
+    """Return a language model that is estimated from transcripts.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def estimate(utterances: Iterable[Sequence[str]], *, order: int = 2, vocabulary:
     order : int, default 2
         Length of the longest n-grams. 2 is enough for phones of small corpora; try 3 if there are 100,000 phones.
     vocabulary : iterable of str, optional
-        Tokens that must be possible even where the transcripts lack them.
+        Tokens that must be possible even if they do not occur in the transcripts.
 
     Returns
     -------

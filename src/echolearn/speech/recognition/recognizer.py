@@ -1,4 +1,4 @@
-"""From sound to phones and words: a network, what it is decoded with, and the recipe of its features, in one file."""
+"""Recognisers of speech, which turn sound into phones and words, and their files."""
 
 from __future__ import annotations
 
@@ -52,20 +52,25 @@ _MISFITS = (KeyError, TypeError, ValueError, IndexError, AttributeError, Overflo
 
 
 class Recognizer:
-    """Recognises phones and words in recordings, in features and in streams.
+    """A recogniser of phones and words in recordings, in features and in streams (docs/howto/recognition.md).
 
     `learn_recognizer` makes one from a fitted network and a corpus; `load_recognizer` reads one from its file.
 
     Parameters
     ----------
     model : ESNClassifier or StackedClassifier
-        A network that was fitted to one phone state per frame; an ensemble and both directions are fine.
+        A network that was fitted to one phone state per frame. It may be an ensemble, and may run in both directions of
+        time.
     phones : PhoneTask
-        The phones that the states belong to, what follows what, and the weights of the decoder.
+        The phones of the states, the probabilities of their sequences, and the weights of the decoder.
     words : WordTask, optional
         The words that are spelled in these phones. By default only phones are recognised.
     features : FeatureRecipe, optional
-        How sound becomes the inputs of the network. By default inputs are given as ready features.
+        The steps from sound to the inputs of the network. By default the recogniser takes ready features only.
+
+    See Also
+    --------
+    echolearn.speech.formats.writing.write_results : Write what was recognised to files.
 
     Examples
     --------
@@ -109,7 +114,7 @@ class Recognizer:
 
     @cached_property
     def word_decoder(self) -> Decoder | None:
-        """The decoder of words, if there are any."""
+        """The decoder of words; None if the recogniser has no words."""
         return None if self.words is None else self.words.decoder(self.phones)
 
     def with_words(self, lexicon: Lexicon | None = None, language_model: NGramModel | None = None) -> Recognizer:
@@ -118,15 +123,15 @@ class Recognizer:
         Parameters
         ----------
         lexicon : Lexicon, optional
-            Pronunciations. By default those that the recogniser has.
+            The pronunciations of the words. By default those that the recogniser has.
         language_model : NGramModel, optional
-            Which words follow which. By default the one that the recogniser has; words of the lexicon that it does not
-            list cannot be recognised. If it has none, all words are equally probable.
+            The probabilities of sequences of words. By default the one that the recogniser has. Words of the lexicon
+            that it does not contain cannot be recognised. Without any model all words are equally probable.
 
         Returns
         -------
         Recognizer
-            A recogniser of these words. The weights of its decoder are those of the words before, if there were any.
+            A recogniser of these words. It keeps the weights of the decoder of words, if there was one.
 
         Raises
         ------
@@ -159,7 +164,7 @@ class Recognizer:
         Raises
         ------
         ValueError
-            If the recogniser knows no words, or its lexicon lacks one of these.
+            If the recogniser has no lexicon, or its lexicon lacks one of these words.
         """
         if self.words is None:
             raise ValueError("this recogniser knows no words: give a lexicon with their pronunciations")
@@ -177,7 +182,7 @@ class Recognizer:
         rate: int = RATE,
         full_scale: float = FULL_SCALE,
     ) -> Transcription:
-        """Recognise one utterance.
+        """Return the phones and words that are recognised in one utterance.
 
         Parameters
         ----------
@@ -185,16 +190,16 @@ class Recognizer:
             Samples of a recording; or ready features with as many columns as the network has inputs; or the frames
             that the recipe of the features begins with, such as 13 MFCC.
         words : bool, optional
-            Whether to recognise words beside phones. By default if the recogniser knows any.
+            Whether to recognise words beside phones. By default words are recognised if the recogniser has any.
         confidences : bool, default False
-            Whether to compute how probable it is that each token is right, which takes some times as long.
+            Whether to compute the probability that each token is right. It takes several times as long.
         pause : float, optional
-            Seconds of silence after which what was said before is final, as in a stream. By default the whole
-            utterance decides about all its tokens.
+            Seconds of silence after which the tokens before it are final, as in a stream. By default all tokens depend
+            on the whole utterance.
         rate : int, default 16000
-            Samples per second of a recording.
+            Samples per second of a recording. Other rates than 16 kHz are resampled.
         full_scale : float, default 32768.0
-            The loudest value that samples given as floats may have: 1.0 for samples between -1 and 1.
+            The largest value that samples given as floats may have. Use 1.0 for samples between -1 and 1.
 
         Returns
         -------
@@ -204,7 +209,7 @@ class Recognizer:
         Raises
         ------
         ValueError
-            If words are asked for and the recogniser knows none, or the utterance is not of the right form.
+            If words are requested and the recogniser has none, or the utterance has another form.
         """
         inputs = self.inputs(utterance, rate=rate, full_scale=full_scale)
         found = self.recognize_all({"utterance": inputs}, words=words, confidences=confidences, pause=pause)
@@ -220,27 +225,27 @@ class Recognizer:
         progress: Progress | None = None,
         total: int | None = None,
     ) -> dict[str, Transcription]:
-        """Recognise many utterances.
+        """Return the phones and words that are recognised in many utterances.
 
         Parameters
         ----------
         utterances : mapping of str to array, or iterable of (str, array)
             The utterances by name, each as `recognize` takes it; an iterable is read 32 at a time.
         words : bool, optional
-            Whether to recognise words beside phones. By default if the recogniser knows any.
+            Whether to recognise words beside phones. By default words are recognised if the recogniser has any.
         confidences : bool, default False
-            Whether to compute how probable it is that each token is right.
+            Whether to compute the probability that each token is right.
         pause : float, optional
-            Seconds of silence after which what was said before is final.
+            Seconds of silence after which the tokens before it are final.
         progress : callable, optional
             Called as `progress(text, done, total)`.
         total : int, optional
-            How many utterances there are, for the progress of an iterable that does not know.
+            The number of utterances, for the progress of an iterable without a length.
 
         Returns
         -------
         dict of str to Transcription
-            What was recognised, by name.
+            The result for each utterance, by its name.
         """
         words = self._wants_words(words)
         if confidences and pause is not None:
@@ -264,14 +269,14 @@ class Recognizer:
         utterance : array of shape (n_samples,) or (n_frames, n_columns)
             The utterance, as `recognize` takes it.
         n : int
-            How many, at most.
+            The largest number of hypotheses to return.
         words : bool, optional
-            Whether they are of words or of phones. By default of words if the recogniser knows any.
+            Whether the hypotheses are of words or of phones. By default they are of words if the recogniser has any.
 
         Returns
         -------
         list of (str, float)
-            Text and log score of each, the best one first. Silences are part of the texts of phones.
+            The text and log score of each hypothesis, the best one first. The texts of phones include silences.
         """
         decoder = self.word_decoder if self._wants_words(words) else self.phone_decoder
         assert decoder is not None
@@ -279,7 +284,7 @@ class Recognizer:
         return [(" ".join(found.tokens), found.score) for found in lattice.nbest(n)]
 
     def probabilities(self, inputs: Sequence[Frames]) -> list[Array]:
-        """Return the network's probabilities of the states of many utterances.
+        """Return the probabilities of the states that the network computes for many utterances.
 
         Parameters
         ----------
@@ -303,9 +308,9 @@ class Recognizer:
         utterance : array of shape (n_samples,) or (n_frames, n_columns)
             The utterance, as `recognize` takes it.
         rate : int, default 16000
-            Samples per second of a recording.
+            Samples per second of a recording. Other rates than 16 kHz are resampled.
         full_scale : float, default 32768.0
-            The loudest value that samples given as floats may have.
+            The largest value that samples given as floats may have.
 
         Returns
         -------
@@ -340,20 +345,20 @@ class Recognizer:
     ) -> RecognitionStream:
         """Return a stream that recognises sound while it arrives.
 
-        Together the final tokens are those that `recognize` gives with the same `pause`, however the sound is cut into
-        pieces.
+        Together the final tokens are those that `recognize` returns with the same `pause`, however the sound is cut
+        into pieces.
 
         Parameters
         ----------
         words : bool, optional
-            Whether to recognise words, or phones. By default words if the recogniser knows any.
+            Whether to recognise words or phones. By default it recognises words if the recogniser has any.
         pause : float, default 0.5
-            Seconds of silence after which what was said before is final. None: tokens are final only when no path
-            that is followed disagrees with them.
+            Seconds of silence after which the tokens before it are final. None: tokens are final when all paths of the
+            search agree on them.
         rate : int, default 16000
-            Samples per second: 8,000 to 192,000.
+            Samples per second, from 8,000 to 192,000.
         full_scale : float, default 32768.0
-            The loudest value that samples given as floats may have: 1.0 for samples between -1 and 1.
+            The largest value that samples given as floats may have. Use 1.0 for samples between -1 and 1.
 
         Returns
         -------
@@ -363,8 +368,8 @@ class Recognizer:
         Raises
         ------
         ValueError
-            If the network reads utterances in both directions, or its features are normalised per utterance: both need
-            the end of the speech.
+            If the network runs in both directions of time, or its features are normalised per utterance, because both
+            require the end of the speech.
         """
         if not isinstance(self.model, ESNClassifier):
             raise ValueError(f"a {type(self.model).__name__} cannot stream; fit a single ESNClassifier to stream")
@@ -382,12 +387,12 @@ class Recognizer:
         )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write network, phones, words, weights and the recipe of the features to one file.
+        """Save the network, phones, words, weights and the recipe of the features to one file.
 
         Parameters
         ----------
         path : str or path-like
-            The file (.safetensors). It appears when it is complete; an existing one is replaced.
+            The file (.safetensors). It appears when it is complete, and replaces one that exists.
         """
         place = check_path("path", path)
         stacked = isinstance(self.model, StackedClassifier)
@@ -432,7 +437,7 @@ def _batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
 
 
 def load_recognizer(path: str | PathLike[str]) -> Recognizer:
-    """Return a recogniser from the file that its `save` method, or `echolearn train --for recognition`, wrote.
+    """Read a recogniser from the file that its `save` method, or `echolearn train --for recognition`, wrote.
 
     Parameters
     ----------
@@ -442,14 +447,18 @@ def load_recognizer(path: str | PathLike[str]) -> Recognizer:
     Returns
     -------
     Recognizer
-        The recogniser, as it was saved.
+        The recogniser.
 
     Raises
     ------
     FileNotFoundError
-        There is no such file.
+        If there is no such file.
     ModelFileError
-        The file is damaged, or is not a recogniser that this version can read. No code in a file is ever executed.
+        If the file is damaged, or is not a recogniser that this version can read. No code in a file is executed.
+
+    See Also
+    --------
+    learn_recognizer : Make a recogniser.
     """
     place = check_path("path", path)
     tensors, facts = read_tensors(place, RECOGNIZER, check_arrays)
@@ -478,25 +487,26 @@ def learn_recognizer(
     language_model: NGramModel | None = None,
     progress: Progress | None = None,
 ) -> Recognizer:
-    """Make a recogniser of a network that was fitted to the states of a corpus.
+    """Return a recogniser made from a network that was fitted to the states of a corpus.
 
     Durations, n-grams and priors are learned from the labels of the training part, and the weights of the decoders are
-    chosen by phone and word error on the validation part. The test part is not looked at.
+    chosen by phone and word error on the validation part. The test part is not used.
 
     Parameters
     ----------
     model : ESNClassifier or StackedClassifier
         The fitted network. Its classes are names of states, or their indices in `corpus.state_names`.
     corpus : Corpus
-        The corpus that it was fitted to.
+        The corpus that the network was fitted to.
     order : int, default 2
-        Order of the n-grams of phones, and of words if no language model is given. Try 3 if there are 100,000 phones.
+        Order of the n-grams of phones, and of words if no language model is given. Try 3 if the training
+        part has 100,000 phones or more.
     lexicon : Lexicon, optional
         Pronunciations of words. By default only phones are recognised.
     language_model : NGramModel, optional
-        Which words follow which. By default it is estimated from the words of the training part; words of the lexicon
-        that were not said there are possible, too, if the lexicon has at most 5,000 words. All words are equally
-        probable if no words of the training part are known.
+        The probabilities of sequences of words. By default it is estimated from the words of the training part. Other
+        words of the lexicon are possible too if the lexicon has at most 5,000 words. All words are equally probable if
+        no words of the training part are known.
     progress : callable, optional
         Called as `progress(text, done, total)`.
 
@@ -510,6 +520,8 @@ def learn_recognizer(
     ValueError
         If the network lacks states of the training part, the corpus has no validation part, or the lexicon has other
         phones than the network.
+    CorpusError
+        If files with the words of the corpus have been removed since it was opened.
 
     See Also
     --------

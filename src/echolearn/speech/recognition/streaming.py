@@ -1,8 +1,8 @@
-"""Recognition of sound while it arrives: samples or frames in pieces of any size, hypotheses after each of them.
+"""Recognition of sound while it arrives, in pieces of any size, with a hypothesis after each piece.
 
 A stream computes features, states and the search frame by frame, so that it gives the same tokens however the sound is
-cut into pieces. A frame is decided about as soon as its features are complete: five frames later for sound (two
-differences over two frames each, and one of context), 62.5 ms after the middle of the frame.
+cut into pieces. A frame is used as soon as its features are complete. For sound this is five frames later (two
+differences over two frames each, and one frame of context), 62.5 ms after the middle of the frame.
 """
 
 from __future__ import annotations
@@ -32,26 +32,44 @@ _HEARD = 2 * RATE  # samples after which their scale is looked at
 
 
 class RecognitionStream:
-    """A recogniser that takes sound piece by piece, as `Recognizer.stream` returns it.
+    """A stream that recognises sound piece by piece, as `Recognizer.stream` returns it.
 
     Parameters
     ----------
     network : ClassifierStream
-        The network, running.
+        The stream of the network.
     recipe : FeatureRecipe
-        How sound becomes the network's inputs.
+        The steps from sound to the inputs of the network.
     decoder : Decoder
-        What is recognised.
+        The decoder of words or phones.
     silent_states : iterable of int
         The states of silence.
     inputs : int
         Columns of ready features.
     pause : float, optional
-        Seconds of silence after which what was said before is final. None: only when no path disagrees.
+        Seconds of silence after which the tokens before it are final. None: tokens are final when all paths of the
+        search agree on them.
     rate : int, default 16000
         Samples per second.
     full_scale : float, default 32768.0
-        The loudest value that samples given as floats may have: 1.0 for samples between -1 and 1.
+        The largest value that samples given as floats may have. Use 1.0 for samples between -1 and 1.
+
+    Examples
+    --------
+    The recogniser of this example takes ready features:
+
+    >>> import numpy as np
+    >>> from echolearn import ESNClassifier
+    >>> from echolearn.speech.recognition.recognizer import Recognizer
+    >>> from echolearn.speech.recognition.tasks import learn_phone_task
+    >>> states, rng = ["n_s2", "ow_s2", "sil_s2"], np.random.default_rng(0)
+    >>> y = [np.repeat([2, 0, 1, 2], rng.integers(4, 9, 4)) for _ in range(20)]
+    >>> X = [np.eye(3)[one] + 0.1 * rng.normal(size=(len(one), 3)) for one in y]
+    >>> network = ESNClassifier(10, learn="none", random_state=0).fit(X, [np.array(states)[one] for one in y])
+    >>> stream = Recognizer(network, learn_phone_task(y, states)).stream()
+    >>> updates = [stream.push_frames(X[0][:10]), stream.push_frames(X[0][10:]), stream.finish()]
+    >>> updates[-1].text
+    'n ow'
     """
 
     def __init__(
@@ -75,17 +93,17 @@ class RecognitionStream:
         self._ended = False
 
     def push(self, samples: ArrayLike) -> Update:
-        """Take the next samples.
+        """Take the next samples and return the hypothesis so far.
 
         Parameters
         ----------
         samples : array of shape (n_samples,)
-            Any number of samples: integers as a sound card gives them, or floats.
+            Any number of samples, as integers or floats.
 
         Returns
         -------
         Update
-            What has been recognised so far.
+            The tokens that have become final, and the hypothesis after them.
 
         Raises
         ------
@@ -101,7 +119,7 @@ class RecognitionStream:
         return self._update(self._features.push_samples(self._resampler.push(found)))
 
     def push_frames(self, frames: ArrayLike) -> Update:
-        """Take the next frames.
+        """Take the next frames and return the hypothesis so far.
 
         Parameters
         ----------
@@ -112,7 +130,7 @@ class RecognitionStream:
         Returns
         -------
         Update
-            What has been recognised so far.
+            The tokens that have become final, and the hypothesis after them.
 
         Raises
         ------
@@ -132,12 +150,12 @@ class RecognitionStream:
         return self._update(rows)
 
     def finish(self) -> Update:
-        """End the stream.
+        """End the stream and return the last tokens.
 
         Returns
         -------
         Update
-            The rest of the tokens; all are final.
+            The remaining tokens, all of which are final.
         """
         self._check_open()
         self._ended = True

@@ -1,4 +1,4 @@
-"""What a recogniser returns: phones and words with their times."""
+"""The results of recognisers: phones and words with their times."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def text_of(tokens: Iterable[Token]) -> str:
 
 @dataclass(frozen=True)
 class Transcription:
-    """What was recognised in one utterance.
+    """The phones and words that were recognised in one utterance.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Transcription:
 
     @property
     def seconds(self) -> float:
-        """Duration of the utterance."""
+        """The duration of the utterance in seconds."""
         return _seconds(self.frames)
 
     def segments(self, level: str | None = None) -> list[Segment]:
@@ -78,7 +78,7 @@ class Transcription:
         Parameters
         ----------
         level : {"phones", "words"}, optional
-            Which tokens. By default the words, or the phones if there are no words.
+            The tokens to return. By default the words, or the phones if there are no words.
 
         Returns
         -------
@@ -91,14 +91,14 @@ class Transcription:
         return [Segment(_seconds(token.start), _seconds(token.end), token.name) for token in tokens]
 
     def as_result(self, utterance: str, *, level: str | None = None, channel: int = 1) -> Recognised:
-        """Return the transcription as the writers of formats take it.
+        """Return the transcription in the form that the writers of formats take.
 
         Parameters
         ----------
         utterance : str
             Name of the utterance, without blanks.
         level : {"phones", "words"}, optional
-            Which tokens the result has. By default the words, or the phones if there are no words.
+            The tokens of the result. By default the words, or the phones if there are no words.
         channel : int, default 1
             The channel of the recording.
 
@@ -138,7 +138,7 @@ class Update:
     stable : str
         The part of the text that is final.
     seconds : float
-        Sound that the hypothesis covers so far.
+        The length of the sound that the hypothesis covers so far, in seconds.
     """
 
     final: tuple[Token, ...]
