@@ -159,11 +159,12 @@ forecasts: .venv-forecasts/ready  ## forecasts of real series, side by side with
 	.venv-bench/bin/python -m pip install --quiet -r benchmarks/requirements.txt --editable '.[speech]'
 	touch $@
 
-# the build backend is in the lock file too, so that nothing is fetched that has no hash there
+# the lock file is complete, the build backend included: with --no-deps nothing is resolved anew, so that a later release of a
+# package with extras (coverage[toml]) cannot be asked for without a hash
 $(VENV)/ready: pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	$(if $(LOCKED),\
-	  $(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock && \
+	  $(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock && \
 	  $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . ,\
 	  $(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]')
 	touch $@

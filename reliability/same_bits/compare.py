@@ -50,7 +50,7 @@ def environment(lock: bytes, store: Path) -> Path:
             print(f"installing packages in {place}", flush=True)
             (place / "requirements.lock").write_bytes(lock)
             subprocess.run([sys.executable, "-m", "venv", place], check=True)
-            pip = [place / "bin/python", "-m", "pip", "install", "--quiet", "--require-hashes"]
+            pip = [place / "bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps"]
             subprocess.run([*pip, "-r", place / "requirements.lock"], check=True)
             (place / "ready").touch()
     return place
