@@ -157,7 +157,11 @@ warning: The network sees feature 1 with mean -30.6, standard deviation 300.
 
 def test_the_example_of_the_page_prints_its_report(capsys):
     page = (Path(__file__).parents[2] / "docs" / "howto" / "troubleshooting.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    exec(compile(example, "troubleshooting.md", "exec"), {})
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (diagnosis,) = [block for block in blocks if "print(diagnose(" in block]
+    names: dict[str, object] = {}
+    exec(compile(blocks[0], "troubleshooting.md", "exec"), names)
+    capsys.readouterr()
+    exec(compile(diagnosis, "troubleshooting.md", "exec"), names)
     expected, printed = (re.sub(r"-?[\d.]+", "0", words) for words in (REPORT, capsys.readouterr().out))
     assert printed == expected

@@ -89,7 +89,8 @@ def _other_kind(path: Path) -> str | None:
     if head[8:9] == b"{":  # a header begins here
         return None
     found = next((name for beginning, name in OTHER_FILES.items() if head.startswith(beginning)), None)
-    is_text = len(head) > 0 and all(byte >= 32 or byte in b"\t\n\r" for byte in head)
+    named_so = path.suffix == ".safetensors"  # then it is one that was damaged
+    is_text = len(head) > 0 and not named_so and all(byte >= 32 or byte in b"\t\n\r" for byte in head)
     return found or ("a text file (such as CSV)" if is_text else None)
 
 

@@ -62,7 +62,7 @@ def test_load_says_what_to_use_and_a_network_is_no_recogniser(path, tmp_path):
         load_recognizer(tmp_path / "nothing.safetensors")
     (tmp_path / "text").write_text("no model")
     assert file_kind(tmp_path / "text") is None
-    with pytest.raises(ModelFileError, match="damaged, cut short"):
+    with pytest.raises(ModelFileError, match="is a text file"):
         load_recognizer(tmp_path / "text")
 
 
