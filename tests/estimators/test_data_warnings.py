@@ -1,5 +1,7 @@
 """Warnings about inputs and labels from which little can be learned."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -147,3 +149,19 @@ def test_a_missing_label_does_not_hide_that_the_others_are_the_same():
     y = [np.append(np.full(len(x) - 1, i % 2), -1) for i, x in enumerate(X)]
     with pytest.warns(InputWarning, match="each of the 6 sequences"):
         ESNClassifier(5, learn="none", ignore_label=-1).fit(X, y)
+
+
+def test_a_column_that_counts_recordings_in_one_table_is_warned_of():
+    rng = np.random.default_rng(0)
+    trips = np.repeat([3, 1, 7, 4, 9, 2], 40)
+    table = pd.DataFrame({"trip": trips, "speed": rng.normal(size=240), "floor": rng.integers(0, 9, 240)})
+    y = np.where(table["speed"] > 0, "up", "down")
+    esn = ESNClassifier(5, learn="none")
+    with pytest.warns(
+        InputWarning, match=r"the column 'trip' of X holds 6 whole.*X.set_index\(\['trip', TIME\]"
+    ):
+        esn.fit(table, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InputWarning)
+        esn.fit(table.drop(columns="trip"), y)
+        esn.fit(table.assign(trip=trips % 3), y)  # a state that comes back is a feature

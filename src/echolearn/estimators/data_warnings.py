@@ -26,6 +26,7 @@ APART_BOUNDED, APART = 8.0, 1e3  # if it is also this many times the drive by th
 MAJORITY = 0.97  # of the labels: more, and the answer was always the same
 MANY, FEW = 20, 15  # classes, and labels for each, that are too few
 LEAST_IDS = 5  # sequences from which on whole numbers that are constant in each are taken for their names
+LEAST_RUN = 5  # rows on average for which a column holds a number, from which on it is taken for a name
 LEAST_WHOLE = 5  # sequences from which on labels that are constant in each are taken for those of whole sequences
 EXAMINED = 1000, 4e5  # sequences, and numbers in them, from which their scale is estimated
 
@@ -78,6 +79,8 @@ def _scale_of_some(X: Sequence[Array]) -> tuple[Array, Array]:
 
 def warn_of_ids(X: Sequence[Array], names: Array | None) -> None:
     """Warn of features that are whole numbers, one in each sequence and another in every other: names of sequences."""
+    if len(X) == 1 and names is not None:
+        _warn_of_id_column(X[0], names)
     if len(X) < LEAST_IDS or not isinstance(X[0], np.ndarray) or X[0].shape[1] < 2 or min(map(len, X)) < 2:
         return
     first, last = (np.stack([x[t] for x in X]) for t in (0, -1))
@@ -88,6 +91,26 @@ def warn_of_ids(X: Sequence[Array], names: Array | None) -> None:
             warnings.warn(
                 f"the {name} of X has one whole number in each sequence, and another one in every other sequence. It "
                 f"looks like the name of the sequence, not like a feature: pass [{how} for x in X].",
+                InputWarning,
+                stacklevel=user_stacklevel(),
+            )
+
+
+def _warn_of_id_column(x: Array, names: Array) -> None:
+    """Warn of a column of one table that holds a whole number for many rows, then another one: the table has several.
+
+    Every number must occur in one run of rows only.
+    """
+    for j, name in enumerate(names):
+        starts = np.flatnonzero(np.diff(x[:, j], prepend=np.nan) != 0)
+        numbers = x[starts, j]
+        if not LEAST_IDS <= len(starts) <= len(x) / LEAST_RUN or len(np.unique(numbers)) < len(starts):
+            continue
+        if (numbers == np.round(numbers)).all():
+            warnings.warn(
+                f"the column {name!r} of X holds {len(starts)} whole numbers, one after the other, for many rows each. "
+                f"If it counts recordings, X is read as one series now, and {name!r} as a feature: pass "
+                f"X.set_index([{name!r}, TIME]) instead, where TIME is the column of the time.",
                 InputWarning,
                 stacklevel=user_stacklevel(),
             )
