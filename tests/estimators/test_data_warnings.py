@@ -157,9 +157,7 @@ def test_a_column_that_counts_recordings_in_one_table_is_warned_of():
     table = pd.DataFrame({"trip": trips, "speed": rng.normal(size=240), "floor": rng.integers(0, 9, 240)})
     y = np.where(table["speed"] > 0, "up", "down")
     esn = ESNClassifier(5, learn="none")
-    with pytest.warns(
-        InputWarning, match=r"the column 'trip' of X holds 6 whole.*X.set_index\(\['trip', TIME\]"
-    ):
+    with pytest.warns(InputWarning, match=r"the column 'trip' of X holds 6 whole.*X.set_index\(\['trip', TIME\]"):
         esn.fit(table, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", InputWarning)
