@@ -1,4 +1,4 @@
-"""What `score` warns of, and arguments in the wrong order."""
+"""Warnings of `score`, and arguments in the wrong order."""
 
 import warnings
 

@@ -1,7 +1,7 @@
-"""What `score` reports beside a number: results that are no better than trivial ones.
+"""Warnings of `score`: results that are no better than trivial ones.
 
-A score is judged more mildly than a fit (`examination`): the user sees the number, and folds of little data score badly
-by chance. From as many targets on as after a fit, it must not be better at all than the trivial one.
+The rule is milder than after a fit (`examination`), because the user sees the number, and small folds score badly by
+chance: with at least as many targets as a fit needs, `score` warns only if it is not above the trivial result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from echolearn.validation.caller import user_stacklevel
 
 
 class PoorScoreWarning(PoorFitWarning):
-    """What `score` was given is answered no better than by a trivial answer."""
+    """A warning: the answers to the data of `score` are no better than a trivial answer."""
 
 
 def warn_of_poor_labels(true: Array, right: Array, w: Array | None) -> None:

@@ -1,4 +1,4 @@
-"""What `echolearn info` prints of a recogniser, a corpus, and the installation."""
+"""Descriptions for `echolearn info`: of a recogniser, a corpus, and the installation."""
 
 from __future__ import annotations
 

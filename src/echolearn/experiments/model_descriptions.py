@@ -1,4 +1,4 @@
-"""What `echolearn info` prints of a saved model: any estimator, stack or pipeline."""
+"""The description of a saved model for `echolearn info`: any estimator, stack or pipeline."""
 
 from __future__ import annotations
 

@@ -27,12 +27,12 @@ def check_feature_columns(X: pd.DataFrame, times: list[object] | None = None, *,
         if _repeats(columns[name]):
             raise ValueError(_names_of_sequences(name, [*dates, *(times or [])], columns[name]))
     append = ", append=True" if grouped else ""
-    for name in dates:
+    if dates:
         raise ValueError(
-            f"the column {name!r} of X holds dates; features are numbers. Pass X.set_index({name!r}{append})."
+            f"the column {dates[0]!r} of X holds dates; features are numbers. Pass X.set_index({dates[0]!r}{append})."
         )
-    for name in texts:
-        raise ValueError(_text(name, columns[name], append))
+    if texts:
+        raise ValueError(_text(texts[0], columns[texts[0]], append))
     for name, values in columns.items():
         if values.dtype.kind == "m":
             raise ValueError(
