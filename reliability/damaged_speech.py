@@ -1,4 +1,4 @@
-"""40,000 damaged files of speech: features of Kaldi and HTK, lexicons, language models, labels and results.
+"""40,000 damaged files of speech: features of Kaldi, lexicons, language models, labels and results.
 
     python -m reliability.damaged_speech [--files 40000] [--seed 0]
 
@@ -36,7 +36,7 @@ LIMIT = 1  # seconds per file
 ROOM = 100 * 2**20  # bytes of memory besides the file
 COLUMNS = ("files", "refused", "equal", "legal", "wrong")
 TEXT = ("scp", "lexicon", "arpa", "textgrid", "ctm", "stm", "mlf", "json", "text ark")
-KINDS = ("ark", "text ark", "htk", *(kind for kind in TEXT if kind != "text ark"))
+KINDS = ("ark", "text ark", *(kind for kind in TEXT if kind != "text ark"))
 _ODD = """nan NaN inf -inf Infinity 1e999 -1e999 1e308 -1 -0 0 1 2 99999999999999999999 1e-400 0x10 1_0 1,5 ٣ ² "" " ;
  ;; # \\ \\end\\ \\data\\ \\2-grams: . [ ] [0:1] [5:2] [0:99] | - < <> { } null true NA *"""
 ODD = [word.encode() for word in _ODD.split()] + [b"9" * 5000, b"x" * 3000, b"[" * 300]
@@ -56,7 +56,6 @@ BYTES = [
 
 def sound_files(folder: Path) -> dict[str, list[bytes]]:
     """Return sound files of every kind; script files name an archive that is written to the folder."""
-    from echolearn.speech.formats.htk import HtkFeatures, write_htk
     from echolearn.speech.formats.kaldi import write_ark
 
     rng, path = np.random.default_rng(0), folder / "made"
@@ -75,7 +74,6 @@ def sound_files(folder: Path) -> dict[str, list[bytes]]:
     plain = made(write_ark, arrays)
     found["ark"] = [plain, _compressed(rng), plain + _compressed(rng)]
     found["text ark"] = [made(write_ark, {k: v for k, v in arrays.items() if k != "ann-2"}, text=True)]
-    found["htk"] = [made(write_htk, HtkFeatures(arrays["ann-1"], kind)) for kind in ("MFCC_E_D", "FBANK_C")]
     target = folder / "feats.ark"
     write_ark(target, {"u": arrays["ann-1"], "v": arrays["ann-1"][:4]}, scp=path)
     lines = path.read_text().replace(f"{folder}/", "").splitlines()
@@ -292,7 +290,7 @@ def _float(content: bytes, rng: np.random.Generator) -> bytes:
 
 def reader_of(kind: str, folder: Path) -> Callable[[Path], Any]:
     """Return a function that reads a file and returns its content as the witness does."""
-    from echolearn.speech.formats import ctm, htk, json_results, kaldi, stm, tiers
+    from echolearn.speech.formats import ctm, json_results, kaldi, stm, tiers
     from echolearn.speech.labels import read_mlf
     from echolearn.speech.recognition.arpa import read_arpa
     from echolearn.speech.recognition.lexicon import read_lexicon
@@ -300,17 +298,12 @@ def reader_of(kind: str, folder: Path) -> Callable[[Path], Any]:
     def array(found: Any) -> tuple[Any, ...]:
         return found.dtype.str[1:], found.shape, found.ravel().tolist()
 
-    def read_features(path: Path) -> Any:
-        found = htk.read_htk(path)
-        return [(found.kind, found.frame_seconds, found.values.shape, found.values.ravel().tolist())]
-
     def read_model(path: Path) -> Any:
         found = read_arpa(path)
         return found.order, sorted((g, (p, found.backoff.get(g))) for g, p in found.probability.items())
 
     readers: dict[str, Callable[[Path], Any]] = {
         "ark": lambda path: [(name, *array(found)) for name, found in kaldi.read_ark(path).items()],
-        "htk": read_features,
         "scp": lambda path: [(name, found.tolist()) for name, found in kaldi.open_scp(path).items()],
         "lexicon": lambda path: sorted((w, list(p)) for w, p in read_lexicon(path).pronunciations.items()),
         "arpa": read_model,
@@ -349,9 +342,7 @@ def witness_of(kind: str, folder: Path) -> Callable[[bytes], Any]:
 
 def same(kind: str, read: Any, said: Any) -> bool:
     """Return whether two contents are equal; numbers that were compressed may differ by rounding."""
-    if kind == "htk":
-        said = [said]
-    if kind in ("ark", "text ark", "htk"):
+    if kind in ("ark", "text ark"):
         return len(read) == len(said) and all(
             list(map(repr, a[:-1])) == list(map(repr, b[:-2]))
             and len(a[-1]) == len(b[-2])

@@ -577,35 +577,6 @@ def _ark_columns(many: Any, low: float, span: float, shape: tuple[int, int]) -> 
     return found
 
 
-def htk(raw: bytes) -> Any:
-    """Read a feature file of HTK: (kind, period, shape, values, how exact they are)."""
-    need(len(raw) >= 12, "header")
-    frames, period, size = (int.from_bytes(raw[a:b], "big", signed=True) for a, b in ((0, 4), (4, 8), (8, 10)))
-    code = raw[10] * 256 + raw[11]
-    names = {1: "LPC", 2: "LPREFC", 3: "LPCEPSTRA", 4: "LPDELCEP", 6: "MFCC", 7: "FBANK", 8: "MELSPEC", 9: "USER"}
-    name = {**names, 11: "PLP"}.get(code % 64)
-    need(name and not code & 0o50000, "kind")
-    packed = bool(code & 0o2000)
-    need(frames > 4 * packed and period > 0 and size > 0 and len(raw) == 12 + frames * size, "size")
-    letters = [c for c, bit in zip("ENDACZK0VT", range(6, 16), strict=True) if code >> bit & 1 and c != "C"]
-    kind = "_".join([name, *letters])
-    if not packed:
-        need(size % 4 == 0, "size")
-        values = [struct.unpack_from(">f", raw, at)[0] for at in range(12, len(raw), 4)]
-        need(all(map(math.isfinite, values)), "finite")
-        return kind, period / 10**7, (frames, size // 4), values, 0.0
-    need(size % 2 == 0, "size")
-    width = size // 2
-    A, B = ([struct.unpack_from(">f", raw, 12 + 4 * (k + m))[0] for k in range(width)] for m in (0, width))
-    codes = [struct.unpack_from(">h", raw, at)[0] for at in range(12 + 8 * width, len(raw), 2)]
-    need(all(A) and all(map(math.isfinite, A + B)), "finite")
-    values = [(c + B[k % width]) / A[k % width] for k, c in enumerate(codes)]
-    need(all(abs(v) < 3.4e38 for v in values), "finite")
-    # The sum is rounded to single precision, relative to the larger of its terms.
-    error = 1e-6 * max((max(abs(c), abs(B[k % width])) / abs(A[k % width]) for k, c in enumerate(codes)), default=0.0)
-    return kind, period / 10**7, (frames - 4, width), values, error
-
-
 def scp(raw: bytes, arrays: dict[tuple[str, int], Any]) -> Any:
     """Read a script file; arrays: (file, offset) to a matrix as a list of rows, for every place that has one."""
     found: dict[str, Any] = {}

@@ -1,1 +1,1 @@
-"""Files of other programs: features and alignments of Kaldi and HTK, results as CTM, STM, TextGrid, MLF and JSON."""
+"""Files of other programs: features and alignments of Kaldi, results as CTM, STM, TextGrid, MLF and JSON."""
