@@ -22,7 +22,7 @@ from echolearn.readout.collect import collect
 from echolearn.readout.observation import ReadoutView, frames_at_once
 from echolearn.readout.ridge import solve
 from echolearn.reservoir import Reservoir
-from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.run import run
 from measure import in_own_process, measured

@@ -26,7 +26,7 @@ from echolearn.readout.collect import collect
 from echolearn.readout.observation import Task, frames_at_once, observe, stack
 from echolearn.readout.ridge import solve
 from echolearn.reservoir import Reservoir
-from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.run import run
 from echolearn.training import cost_model

@@ -19,8 +19,7 @@ from echolearn.gradients import exact
 from echolearn.readout.network import probabilities
 from echolearn.reservoir.combination import bidirectional_reservoir
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import pack
-from echolearn.sequences.batching import draw_minibatches, group_sequences
+from echolearn.sequences.batch import draw_minibatches, group_sequences, pack
 from echolearn.speech.augmentation import FACTORS, warp_matrix, warped_copies
 from echolearn.speech.features import CEPSTRA, CONTEXT, normalised, with_context, with_differences
 from echolearn.states.run import run

@@ -10,8 +10,7 @@ import reference as ref
 from echolearn.gradients.exact import error_wrt_states, through_time
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import pack
-from echolearn.sequences.batching import LANES
+from echolearn.sequences.batch import LANES, pack
 from echolearn.states import _loops as loops
 from echolearn.states.chunked import SHORTEST, agreement, chunk_count
 from echolearn.states.run import States, run

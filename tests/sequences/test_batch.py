@@ -4,7 +4,18 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echolearn.sequences.batch import pack, unpack
+from echolearn.sequences.batch import (
+    BATCHES,
+    LANES,
+    REST,
+    SMALL,
+    draw_minibatches,
+    group_sequences,
+    pack,
+    split_evenly,
+    split_minibatch,
+    unpack,
+)
 from numbered import few_examples, lengths_of_sequences, numbered
 
 
@@ -91,3 +102,80 @@ def test_noise_of_a_sequence_is_the_same_in_any_batch():
         np.testing.assert_array_equal(alone.noise.rows(alone, 4), expected)
     assert 0.35 < np.std(np.concatenate(rows)) < 0.65
     assert pack(X, np.dtype("float64"), T).noise is None
+
+
+# ---------------- Groups, mini-batches and shares
+
+
+@few_examples
+@given(lengths_of_sequences, st.integers(1, 30), st.booleans())
+def test_groups_have_every_sequence_once(lengths, frames, shuffled):
+    lengths = np.array(lengths)
+    order = np.random.default_rng(0).permutation(len(lengths)) if shuffled else None
+    groups = list(group_sequences(lengths, frames, order))
+    assert sorted(np.concatenate(groups)) == list(range(len(lengths)))
+    assert all(len(group) == 1 or lengths[group].sum() <= frames for group in groups)
+    if shuffled:
+        np.testing.assert_array_equal(np.concatenate(groups), order)
+
+
+def test_groups_begin_with_the_longest_and_fill_all_lanes():
+    lengths = np.arange(1, 101)
+    groups = list(group_sequences(lengths, 2000))
+    assert (np.diff(lengths[np.concatenate(groups)]) < 0).all()
+    assert all(len(group) % LANES == 0 for group in groups[:-1] if len(group) > LANES)
+    assert any(len(group) > LANES for group in groups[:-1])
+
+
+@few_examples
+@given(st.lists(st.integers(1, 500), min_size=1, max_size=60), st.integers(1, 20), st.integers(0, 9))
+def test_minibatches_have_every_sequence_once(lengths, size, seed):
+    lengths = np.array(lengths)
+    batches = draw_minibatches(lengths, size, np.random.default_rng(seed))
+    assert sorted(np.concatenate(batches)) == list(range(len(lengths)))
+    sizes = sorted(map(len, batches), reverse=True)
+    rest = len(lengths) % size
+    if len(lengths) <= BATCHES * size or rest == 0 or rest >= REST:
+        assert all(n == size for n in sizes[:-1])
+        assert len(batches) == -(-len(lengths) // size)
+    else:  # one or two sequences are no mini-batch of their own
+        assert sizes == [size + rest] + [size] * (len(lengths) // size - 1)
+    again = draw_minibatches(lengths, size, np.random.default_rng(seed))
+    assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
+
+
+def test_sequences_of_a_minibatch_are_of_similar_length_and_change_from_epoch_to_epoch():
+    lengths = np.random.default_rng(0).integers(100, 1000, 400)
+    rng = np.random.default_rng(1)
+    first, second = (draw_minibatches(lengths, 8, rng) for _ in range(2))
+    for batch in first:
+        assert lengths[batch].max() <= 1.1 / 0.9 * 1.1 * lengths[batch].min()
+    assert {tuple(sorted(b)) for b in first} != {tuple(sorted(b)) for b in second}
+    means = [lengths[batch].mean() for batch in first]
+    assert abs(np.corrcoef(np.arange(len(means)), means)[0, 1]) < 0.5  # not in the order of their lengths
+
+
+@few_examples
+@given(lengths_of_sequences, st.integers(1, 6))
+def test_shares_have_every_sequence_of_a_batch_once(lengths, parts):
+    lengths = np.array(lengths)
+    which = np.random.default_rng(0).permutation(len(lengths))[: max(1, len(lengths) - 2)]
+    shares = split_evenly(which, lengths, parts)
+    assert sorted(np.concatenate(shares)) == sorted(which)
+    assert len(shares) == min(parts, len(which))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    assert all((np.diff(lengths[share]) <= 0).all() for share in shares)
+    frames = [lengths[share].sum() for share in shares]
+    assert max(frames) - min(frames) <= lengths.max()
+
+
+def test_only_a_large_mini_batch_is_split_between_threads():
+    which, lengths = np.arange(4), np.full(4, 10)
+    assert len(split_minibatch(which, lengths, 2, SMALL // 40 - 1)) == 1
+    assert len(split_minibatch(which, lengths, 2, SMALL // 40 + 1)) == 2
+
+
+def test_from_nine_mini_batches_on_a_small_rest_joins_the_batch_before():
+    for count, sizes in ((8 * 4, [4] * 8), (8 * 4 + 1, [4] * 7 + [5]), (7 * 4 + 1, [4] * 7 + [1])):
+        batches = draw_minibatches(np.full(count, 10), 4, np.random.default_rng(0))
+        assert sorted(map(len, batches)) == sorted(sizes)

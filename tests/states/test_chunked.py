@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 import reference as ref
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import pack
-from echolearn.sequences.batching import LANES
+from echolearn.sequences.batch import LANES, pack
 from echolearn.states import chunked
 from echolearn.states.chunked import SHORTEST, agreement, chunk_count
 from echolearn.states.run import run

@@ -9,7 +9,7 @@ import networks
 import reference as ref
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batching import LANES
+from echolearn.sequences.batch import LANES
 from echolearn.states.harvesting import harvest
 
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from echolearn.reservoir.activations import ACTIVATIONS
-from echolearn.sequences.batch import pack
-from echolearn.sequences.batching import LANES
+from echolearn.sequences.batch import LANES, pack
 from echolearn.sequences.selection import block_starts
 from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, padded, padded_positions

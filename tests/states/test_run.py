@@ -10,8 +10,7 @@ import reference as ref
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.combination import bidirectional_reservoir
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import pack, unpack
-from echolearn.sequences.batching import LANES
+from echolearn.sequences.batch import LANES, pack, unpack
 from echolearn.sequences.targets import one_hot
 from echolearn.states.harvesting import harvest
 from echolearn.states.run import run

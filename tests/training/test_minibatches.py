@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from echolearn.sequences.batching import REST
+from echolearn.sequences.batch import REST
 from echolearn.training.minibatches import MiniBatches
 
 LENGTHS = np.array([5, 9, 4, 7, 6, 8, 3])

@@ -41,7 +41,7 @@ from echolearn.cluster.worker import (
 )
 from echolearn.execution.executor import Item, Prepared
 from echolearn.execution.tree_sum import ARITY, tree_sum
-from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation.array_types import Array
 

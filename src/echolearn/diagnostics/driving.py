@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack
-from echolearn.sequences.validation import open_sequences
+from echolearn.sequences.opening import open_sequences
 from echolearn.states.run import States, run
 
 

@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn.cluster.sources import open_inputs, open_source
-from echolearn.estimators.answer_names import UNNAMED, with_names
 from echolearn.estimators.codecs import LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.estimators.ensemble import fit_ensemble
 from echolearn.estimators.examination import look_for_cold_start, warn_of_outcome
@@ -64,15 +63,11 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.runtime.model import Model
 from echolearn.runtime.planning import plan_from_contents
 from echolearn.runtime.streams import Streams
+from echolearn.sequences.answers import UNNAMED, with_names
+from echolearn.sequences.checks import check_finite
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.unpacking import unpack
-from echolearn.sequences.validation import (
-    InputSequences,
-    check_finite,
-    check_long_enough,
-    concatenate_targets,
-    open_sequences,
-)
+from echolearn.sequences.opening import Sequences, check_long_enough, open_sequences, unpack
+from echolearn.sequences.targets import concatenate_targets
 from echolearn.training.history import History
 from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.values import check_boolean
@@ -221,7 +216,7 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
             )
         return statistics
 
-    def _open(self, X: SequencesLike, lengths: ArrayLike | None) -> InputSequences:
+    def _open(self, X: SequencesLike, lengths: ArrayLike | None) -> Sequences:
         """Check the inputs of a prediction."""
         unpacked = unpack(open_inputs(X))
         layout = getattr(self, "layout_", "time_first")
@@ -236,7 +231,7 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         names = getattr(self, "feature_names_in_", None)
         return FittedParts(self.network_, self.codec_, self.inputs_, dtype, self.training_end_, layout, names)
 
-    def _outputs(self, given: InputSequences, warm_up: SequencesLike) -> tuple[list[Array], Prediction]:
+    def _outputs(self, given: Sequences, warm_up: SequencesLike) -> tuple[list[Array], Prediction]:
         """Return readout outputs, one array per sequence: (steps, n_out), or (1, n_out) for one label per sequence."""
         if not self.per_step_:
             check_long_enough(given, self.network_.view.washout)

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn.display.facts import counted
 from echolearn.estimators._base import fitted_model, set_fitted
-from echolearn.estimators.answer_names import UNNAMED, with_names
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.exporting import ExportMixin
 from echolearn.estimators.fit_data import OpenedData, check_names, open_data, warn_of_input_scale
@@ -32,10 +31,11 @@ from echolearn.estimators.stack_fitting import FittedLayers, LayerRequest
 from echolearn.estimators.stack_layers import Passing, StackLayer
 from echolearn.estimators.swapped import explained_swap
 from echolearn.readout.solver import solver_for
+from echolearn.sequences.answers import UNNAMED, with_names
 from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.opening import Sequences, check_long_enough, open_sequences, unpack
 from echolearn.sequences.split import Split, hold_out
-from echolearn.sequences.unpacking import unpack
-from echolearn.sequences.validation import InputSequences, check_long_enough, open_sequences, open_targets
+from echolearn.sequences.targets import open_targets
 from echolearn.training.history import History
 from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.values import check_pair
@@ -100,7 +100,7 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
             )
         return Split(data, replace(data, X=_encoded(given, inputs), y=entries), refit=False)
 
-    def _open(self, X: SequencesLike, lengths: ArrayLike | None, inputs: InputCodec, layout: str) -> InputSequences:
+    def _open(self, X: SequencesLike, lengths: ArrayLike | None, inputs: InputCodec, layout: str) -> Sequences:
         """Check the inputs of validation data, or of a prediction."""
         gaps = inputs.missing != "error"
         return open_sequences(X, lengths, inputs.n_features, type(self).__name__, gaps=gaps, layout=layout)
@@ -152,7 +152,7 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         softmax = self.layers_[0].network_.readout.softmax
         return Passing(self.get_params(deep=False)["sees"], softmax).inputs(layers, X)[-1]
 
-    def _open_fitted(self, X: SequencesLike, lengths: ArrayLike | None) -> tuple[InputSequences, list[Array]]:
+    def _open_fitted(self, X: SequencesLike, lengths: ArrayLike | None) -> tuple[Sequences, list[Array]]:
         """Check the inputs of a prediction; return them as given and as the first layer sees them."""
         check_is_fitted(self)
         unpacked, inputs = unpack(X), self.layers_[0].inputs_
@@ -272,7 +272,7 @@ def layer_requests(
     return requests
 
 
-def _encoded(given: InputSequences, inputs: InputCodec) -> list[Array]:
+def _encoded(given: Sequences, inputs: InputCodec) -> list[Array]:
     """Return sequences as the first layer sees them."""
     return [inputs.encode(x, x.dtype) for x in given.X]
 

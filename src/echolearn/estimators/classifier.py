@@ -30,7 +30,7 @@ from echolearn.readout.online import OnlineRule
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling
-from echolearn.sequences.validation import concatenate_targets
+from echolearn.sequences.targets import concatenate_targets
 from echolearn.training.history import History
 from echolearn.validation.array_types import Answers, Array, SequencesLike
 

@@ -14,9 +14,8 @@ from sklearn.utils.validation import column_or_1d
 from echolearn.display.facts import brief
 from echolearn.estimators.data_warnings import warn_of_labels
 from echolearn.readout.network import probabilities
-from echolearn.sequences.scaling import mean_and_scale
-from echolearn.sequences.targets import Target, one_hot
-from echolearn.sequences.validation import concatenate_targets
+from echolearn.sequences.checks import mean_and_scale
+from echolearn.sequences.targets import Target, concatenate_targets, one_hot
 from echolearn.validation.array_types import Array
 
 

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from echolearn.reservoir.activations import BOUNDED
 from echolearn.reservoir.construction import input_scales
-from echolearn.sequences.forms import DictForm, Form, TableForm
-from echolearn.sequences.scaling import LARGEST, mean_and_scale
+from echolearn.sequences.answers import DictForm, Form, TableForm
+from echolearn.sequences.checks import LARGEST, mean_and_scale
+from echolearn.sequences.opening import Sequences
 from echolearn.sequences.targets import Target
-from echolearn.sequences.validation import InputSequences
 from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 from echolearn.validation.input_warnings import InputWarning
@@ -140,7 +140,7 @@ def warn_of_labels(labels: Array, *, weighted: bool = False) -> None:
         )
 
 
-def warn_of_whole_labels(entries: Sequence[Target], given: InputSequences) -> None:
+def warn_of_whole_labels(entries: Sequence[Target], given: Sequences) -> None:
     """Warn of labels given per step that are constant in every sequence: one per sequence may be meant."""
     labels = [np.ravel(entry) for entry in entries]
     if len(labels) < LEAST_WHOLE or min(map(len, labels)) < 2 or not all((y == y[0]).all() for y in labels):

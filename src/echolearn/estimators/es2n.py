@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.validation import open_sequences
+from echolearn.sequences.opening import open_sequences
 from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.values import as_generator, check_integer
 

@@ -28,10 +28,9 @@ from echolearn.readout.observation import observe
 from echolearn.readout.ridge import ReadoutWarning, solve_without, squared_error
 from echolearn.readout.solver import Ridge, RidgeFit
 from echolearn.readout.statistics import Statistics, statistics_of
-from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.pieces import Piece, cut_out
-from echolearn.sequences.split import Split
+from echolearn.sequences.split import Piece, Split, cut_out
 from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 

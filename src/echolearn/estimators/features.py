@@ -18,9 +18,9 @@ from echolearn.gradients.parameters import GRADIENT_RULES
 from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import Topology
+from echolearn.sequences.checks import check_finite
+from echolearn.sequences.opening import Sequences, check_long_enough, open_sequences, unpack
 from echolearn.sequences.selection import Pooling, part_bounds, pooled_parts
-from echolearn.sequences.unpacking import unpack
-from echolearn.sequences.validation import InputSequences, check_finite, check_long_enough, open_sequences
 from echolearn.states.harvesting import harvest
 from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.parameters import BOOLEAN, Rule, any_of, check_each, one_of
@@ -172,7 +172,7 @@ class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         self.reservoir_ = reservoir
         return self
 
-    def _open(self, X: SequencesLike, *, reset: bool) -> InputSequences:
+    def _open(self, X: SequencesLike, *, reset: bool) -> Sequences:
         """Check sequences; with `reset` their features become those that are expected from then on."""
         unpacked = unpack(X)
         if unpacked.features is not None:

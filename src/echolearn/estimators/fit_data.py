@@ -11,23 +11,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from echolearn.cluster.sources import open_source
-from echolearn.estimators.answer_names import target_names
 from echolearn.estimators.codecs import TargetCodec
 from echolearn.estimators.data_warnings import warn_of_ids, warn_of_scale
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.swapped import explained_swap_of_fit
 from echolearn.estimators.target_rules import OpenedTargets, TargetRule
+from echolearn.sequences.answers import target_names
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.layouts import choose_layout
+from echolearn.sequences.opening import Sequences, check_has_time, check_long_enough, open_sequences, unpack
+from echolearn.sequences.tables import Unpacked
 from echolearn.sequences.targets import Target
-from echolearn.sequences.unpacking import Unpacked, unpack
-from echolearn.sequences.validation import (
-    InputSequences,
-    check_has_time,
-    check_long_enough,
-    open_sequences,
-)
 from echolearn.validation.array_types import Array, SequencesLike
 from echolearn.validation.values import check_pair
 
@@ -47,7 +42,7 @@ class OpenedData:
     layout: which axis was taken as time, as in `layouts.choose_layout`.
     """
 
-    given: InputSequences
+    given: Sequences
     targets: OpenedTargets
     feature_names: Array | None = None
     layout: str = "time_first"
@@ -133,7 +128,7 @@ def check_kind(targets: OpenedTargets, *, per_step: bool, name: str) -> None:
         raise ValueError(f"{name}: its y must be of the same kind as y (one entry per step, or one per sequence).")
 
 
-def encoded_inputs(given: InputSequences, inputs: InputCodec, *, per_step: bool, dtype: str) -> Dataset:
+def encoded_inputs(given: Sequences, inputs: InputCodec, *, per_step: bool, dtype: str) -> Dataset:
     """Return sequences as the network sees them, without targets."""
     placed = Dataset.place(given.X, (), None, per_step=per_step, dtype=dtype)
     return replace(placed, X=inputs.encode_all(placed))

@@ -48,9 +48,9 @@ from echolearn.forecasting.seasons import check_time_index, seasons_of_index
 from echolearn.readout.network import Network
 from echolearn.readout.observation import stack
 from echolearn.sequences.batch import pack
+from echolearn.sequences.checks import mean_and_scale
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.scaling import mean_and_scale
-from echolearn.sequences.validation import InputSequences, check_has_time, check_long_enough
+from echolearn.sequences.opening import Sequences, check_has_time, check_long_enough
 from echolearn.states.closed_loop import run_closed_loop
 from echolearn.states.run import run
 from echolearn.training.history import History
@@ -747,7 +747,7 @@ class ESNForecaster(SequenceEstimator):
         if names is not None and _columns(given) is not None:
             check_columns(given[0] if isinstance(given, (list, tuple)) else given, names[part], name)
 
-    def _series(self, series: SequencesLike, name: str) -> InputSequences:
+    def _series(self, series: SequencesLike, name: str) -> Sequences:
         self._check_columns(series, slice(len(self.codec_.mean)), name)
         given, _ = open_series(series, name, len(self.codec_.mean), gaps=self.forecast_.direct is not None)
         return given
@@ -867,7 +867,7 @@ def _one_step_data(Z: list[Array], E: list[Array], settings: NetworkSettings, no
     rng = np.random.default_rng(settings.random_state).spawn(5)[-1]
     noisy = [z + noise * rng.standard_normal(z.shape) for z in Z] if noise else Z
     inputs = [inputs_of(z, e) for z, e in zip(noisy, E, strict=True)]
-    given = InputSequences(inputs, "list")
+    given = Sequences(inputs, "list")
     check_has_time(given)
     check_long_enough(given, settings.washout_steps)
     return Dataset.place(inputs, [z[1:] for z in Z], None, per_step=True, dtype=settings.dtype)

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from echolearn.estimators.fit_data import check_names
 from echolearn.metrics import SCORERS, Scorer, nrmse, scorer
 from echolearn.sequences.layouts import warn_of_more_features_than_steps
-from echolearn.sequences.unpacking import unpack
-from echolearn.sequences.validation import InputSequences, concatenate_targets, open_sequences, open_targets
+from echolearn.sequences.opening import Sequences, open_sequences, unpack
+from echolearn.sequences.targets import concatenate_targets, open_targets
 from echolearn.validation.array_types import Answers, Array, SequencesLike
 
 __all__ = ["SCORERS", "FrameWise", "Scorer", "nrmse", "scorer"]
@@ -191,13 +191,13 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         per_frame = None if y is None else _every_frame(y, given)
         return float(self.transformer_.score(np.concatenate(given.X), per_frame))
 
-    def _open(self, X: SequencesLike, *, gaps: bool = False) -> InputSequences:
+    def _open(self, X: SequencesLike, *, gaps: bool = False) -> Sequences:
         """Check sequences with the features of the fit."""
         unpacked = unpack(X)
         check_names(self, unpacked, "time_first", reset=False)
         return open_sequences(unpacked, None, self.n_features_in_, "FrameWise", gaps=gaps)
 
-    def _apply(self, function: Callable[[Array], Array], given: InputSequences) -> Answers:
+    def _apply(self, function: Callable[[Array], Array], given: Sequences) -> Answers:
         frames = function(np.concatenate(given.X))
         total = given.lengths.sum()
         if sparse.issparse(frames) or len(frames) != total:
@@ -239,7 +239,7 @@ class FrameWise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         return tags
 
 
-def _every_frame(y: SequencesLike, given: InputSequences) -> Array:
+def _every_frame(y: SequencesLike, given: Sequences) -> Array:
     """Return one target per frame."""
     entries, per_step = open_targets(y, given, missing=True)
     targets = concatenate_targets(entries, per_step)

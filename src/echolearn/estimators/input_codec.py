@@ -14,9 +14,9 @@ from numpy.typing import DTypeLike
 
 from echolearn.display.facts import brief
 from echolearn.execution.executor import LOCAL
-from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.batch import group_sequences
+from echolearn.sequences.checks import LARGEST
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.scaling import LARGEST
 from echolearn.validation.array_types import Array
 
 FRAMES = 65536  # examined at once by one thread

@@ -12,7 +12,7 @@ from echolearn.estimators.outcome import Outcome
 from echolearn.estimators.starting import Prediction
 from echolearn.estimators.target_rules import OpenedTargets
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.validation import InputSequences
+from echolearn.sequences.opening import Sequences
 from echolearn.validation.array_types import Array
 
 
@@ -32,7 +32,7 @@ class Labelled:
 
 
 def labelled(
-    given: InputSequences,
+    given: Sequences,
     targets: OpenedTargets,
     prediction: Prediction,
     outputs: Sequence[Array],

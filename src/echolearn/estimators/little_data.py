@@ -24,8 +24,7 @@ from echolearn.readout.ridge import choose_ridge_by_folds
 from echolearn.readout.solver import Ridge
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.pieces import Piece, cut_into_windows, cut_out
-from echolearn.sequences.split import LEAD_IN, SEQUENCES
+from echolearn.sequences.split import LEAD_IN, SEQUENCES, Piece, cut_into_windows, cut_out
 from echolearn.training.optimizers import default_step_size
 
 WINDOW, SETTLING = 125, 60  # steps with targets of a window, and steps before them that settle its state

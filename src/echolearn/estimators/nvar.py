@@ -14,7 +14,7 @@ from echolearn.execution.blas import one_blas_thread
 from echolearn.metrics.forecasts import THRESHOLD, step_errors
 from echolearn.readout.orthogonal import RIDGES, OrthogonalFactors
 from echolearn.reservoir.nvar import PolynomialFeatures
-from echolearn.sequences.scaling import mean_and_scale
+from echolearn.sequences.checks import mean_and_scale
 from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.values import check_integer
 

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn.sequences.validation import InputSequences, open_sequences
+from echolearn.sequences.opening import Sequences, open_sequences
 from echolearn.validation.array_types import Array, SequencesLike
 from echolearn.validation.values import check_integer
 
@@ -30,9 +30,7 @@ def time_index(series: object) -> object | None:
     return None if index is None or callable(index) else index
 
 
-def open_series(
-    series: SequencesLike, name: str, dims: int | None, *, gaps: bool = False
-) -> tuple[InputSequences, bool]:
+def open_series(series: SequencesLike, name: str, dims: int | None, *, gaps: bool = False) -> tuple[Sequences, bool]:
     """Return one series (steps,) or (steps, dims), or a list of such, as float64; and whether they are 1-D.
 
     gaps: whether NaN, for a missing value, is allowed.
@@ -47,10 +45,10 @@ def open_series(
     except (TypeError, ValueError) as problem:
         kind = TypeError if isinstance(problem, TypeError) else ValueError
         raise kind(f"{name}: {problem}") from problem
-    return InputSequences([x.astype(np.float64) for x in given.X], given.kind), one_value
+    return Sequences([x.astype(np.float64) for x in given.X], given.kind), one_value
 
 
-def check_runs_down(given: InputSequences) -> None:
+def check_runs_down(given: Sequences) -> None:
     """Refuse series of one row, which is one step; given: series to fit."""
     if given.lengths.max() == 1 and given.X[0].shape[1] > 1:
         raise ValueError(

@@ -12,9 +12,8 @@ from echolearn.execution.threads import map_in_order
 from echolearn.gradients.stacked_network import passed_on
 from echolearn.readout.network import Network, apply_readout
 from echolearn.readout.observation import frames_at_once
-from echolearn.sequences.batch import pack, unpack
-from echolearn.sequences.batching import group_sequences
-from echolearn.sequences.validation import check_finite
+from echolearn.sequences.batch import group_sequences, pack, unpack
+from echolearn.sequences.checks import check_finite
 from echolearn.states.run import run
 from echolearn.validation.array_types import Array
 

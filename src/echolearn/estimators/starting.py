@@ -20,8 +20,8 @@ from echolearn.estimators.models import TrainingEnd
 from echolearn.execution.executor import Remote
 from echolearn.readout.network import Network
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.unpacking import unpack
-from echolearn.sequences.validation import InputSequences, open_sequences, open_targets
+from echolearn.sequences.opening import Sequences, open_sequences, unpack
+from echolearn.sequences.targets import open_targets
 from echolearn.states.closed_loop import Start
 from echolearn.validation.array_types import Array, SequencesLike
 from echolearn.validation.caller import user_stacklevel
@@ -60,7 +60,7 @@ class FittedParts:
     feature_names: Array | None = None
 
 
-def end_of_training(network: Network, data: Dataset, given: InputSequences, inputs: InputCodec) -> TrainingEnd | None:
+def end_of_training(network: Network, data: Dataset, given: Sequences, inputs: InputCodec) -> TrainingEnd | None:
     """Return where training ended, if it was one series with one target per step that runs forward."""
     if given.kind != "one" or not data.per_step or network.reservoir.backward is not None:
         return None
@@ -90,7 +90,7 @@ def warn_of_runaway(outputs: Sequence[Array], codec: TargetCodec) -> None:
             return
 
 
-def begin_prediction(fitted: FittedParts, given: InputSequences, warm_up: SequencesLike) -> Prediction:
+def begin_prediction(fitted: FittedParts, given: Sequences, warm_up: SequencesLike) -> Prediction:
     """Return the sequences of a prediction and where they start.
 
     warm_up: frames before each sequence, in the form of X; a pair (frames, targets) for a network with feedback;
@@ -112,13 +112,13 @@ def begin_prediction(fitted: FittedParts, given: InputSequences, warm_up: Sequen
     return _warmed_up(fitted, given, warm_up)
 
 
-def unsettled_steps(fitted: FittedParts, given: InputSequences) -> Array:
+def unsettled_steps(fitted: FittedParts, given: Sequences) -> Array:
     """Return how many first steps of each sequence are washout in a prediction without `warm_up`."""
     continued = not isinstance(given.X[0], Remote) and _continued(fitted, given) is not None
     return np.full(len(given.X), 0 if continued else fitted.network.view.washout)
 
 
-def _continued(fitted: FittedParts, given: InputSequences) -> TrainingEnd | None:
+def _continued(fitted: FittedParts, given: Sequences) -> TrainingEnd | None:
     """Return the end of training if the given sequence may follow it: one array, and not the training series itself."""
     end = fitted.training_end
     if end is None or given.kind != "one":
@@ -138,7 +138,7 @@ def _check_can_warm_up(network: Network, per_step: bool) -> None:
         )
 
 
-def _warmed_up(fitted: FittedParts, given: InputSequences, warm_up: SequencesLike) -> Prediction:
+def _warmed_up(fitted: FittedParts, given: Sequences, warm_up: SequencesLike) -> Prediction:
     """Return sequences that start in the states in which the frames before them end."""
     network, inputs, dtype = fitted.network, fitted.inputs, fitted.dtype
     frames, targets = _frames_and_targets(warm_up)
@@ -169,13 +169,13 @@ def begin_stream(fitted: FittedParts, warm_up: SequencesLike) -> tuple[Start | N
     if warm_up is None or (isinstance(warm_up, str) and warm_up == COLD):
         return None, unknown
     _check_can_warm_up(fitted.network, fitted.network.view.pooling is None)
-    nothing = InputSequences([np.empty((0, fitted.inputs.n_features))], "one")
+    nothing = Sequences([np.empty((0, fitted.inputs.n_features))], "one")
     before = _open_frames(_frames_and_targets(warm_up)[0], nothing, fitted)
     known = fitted.inputs.last_known(before.X[0], unknown)
     return _warmed_up(fitted, nothing, warm_up).start, known
 
 
-def _open_frames(frames: SequencesLike, given: InputSequences, fitted: FittedParts) -> InputSequences:
+def _open_frames(frames: SequencesLike, given: Sequences, fitted: FittedParts) -> Sequences:
     """Check the frames of a warm-up: as many sequences as X has, of the same names."""
     inputs, gaps = fitted.inputs, fitted.inputs.missing != "error"
     unpacked = unpack(frames)

@@ -28,8 +28,7 @@ from echolearn.readout.summary import Summary, delayed, thresholds_of
 from echolearn.reservoir.combination import join_reservoirs
 from echolearn.reservoir.detectors import draw_change_detectors, draw_level_detectors, tap_delays
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import pack
-from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.batch import group_sequences, pack
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.targets import one_hot
 from echolearn.states.run import run

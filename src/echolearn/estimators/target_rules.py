@@ -14,9 +14,8 @@ import numpy as np
 
 from echolearn.estimators.codecs import TargetCodec
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.targets import Target
-from echolearn.sequences.validation import InputSequences, open_targets
-from echolearn.sequences.weights import open_weights
+from echolearn.sequences.opening import Sequences
+from echolearn.sequences.targets import Target, open_targets, open_weights
 from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 from echolearn.validation.input_warnings import InputWarning
@@ -100,7 +99,7 @@ class TargetRule:
         """Whether NaN (and None) in y means that there is no target."""
         return self.values or _is_nan(self.ignore_label)
 
-    def open(self, y: object, given: InputSequences, sample_weight: object = None) -> OpenedTargets:
+    def open(self, y: object, given: Sequences, sample_weight: object = None) -> OpenedTargets:
         """Check targets and their weights."""
         entries, per_step = open_targets(y, given, missing=self.takes_nan)
         weights = open_weights(sample_weight, given, per_step=per_step)

@@ -19,12 +19,12 @@ from echolearn.readout.observation import FRAMES, Task, observe
 from echolearn.readout.ridge import loss, solve
 from echolearn.readout.statistics import Statistics, residual, sample_precision, statistics_of, weighted
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.batch import group_sequences
+from echolearn.sequences.checks import check_finite
 from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.opening import check_long_enough, open_sequences
 from echolearn.sequences.selection import Pooling
-from echolearn.sequences.targets import as_class_numbers
-from echolearn.sequences.validation import check_finite, check_long_enough, open_sequences, open_values
-from echolearn.sequences.weights import open_weights
+from echolearn.sequences.targets import as_class_numbers, open_values, open_weights
 from echolearn.validation.array_types import Array
 from echolearn.validation.parameters import check_each
 from echolearn.validation.values import check_boolean, check_float_dtype, is_number

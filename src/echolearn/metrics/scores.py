@@ -22,7 +22,8 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, Tags, get_tags
 
-from echolearn.sequences.validation import concatenate_targets, open_sequences, open_targets
+from echolearn.sequences.opening import open_sequences
+from echolearn.sequences.targets import concatenate_targets, open_targets
 from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.names import check_name
 from echolearn.validation.values import check_integer

@@ -15,7 +15,7 @@ from echolearn.readout.statistics import (
     statistics_of,
 )
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batching import frames_for_two, group_sequences
+from echolearn.sequences.batch import frames_for_two, group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation.array_types import Array
 

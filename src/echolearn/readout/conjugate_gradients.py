@@ -25,7 +25,7 @@ from echolearn.readout.ridge import refuse_infinite
 from echolearn.readout.sketch import Operator, Sketch
 from echolearn.readout.statistics import residual, weighted
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation.array_types import Array
 

@@ -7,8 +7,7 @@ import numpy as np
 from echolearn.readout.network import Network
 from echolearn.readout.observation import ReadoutView, frames_at_once, time_chunks
 from echolearn.readout.summary import delayed
-from echolearn.sequences.batch import pack, unpack
-from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.batch import group_sequences, pack, unpack
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.closed_loop import Start
 from echolearn.states.run import run

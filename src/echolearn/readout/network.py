@@ -12,8 +12,7 @@ from echolearn.readout.observation import FRAMES, ReadoutView, frames_at_once, o
 from echolearn.readout.statistics import Statistics
 from echolearn.reservoir.combination import join_reservoirs
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import pack, unpack
-from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.batch import group_sequences, pack, unpack
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import pooled_parts
 from echolearn.states.closed_loop import Start, run_with_feedback

@@ -14,8 +14,7 @@ import numpy as np
 
 from echolearn.readout.summary import Summary
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import Batch
-from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.batch import Batch, group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Pooling, Selection, block_ends, pooled_parts
 from echolearn.states.run import States, run

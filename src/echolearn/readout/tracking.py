@@ -17,7 +17,7 @@ from echolearn.readout.observation import Observation, ReadoutView, Task, frames
 from echolearn.readout.ridge import solve
 from echolearn.readout.statistics import Statistics, product_precision, sample_precision, statistics_of
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batching import frames_for_two, group_sequences
+from echolearn.sequences.batch import frames_for_two, group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation.array_types import Array
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from echolearn.reservoir.activations import activate, leaky_update
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.validation import open_sequences
+from echolearn.sequences.opening import open_sequences
 from echolearn.validation.array_types import Array
 
 

@@ -12,8 +12,7 @@ from numpy.typing import DTypeLike
 
 from echolearn.display.facts import counted, one_line
 from echolearn.execution.executor import LOCAL, Executor, Item, active_executor
-from echolearn.sequences.batch import Batch, pack
-from echolearn.sequences.batching import group_sequences
+from echolearn.sequences.batch import Batch, group_sequences, pack
 from echolearn.sequences.targets import Target
 from echolearn.validation.array_types import Array
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
+import itertools
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from echolearn.sequences.feature_columns import check_feature_columns, date_columns
-from echolearn.sequences.forms import Form, RowForm, TableForm
+from echolearn.sequences.answers import Form, RowForm, TableForm
 from echolearn.validation.array_types import Array
 from echolearn.validation.caller import user_stacklevel
 from echolearn.validation.input_warnings import InputWarning
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 # Names of columns and index levels that say what they are; in lower case, with _ for blanks and hyphens.
 SEQUENCE_NAMES = {
@@ -33,18 +35,19 @@ UNUSUAL = 0.5  # by which share of the usual gap another one differs
 
 
 @dataclass(frozen=True, eq=False)
-class ReadTable:
-    """What a table holds.
+class Unpacked:
+    """The content of X.
 
-    data: an array (steps, features) of one sequence, or a list of them. features: the part of the table that has the
-    features as columns. timed: whether its index is time, so that its rows cannot be anything but steps. irregular: a
-    remark on the distances of steps in time, or "".
+    data: an array, a list of arrays, or anything else, for `check_sequence` to refuse. form: of the container, if it
+    was one. features: the columns of a data frame that are features. table: whether X was one table; timed: whether the
+    container says which axis is time. irregular: a remark on the distances of steps in time, or "".
     """
 
-    data: Array | list[Array]
-    form: Form
-    features: pd.DataFrame | None
-    timed: bool
+    data: object
+    form: Form | None = None
+    features: pd.DataFrame | None = None
+    table: bool = False
+    timed: bool = False
     irregular: str = ""
 
 
@@ -58,10 +61,10 @@ def is_series(X: object) -> bool:
     return not is_table(X) and hasattr(X, "to_frame") and hasattr(X, "index") and getattr(X, "ndim", 0) == 1
 
 
-def read_series(X: pd.Series) -> ReadTable:
+def read_series(X: pd.Series) -> Unpacked:
     """Return what a Series holds: a panel of one feature, or a series in every cell."""
     if len(X) and X.dtype == object and all(getattr(cell, "ndim", 0) == 2 for cell in X):
-        return ReadTable([np.asarray(cell) for cell in X], RowForm(X.index), None, timed=True)
+        return Unpacked([np.asarray(cell) for cell in X], RowForm(X.index), timed=True)
     if X.index.nlevels == 1 and not _holds_series(X):
         named = len(X) and all(isinstance(label, str) for label in X.index)
         row = ", or X.to_frame().T for one step with the features that its index names" if named else ""
@@ -72,7 +75,7 @@ def read_series(X: pd.Series) -> ReadTable:
     return read_table(X.to_frame())
 
 
-def read_table(X: pd.DataFrame) -> ReadTable:
+def read_table(X: pd.DataFrame) -> Unpacked:
     """Return the sequences of a table."""
     names = {_plain(name): name for name in X.columns}
     if not hasattr(X, "index"):  # of polars
@@ -98,7 +101,7 @@ def _holds_series(column: pd.Series) -> bool:
     return column.dtype == object and len(column) > 0 and getattr(column.iloc[0], "ndim", 0) == 1
 
 
-def _nested(X: pd.DataFrame) -> ReadTable:
+def _nested(X: pd.DataFrame) -> Unpacked:
     """Return the sequences of a table with a series in every cell, as sktime's nested_univ."""
     sequences = []
     for i in range(len(X)):
@@ -107,10 +110,10 @@ def _nested(X: pd.DataFrame) -> ReadTable:
             shapes = ", ".join(str(cell.shape) for cell in cells)
             raise ValueError(f"row {i} of X holds series of shapes {shapes[:80]}; expected one length in a row.")
         sequences.append(np.stack(cells, axis=1))
-    return ReadTable(sequences, RowForm(X.index), X, timed=True)
+    return Unpacked(sequences, RowForm(X.index), X, timed=True)
 
 
-def _read_columns(X: pd.DataFrame, names: dict[str, object], index: pd.Index | None) -> ReadTable:
+def _read_columns(X: pd.DataFrame, names: dict[str, object], index: pd.Index | None) -> Unpacked:
     """Return the sequence of a table, or those of a long table with columns that name sequence and time."""
     ids = id_columns(X)
     times = [name for plain, name in names.items() if plain in TIME_NAMES]
@@ -134,7 +137,7 @@ def _read_columns(X: pd.DataFrame, names: dict[str, object], index: pd.Index | N
     for name in times:
         _warn_of_time_column(X, name)
     if index is None:
-        return ReadTable(np.asarray(X.to_numpy()), TableForm([np.arange(len(X))], None, one=True), None, timed=False)
+        return Unpacked(np.asarray(X.to_numpy()), TableForm([np.arange(len(X))], None, one=True), table=True)
     return _one(X)
 
 
@@ -161,7 +164,7 @@ def table_values(X: pd.DataFrame) -> Array:
     return values
 
 
-def _one(X: pd.DataFrame) -> ReadTable:
+def _one(X: pd.DataFrame) -> Unpacked:
     """Return the sequence of a table, in the order of time if its index says it."""
     dates = _kind(X.index) == "date"
     order = np.arange(len(X))
@@ -177,10 +180,17 @@ def _one(X: pd.DataFrame) -> ReadTable:
             InputWarning,
             stacklevel=user_stacklevel(),
         )
-    return ReadTable(table_values(X)[order], TableForm([order], X.index, one=True), X, dates, irregular)
+    return Unpacked(
+        table_values(X)[order],
+        TableForm([order], X.index, one=True),
+        X,
+        table=True,
+        timed=dates,
+        irregular=irregular,
+    )
 
 
-def _panel(X: pd.DataFrame) -> ReadTable:
+def _panel(X: pd.DataFrame) -> Unpacked:
     """Return the sequences of a table with an index (sequence, time)."""
     first, last = X.index.levels[0], X.index.levels[-1]
     named = [_plain(name) in TIME_NAMES for name in X.index.names]
@@ -196,7 +206,7 @@ def _panel(X: pd.DataFrame) -> ReadTable:
     return _grouped(X, codes, ids, X.index.get_level_values(-1), X.index)
 
 
-def _long(X: pd.DataFrame, name: object, time: object, index: pd.Index | None) -> ReadTable:
+def _long(X: pd.DataFrame, name: object, time: object, index: pd.Index | None) -> Unpacked:
     """Return the sequences of a table with a column that names the sequence and one for time."""
     if index is None:
         _, first, inverse = np.unique(np.asarray(X[name]), return_index=True, return_inverse=True)
@@ -206,13 +216,13 @@ def _long(X: pd.DataFrame, name: object, time: object, index: pd.Index | None) -
         features = [column for column in X.columns if column not in (name, time)]
         check_feature_columns(X[features], grouped=True)
         values = np.asarray(X[features].to_numpy())
-        return ReadTable([values[r] for r in rows], TableForm(rows, None), None, timed=True)
+        return Unpacked([values[r] for r in rows], TableForm(rows, None), timed=True)
     panel = X.set_index([name, time])
     codes, ids = panel.index.droplevel(-1).factorize()
     return _grouped(panel, codes, ids, panel.index.get_level_values(-1), index)
 
 
-def _grouped(X: pd.DataFrame, codes: Array, ids: pd.Index, times: pd.Index, index: pd.Index) -> ReadTable:
+def _grouped(X: pd.DataFrame, codes: Array, ids: pd.Index, times: pd.Index, index: pd.Index) -> Unpacked:
     """Return the sequences of a table; codes: the number of the sequence of each row."""
     if (codes < 0).any():
         raise ValueError("the index of X lacks the name of a sequence in some rows; drop or name them.")
@@ -224,7 +234,7 @@ def _grouped(X: pd.DataFrame, codes: Array, ids: pd.Index, times: pd.Index, inde
         rows = _rows(codes, _in_time(codes, ranks, "X"))
         irregular = _irregular([gaps[ranks[r]] for r in rows])
     values, ids = table_values(X), ids.set_names(X.index.names[:-1])
-    return ReadTable([values[r] for r in rows], TableForm(rows, index, ids), X, timed=True, irregular=irregular)
+    return Unpacked([values[r] for r in rows], TableForm(rows, index, ids), X, timed=True, irregular=irregular)
 
 
 def _rows(codes: Array, order: Array) -> list[Array]:
@@ -287,4 +297,113 @@ def _irregular(times: list[Array]) -> str:
         f"the steps of X are not evenly spaced: {unusual:.0%} of the gaps in time differ from the usual one, the "
         f"longest is {gaps.max() / usual:.3g} times as long. A network takes one step like another. Resample first, "
         "for example with X.resample(...).mean(), or give the gap as a feature."
+    )
+
+
+# ---------------- Columns of a table that cannot be features
+
+
+def check_feature_columns(X: pd.DataFrame, times: list[object] | None = None, *, grouped: bool = False) -> None:
+    """Refuse columns that do not hold numbers, whatever their names are.
+
+    times: the columns whose names say that they are time. grouped: whether the rows are known to be of several
+    sequences, so that a column of dates belongs behind the levels of the index.
+    """
+    columns = {name: column_values(X, j) for j, name in enumerate(X.columns)}
+    dates = [name for name, values in columns.items() if holds_dates(values)]
+    texts = [name for name, values in columns.items() if name not in dates and _holds_text(values)]
+    for name in texts:
+        if _repeats(columns[name]):
+            raise ValueError(_names_of_sequences(name, [*dates, *(times or [])], columns[name]))
+    append = ", append=True" if grouped else ""
+    if dates:
+        raise ValueError(
+            f"the column {dates[0]!r} of X holds dates; features are numbers. Pass X.set_index({dates[0]!r}{append})."
+        )
+    if texts:
+        raise ValueError(_text(texts[0], columns[texts[0]], append))
+    for name, values in columns.items():
+        if values.dtype.kind == "m":
+            raise ValueError(
+                f"the column {name!r} of X holds durations; features are numbers. Pass X.set_index({name!r}{append}) "
+                f"if it is time, or X.assign(**{{{name!r}: X[{name!r}].dt.total_seconds()}}) if it is a feature."
+            )
+
+
+def date_columns(X: pd.DataFrame) -> list[object]:
+    """Return the columns of a table that hold dates."""
+    return [name for j, name in enumerate(X.columns) if holds_dates(column_values(X, j))]
+
+
+def column_values(X: pd.DataFrame, j: int) -> Array:
+    """Return the entries of one column; names may occur twice."""
+    return np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[X.columns[j]])
+
+
+def holds_dates(values: Array) -> bool:
+    """Return whether the entries of a column are dates: by their type, or as objects."""
+    if values.dtype.kind == "M":
+        return True
+    first = _first_known(values)
+    return first is not None and hasattr(first, "year") and hasattr(first, "month")
+
+
+def _first_known(values: Array) -> object | None:
+    """Return the first entry of a column of objects that is there, or None."""
+    if values.dtype != object:
+        return None
+    return next((entry for entry in values.flat if entry is not None and entry == entry), None)
+
+
+def _holds_text(values: Array) -> bool:
+    """Return whether the entries of a column are texts that are not numbers."""
+    if values.dtype.kind not in "OUST":
+        return False
+    return any(isinstance(entry, (str, bytes)) and not _is_number(entry) for entry in values.flat)
+
+
+def _is_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _repeats(values: Array) -> bool:
+    """Return whether every entry stands in one run of consecutive rows, as the name of a sequence does.
+
+    There are at least two names, and at least two rows of each on average.
+    """
+    texts = [str(entry) for entry in values.flat]
+    runs = 1 + sum(a != b for a, b in itertools.pairwise(texts))
+    return 2 <= runs <= len(texts) // 2 and len(set(texts)) == runs
+
+
+def _names_of_sequences(name: object, times: list[object], values: Array) -> str:
+    """Return the refusal of a column of text that is the name of the sequence of each row."""
+    if times:
+        how = f"X.set_index([{name!r}, {times[0]!r}])"
+    else:
+        how = (
+            f"X.set_index([{name!r}, <the column of time>]), or X.set_index([{name!r}, "
+            f"X.groupby({name!r}).cumcount()]) if rows are in order"
+        )
+    return (
+        f"the column {name!r} of X holds text, {values.flat[0]!r:.40} and others, each in consecutive rows: it "
+        f"looks like the names of sequences, not like a feature. Pass {how}."
+    )
+
+
+def _text(name: object, values: Array, append: str) -> str:
+    """Return the refusal of a column of text: of dates that were not parsed, or of anything else."""
+    first = next(entry for entry in values.flat if isinstance(entry, (str, bytes)) and not _is_number(entry))
+    given = f"the column {name!r} of X holds text such as {first!r:.40}; features are numbers."
+    try:
+        datetime.datetime.fromisoformat(str(first))
+    except ValueError:
+        return f"{given} Drop it, X.drop(columns={name!r}), or encode it as numbers, for example pandas.get_dummies(X)."
+    return (
+        f"{given} If these are dates, pass X.assign(**{{{name!r}: pandas.to_datetime(X[{name!r}])}})"
+        f".set_index({name!r}{append})."
     )

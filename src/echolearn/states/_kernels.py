@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from echolearn.sequences.batching import LANES
+from echolearn.sequences.batch import LANES
 from echolearn.states import _announcement  # noqa: F401  (listens to the compiler)
 from echolearn.states import _loops as loops
 from echolearn.states._simd import steps_at_once

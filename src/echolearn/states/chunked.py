@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike
 
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batching import LANES
+from echolearn.sequences.batch import LANES
 from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, drive
 from echolearn.validation.array_types import Array

@@ -11,9 +11,10 @@ from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import map_in_order
 from echolearn.reservoir.activations import ACTIVATIONS, is_registered
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import pack, unpack
-from echolearn.sequences.batching import group_sequences
-from echolearn.sequences.validation import check_finite, open_sequences, open_values
+from echolearn.sequences.batch import group_sequences, pack, unpack
+from echolearn.sequences.checks import check_finite
+from echolearn.sequences.opening import open_sequences
+from echolearn.sequences.targets import open_values
 from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, drive
 from echolearn.states.run import run

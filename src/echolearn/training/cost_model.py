@@ -22,7 +22,7 @@ from echolearn.readout.ridge import RIDGES
 from echolearn.readout.sketch import RANK, SAMPLE
 from echolearn.readout.solver import solver_for
 from echolearn.readout.statistics import TILE, WIDE
-from echolearn.sequences.batching import LANES
+from echolearn.sequences.batch import LANES
 from echolearn.training.progress import clock, say
 
 ANNOUNCE = 60.0  # seconds from which on a fit is announced

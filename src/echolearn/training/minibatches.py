@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from echolearn.modelfile.layout import Facts
-from echolearn.sequences.batching import draw_minibatches
+from echolearn.sequences.batch import draw_minibatches
 from echolearn.validation.array_types import Array
 
 

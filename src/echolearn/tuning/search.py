@@ -17,7 +17,8 @@ from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 from echolearn.display.bar import Bar
 from echolearn.display.screen import tell
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.validation import open_sequences, open_targets
+from echolearn.sequences.opening import open_sequences
+from echolearn.sequences.targets import open_targets
 from echolearn.training.progress import clock
 from echolearn.tuning.backtesting import backtest
 from echolearn.tuning.results import Settings, Tuning

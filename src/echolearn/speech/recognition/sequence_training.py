@@ -32,7 +32,7 @@ from echolearn.readout.solver import ExactFit
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.validation import open_sequences
+from echolearn.sequences.opening import open_sequences
 from echolearn.speech._typing import Progress
 from echolearn.speech.recognition.decoder import state_shares
 from echolearn.speech.recognition.graph import phone_graph

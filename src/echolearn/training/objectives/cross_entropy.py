@@ -26,8 +26,7 @@ from echolearn.readout.softmax import PreconditionedMomentum, cross_entropy, ent
 from echolearn.readout.solver import RidgeFit
 from echolearn.readout.statistics import residual, weighted
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.sequences.batch import Batch
-from echolearn.sequences.batching import split_minibatch
+from echolearn.sequences.batch import Batch, split_minibatch
 from echolearn.sequences.dataset import Dataset
 from echolearn.training.objectives.objective import Pause
 from echolearn.training.objectives.ridge import FALL, LearningPlan, gives_finite_states, weight_shapes

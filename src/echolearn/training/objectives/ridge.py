@@ -20,7 +20,7 @@ from echolearn.readout.statistics import Statistics
 from echolearn.readout.tracking import FullBatchTracker, MiniBatchTracker, observe_sequences, whole_groups
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import spectral_radius_of
-from echolearn.sequences.batching import group_sequences, split_minibatch
+from echolearn.sequences.batch import group_sequences, split_minibatch
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.run import run
 from echolearn.training.objectives.objective import Pause

@@ -23,7 +23,7 @@ from echolearn.readout.softmax import PreconditionedMomentum
 from echolearn.readout.solver import ExactFit
 from echolearn.readout.statistics import Statistics
 from echolearn.readout.tracking import TURNOVER
-from echolearn.sequences.batching import group_sequences, split_evenly
+from echolearn.sequences.batch import group_sequences, split_evenly
 from echolearn.sequences.dataset import Dataset
 from echolearn.training.objectives.cross_entropy import RATE
 from echolearn.training.objectives.objective import Pause

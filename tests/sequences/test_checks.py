@@ -1,11 +1,14 @@
 """Means and scales of columns, for numbers of any size."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echolearn.sequences.scaling import LARGEST, mean_and_scale
+from benchmarks.layouts import IDS, RAGGED, dated, panel
+from echolearn.sequences.checks import LARGEST, mean_and_scale
+from echolearn.sequences.opening import open_sequences
 
 
 @settings(max_examples=60, deadline=None)
@@ -39,3 +42,34 @@ def test_scaling_is_the_mean_and_the_standard_deviation():
     mean, scale = mean_and_scale(table, "table")
     np.testing.assert_allclose(mean, table.mean(axis=0), rtol=1e-14)
     np.testing.assert_allclose(scale, [*table[:, :3].std(axis=0), 1, 1], rtol=1e-14)
+
+
+# ---------------- Where a missing value stands
+
+
+def with_gap(x, value=np.nan):
+    x = np.array(x)
+    x[3, 1] = value
+    return x
+
+
+GAPS = [RAGGED[0], RAGGED[1], with_gap(RAGGED[2]), *RAGGED[3:]]
+DATES = pd.date_range("2024-01-01", periods=len(RAGGED[0]))
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (GAPS, r"Input sequence 2 contains NaN\. The first is in row 3, column 1\. .*missing='carry'"),
+        (with_gap(RAGGED[0]), r"Input X contains NaN\. The first is in row 3, column 1\."),
+        (with_gap(RAGGED[0], np.inf), r"contains infinity.* The first is in row 3, column 1\."),
+        (dict(zip(IDS, GAPS, strict=True)), rf"first is in row 3 of the sequence '{IDS[2]}', column 1\."),
+        (panel(GAPS), rf"first is in row 3 \(\w+ 3\) of the sequence '{IDS[2]}', column 'b'\."),
+        (dated(with_gap(RAGGED[0]), DATES), r"first is in row 3 \(index 2024-01-04 00:00:00\), column 'b'\."),
+        (pd.DataFrame(with_gap(RAGGED[0]), columns=list("abc")), r"first is in row 3, column 'b'\."),
+        ([panel(GAPS).loc[name] for name in IDS], r"first is in row 3 \(\w+ 3\), column 'b'\."),
+    ],
+)
+def test_the_first_gap_is_named(X, words):
+    with pytest.raises(ValueError, match=f"(?s){words}"):
+        open_sequences(X)
