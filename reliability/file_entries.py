@@ -176,6 +176,7 @@ def _encoded(text: str) -> bytes:
 
 def command(data: Any, folder: Path) -> Call:
     """Draw commands: any text for any option, on a small feature file."""
+    from click import Context
     from click.testing import CliRunner
 
     from echolearn.cli.main import main
@@ -183,9 +184,8 @@ def command(data: Any, folder: Path) -> Call:
     corpus = _written(folder, "corpus.npz", feature_seeds()[0])
     fitted("labels").save(folder / "model")
     name = data.draw(st.sampled_from(["train", "evaluate", "predict", "info", "align", "tune", "table1", "nothing"]))
-    known = [
-        p for p in getattr(main.commands.get(name), "params", []) if p.name not in ("corpus", "cache", "out", "full")
-    ]
+    called = main.get_command(Context(main), name)
+    known = [p for p in getattr(called, "params", []) if p.name not in ("corpus", "cache", "out", "full")]
     texts = st.one_of(st.sampled_from([str(n) for n in odd.NUMBERS if not isinstance(n, float) or abs(n) < 10]),
                       st.sampled_from([w for w in odd.WORDS if "\0" not in w]), st.text(max_size=5))  # fmt: skip
     arguments = [

@@ -8,10 +8,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from click.testing import Result
 
+from echolearn.cli.main import COMMANDS, main
 from smallcorpus import STATES
 
 Run = Callable[..., Result]
@@ -28,12 +30,23 @@ def model(run: Run, corpus: str, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 def test_help_imports_nothing_slow() -> None:
     code = (
-        "import sys, echolearn.cli\n"
+        "import sys\n"
+        "from click.testing import CliRunner\n"
+        "from echolearn.cli import main\n"
+        "assert 'recognize' in CliRunner().invoke(main, ['--help']).output\n"
         "slow = {'numpy', 'scipy', 'sklearn', 'numba', 'rich', 'matplotlib', 'safetensors'} & set(sys.modules)\n"
         "sys.exit(', '.join(sorted(slow)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_list_of_commands_has_the_first_sentence_of_each() -> None:
+    with click.Context(main) as context:
+        for name, (_, line) in COMMANDS.items():
+            command = main.get_command(context, name)
+            assert command.get_short_help_str(300) == line, name
+        assert main.get_command(context, "nothing") is None
 
 
 def test_the_package_runs_as_a_command() -> None:

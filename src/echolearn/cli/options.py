@@ -11,6 +11,8 @@ import click
 from echolearn.cli import configuration
 
 FILE = click.Path(dir_okay=False, path_type=Path)
+PATH = click.Path(path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
 Command = TypeVar("Command", bound=Callable[..., object])
 
 # The tables of estimator settings that the configuration file of a command may have.
@@ -108,12 +110,12 @@ _CORPUS_OPTIONS = (
     ),
     click.option(
         "--cache",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=FOLDER,
         help="The folder that keeps synthetic speech, features and alignments.",
     ),
     click.option(
         "--labels",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=FILE,
         help="An HTK master label file instead of the corpus's own labels.",
     ),
     click.option(
@@ -125,7 +127,7 @@ _CORPUS_OPTIONS = (
     ),
     click.option(
         "--transcripts",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=FILE,
         multiple=True,
         help="A list of what was said, NAME WORDS or WORDS (NAME) on every line; may be given several times.",
     ),

@@ -9,7 +9,7 @@ from typing import Unpack
 import click
 
 from echolearn.cli.errors import RESUME_NOTE
-from echolearn.cli.options import CorpusOptions, corpus_options, network_changes, network_options, words
+from echolearn.cli.options import FOLDER, CorpusOptions, corpus_options, network_changes, network_options, words
 
 SYSTEMS = "fixed,learned,bidirectional,stacked"
 LEVELS = {"39": "phone39", "48": "phone48", "phone39": "phone39", "phone48": "phone48", "corpus": "corpus"}
@@ -45,7 +45,7 @@ def joined(args: Sequence[str], option: str) -> list[str]:
 @click.option("--level", type=click.Choice(list(LEVELS)),
               help="Score 39 or 48 classes of phones (Lee and Hon), or those of the corpus.  "
               "[default: 39 for TIMIT, else corpus]")  # fmt: skip
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("runs/phones"), show_default=True,
+@click.option("--out", type=FOLDER, default=Path("runs/phones"), show_default=True,
               help="The folder for tables, report and networks.")  # fmt: skip
 @click.option("--estimate", is_flag=True, help="Print the estimated time and memory of every system, and stop.")
 @click.option("--force", is_flag=True, help="Compute all systems again.")

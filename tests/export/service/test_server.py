@@ -90,7 +90,7 @@ def test_a_stop_closes_streams_and_ends_well(path, sign):
 def test_a_model_of_the_runtime_is_served_without_compiled_code(path):
     code = f"""
 import sys
-from echolearn.cli.serving import _opened
+from echolearn.cli.serve import _opened
 from echolearn.export.service import server
 from echolearn.export.service.application import Service
 from pathlib import Path

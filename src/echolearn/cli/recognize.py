@@ -1,16 +1,13 @@
-"""The commands `recognize` and `score`. Whatever is slow to import is imported by the command that needs it."""
+"""The command `recognize`. Whatever is slow to import is imported when it runs."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Unpack
 
 import click
 
-from echolearn.cli.options import FILE, CorpusOptions, corpus_options, part_option, word_options, words
-
-ANY = click.Path(path_type=Path)
+from echolearn.cli.options import FILE, PATH, CorpusOptions, corpus_options, part_option, word_options
 
 
 def channels_of(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | str | None:
@@ -24,7 +21,7 @@ def channels_of(ctx: click.Context, parameter: click.Parameter, text: str | None
 
 @click.command()
 @click.argument("model", type=FILE)
-@click.argument("recordings", nargs=-1, type=ANY)
+@click.argument("recordings", nargs=-1, type=PATH)
 @corpus_options
 @part_option
 @click.option("--out",
@@ -91,56 +88,3 @@ def recognize(
     if done.problems:
         click.echo(f"{len(done.problems)} of {len(found)} recordings could not be recognised.", err=True)
         ctx.exit(1)
-
-
-@click.command()
-@click.argument("reference", type=ANY)
-@click.argument("hypothesis", type=ANY)
-@click.option("--ignore", callback=words, help="Tokens that do not count, such as sil,sp.  [default: silences]")
-@click.option("--map", "phone_map", metavar="39|48|FILE",
-              help="Fold phones into the 39 or 48 classes of Lee and Hon, or by a file, before comparing.")  # fmt: skip
-@click.option("--speakers", type=FILE,
-              help="Utterances and their speakers, as Kaldi's utt2spk.  [default: those of an STM file]")  # fmt: skip
-@click.option("--level", type=click.Choice(["words", "phones"]), default="words", show_default=True,
-              help="What to compare where a file has both.")  # fmt: skip
-@click.option("--case", is_flag=True, help="Whether upper and lower case are different.")
-@click.option(
-    "--by", type=click.Choice(["speaker", "token"]), multiple=True, help="Add a table by speaker or by token."
-)
-@click.option("--against", type=ANY, help="Another hypothesis: is the difference between the two significant?")
-@click.option("--json", "as_json", is_flag=True, help="Print numbers as JSON.")
-def score(
-    *,
-    reference: Path,
-    hypothesis: Path,
-    ignore: tuple[str, ...] | None,
-    phone_map: str | None,
-    speakers: Path | None,
-    level: str,
-    case: bool,
-    by: tuple[str, ...],
-    against: Path | None,
-    as_json: bool,
-) -> None:
-    """Print the errors of HYPOTHESIS against REFERENCE: substitutions, deletions and insertions.
-
-    Each is a CTM, STM, MLF or JSON file, a TextGrid or a folder of them, or a list of transcripts (Kaldi's text, or
-    WORDS (UTTERANCE) on every line).
-    """
-    from echolearn.experiments import transcript_scores as work
-
-    settings = work.ScoreSettings(phone_map, ignore, case, level)
-    true, who = work.read_any(reference, level), {} if speakers is None else work.read_speakers(speakers)
-    found = work.score(true, work.read_any(hypothesis, level), who, settings)
-    other = None if against is None else work.score(true, work.read_any(against, level), who, settings)
-    if as_json:
-        numbers = found.as_json()
-        if other is not None:
-            numbers["against"] = work.comparison_json(found, other)
-        click.echo(json.dumps(numbers, indent=1))
-        return
-    click.echo(found.as_text())
-    for group in by:
-        click.echo(f"\n{found.table(group)}")
-    if other is not None:
-        click.echo(work.comparison_text(found, other, str(against)))

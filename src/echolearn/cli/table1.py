@@ -1,0 +1,95 @@
+"""The command `table1`. Whatever is slow to import is imported when it runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+import click
+
+from echolearn.cli.errors import RESUME_NOTE
+from echolearn.cli.options import (
+    FOLDER,
+    CorpusOptions,
+    corpus_options,
+    scheduler_option,
+    table_settings,
+    whole_numbers,
+    words,
+)
+
+
+@click.command()
+@corpus_options
+@click.option("--units", callback=whole_numbers, help="Numbers of hidden units, one row each.  [default: 100,500]")
+@click.option("--epochs", type=click.IntRange(min=1), help="Epochs of the paper's columns.  [default: 20]")
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds to average.")
+@click.option("--targets", type=click.Choice(["all", "last"]), default="all", show_default=True,
+              help="last: only the last frame of each block has a target, as in the paper.")  # fmt: skip
+@click.option("--gradient", type=click.Choice(["exact", "printed"]), default="exact", show_default=True,
+              help="printed: the paper's formulas as printed.")  # fmt: skip
+@click.option("--columns", callback=words,
+              help="Only these columns, such as esn,W_Wrec_m3,ours; or all.  [default: all but ensembles]")  # fmt: skip
+@click.option("--level", type=click.Choice(["state", "phone48", "phone39", "segment", "recognition"]), default="state",
+              show_default=True, help="What counts as an error; kept networks are not fitted again.")  # fmt: skip
+@click.option("--out", type=FOLDER, default=Path("runs/table1"), show_default=True,
+              help="The folder for tables, report and finished cells.")  # fmt: skip
+@click.option("--full", is_flag=True,
+              help="The paper's scale: 1.12 million frames, up to 30,000 units, 40 epochs, all columns.")  # fmt: skip
+@click.option("--estimate", is_flag=True, help="Print the estimated time and memory of every cell, and stop.")
+@click.option("--force", is_flag=True, help="Compute all cells again.")
+@scheduler_option
+@click.pass_context
+def table1(
+    ctx: click.Context,
+    /,
+    *,
+    units: tuple[int, ...] | None,
+    epochs: int | None,
+    seeds: int,
+    targets: str,
+    gradient: str,
+    columns: tuple[str, ...] | None,
+    level: str,
+    out: Path,
+    full: bool,
+    estimate: bool,
+    force: bool,
+    scheduler: str | None,
+    **corpus_settings: Unpack[CorpusOptions],
+) -> None:
+    """Compute the paper's table, from speech to report.
+
+    Without options it takes a few minutes on a small synthetic corpus. The same command resumes a run that was stopped.
+    """
+    click.echo("echolearn table1", err=True)  # the imports take seconds
+    from echolearn.cli import progress
+    from echolearn.cli.corpora import opened_corpus
+    from echolearn.cluster.connection import use_engine
+    from echolearn.experiments import plan as plans
+    from echolearn.experiments import table1 as experiment
+    from echolearn.experiments.estimate import CorpusSize, estimate_text
+    from echolearn.reporting.table import plain_text
+
+    if corpus_settings["corpus"] == "synthetic" and corpus_settings["frames"] is None:
+        corpus_settings["frames"] = plans.FULL_FRAMES if full else plans.DEMO_FRAMES
+    named = (plans.full_plan if full else plans.quick_plan)(units, epochs, columns)
+    paper, ours = (table_settings(ctx, name) for name in ("paper", "ours"))
+    plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, level=level, paper=paper, ours=ours)
+    plan.check()
+    frames = corpus_settings["frames"] if corpus_settings["corpus"] == "synthetic" else None
+    if estimate and frames is not None:  # the size of synthetic speech is known before it is made
+        click.echo(estimate_text(plan, CorpusSize.of_synthetic(frames)))
+        return
+    ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished work is kept in {out}."
+    with use_engine(scheduler):
+        corpus = opened_corpus(**corpus_settings)
+        if estimate or full:
+            click.echo(estimate_text(plan, CorpusSize.of(corpus)), err=not estimate)
+        if estimate:
+            return
+        with progress.table_progress(progress.stderr()) as display:
+            table = experiment.run(corpus, plan, out, display, force=force)
+    click.echo(plain_text(table))
+    click.echo(f"written: {out / 'report.html'}, table1.md, table1.csv, table1.json")
