@@ -25,9 +25,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
+from echolearn.estimators._forecaster import ForecastWarning
 from echolearn.estimators.data_warnings import InputWarning
 from echolearn.estimators.examination import PoorFitWarning
-from echolearn.estimators.forecaster import ForecastWarning
 from echolearn.readout.ridge import ReadoutWarning
 from echolearn.reservoir.spectrum import EchoStateWarning
 from echolearn.training.loop import TrainingWarning

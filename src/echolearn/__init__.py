@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from echolearn.validation.former_paths import FormerPaths
 
 if TYPE_CHECKING:
+    from echolearn.estimators._forecaster import ESNForecaster
+    from echolearn.estimators._nvar import NVARForecaster
     from echolearn.estimators.classifier import ESNClassifier
     from echolearn.estimators.es2n import ES2NFeatures
     from echolearn.estimators.features import ReservoirFeatures
-    from echolearn.estimators.forecaster import ESNForecaster
     from echolearn.estimators.framewise import FrameWise
     from echolearn.estimators.loading import load
-    from echolearn.estimators.nvar import NVARForecaster
     from echolearn.estimators.pipelines import save, stream
     from echolearn.estimators.regressor import ESNRegressor
     from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
@@ -43,10 +43,10 @@ __all__ = [
 _HOMES = {
     "ES2NFeatures": "estimators.es2n",
     "ESNClassifier": "estimators.classifier",
-    "ESNForecaster": "estimators.forecaster",
+    "ESNForecaster": "estimators._forecaster",
     "ESNRegressor": "estimators.regressor",
     "FrameWise": "estimators.framewise",
-    "NVARForecaster": "estimators.nvar",
+    "NVARForecaster": "estimators._nvar",
     "Reservoir": "reservoir",
     "ReservoirFeatures": "estimators.features",
     "StackedClassifier": "estimators.stacked",

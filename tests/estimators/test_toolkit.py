@@ -9,8 +9,8 @@ from sklearn.pipeline import make_pipeline
 
 from echolearn import ES2NFeatures, FrameWise, NVARForecaster
 from echolearn.datasets import lorenz
+from echolearn.forecasting.nvar import PolynomialFeatures
 from echolearn.metrics import valid_time
-from echolearn.reservoir.nvar import PolynomialFeatures
 from echolearn.states import harvest
 from reference.toolkit import es2n_states, nvar_features
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.diagnostics.guarding import GuardedStream
+from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.forecaster import ESNForecaster
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import TrainingEnd
 from echolearn.estimators.regressor import ESNRegressor

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from echolearn.estimators._base import set_fitted
+from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.forecaster import ESNForecaster
 from echolearn.estimators.model_layout import FORMAT
 from echolearn.estimators.models import FittedModel, FittedStack
 from echolearn.estimators.pipelines import check_file, restore_pipeline

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from echolearn.estimators.forecaster import ESNForecaster
+from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.experiments.table_dates import AmbiguousDates, ImpossibleDate, looks_like_date, read_dates
 from echolearn.experiments.tables import TextTable, read_table, write_table
 from echolearn.forecasting.calendar import DAY, MONTHLY, regular_calendar

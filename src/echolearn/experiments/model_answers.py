@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.pipeline import Pipeline
 
-from echolearn.estimators.forecaster import ESNForecaster
+from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.estimators.loading import load
 from echolearn.experiments.tables import TextTable, read_table
 from echolearn.modelfile.layout import RECOGNIZER

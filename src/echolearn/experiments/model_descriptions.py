@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 
 from echolearn.display.facts import counted
+from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.forecaster import ESNForecaster
 from echolearn.estimators.framewise import FrameWise
 from echolearn.estimators.loading import SingleEstimator, StackEstimator
 from echolearn.estimators.regressor import ESNRegressor

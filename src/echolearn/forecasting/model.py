@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn.forecasting.correction import Correction, fit_correction
-from echolearn.forecasting.direct import (
+from echolearn.forecasting.columns import (
     FADE,
     Column,
     Place,
@@ -22,6 +21,7 @@ from echolearn.forecasting.direct import (
     to_scale,
     typical_step,
 )
+from echolearn.forecasting.correction import Correction, fit_correction
 from echolearn.forecasting.members import Allowed, errors_ahead, first_origin
 from echolearn.forecasting.seasons import find_seasons
 from echolearn.forecasting.smoothing import forecast_ahead

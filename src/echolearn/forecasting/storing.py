@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from echolearn.forecasting.direct import Column, Place
+from echolearn.forecasting.columns import Column, Place
 from echolearn.forecasting.model import DirectModel, Part
 from echolearn.forecasting.smoothing import TRENDS, Position, Smoothing
 from echolearn.reservoir.reservoir import Reservoir

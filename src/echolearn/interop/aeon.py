@@ -10,8 +10,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from echolearn.estimators._forecaster import ESNForecaster as Forecaster
 from echolearn.estimators.classifier import ESNClassifier as Classifier
-from echolearn.estimators.forecaster import ESNForecaster as Forecaster
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.regressor import ESNRegressor as Regressor
 from echolearn.interop.parameters import checked_settings, chosen_parameters, parameters_of

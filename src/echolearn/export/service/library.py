@@ -10,8 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.estimators.codecs import LabelSetCodec
-from echolearn.estimators.forecaster import ESNForecaster
 from echolearn.estimators.loading import SingleEstimator, StackEstimator, load
 from echolearn.estimators.pipelines import PipelineStream, stream
 from echolearn.estimators.streams import EstimatorStream

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn.estimators._base import FittedEstimator, SequenceEstimator, set_fitted, store_parameters
 from echolearn.estimators.codecs import ValueCodec, squared_error
-from echolearn.estimators.determinism import LEAST, PROBE, follows_dynamics
 from echolearn.estimators.direct_forecasts import LEAST as LEAST_VALUES
 from echolearn.estimators.direct_forecasts import (
     SeriesSettings,
@@ -31,7 +30,13 @@ from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.loop_fitting import fit_through_loop
 from echolearn.estimators.models import ForecastState
 from echolearn.estimators.poor_scores import warn_of_poor_values
-from echolearn.estimators.series import (
+from echolearn.estimators.settings import NetworkSettings
+from echolearn.execution.blas import one_blas_thread
+from echolearn.forecasting.conformal import interval, paths
+from echolearn.forecasting.dynamics import LEAST, PROBE, follows_dynamics
+from echolearn.forecasting.model import DirectModel, Part, advance_part, forecast_scaled, in_units
+from echolearn.forecasting.seasons import check_time_index, seasons_of_index
+from echolearn.forecasting.series import (
     check_runs_down,
     check_steps_ahead,
     inputs_of,
@@ -40,11 +45,6 @@ from echolearn.estimators.series import (
     standardised,
     time_index,
 )
-from echolearn.estimators.settings import NetworkSettings
-from echolearn.execution.blas import one_blas_thread
-from echolearn.forecasting.conformal import interval, paths
-from echolearn.forecasting.model import DirectModel, Part, advance_part, forecast_scaled, in_units
-from echolearn.forecasting.seasons import check_time_index, seasons_of_index
 from echolearn.readout.network import Network
 from echolearn.readout.observation import stack
 from echolearn.sequences.batch import pack

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from echolearn.estimators.series import inputs_of
 from echolearn.execution.blas import one_blas_thread
 from echolearn.forecasting.correction import solve
 from echolearn.forecasting.members import Allowed, errors_ahead, fit_smoothing
 from echolearn.forecasting.model import default_horizon
 from echolearn.forecasting.seasons import find_seasons
+from echolearn.forecasting.series import inputs_of
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.states.closed_loop import run_closed_loop

@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.estimators.series import check_runs_down, check_steps_ahead, open_series
 from echolearn.execution.blas import one_blas_thread
+from echolearn.forecasting.nvar import PolynomialFeatures
+from echolearn.forecasting.series import check_runs_down, check_steps_ahead, open_series
 from echolearn.metrics.forecasts import THRESHOLD, step_errors
 from echolearn.readout.orthogonal import RIDGES, OrthogonalFactors
-from echolearn.reservoir.nvar import PolynomialFeatures
 from echolearn.sequences.checks import mean_and_scale
 from echolearn.validation.array_types import Answers, Array, SequencesLike
 from echolearn.validation.values import check_integer

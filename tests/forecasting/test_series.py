@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from echolearn.estimators.series import inputs_of, open_exogenous, open_series, standardised
+from echolearn.forecasting.series import inputs_of, open_exogenous, open_series, standardised
 
 LONG, SHORT = np.arange(10.0), np.arange(4.0)
 PLANE = np.arange(20.0).reshape(10, 2)
