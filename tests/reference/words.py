@@ -1,9 +1,7 @@
-"""Slow and obvious scores of words: the language model by every way of backing off, the sound by forced alignment."""
+"""Slow and obvious scores of words: every way of backing off, and for the sound a search in dictionaries."""
 
 import math
 from itertools import product
-
-from reference.alignment import aligned
 
 
 def language_score(model, words, end):
@@ -40,8 +38,51 @@ def scores_of_all(emissions, models, lexicon, model, weights):
     for n in range(1, len(emissions) // shortest + 1):
         for words in product(lexicon.words, repeat=n):
             variants = [lexicon.pronunciations[word] for word in words]
-            sound = aligned(emissions, models, variants, None, weights.duration_weight)
-            if sound is not None and sound[0] > -math.inf:
+            sound = _best_sound(emissions, models, variants, weights.duration_weight)
+            if sound > -math.inf:
                 language = weights.language_weight * language_score(model, words, "</s>")
-                found[words] = sound[0] + language - weights.penalty * n
+                found[words] = sound + language - weights.penalty * n
     return found
+
+
+def _best_sound(emissions, models, variants, weight):
+    """Return the best score of words over all their pronunciations, without silences."""
+    by_name = {model.name: model for model in models}
+    chains = ([by_name[phone] for phones in chosen for phone in phones] for chosen in product(*variants))
+    return max(_best_chain(emissions, chain, weight) for chain in chains)
+
+
+def _log(value):
+    return math.log(value) if value > 0 else -math.inf
+
+
+def _best_chain(emissions, chain, weight):
+    """Return the best score of phones that are all spoken, one after another."""
+    alive = {(0, k, 0): weight * _log(p) for k, p in enumerate(chain[0].entry)}
+    for t, frame in enumerate(emissions):
+        emitted = {key: score + float(frame[chain[key[0]].labels[key[1]]]) for key, score in alive.items()}
+        if t == len(emissions) - 1:
+            break
+        alive = {}
+        for key, score in emitted.items():
+            for target, move in _moves(chain, *key):
+                alive[target] = max(alive.get(target, -math.inf), score + weight * move)
+    ends = [-math.inf]
+    for (place, k, position), score in emitted.items():
+        if place == len(chain) - 1:
+            model = chain[place]
+            ends.append(score + weight * (_log(model.leaving[k, position]) + _log(model.next[k, -1])))
+    return max(ends)
+
+
+def _moves(chain, place, k, position):
+    """Yield where a state may go with the next frame, and the log probability."""
+    model = chain[place]
+    n, positions = model.leaving.shape
+    leave = model.leaving[k, position]
+    yield (place, k, min(position + 1, positions - 1)), _log(1 - leave)
+    for other in range(k + 1, n):
+        yield (place, other, 0), _log(leave) + _log(model.next[k, other])
+    if place + 1 < len(chain):
+        for other, entry in enumerate(chain[place + 1].entry):
+            yield (place + 1, other, 0), _log(leave) + _log(model.next[k, n]) + _log(entry)

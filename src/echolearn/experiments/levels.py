@@ -86,4 +86,4 @@ def level_errors(
 def _segment_error(corpus: Corpus, part: str, probabilities: Probabilities, task: PhoneScoring) -> float:
     which = corpus.which(part)
     given, labels = [probabilities[corpus.utterances[k]] for k in which], [corpus.labels[k] for k in which]
-    return segment_error(given, labels, corpus.state_names, decoder=task.segments, phone_map=task.phone_map)
+    return segment_error(task.segments, given, labels, corpus.state_names, phone_map=task.phone_map)

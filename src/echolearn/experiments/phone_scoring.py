@@ -18,7 +18,7 @@ from echolearn.speech.phones import phones_of_states, split_state
 from echolearn.speech.recognition.decoder import BEAMS, CHOICES, ROUNDS, Decoder
 from echolearn.speech.recognition.learning import evaluate_phones, phone_decoder, spoken_phones, tune_phones
 from echolearn.speech.recognition.search import Token
-from echolearn.speech.recognition.segments import SegmentDecoder, learn_segments
+from echolearn.speech.recognition.segments import SegmentClassifier, learn_segments
 from echolearn.speech.scoring import Evaluation, evaluate
 from echolearn.validation.array_types import Array
 
@@ -107,8 +107,8 @@ class PhoneScoring:
         return phone_decoder(self.train_labels, self.names, order=3)
 
     @cached_property
-    def segments(self) -> SegmentDecoder:
-        """The decoder of phones whose boundaries are known, from the training labels."""
+    def segments(self) -> SegmentClassifier:
+        """The classifier of phones whose boundaries are known, from the training labels."""
         return learn_segments(self.train_labels, self.names)
 
     def tuned(self, probabilities: Probabilities, progress: Progress | None = None) -> TunedDecoder:

@@ -1,4 +1,4 @@
-"""Grammars of word lists and sentences: what may be said, and what may not."""
+"""Grammars of word lists: what may be said, and what may not."""
 
 import math
 from itertools import product
@@ -8,7 +8,7 @@ import pytest
 
 from echolearn.speech.recognition.arpa import read_arpa, write_arpa
 from echolearn.speech.recognition.decoder import Decoder, DecodingWeights
-from echolearn.speech.recognition.grammar import sentence_graph, word_list
+from echolearn.speech.recognition.grammar import word_list
 from echolearn.speech.recognition.graph import word_graph
 from speech.recognition.test_decoder import LEXICON, NAMES, models, sure
 
@@ -67,37 +67,11 @@ def test_one_word_needs_no_tree_that_nothing_reaches():
     assert once.emitting == phones * models()[0].leaving.size
 
 
-@pytest.mark.parametrize("words", [["NO", "YES"], ["NO"], ["NO", "NO", "KNOWN"]])
-def test_only_the_sentences_of_a_list_are_heard(words):
-    sentences = [["NO", "YES"], ["NO"], ["NO", "NO", "KNOWN"]]
-    graph = sentence_graph(models(), LEXICON, sentences, silence="sil")
-    spoken = [phone for word in words for phone in LEXICON.pronunciations[word][0]]
-    assert heard(graph, spoken) == words
-    assert heard(graph, ["sil", *spoken, "sil"]) == words
-    assert heard(graph, ["y", "eh", "s", "y", "eh", "s"]) in sentences
-
-
-def test_the_score_of_a_sentence_is_its_share():
-    graph = sentence_graph(models(), LEXICON, [["NO"]] * 3 + [["YES"], ["NO", "YES"]])
-    found = {h.tokens: h.score for h in decoder(graph).lattice(sure(["n", "ow", "y", "eh", "s"]), beam=1e6).nbest(9)}
-    silent = decoder(graph)
-    without = Decoder(graph, silent.priors, DecodingWeights(beam=np.inf, language_weight=0.0))
-    plain = {h.tokens: h.score for h in without.lattice(sure(["n", "ow", "y", "eh", "s"]), beam=1e6).nbest(9)}
-    shares = {("NO",): 3 / 5, ("YES",): 1 / 5, ("NO", "YES"): 1 / 5}
-    assert found.keys() == shares.keys()
-    for tokens, share in shares.items():
-        assert found[tokens] - plain[tokens] == pytest.approx(math.log(share), abs=1e-3)
-
-
 def test_wrong_lists_are_refused_with_the_words():
     with pytest.raises(ValueError, match="lacks 2 of 3 words: MAYBE, PERHAPS"):
         word_list(["NO", "MAYBE", "PERHAPS"], lexicon=LEXICON)
-    with pytest.raises(ValueError, match="lacks 1 of 2 words: MAYBE"):
-        sentence_graph(models(), LEXICON, [["NO", "MAYBE"]])
     with pytest.raises(ValueError, match="is empty"):
         word_list([])
-    with pytest.raises(ValueError, match="no sentence"):
-        sentence_graph(models(), LEXICON, [])
     with pytest.raises(ValueError, match="contains </s>"):
         word_list(["A", "</s>"])
     with pytest.raises(ValueError, match="end_probability is 1"):

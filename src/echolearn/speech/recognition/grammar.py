@@ -1,15 +1,12 @@
-"""Grammars without statistics: any sequence of some words, one of them, or one of some sentences."""
+"""Grammars without statistics: any sequence of some words, or one of them."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from echolearn.speech.recognition.graph import Graph, GraphBuilder, add_pauses, add_words
 from echolearn.speech.recognition.lexicon import Lexicon
 from echolearn.speech.recognition.ngrams import END, START, History, NGramModel
-from echolearn.speech.recognition.phonemodels import PhoneModel
 
 
 def word_list(
@@ -66,59 +63,3 @@ def word_list(
     for word in listed:
         once[START, word], once[word, END] = -math.log(len(listed)), 0.0
     return NGramModel(2, once, {(word,): -math.inf for word in (START, *listed)})
-
-
-def sentence_graph(
-    phones: Sequence[PhoneModel],
-    lexicon: Lexicon,
-    sentences: Iterable[Sequence[str]],
-    *,
-    silence: str | None = None,
-) -> Graph:
-    """Build the graph of some sentences: an utterance is one of them, and nothing else.
-
-    Parameters
-    ----------
-    phones : sequence of PhoneModel
-        The phones.
-    lexicon : Lexicon
-        Pronunciations in these phones.
-    sentences : iterable of sequence of str
-        The words of each sentence. A sentence that is listed twice is twice as probable.
-    silence : str, optional
-        The phone that may stand between words, and before and after them.
-
-    Returns
-    -------
-    Graph
-        The graph; its tokens are the words.
-
-    Raises
-    ------
-    ValueError
-        If there is no sentence, or words have no pronunciation; the message names them.
-    """
-    counts = Counter(tuple(sentence) for sentence in sentences)
-    if not counts:
-        raise ValueError("there is no sentence to recognise; expected one or more")
-    words = sorted({word for sentence in counts for word in sentence})
-    lexicon.restricted(words)
-    spoken: Counter[History] = Counter()  # how many sentences begin with each sequence of words
-    followers: dict[History, set[str]] = {}
-    for sentence, n in counts.items():
-        for k in range(len(sentence) + 1):
-            spoken[sentence[:k]] += n
-            followers.setdefault(sentence[:k], set()).update(sentence[k : k + 1])
-    builder = GraphBuilder()
-    anchors = {prefix: builder.add_anchor() for prefix in sorted(spoken)}
-    index = {word: k for k, word in enumerate(words)}
-    by_name = {phone.name: phone for phone in phones}
-    for prefix, anchor in anchors.items():
-        if prefix in counts:
-            builder.final[anchor] = math.log(counts[prefix] / spoken[prefix])
-        scores = {word: math.log(spoken[*prefix, word] / spoken[prefix]) for word in sorted(followers[prefix])}
-        ends = {word: (anchors[*prefix, word], index[word]) for word in scores}
-        add_words(builder, anchor, scores, ends=ends, lexicon=lexicon, phones=by_name)
-    if silence is not None:
-        add_pauses(builder, anchors.values(), by_name[silence])
-    return builder.build(anchors[()], words)

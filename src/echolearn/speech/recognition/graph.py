@@ -249,7 +249,7 @@ def listed(model: NGramModel) -> dict[History, list[str]]:
     return found
 
 
-def add_histories(builder: GraphBuilder, model: NGramModel) -> dict[History, int]:
+def _add_histories(builder: GraphBuilder, model: NGramModel) -> dict[History, int]:
     """Add an anchor per history with its back-off arc and its probability of ending; return the anchors."""
     anchors = {history: builder.add_anchor() for history in histories(model)}
     for history, anchor in anchors.items():
@@ -275,7 +275,7 @@ def phone_graph(phones: Sequence[PhoneModel], model: NGramModel) -> Graph:
         The graph; its tokens are the phones.
     """
     builder = GraphBuilder()
-    anchors = add_histories(builder, model)
+    anchors = _add_histories(builder, model)
     index = {phone.name: k for k, phone in enumerate(phones)}
     copies: dict[tuple[str, History], Ways] = {}
     for history, followers in listed(model).items():
@@ -325,7 +325,7 @@ def word_graph(
         If no word has both a pronunciation and a probability.
     """
     builder = GraphBuilder()
-    anchors = add_histories(builder, model)
+    anchors = _add_histories(builder, model)
     by_name = {phone.name: phone for phone in phones}
     words = [word for word in lexicon.words if (word,) in model.probability]
     if not words:
@@ -339,7 +339,7 @@ def word_graph(
         scores = {word: score for word, score in known.items() if score > -math.inf}
         ends = {word: (anchors[model.state((*history, word))], index[word]) for word in scores}
         if not history:
-            add_words(builder, anchors[history], scores, ends=ends, lexicon=lexicon, phones=by_name)
+            _add_words(builder, anchors[history], scores, ends=ends, lexicon=lexicon, phones=by_name)
             continue
         for word, score in scores.items():
             end, token = ends[word]
@@ -349,11 +349,11 @@ def word_graph(
             for ways_in in copies[word, end]:
                 builder.add_arcs(at(anchors[history]), ways_in, language=score)
     if silence is not None:
-        add_pauses(builder, anchors.values(), by_name[silence])
+        _add_pauses(builder, anchors.values(), by_name[silence])
     return builder.build(anchors[model.state((START,))], words)
 
 
-def add_words(
+def _add_words(
     builder: GraphBuilder,
     anchor: int,
     scores: Mapping[str, float],
@@ -377,7 +377,7 @@ def _add_chain(builder: GraphBuilder, phones: Sequence[PhoneModel], end: int, to
     return first
 
 
-def add_pauses(builder: GraphBuilder, anchors: Iterable[int], model: PhoneModel) -> None:
+def _add_pauses(builder: GraphBuilder, anchors: Iterable[int], model: PhoneModel) -> None:
     """Add a silence that may be spoken at each anchor."""
     for anchor in anchors:
         ways_in, ways_out = builder.add_phone(model)

@@ -112,9 +112,7 @@ def phone_segments(labels: Array, names: Sequence[str]) -> list[tuple[str, int, 
     return found
 
 
-def learn_phone_models(
-    labels: Iterable[Array], names: Sequence[str], *, positions: int = POSITIONS
-) -> tuple[PhoneModel, ...]:
+def learn_phone_models(labels: Iterable[Array], names: Sequence[str]) -> tuple[PhoneModel, ...]:
     """Learn the durations of all phones from state labels.
 
     Parameters
@@ -123,8 +121,6 @@ def learn_phone_models(
         State labels of the training utterances.
     names : sequence of str
         Name of each state. Names without a state are phones of one state.
-    positions : int, default 8
-        How many frames of a state have a probability of their own to be its last; 1: durations are geometric.
 
     Returns
     -------
@@ -143,7 +139,7 @@ def learn_phone_models(
                 durations[run.label][run.length] += 1
             following = [run.label for run in inside[1:]]
             moves.update(zip([run.label for run in inside], [*following, None], strict=True))
-    leaving = {label: hazards(durations[label], positions) for label in range(len(names))}
+    leaving = {label: hazards(durations[label]) for label in range(len(names))}
     return tuple(_model(phone, names, leaving, entries, moves) for phone in phones_of_states(names))
 
 

@@ -1,4 +1,4 @@
-"""Everything that a search kept alive, frame by frame: the states of the best path, and the arcs of a lattice.
+"""Everything that a search kept alive, frame by frame, and the arcs of a lattice in it.
 
 A search keeps one path per node. Its trellis keeps every node that was alive at every frame, with the score of the best
 path to it. From there a pass backwards gives the best score of any whole path through a node. Nodes below the best path
@@ -63,25 +63,6 @@ class Trellis:
         final = self.search.graph.final.astype(np.float64)
         final[final > -np.inf] *= self.search.language_weight
         return final
-
-    def best_nodes(self) -> NDArray[np.int64] | None:
-        """Return the node of each frame on the best path.
-
-        Returns
-        -------
-        array of shape (n_frames,), int64, or None
-            The nodes, all of which emit; None if no path can end.
-        """
-        last = slice(self.bounds[-2], self.bounds[-1])
-        ended = self.score[last] + self.final[self.node[last]]
-        if not len(ended) or ended.max() == -np.inf:
-            return None
-        g = self.search.graph
-        end = int(self.node[last][np.argmax(ended)])
-        nodes: NDArray[np.int64] = _trace(
-            g.emitting, g.first, g.target, self.search.weights, self.bounds, self.node, self.score, end
-        )
-        return nodes
 
     def arcs(self, beam: float) -> tuple[NDArray[np.int64], Arcs]:
         """Return the points of a lattice and the arcs between them.
@@ -172,36 +153,6 @@ def search_trellis(search: Search, frames: NDArray[np.float32]) -> Trellis:
         scores.append(search.scores[nodes[-1]].astype(np.float64) + search.offset)
     bounds = np.cumsum([0, *(len(one) for one in nodes)])
     return Trellis(search, frames, bounds, np.concatenate(nodes), np.concatenate(scores))
-
-
-@njit(cache=True, nogil=True)
-def _trace(
-    n_emitting: int,
-    first: NDArray[np.int64],
-    target: NDArray[np.int32],
-    weight: NDArray[np.float32],
-    bounds: NDArray[np.int64],
-    node: NDArray[np.int64],
-    score: NDArray[np.float64],
-    end: int,
-) -> NDArray[np.int64]:
-    """Return the nodes that emit on the best path to a node after the last frame."""
-    t = len(bounds) - 2
-    path = np.empty(t, dtype=np.int64)
-    v = end
-    while t > 0:
-        if v < n_emitting:
-            path[t - 1] = v
-            t -= 1
-            if t == 0:
-                break
-        best, before = -np.inf, -1
-        for i in range(bounds[t], bounds[t + 1]):
-            for arc in range(first[node[i]], first[node[i] + 1]):
-                if target[arc] == v and score[i] + weight[arc] > best:
-                    best, before = score[i] + weight[arc], node[i]
-        v = before
-    return path
 
 
 @njit(cache=True, nogil=True)

@@ -13,7 +13,6 @@ multiplied by them, and n = Σ w.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from echolearn.gradients.batch import through_states
@@ -64,14 +63,11 @@ def entropy_gradient(reservoir: Reservoir, task: Task, V: Array, batch: Batch) -
     return EntropyGradient(gradients, seen.H_c.T @ R, loss, n)
 
 
-BatchEntropy = Callable[[Reservoir, Task, Array, Batch], EntropyGradient]
-
-
 class CrossEntropyObjective:
     """The `Objective` of a network with a softmax readout, all of whose weights are learned on the cross entropy.
 
     held_out: data for validation, or None; fit: the ridge readout from which the softmax readout was started, for the
-    preconditioner; gradient: the loss of a batch and its derivatives, by default the cross entropy of its frames.
+    preconditioner.
     """
 
     error_name = "cross_entropy"
@@ -85,9 +81,7 @@ class CrossEntropyObjective:
         plan: LearningPlan,
         *,
         fit: RidgeFit,
-        gradient: BatchEntropy = entropy_gradient,
     ):
-        self.gradient = gradient
         self.data, self.held_out, self.task, self.plan = data, held_out, task, plan
         strength = network.readout.strength
         assert strength is not None
@@ -113,10 +107,10 @@ class CrossEntropyObjective:
         """Do nothing: there is nothing to prepare."""
 
     def step(self, which: Array, done: float) -> tuple[float, float]:
-        reservoir, task, V, gradient = self.learned.reservoir, self.task, self.readout.V, self.gradient
+        reservoir, task, V = self.learned.reservoir, self.task, self.readout.V
 
         def part(data: Dataset, which: Array) -> EntropyGradient:
-            return gradient(reservoir, task, V, data.batch(which))
+            return entropy_gradient(reservoir, task, V, data.batch(which))
 
         found = self.data.sum(part, split_minibatch(which, self.data.lengths, self.plan.threads, reservoir.N))
         gradients = self.learned.by_weight(found.gradients)
