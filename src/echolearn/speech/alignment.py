@@ -112,33 +112,7 @@ def train_aligner(
     flat: bool = False,
     progress: Progress | None = None,
 ) -> Aligner:
-    """Return a model trained on utterances and their phones.
-
-    Parameters
-    ----------
-    features : sequence of array of shape (n_frames, n_columns), float32
-        Features of each utterance.
-    transcripts : sequence of sequence of Segment or of str
-        Phones of each utterance, with their times or without.
-    phones : sequence of str
-        The phone list.
-    mixtures : int, default 4
-        Gaussians per state at the end of training.
-    flat : bool, default False
-        Whether to ignore the times of the transcripts and start from an even division of each utterance.
-    progress : callable, optional
-        Called as `progress(text, done, total)` after every round.
-
-    Returns
-    -------
-    Aligner
-        The trained model.
-
-    Raises
-    ------
-    CorpusError
-        If an utterance has fewer frames than phones, or a phone is not in the list.
-    """
+    """Return a model trained on utterances and their phones; the parameters are those of `align`."""
     names = [phone_names(t) for t in transcripts]
     _check(features, names, phones)
     flat = flat or any(not _timed(t) for t in transcripts)

@@ -125,33 +125,7 @@ def read_channels(path: str | Path, channels: int | str | None = "split") -> lis
 
 
 def resample(samples: NDArray[np.float32], rate: int, path: str | Path = "audio") -> NDArray[np.float32]:
-    """Return audio resampled to 16 kHz by a polyphase filter.
-
-    Parameters
-    ----------
-    samples : array of shape (n_samples,), float32
-        The audio.
-    rate : int
-        Its rate in Hz.
-    path : str or Path, default "audio"
-        The file that an error names.
-
-    Returns
-    -------
-    array of shape (n_samples_at_16_kHz,), float32
-        The audio at 16 kHz; the array itself if it is at 16 kHz already.
-
-    Raises
-    ------
-    CorpusError
-        If the rate is below 8 kHz or above 192 kHz.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> resample(np.ones(8_000, dtype=np.float32), 8_000).shape
-    (16000,)
-    """
+    """Return audio resampled to 16 kHz by a polyphase filter; the array itself if it is at 16 kHz already."""
     if rate == RATE:
         return samples
     if not _LOWEST_RATE <= rate <= _HIGHEST_RATE:
@@ -163,23 +137,7 @@ def resample(samples: NDArray[np.float32], rate: int, path: str | Path = "audio"
 
 
 def count_channels(path: str | Path) -> int:
-    """Return the number of channels of an audio file.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file, in one of the formats of `read_audio`.
-
-    Returns
-    -------
-    int
-        The number of channels.
-
-    Raises
-    ------
-    CorpusError
-        If the file is missing, or is not an audio file.
-    """
+    """Return the number of channels of an audio file."""
     return _read(Path(path), read_samples=False)[2]
 
 

@@ -32,48 +32,15 @@ FACTORS = 201  # factors between the smallest and the largest for which a matrix
 
 
 def mel(frequency: Array | float) -> Array:
-    """Return frequencies on the mel scale.
-
-    Parameters
-    ----------
-    frequency : array or float
-        Frequencies in Hz.
-
-    Returns
-    -------
-    array
-        1127 log(1 + f / 700).
-
-    Examples
-    --------
-    >>> float(mel(1000.0).round(1))
-    1000.0
-    """
+    """Return frequencies in Hz on the mel scale."""
     return np.asarray(1127.0 * np.log1p(np.asarray(frequency) / 700.0))
 
 
 def warped_frequency(frequency: Array | float, factor: float, high: float = RATE / 2) -> Array:
     """Return the frequencies to which a warp moves the given ones.
 
-    Parameters
-    ----------
-    frequency : array or float
-        Frequencies in Hz.
-    factor : float
-        The factor by which resonances move up. 1.1 stands for a vocal tract that is about a tenth shorter.
-    high : float, default 8000
-        The upper end of the band in Hz, which does not move.
-
-    Returns
-    -------
-    array
-        ``factor * frequency``, except near the upper end: where the frequency or its image exceeds 85 % of the band,
-        the map continues as a straight line to the end. The warp by ``1 / factor`` is the exact inverse.
-
-    Examples
-    --------
-    >>> warped_frequency([1000.0, 8000.0], 1.1).tolist()
-    [1100.0, 8000.0]
+    Where the frequency or its image exceeds 85 % of the band up to `high`, the map continues as a straight line to the
+    end. The warp by ``1 / factor`` is the exact inverse.
     """
     edge = _STRAIGHT * high
     knot = edge / factor if factor > 1 else edge
@@ -201,20 +168,7 @@ def warped_copies(
 
 
 def warped_bands(bands: Frames, factor: float) -> Frames:
-    """Return the log mel bands of a warped spectrum.
-
-    Parameters
-    ----------
-    bands : array of shape (n_frames, 23)
-        The logarithms of the energies in the mel bands of `mfcc`.
-    factor : float
-        The factor by which resonances move, as in `warp_matrix`.
-
-    Returns
-    -------
-    array of shape (n_frames, 23), float32
-        The warped bands. The spectrum is interpolated linearly between the centres of the bands.
-    """
+    """Return the log mel bands of a warped spectrum, interpolated linearly between the centres of the bands."""
     bottom, top = mel(LOWEST), mel(RATE / 2)
     centres = bottom + (top - bottom) * np.arange(1, BANDS + 1) / (BANDS + 1)
     sources = mel(warped_frequency(700.0 * np.expm1(centres / 1127.0), 1 / factor))

@@ -16,22 +16,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def default_cache() -> Path:
-    """Return the folder in which corpora are kept by default.
-
-    Returns
-    -------
-    Path
-        The folder that the environment variable ECHOLEARN_CACHE names or, without it, `echolearn` in the user's cache
-        folder.
-
-    Examples
-    --------
-    >>> import os
-    >>> from unittest.mock import patch
-    >>> with patch.dict(os.environ, {"ECHOLEARN_CACHE": "/data/cache"}):
-    ...     default_cache().as_posix()
-    '/data/cache'
-    """
+    """Return the folder of the variable ECHOLEARN_CACHE or, without it, `echolearn` in the user's cache folder."""
     given = os.environ.get("ECHOLEARN_CACHE")
     if given:
         return Path(given)
@@ -42,21 +27,7 @@ def default_cache() -> Path:
 def atomic_folder(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder that is renamed to `folder` if the block succeeds and removed if it fails.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder to make. If another process completes the same folder first, that one is kept, because equal names
-        mean equal content.
-
-    Yields
-    ------
-    Path
-        The temporary folder beside `folder`, to write files into.
-
-    Raises
-    ------
-    CorpusError
-        If the disk is full or the parent folder cannot be written.
+    If another process completes the same folder first, that one is kept: equal names mean equal content.
     """
     parent = folder.parent
     building: Path | None = None

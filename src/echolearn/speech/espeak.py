@@ -52,67 +52,27 @@ _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctype
 
 @dataclass(frozen=True)
 class Voice:
-    """The voice of a speaker of espeak-ng.
+    """The voice of a speaker of espeak-ng."""
 
-    Parameters
-    ----------
-    language : str
-        Language of espeak-ng, for instance ``en-us``; it determines the accent.
-    variant : str
-        Voice variant of espeak-ng, for instance ``f2``.
-    rate : int
-        Words per minute.
-    pitch : int
-        Pitch of the voice, 0 to 100.
-    range : int
-        Range of the pitch, 0 to 100.
-    """
-
-    language: str
-    variant: str
-    rate: int
-    pitch: int
-    range: int
+    language: str  # determines the accent, for instance en-us
+    variant: str  # for instance f2
+    rate: int  # words per minute
+    pitch: int  # 0 to 100
+    range: int  # of the pitch, 0 to 100
 
 
 class Spoken(NamedTuple):
-    """A synthesised sentence, as `Espeak.say` returns it.
-
-    Parameters
-    ----------
-    samples : array of shape (n_samples,), int16
-        The audio.
-    phones : list of (int, str)
-        First sample and espeak-ng's name of every phone.
-    words : list of (int, str)
-        First sample and text of every word.
-    """
+    """A synthesised sentence, as `Espeak.say` returns it."""
 
     samples: NDArray[np.int16]
-    phones: list[tuple[int, str]]
-    words: list[tuple[int, str]]
+    phones: list[tuple[int, str]]  # first sample and espeak-ng's name
+    words: list[tuple[int, str]]  # first sample and text
 
 
 class Espeak:
     """The synthesiser espeak-ng.
 
     Make only one per process, because the library keeps its state in global variables.
-
-    Attributes
-    ----------
-    rate : int
-        Samples per second of its audio.
-
-    Raises
-    ------
-    EspeakError
-        If espeak-ng or its voices are missing.
-
-    Examples
-    --------
-    >>> espeak = Espeak()  # doctest: +SKIP
-    >>> espeak.use(Voice("en-us", "f2", rate=160, pitch=50, range=50))  # doctest: +SKIP
-    >>> spoken = espeak.say("The cat sat.", seed=0)  # doctest: +SKIP
     """
 
     def __init__(self) -> None:
@@ -129,18 +89,7 @@ class Espeak:
         self._library.espeak_SetSynthCallback(self._callback)
 
     def use(self, voice: Voice) -> None:
-        """Select the voice of the sentences that follow.
-
-        Parameters
-        ----------
-        voice : Voice
-            The voice.
-
-        Raises
-        ------
-        EspeakError
-            If espeak-ng has no such language or variant.
-        """
+        """Select the voice of the sentences that follow."""
         # espeak-ng falls back to its plain voice without an error when the variant does not exist.
         if not (self._variants / voice.variant).is_file():
             raise EspeakError(f"espeak-ng has no voice variant {voice.variant!r}; {INSTALL}")
@@ -151,25 +100,7 @@ class Espeak:
             self._library.espeak_SetParameter(parameter, value, 0)
 
     def say(self, text: str, seed: int) -> Spoken:
-        """Synthesise a sentence in the selected voice.
-
-        Parameters
-        ----------
-        text : str
-            The sentence.
-        seed : int
-            Seed of the noise that espeak-ng adds. The same seed gives the same samples.
-
-        Returns
-        -------
-        Spoken
-            The audio at `rate`, its phones and its words.
-
-        Raises
-        ------
-        EspeakError
-            If espeak-ng fails.
-        """
+        """Synthesise a sentence at `rate` in the selected voice; the same seed gives the same noise."""
         self._chunks, self._phones, self._words = [], [], []
         self._library.espeak_ng_SetRandSeed(ctypes.c_long(seed))
         raw = text.encode()
@@ -185,18 +116,7 @@ class Espeak:
         return Spoken(np.concatenate(self._chunks), self._phones, words)
 
     def pronounce(self, text: str) -> list[list[str]]:
-        """Return the pronunciation of words in the selected voice, without audio.
-
-        Parameters
-        ----------
-        text : str
-            One word or several.
-
-        Returns
-        -------
-        list of list of str
-            espeak-ng's names of the phones of each word. Words that espeak-ng joins are one entry.
-        """
+        """Return the phones of each word in the selected voice; words that espeak-ng joins are one entry."""
         rest = ctypes.c_char_p(text.encode())
         function = self._library.espeak_TextToPhonemes
         function.restype = ctypes.c_char_p

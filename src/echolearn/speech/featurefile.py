@@ -25,37 +25,7 @@ ARRAYS = ("features", "labels", "lengths", "utterances", "speakers", "split", "s
 
 
 def read_feature_file(path: str | Path, normalise: str = "utterance") -> tuple[FrameList, dict[str, Array], str]:
-    """Read features and their labels from an .npz file.
-
-    Parameters
-    ----------
-    path : str or Path
-        An .npz file with the arrays `features`, `labels`, `lengths`, `utterances`, `speakers`, `split` and
-        `state_names` (docs/howto/speech.md), read without pickle.
-    normalise : str, default "utterance"
-        "utterance", "corpus" or "running", see `echolearn.speech.corpus.open_corpus`. It has no effect on features that
-        are used without preparation.
-
-    Returns
-    -------
-    features : FrameList
-        The prepared features. 13 columns are read as MFCC: differences are appended, each utterance is normalised,
-        and a context of three frames is stacked (117 columns). 39 columns are normalised and stacked. Any other
-        number of columns is used without preparation.
-    arrays : dict of str to array
-        All arrays of the file.
-    note : str
-        A sentence about the preparation of the features.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read, lacks arrays, or its shapes, values or labels do not fit together.
-
-    See Also
-    --------
-    echolearn.speech.corpus.open_corpus : Open such a file as a corpus; it has an example of the arrays.
-    """
+    """Read an .npz file without pickle; return prepared features, all its arrays, and a note on the preparation."""
     path = Path(path)
     arrays = _load(path)
     features, note = prepare_arrays(arrays, str(path), normalise)
@@ -63,45 +33,9 @@ def read_feature_file(path: str | Path, normalise: str = "utterance") -> tuple[F
 
 
 def prepare_arrays(arrays: dict[str, Array], file: str, normalise: str = "utterance") -> tuple[FrameList, str]:
-    """Return the prepared features of the arrays of a feature file, which are checked first.
+    """Return the features of the arrays of a feature file, checked and prepared, and a note on the preparation.
 
-    Parameters
-    ----------
-    arrays : dict of str to array
-        The arrays that `read_feature_file` describes.
-    file : str
-        The file that the errors name.
-    normalise : str, default "utterance"
-        "utterance", "corpus" or "running", see `echolearn.speech.corpus.open_corpus`. It has no effect on features that
-        are used without preparation.
-
-    Returns
-    -------
-    features : FrameList
-        The prepared features.
-    note : str
-        A sentence about the preparation of the features.
-
-    Raises
-    ------
-    CorpusError
-        If arrays are missing, or their shapes, values or labels do not fit together.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> arrays = {
-    ...     "features": np.random.default_rng(0).standard_normal((6, 39)).astype(np.float32),
-    ...     "labels": np.array([0, 0, 1, 1, 0, 1]),
-    ...     "lengths": np.array([2, 2, 2]),
-    ...     "utterances": np.array(["a", "b", "c"]),
-    ...     "speakers": np.array(["ann", "bob", "cid"]),
-    ...     "split": np.array(["train", "valid", "test"]),
-    ...     "state_names": np.array(["sil", "iy"]),
-    ... }
-    >>> features, note = prepare_arrays(arrays, "mine.npz")
-    >>> len(features), features[0].shape
-    (3, (2, 117))
+    13 columns are MFCC and get differences, normalisation and context, 39 the last two; others are used as they are.
     """
     raise_any(_problems(arrays, file))
     raw, lengths = np.asarray(arrays["features"], dtype=np.float32), arrays["lengths"].tolist()

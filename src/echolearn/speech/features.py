@@ -27,64 +27,17 @@ SMALLEST_DEVIATION = 1e-5
 
 
 def frame_count(samples: int) -> int:
-    """Return the number of frames that fit into an utterance.
-
-    Parameters
-    ----------
-    samples : int
-        Samples of the utterance at 16 kHz.
-
-    Returns
-    -------
-    int
-        The number of frames; 0 if the utterance is shorter than one window.
-
-    Examples
-    --------
-    >>> frame_count(16_000)
-    98
-    """
+    """Return the number of frames of an utterance; 0 if it is shorter than one window."""
     return 1 + (samples - WINDOW) // SHIFT if samples >= WINDOW else 0
 
 
 def first_frame(seconds: float) -> int:
-    """Return the index of the first frame whose middle is at or after a time.
-
-    Parameters
-    ----------
-    seconds : float
-        The time in seconds from the start of the utterance.
-
-    Returns
-    -------
-    int
-        Index of the frame.
-
-    See Also
-    --------
-    boundary_time : The time of the boundary before a frame.
-
-    Examples
-    --------
-    >>> first_frame(0.5)
-    49
-    """
+    """Return the index of the first frame whose middle is at or after a time."""
     return max(0, int(np.ceil((seconds * RATE - WINDOW / 2) / SHIFT - 1e-6)))
 
 
 def boundary_time(frame: int) -> float:
-    """Return the time halfway between the middle of a frame and the middle of the one before it.
-
-    Parameters
-    ----------
-    frame : int
-        Index of the frame.
-
-    Returns
-    -------
-    float
-        The time in seconds.
-    """
+    """Return the time halfway between the middle of a frame and the middle of the one before it."""
     return (frame * SHIFT + WINDOW / 2 - SHIFT / 2) / RATE
 
 
@@ -136,20 +89,7 @@ def mfcc(samples: NDArray[np.float32]) -> Frames:
 
 
 def log_bands(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], Frames]:
-    """Return the log energy of each frame and of its 23 mel bands, from which `mfcc` computes its cepstra.
-
-    Parameters
-    ----------
-    samples : array of shape (n_samples,)
-        The audio at 16 kHz on the 16-bit scale, as for `mfcc`.
-
-    Returns
-    -------
-    energy : array of shape (n_frames,), float32
-        The log energy of each frame.
-    bands : array of shape (n_frames, 23), float32
-        The log energies in the mel bands.
-    """
+    """Return the log energy of each frame and of its 23 mel bands, from which `mfcc` computes its cepstra."""
     import kaldi_native_fbank as knf
 
     options = knf.FbankOptions()
@@ -168,20 +108,7 @@ def log_bands(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], Frames
 
 
 def from_bands(energy: NDArray[np.float32], bands: Frames) -> Frames:
-    """Return the MFCC of log mel bands: their cosine transform, liftered, with the energy as first coefficient.
-
-    Parameters
-    ----------
-    energy : array of shape (n_frames,)
-        The log energy of each frame.
-    bands : array of shape (n_frames, 23)
-        The log energies in the mel bands.
-
-    Returns
-    -------
-    array of shape (n_frames, 13), float32
-        The features that `mfcc` returns for audio with these bands.
-    """
+    """Return the MFCC of log mel bands: their cosine transform, liftered, with the energy as first coefficient."""
     k = np.arange(CEPSTRA)
     cosines = np.sqrt(2 / BANDS) * np.cos(np.pi / BANDS * np.outer(np.arange(BANDS) + 0.5, k))
     cepstra = bands @ (cosines * (1 + LIFTER / 2 * np.sin(np.pi * k / LIFTER)))
@@ -190,43 +117,14 @@ def from_bands(energy: NDArray[np.float32], bands: Frames) -> Frames:
 
 
 def differences(frames: Frames) -> Frames:
-    """Return the slope of every column at every frame (the "delta" features).
-
-    Parameters
-    ----------
-    frames : array of shape (n_frames, n_columns)
-        Features of one utterance.
-
-    Returns
-    -------
-    array of shape (n_frames, n_columns)
-        Slope of the line fitted through each frame and two neighbours on each side. The first and last frame are
-        repeated beyond the ends.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> differences(np.arange(0, 14, 2, dtype=np.float32)[:, None])[2:-2].ravel()
-    array([2., 2., 2.], dtype=float32)
-    """
+    """Return the slope of every column at every frame (the "delta" features); the ends are repeated."""
     if len(frames) == 0:
         return frames.copy()
     return slopes(np.pad(frames, ((SPREAD, SPREAD), (0, 0)), mode="edge"))
 
 
 def slopes(padded: Frames) -> Frames:
-    """Return the slopes of frames that have two neighbours on each side.
-
-    Parameters
-    ----------
-    padded : array of shape (n_frames + 4, n_columns)
-        The frames with two more before and after them.
-
-    Returns
-    -------
-    array of shape (n_frames, n_columns)
-        The slope of every column at every frame.
-    """
+    """Return the slopes of frames that have two neighbours on each side: four rows fewer."""
     count = len(padded) - 2 * SPREAD
     slope = np.zeros((count, padded.shape[1]), dtype=padded.dtype)
     for k in range(1, SPREAD + 1):
@@ -323,22 +221,6 @@ class RunningScale:
     The mean and deviation of the training part have the weight of 100 frames before the first one. Frames from more
     than 30 seconds ago lose their weight gradually. Nothing depends on later frames, so that a stream and a whole
     recording give the same features.
-
-    Parameters
-    ----------
-    mean : array of shape (n_columns,)
-        Mean of the training part.
-    deviation : array of shape (n_columns,)
-        Standard deviation of the training part.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> frames = np.array([[1.0], [3.0], [2.0]], dtype=np.float32)
-    >>> scale = RunningScale(np.zeros(1), np.ones(1))
-    >>> in_pieces = np.concatenate([scale.apply(frames[:1]), scale.apply(frames[1:])])
-    >>> bool((in_pieces == RunningScale(np.zeros(1), np.ones(1)).apply(frames)).all())
-    True
     """
 
     def __init__(self, mean: NDArray[np.float64], deviation: NDArray[np.float64]) -> None:
@@ -347,18 +229,7 @@ class RunningScale:
         self._seen = PRIOR_FRAMES
 
     def apply(self, frames: Frames) -> Frames:
-        """Return the next frames of the utterance, normalised.
-
-        Parameters
-        ----------
-        frames : array of shape (n_frames, n_columns), float32
-            The next frames.
-
-        Returns
-        -------
-        array of shape (n_frames, n_columns), float32
-            The normalised frames.
-        """
+        """Return the next frames of the utterance, normalised."""
         out = np.empty(frames.shape, dtype=np.float32)
         given = np.ascontiguousarray(frames, dtype=np.float32)
         self._seen = _follow(given, self._mean, self._square, self._seen, out)

@@ -24,29 +24,6 @@ def find_folder(root: str | Path, seed: int = 0, *, labels_required: bool = True
     The parts are the folders called train, valid (or dev, validation) and test if there are any. Without them one
     speaker in ten is held out for validation and one for the test. With train and test alone, one training speaker in
     ten is held out for validation. A speaker is the folder that a file lies in.
-
-    Parameters
-    ----------
-    root : str or Path
-        The folder of the corpus.
-    seed : int, default 0
-        Seed of the split by speakers.
-    labels_required : bool, default True
-        Whether audio without a label file is a problem. False if a master label file has the labels.
-
-    Returns
-    -------
-    CorpusFiles
-        The utterances, a note if they were split by speakers, and all problems that were found.
-
-    Raises
-    ------
-    CorpusError
-        If there is no such folder.
-
-    See Also
-    --------
-    echolearn.speech.corpus.open_corpus : Open the folder with features and state labels.
     """
     root = Path(root)
     utterances, problems = _list_utterances(root, labels_required)
@@ -67,34 +44,7 @@ def find_folder(root: str | Path, seed: int = 0, *, labels_required: bool = True
 
 
 def phone_list(root: str | Path, used: Iterable[str]) -> tuple[str, ...]:
-    """Return the phone list of a folder.
-
-    Parameters
-    ----------
-    root : str or Path
-        The folder of the corpus.
-    used : iterable of str
-        The phones that occur in the labels.
-
-    Returns
-    -------
-    tuple of str
-        The phones of `phones.txt` in the folder, one per line; without that file TIMIT's 61 or the American English
-        list, whichever has more of the phones used.
-
-    Raises
-    ------
-    CorpusError
-        If `phones.txt` is empty or names a phone twice.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "phones.txt").write_text("sil\\na\\nb\\n")
-    ...     phone_list(folder, ["a", "b"])
-    ('sil', 'a', 'b')
-    """
+    """Return the phones of `phones.txt` or else TIMIT's or the English list, whichever has more of those used."""
     path = Path(root) / PHONE_LIST
     if path.is_file():
         phones = tuple(path.read_text(encoding="utf-8").split())
@@ -110,25 +60,7 @@ def hold_out(
 ) -> tuple[list[Utterance], str, list[Problem]]:
     """Assign one speaker in ten to each part but train, or single utterances if there are too few speakers.
 
-    Parameters
-    ----------
-    utterances : sequence of Utterance
-        The utterances to divide.
-    parts : sequence of str
-        The parts, including train.
-    seed : int
-        Seed of the choice of speakers.
-    root : str or Path
-        The folder that problems name.
-
-    Returns
-    -------
-    split : list of Utterance
-        The utterances with their parts, in the same order.
-    how : str
-        A sentence about the division; "" if there was none.
-    problems : list of Problem
-        One problem if there are fewer utterances than parts.
+    Return the utterances in the same order, a sentence about the division, and problems that name `root`.
     """
     speakers = sorted({u.speaker for u in utterances})
     by_speaker = len(speakers) >= len(parts)

@@ -30,23 +30,7 @@ PhoneMap = Mapping[str, str | None]
 
 
 def timit_map(classes: int) -> dict[str, str | None]:
-    """Return the map of TIMIT's 61 phones to 48 or 39 classes.
-
-    Parameters
-    ----------
-    classes : {48, 39}
-        The number of classes.
-
-    Returns
-    -------
-    dict of str to str or None
-        The class of each phone. None: the phone, the glottal stop ``q``, is left out of the transcript.
-
-    Examples
-    --------
-    >>> timit_map(48)["kcl"], timit_map(39)["kcl"], timit_map(39)["q"]
-    ('cl', 'sil', None)
-    """
+    """Return the map of TIMIT's 61 phones to 48 or 39 classes; the glottal stop ``q`` has none and is left out."""
     if classes not in (48, 39):
         raise ValueError(f"classes is {classes}, expected 48 or 39")
     folded = {phone: _TO_48.get(phone, phone) for phone in TIMIT_61}
@@ -56,25 +40,7 @@ def timit_map(classes: int) -> dict[str, str | None]:
 
 
 def level_map(level: str, phones: Iterable[str]) -> dict[str, str | None]:
-    """Return the map from the phones of a corpus to the classes of a level.
-
-    Parameters
-    ----------
-    level : {"phone48", "phone39"}
-        The classes of Lee and Hon.
-    phones : iterable of str
-        The phones of the corpus.
-
-    Returns
-    -------
-    dict of str to str or None
-        The class of each phone. The class of a phone that TIMIT does not have is the phone itself.
-
-    Examples
-    --------
-    >>> level_map("phone39", ["zh", "ir"])
-    {'zh': 'sh', 'ir': 'ir'}
-    """
+    """Return the classes of phones at the level phone48 or phone39; a phone that TIMIT lacks is its own class."""
     if level not in LEVELS:
         raise ValueError(f"level is {level!r}, expected one of {', '.join(LEVELS)}")
     known = timit_map(int(level[-2:]))
@@ -82,36 +48,7 @@ def level_map(level: str, phones: Iterable[str]) -> dict[str, str | None]:
 
 
 def fold(phones: Iterable[str], phone_map: PhoneMap) -> list[str]:
-    """Return a transcript with each phone replaced by its class.
-
-    Parameters
-    ----------
-    phones : iterable of str
-        The transcript.
-    phone_map : mapping of str to str or None
-        The class of each phone; None leaves the phone out.
-
-    Returns
-    -------
-    list of str
-        The classes. Two neighbours of the same class stay two, except silences, which become one.
-
-    Raises
-    ------
-    ValueError
-        If the map lacks a phone of the transcript.
-
-    See Also
-    --------
-    timit_map : The usual maps.
-    read_phone_map : A map from a file.
-    echolearn.speech.scoring.evaluate : Error rates of transcripts.
-
-    Examples
-    --------
-    >>> fold(["h#", "kcl", "k", "ix", "q", "epi", "h#"], timit_map(39))
-    ['sil', 'k', 'ih', 'sil']
-    """
+    """Return the classes of a transcript's phones; neighbouring silences become one, other neighbours stay two."""
     found: list[str] = []
     for phone in phones:
         if phone not in phone_map:
@@ -123,32 +60,9 @@ def fold(phones: Iterable[str], phone_map: PhoneMap) -> list[str]:
 
 
 def read_phone_map(path: str | Path) -> dict[str, str | None]:
-    """Read a phone map from a text file.
+    """Read a phone map: a phone and its class on every line, or the phone alone, which is left out.
 
-    Parameters
-    ----------
-    path : str or Path
-        A file with one phone per line: its name and its class. A line with the name alone leaves the phone out.
-        Empty lines and lines that begin with # are ignored. A line of three names (61, 48 and 39 classes, as in
-        Kaldi's recipes) gives the class by its last name.
-
-    Returns
-    -------
-    dict of str to str or None
-        The class of each phone.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read, is empty, has a line of more than three names, or names a phone twice.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "map.txt").write_text("ix ih\\nq\\n")
-    ...     read_phone_map(Path(folder) / "map.txt")
-    {'ix': 'ih', 'q': None}
+    Of three names (61, 48 and 39 classes, as in Kaldi's recipes) the last is the class. # begins a comment.
     """
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()

@@ -18,42 +18,7 @@ STATES = "states.txt"
 
 
 def read_kaldi_folders(root: str | Path) -> dict[str, DataFolder]:
-    """Read the data folders of the training, validation and test part.
-
-    Parameters
-    ----------
-    root : str or Path
-        The folder that has the data folders train, valid (or dev, validation) and test.
-
-    Returns
-    -------
-    dict of str to DataFolder
-        The data folders of train, valid and test.
-
-    Raises
-    ------
-    CorpusError
-        If one of them is missing or cannot be read, or two of them name the same utterance.
-
-    See Also
-    --------
-    echolearn.speech.formats.datafolder.read_data_folder : Read one data folder.
-    echolearn.speech.corpus.open_corpus : Open the corpus with features and state labels.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from echolearn.speech.formats.kaldi import write_ark
-    >>> with tempfile.TemporaryDirectory() as root:
-    ...     for part in ("train", "dev", "test"):
-    ...         folder = Path(root) / part
-    ...         folder.mkdir()
-    ...         write_ark(folder / "a.ark", {part: np.ones((2, 13), np.float32)}, scp=folder / "feats.scp")
-    ...     {part: data.utterances for part, data in read_kaldi_folders(root).items()}
-    {'train': ('train',), 'valid': ('dev',), 'test': ('test',)}
-    """
+    """Read the data folders train, valid (or dev, validation) and test; no two of them may name the same utterance."""
     root = Path(root)
     there = sorted(root.iterdir()) if root.is_dir() else []
     named = [path for path in there if path.is_dir() and path.name in PART_FOLDERS]
@@ -78,25 +43,9 @@ def read_kaldi_folders(root: str | Path) -> dict[str, DataFolder]:
 
 
 def read_aligned_features(root: str | Path) -> dict[str, Array]:
-    """Read features and their alignments, as the arrays of a feature file.
+    """Read `feats.scp` and the alignments `ali.scp` or `ali.ark` as the arrays of a feature file.
 
-    Parameters
-    ----------
-    root : str or Path
-        The folder, as for `read_kaldi_folders`. Each data folder has `feats.scp`, and `ali.scp` or `ali.ark` with one
-        whole number per frame, the number of its state. `states.txt` beside the data folders has the name and the
-        number of each state on a line, as Kaldi's symbol tables have; without it the numbers are the names.
-
-    Returns
-    -------
-    dict of str to array
-        The arrays that `echolearn.speech.featurefile.prepare_arrays` takes.
-
-    Raises
-    ------
-    CorpusError
-        If utterances have no features, no alignment, or another number of labels than frames. The error names all of
-        them.
+    `states.txt` beside the data folders names the states; without it their numbers are the names.
     """
     root = Path(root)
     problems: list[Problem] = []
@@ -163,23 +112,7 @@ def _state_names(root: Path, count: int) -> list[str]:
 
 
 def find_kaldi(root: str | Path) -> CorpusFiles:
-    """Find the audio of the data folders of a corpus whose labels are in a master label file.
-
-    Parameters
-    ----------
-    root : str or Path
-        The folder, as for `read_kaldi_folders`. Each data folder has `wav.scp`.
-
-    Returns
-    -------
-    CorpusFiles
-        The utterances, each with its part.
-
-    Raises
-    ------
-    CorpusError
-        If a data folder has no `wav.scp`, or has `segments`: utterances must be files of their own.
-    """
+    """Find the audio of the data folders of a corpus whose labels are in a master label file."""
     root = Path(root)
     utterances: list[Utterance] = []
     for part, folder in read_kaldi_folders(root).items():
@@ -191,17 +124,6 @@ def find_kaldi(root: str | Path) -> CorpusFiles:
 
 
 def transcripts_of(root: str | Path) -> tuple[str, ...]:
-    """Return the lists of transcripts of the data folders.
-
-    Parameters
-    ----------
-    root : str or Path
-        The folder, as for `read_kaldi_folders`.
-
-    Returns
-    -------
-    tuple of str
-        The paths of the files `text` if all data folders have one, otherwise ().
-    """
+    """Return the paths of the files `text` if all data folders have one, otherwise ()."""
     files = [path / "text" for path in sorted(Path(root).iterdir()) if path.name in PART_FOLDERS]
     return tuple(str(file) for file in files) if all(file.is_file() for file in files) else ()

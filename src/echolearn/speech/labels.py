@@ -109,50 +109,13 @@ def read_phn(path: str | Path, rate: int = RATE) -> list[Segment]:
 
 
 def write_phn(path: str | Path, segments: Iterable[Segment], rate: int = RATE) -> None:
-    """Write a label file of TIMIT.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file; one that exists is replaced.
-    segments : iterable of Segment
-        The phones with their times.
-    rate : int, default 16000
-        The sampling rate in Hz in which the file gives its times.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_phn(Path(folder) / "a.phn", [Segment(0.0, 0.5, "sil"), Segment(0.5, 0.75, "iy")])
-    ...     print((Path(folder) / "a.phn").read_text(), end="")
-    ...     read_phn(Path(folder) / "a.phn")[1]
-    0 8000 sil
-    8000 12000 iy
-    Segment(start=0.5, end=0.75, name='iy')
-    """
+    """Write a label file of TIMIT."""
     rows = [f"{round(s.start * rate)} {round(s.end * rate)} {s.name}\n" for s in segments]
     Path(path).write_text("".join(rows), encoding="utf-8")
 
 
 def read_lab(path: str | Path) -> list[Segment] | list[str]:
-    """Read a label file of HTK: `start end phone` in units of 100 ns, or one phone per line without times.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    list of Segment, or list of str
-        The phones with their times; their names alone if no line has times.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read, holds no labels or has a line of another form.
-    """
+    """Read a label file of HTK: `start end phone` in units of 100 ns, or one phone per line without times."""
     lines = _lines(path)
     rows = [fields_of(line) for _, line in lines]
     if rows and all(len(row) == 1 for row in rows):
@@ -264,26 +227,7 @@ def write_mlf(path: str | Path, utterances: Mapping[str, Sequence[Segment]]) -> 
 
 
 def read_textgrid(path: str | Path, tier: str = "phones") -> list[Segment]:
-    """Read one interval tier of a Praat TextGrid, in its long or short text form.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    tier : str, default "phones"
-        Name of the tier; upper and lower case, and a missing last s, make no difference. If the file has only one
-        interval tier, it is read whatever its name is.
-
-    Returns
-    -------
-    list of Segment
-        The intervals. The name of an interval without text is `sil`.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read, is damaged or has no such tier.
-    """
+    """Read one interval tier of a Praat TextGrid, in its long or short text form."""
     tiers = read_tiers(path)
     found = find_tier(path, tiers, tier) or (tiers[0] if len(tiers) == 1 else None)
     if found is None:

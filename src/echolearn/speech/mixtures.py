@@ -21,34 +21,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Mixtures:
-    """One mixture of Gaussians per state.
+    """One mixture of Gaussians per state."""
 
-    Parameters
-    ----------
-    log_weights : array of shape (S, M)
-        Logarithms of the weights; -inf where a state has fewer components.
-    means : array of shape (S, M, D)
-        Mean of each component.
-    variances : array of shape (S, M, D)
-        Variances of each component.
-    floor : array of shape (D,)
-        The smallest variance that re-estimation may give.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.concatenate([rng.normal(0, 1, (200, 1)), rng.normal(9, 1, (200, 1))]).astype(np.float32)
-    >>> labels = np.repeat([0, 1], 200)
-    >>> mixtures = Mixtures.flat(2, X.mean(axis=0), X.var(axis=0)).reestimated(X, labels)
-    >>> mixtures.means.shape, bool(abs(mixtures.means[1, 0, 0] - 9) < 0.2)
-    ((2, 1, 1), True)
-    """
-
-    log_weights: Floats
-    means: Floats
-    variances: Floats
-    floor: Floats
+    log_weights: Floats  # (S, M); -inf where a state has fewer components
+    means: Floats  # (S, M, D)
+    variances: Floats  # (S, M, D)
+    floor: Floats  # (D,), of all variances
 
     @property
     def components(self) -> int:
@@ -57,22 +35,7 @@ class Mixtures:
 
     @classmethod
     def flat(cls, states: int, mean: Floats, variance: Floats) -> Mixtures:
-        """Return the same single Gaussian for every state.
-
-        Parameters
-        ----------
-        states : int
-            Number of states.
-        mean : array of shape (D,)
-            Mean of all frames.
-        variance : array of shape (D,)
-            Variance of all frames; 1 % of it becomes the floor.
-
-        Returns
-        -------
-        Mixtures
-            The mixtures.
-        """
+        """Return the same single Gaussian for every state; 1 % of its variance is the floor of all variances."""
         shape = (states, 1, len(mean))
         floor = np.maximum(VARIANCE_FLOOR * variance, 1e-8)
         spread = np.maximum(variance, floor)
@@ -84,21 +47,9 @@ class Mixtures:
         )
 
     def component_log_densities(self, X: Frames, states: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return log w + log N(x; m, v) of every component.
+        """Return log w + log N(x; m, v) of every component: (T, M, len(states)), float32.
 
         The square is multiplied out, so that all frames and components are two matrix products.
-
-        Parameters
-        ----------
-        X : array of shape (T, D), float32
-            The frames.
-        states : array of int
-            The states to evaluate.
-
-        Returns
-        -------
-        array of shape (T, M, len(states)), float32
-            The log densities.
         """
         means, variances = (a[states].swapaxes(0, 1) for a in (self.means, self.variances))
         precision = 1.0 / variances
@@ -112,20 +63,7 @@ class Mixtures:
         return np.asarray(out.reshape(len(X), self.components, len(states)), dtype=np.float32)
 
     def log_densities(self, X: Frames, states: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return log p(x | state).
-
-        Parameters
-        ----------
-        X : array of shape (T, D), float32
-            The frames.
-        states : array of int
-            The states to evaluate.
-
-        Returns
-        -------
-        array of shape (T, len(states)), float32
-            The log densities.
-        """
+        """Return log p(x | state): (T, len(states)), float32."""
         each = self.component_log_densities(X, states)
         if self.components == 1:
             return each[:, 0]
@@ -133,20 +71,7 @@ class Mixtures:
         return np.asarray(top + np.log(np.exp(each - top[:, None]).sum(axis=1)), dtype=np.float32)
 
     def reestimated(self, X: Frames, labels: NDArray[np.int64]) -> Mixtures:
-        """Return new mixtures after one step of expectation-maximisation in each state.
-
-        Parameters
-        ----------
-        X : array of shape (T, D), float32
-            The frames.
-        labels : array of shape (T,), int
-            The state of each frame.
-
-        Returns
-        -------
-        Mixtures
-            The new mixtures. A state without frames keeps its density.
-        """
+        """Return mixtures after one step of expectation-maximisation; a state without frames keeps its density."""
         log_weights, means, variances = self.log_weights.copy(), self.means.copy(), self.variances.copy()
         order = np.argsort(labels, kind="stable")
         edges = np.searchsorted(labels[order], np.arange(len(means) + 1))
@@ -170,19 +95,9 @@ class Mixtures:
         return replace(self, log_weights=log_weights, means=means, variances=variances)
 
     def grown(self, components: int, counts: NDArray[np.int64]) -> Mixtures:
-        """Return mixtures with more components; the one of the largest weight in each state is split in two repeatedly.
+        """Return mixtures in which the component of the largest weight in each state was split in two repeatedly.
 
-        Parameters
-        ----------
-        components : int
-            The number of components per state.
-        counts : array of shape (S,), int
-            The number of frames of each state. A state gets at most one component per 20 frames.
-
-        Returns
-        -------
-        Mixtures
-            The mixtures.
+        `counts` has the frames of each state, which gets at most one component per 20 of them.
         """
         extra = components - self.components
         log_weights = np.pad(self.log_weights, ((0, 0), (0, extra)), constant_values=-np.inf)

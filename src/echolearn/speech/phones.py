@@ -46,23 +46,7 @@ _STATE_NAME = re.compile(r"^(?P<phone>.+?)(?:\[(?P<bracket>[2-4])\]|_s(?P<suffix
 
 
 def fold_espeak(name: str) -> str | None:
-    """Return the phone of the American English list for a phone of espeak-ng.
-
-    Parameters
-    ----------
-    name : str
-        espeak-ng's name of the phone, with or without marks of stress.
-
-    Returns
-    -------
-    str or None
-        One of `ENGLISH`; "" for a mark that only modifies the phone before it; None for an unknown phone.
-
-    Examples
-    --------
-    >>> fold_espeak("'aU"), fold_espeak("tS"), fold_espeak(";"), fold_espeak("unknown")
-    ('aw', 'ch', '', None)
-    """
+    """Return the English phone of a phone of espeak-ng; "" for a mark that modifies the one before, None if unknown."""
     bare = name.lstrip(_STRESS) if name not in _STRESS else ""
     if bare in ("", ";"):
         return ""
@@ -70,70 +54,19 @@ def fold_espeak(name: str) -> str | None:
 
 
 def state_names(phones: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the three states of every phone, as HTK writes them.
-
-    Parameters
-    ----------
-    phones : sequence of str
-        The phones.
-
-    Returns
-    -------
-    tuple of str
-        Three names per phone, in the order of the phones. HTK counts emitting states from 2.
-
-    Examples
-    --------
-    >>> state_names(["aa", "sil"])
-    ('aa_s2', 'aa_s3', 'aa_s4', 'sil_s2', 'sil_s3', 'sil_s4')
-    """
+    """Return the names of the three states of every phone as HTK writes them, counted from 2: aa_s2, aa_s3, aa_s4."""
     return tuple(f"{phone}_s{state + 2}" for phone in phones for state in range(STATES_PER_PHONE))
 
 
 def silence_of(phones: Iterable[str]) -> str | None:
-    """Return the phone that stands for silence.
-
-    Parameters
-    ----------
-    phones : iterable of str
-        A phone list.
-
-    Returns
-    -------
-    str or None
-        The silence; the first in the order `sil h# pau epi sp _ <sil>`, in lower or upper case, if there are several.
-        None if there is none.
-
-    Examples
-    --------
-    >>> silence_of(["aa", "pau", "h#"]), silence_of(["AA", "SIL"]), silence_of(["aa"])
-    ('h#', 'SIL', None)
-    """
+    """Return the phone for silence, the first of `sil h# pau epi sp _ <sil>` in either case, or None."""
     known = set(phones)
     spellings = (spelling for name in _SILENCES for spelling in (name, name.upper()))
     return next((spelling for spelling in spellings if spelling in known), None)
 
 
 def split_state(name: str) -> tuple[str, int | None]:
-    """Split the name of a state into its phone and its number.
-
-    Parameters
-    ----------
-    name : str
-        A name such as ``aa_s2`` or ``aa[2]``.
-
-    Returns
-    -------
-    phone : str
-        The phone; `name` itself if it has no number of a state.
-    state : int or None
-        0, 1 or 2; None if the name has no number of a state.
-
-    Examples
-    --------
-    >>> split_state("aa_s2"), split_state("aa[4]"), split_state("aa")
-    (('aa', 0), ('aa', 2), ('aa', None))
-    """
+    """Split the name of a state (aa_s2, aa[2]) into its phone and its number 0, 1 or 2, which is None for a phone."""
     match = _STATE_NAME.match(name)
     if match is None:
         return name, None
@@ -141,21 +74,5 @@ def split_state(name: str) -> tuple[str, int | None]:
 
 
 def phones_of_states(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the phones that these states belong to, each once, in the order of their first state.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Names of states such as ``aa_s2`` or ``aa[2]``. A name without a number is that of a phone.
-
-    Returns
-    -------
-    tuple of str
-        The phones.
-
-    Examples
-    --------
-    >>> phones_of_states(["aa_s2", "aa_s3", "aa_s4", "sil_s2", "aa_s2"])
-    ('aa', 'sil')
-    """
+    """Return the phones that these states belong to, each once, in the order of their first state."""
     return tuple(dict.fromkeys(split_state(str(name))[0] for name in names))

@@ -34,17 +34,7 @@ _VERSION = 1  # raised whenever the same files would give other features or labe
 
 @dataclass(frozen=True)
 class Prepared:
-    """The features and labels of a corpus, as `prepare` returns them.
-
-    Parameters
-    ----------
-    features : FrameList
-        Features of each utterance.
-    labels : list of array of shape (n_frames,), int16
-        Labels of each utterance: 3 * phone + state.
-    phones : tuple of str
-        The phone list.
-    """
+    """The features and labels of a corpus, as `prepare` returns them."""
 
     features: FrameList
     labels: list[Labels]
@@ -61,33 +51,8 @@ def prepare(
 ) -> Prepared:
     """Return the features (39 columns and their context) and state labels of every utterance.
 
-    Parameters
-    ----------
-    files : CorpusFiles
-        The utterances, and the problems that were found so far.
-    cache : Path
-        The folder in which the result is kept. A later call with the same files and settings reads it from there.
-    master : mapping of str to list of Segment, optional
-        Labels of the utterances by key, instead of their label files.
-    normalise : str, default "utterance"
-        "utterance", "corpus" or "running", see `echolearn.speech.corpus.open_corpus`.
-    progress : callable, optional
-        Called as `progress(text, done, total)`.
-
-    Returns
-    -------
-    Prepared
-        The features, mapped from the cache, and the labels.
-
-    Raises
-    ------
-    CorpusError
-        With all problems of all files, after the problems that are known already; or if the cache is damaged or cannot
-        be written.
-
-    See Also
-    --------
-    echolearn.speech.corpus.open_corpus : Find the files of a corpus and prepare them in one call.
+    A later call with the same files and settings reads them from the cache. `master` has labels by key, instead of the
+    label files. One error has all problems of all files.
     """
     folder = cache / f"prepared-{_key(files, master, normalise)}"
     if files.problems or not (folder / "labels.npy").is_file():

@@ -17,18 +17,7 @@ QUIET = 1.0  # recordings never stay below one count of 16-bit samples, samples 
 
 
 def refuse_path(given: object) -> None:
-    """Raise ValueError if the path of a recording was given instead of its samples.
-
-    Parameters
-    ----------
-    given : object
-        The argument that should be samples or features.
-
-    Raises
-    ------
-    ValueError
-        If it is a str or a path.
-    """
+    """Raise ValueError if the path of a recording was given instead of its samples."""
     if isinstance(given, (str, PathLike)):
         raise ValueError(
             f"the path {str(given)!r:.80} was given; expected the samples of a recording. Read them from the file: "
@@ -37,30 +26,7 @@ def refuse_path(given: object) -> None:
 
 
 def as_samples(samples: ArrayLike, full_scale: float = FULL_SCALE) -> NDArray[np.float32]:
-    """Return one channel of audio as float32 on the 16-bit scale.
-
-    Parameters
-    ----------
-    samples : array of shape (n_samples,)
-        Integers of 8, 16 or 32 bits as in sound files, or floats.
-    full_scale : float, default 32768.0
-        The largest value that floats may have. Use 1.0 for samples between -1 and 1.
-
-    Returns
-    -------
-    array of shape (n_samples,), float32
-        The samples on the scale from -32768 to 32767.
-
-    Raises
-    ------
-    ValueError
-        If there are several channels, or values that are not finite numbers.
-
-    Examples
-    --------
-    >>> as_samples([0.5, -1.0], full_scale=1.0)
-    array([ 16384., -32768.], dtype=float32)
-    """
+    """Return one channel of audio, integers of 8, 16 or 32 bits or floats, as float32 on the 16-bit scale."""
     refuse_path(samples)
     given = np.asarray(samples)
     if given.ndim != 1:
@@ -78,18 +44,7 @@ def as_samples(samples: ArrayLike, full_scale: float = FULL_SCALE) -> NDArray[np
 
 
 def scale_problem(samples: NDArray[np.float32]) -> str | None:
-    """Return a warning if the scale of samples is probably wrong.
-
-    Parameters
-    ----------
-    samples : array of shape (n_samples,)
-        Some seconds of audio on the 16-bit scale.
-
-    Returns
-    -------
-    str or None
-        A sentence, if the samples are not all zero and none is larger than 1 on the 16-bit scale; None otherwise.
-    """
+    """Return a warning if samples are not all zero and none is larger than 1 on the 16-bit scale; None otherwise."""
     loudest = float(np.abs(samples).max(initial=0.0))
     if 0.0 < loudest <= QUIET:
         return (
@@ -100,21 +55,7 @@ def scale_problem(samples: NDArray[np.float32]) -> str | None:
 
 
 class Resampler:
-    """A resampler of audio to 16 kHz, piece by piece, with the same samples as `resample` gives for the whole.
-
-    Parameters
-    ----------
-    rate : int
-        Rate of the audio in Hz, 8,000 to 192,000.
-
-    Examples
-    --------
-    >>> tone = np.sin(np.arange(4000) / 9).astype(np.float32)
-    >>> resampler = Resampler(44_100)
-    >>> pieces = [resampler.push(piece) for piece in np.split(tone, [10, 900])]
-    >>> bool((np.concatenate([*pieces, resampler.finish()]) == resample(tone, 44_100)).all())
-    True
-    """
+    """A resampler of audio to 16 kHz, piece by piece, with the same samples as `resample` gives for the whole."""
 
     def __init__(self, rate: int) -> None:
         self.rate = rate
@@ -130,18 +71,7 @@ class Resampler:
         self._given = 0  # samples that were returned
 
     def push(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Take the next samples and return those at 16 kHz that do not depend on later samples.
-
-        Parameters
-        ----------
-        samples : array of shape (n_samples,), float32
-            The next samples.
-
-        Returns
-        -------
-        array of shape (n_samples_at_16_kHz,), float32
-            The next samples at 16 kHz.
-        """
+        """Take the next samples and return those at 16 kHz that do not depend on later samples."""
         if self.rate == RATE:
             return samples
         self._kept = np.concatenate([self._kept, samples])
@@ -149,13 +79,7 @@ class Resampler:
         return self._upto(((total - 1) * self._up - self._half) // self._down + 1)
 
     def finish(self) -> NDArray[np.float32]:
-        """End the audio and return the last samples.
-
-        Returns
-        -------
-        array of shape (n_samples_at_16_kHz,), float32
-            The last samples at 16 kHz.
-        """
+        """End the audio and return the last samples."""
         total = self._base + len(self._kept)
         return self._upto(-(-total * self._up // self._down))
 

@@ -104,25 +104,7 @@ def _moves(reference: NDArray[np.int64], hypothesis: NDArray[np.int64]) -> NDArr
 
 
 def align(reference: Sequence[str], hypothesis: Sequence[str]) -> list[Pair]:
-    """Return the alignment of a hypothesis with its reference.
-
-    Parameters
-    ----------
-    reference : sequence of str
-        The true tokens (phones or words).
-    hypothesis : sequence of str
-        The recognised tokens.
-
-    Returns
-    -------
-    list of (str or None, str or None)
-        Pairs of a true and a recognised token in order; None where one side has no token.
-
-    Examples
-    --------
-    >>> align(["k", "ae", "t"], ["k", "t", "s"])
-    [('k', 'k'), ('ae', None), ('t', 't'), (None, 's')]
-    """
+    """Return pairs of a true and a recognised token in order; None where one side has no token."""
     index = {token: k for k, token in enumerate(dict.fromkeys([*reference, *hypothesis]))}
     moves = _moves(
         np.array([index[token] for token in reference], dtype=np.int64),
@@ -138,18 +120,7 @@ def align(reference: Sequence[str], hypothesis: Sequence[str]) -> list[Pair]:
 
 
 def count(pairs: Iterable[Pair]) -> Counts:
-    """Return the numbers of correct tokens and of errors of an alignment.
-
-    Parameters
-    ----------
-    pairs : iterable of (str or None, str or None)
-        The alignment, as `align` returns it.
-
-    Returns
-    -------
-    Counts
-        The counts.
-    """
+    """Return the numbers of correct tokens and of errors of an alignment."""
     correct = substitutions = deletions = insertions = 0
     for true, found in pairs:
         correct += true == found
@@ -160,17 +131,7 @@ def count(pairs: Iterable[Pair]) -> Counts:
 
 
 class Interval(NamedTuple):
-    """An error rate with its 95 % confidence interval.
-
-    Parameters
-    ----------
-    rate : float
-        The error rate.
-    low : float
-        Lower end of the interval.
-    high : float
-        Upper end of the interval.
-    """
+    """An error rate with its 95 % confidence interval."""
 
     rate: float
     low: float
@@ -343,21 +304,11 @@ def evaluate(
 
 
 class Comparison(NamedTuple):
-    """The result of `matched_pairs`: whether one of two systems makes fewer errors than the other.
+    """The result of `matched_pairs`: whether one of two systems makes fewer errors than the other."""
 
-    Parameters
-    ----------
-    difference : float
-        Error rate of the second system minus that of the first.
-    statistic : float
-        Mean difference of errors per utterance, in units of its standard error; above 0 if the first is better.
-    p_value : float
-        Probability of a difference at least as large, in either direction, if both were equally good.
-    """
-
-    difference: float
-    statistic: float
-    p_value: float
+    difference: float  # error rate of the second system minus that of the first
+    statistic: float  # mean difference per utterance in standard errors; above 0 if the first is better
+    p_value: float  # of a difference at least as large, in either direction, if both were equally good
 
 
 def matched_pairs(first: Evaluation, second: Evaluation) -> Comparison:

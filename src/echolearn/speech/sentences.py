@@ -73,42 +73,13 @@ _SHARES = {"valid": range(0, 2), "test": range(2, 4), "train": range(4, 20)}
 
 
 def part_of(sentence: str) -> str:
-    """Return the part of the corpus to which a sentence belongs.
-
-    Parameters
-    ----------
-    sentence : str
-        The sentence.
-
-    Returns
-    -------
-    str
-        train, valid or test.
-    """
+    """Return the part of the corpus to which a sentence belongs."""
     bucket = zlib.crc32(sentence.encode()) % 20
     return next(part for part, share in _SHARES.items() if bucket in share)
 
 
 def draw_sentence(rng: np.random.Generator, part: str) -> str:
-    """Return a random sentence of one part.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        The source of randomness.
-    part : str
-        train, valid or test.
-
-    Returns
-    -------
-    str
-        The sentence.
-
-    Examples
-    --------
-    >>> draw_sentence(np.random.default_rng(1), "train")
-    'Suddenly, our ring from his wooden cloud proved George.'
-    """
+    """Return a random sentence of one part."""
     while True:
         sentence = TEMPLATES[rng.integers(len(TEMPLATES))]
         while "{" in sentence:
@@ -121,19 +92,7 @@ def draw_sentence(rng: np.random.Generator, part: str) -> str:
 
 
 def every_word() -> list[str]:
-    """Return all words that occur in sentences.
-
-    Returns
-    -------
-    list of str
-        The words in lower case and in alphabetical order, including plural forms and the words of the templates.
-
-    Examples
-    --------
-    >>> words = every_word()
-    >>> "zebra" in words, "zebras" in words, "why" in words
-    (True, True, True)
-    """
+    """Return all words of sentences in lower case and alphabetical order, plural forms and templates included."""
     listed = {word.lower() for words in WORDS.values() for word in words} | {f"{noun}s" for noun in WORDS["noun"]}
     own = {word for template in TEMPLATES for word in re.findall(r"[a-z]+", re.sub(r"\{.*?\}s?", " ", template))}
     return sorted(listed | own)

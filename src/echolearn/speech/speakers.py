@@ -33,62 +33,22 @@ _HELD_OUT_SHARE = 7  # one family in seven for each of validation and test
 
 @dataclass(frozen=True)
 class Speaker:
-    """A speaker of the synthetic corpus.
+    """A speaker of the synthetic corpus."""
 
-    Parameters
-    ----------
-    name : str
-        Name in TIMIT's style: F or M, then letters and a digit.
-    part : str
-        train, valid or test.
-    region : str
-        Folder of the accent, DR1 or DR2.
-    voice : Voice
-        The voice of the speaker.
-    """
-
-    name: str
+    name: str  # in TIMIT's style: F or M, then letters and a digit
     part: str
-    region: str
+    region: str  # folder of the accent, DR1 or DR2
     voice: Voice
 
 
 def family(variant: str) -> str:
-    """Return the name that a variant shares with its modified copies.
-
-    Parameters
-    ----------
-    variant : str
-        A variant of espeak-ng.
-
-    Returns
-    -------
-    str
-        The name without a trailing number, in lower case. Variants of a single letter and a number (m1, m2, f1, ...)
-        are unchanged.
-
-    Examples
-    --------
-    >>> family("steph3"), family("m3")
-    ('steph', 'm3')
-    """
+    """Return the name that a variant shares with its modified copies (steph3: steph); m1, f2, ... have none."""
     stem = variant.rstrip(string.digits).lower()
     return variant if len(stem) == 1 else stem
 
 
 def split_variants(rng: np.random.Generator) -> dict[str, list[str]]:
-    """Return the voice variants of each part, with both sexes in each.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        The source of randomness.
-
-    Returns
-    -------
-    dict of str to list of str
-        The variants of each part.
-    """
+    """Return the voice variants of each part, with both sexes in each."""
     variants_of: dict[str, list[str]] = {part: [] for part in PARTS}
     for variants in (FEMALE, MALE):
         families = sorted({family(variant) for variant in variants})
@@ -103,26 +63,7 @@ def split_variants(rng: np.random.Generator) -> dict[str, list[str]]:
 
 
 def draw_speakers(frames: Mapping[str, int], seed: int) -> list[Speaker]:
-    """Return randomly drawn speakers for a corpus.
-
-    Parameters
-    ----------
-    frames : mapping of str to int
-        Number of frames of each part.
-    seed : int
-        The seed of the draw. The same seed gives the same speakers.
-
-    Returns
-    -------
-    list of Speaker
-        About one speaker per 2,400 frames, in the order of the parts.
-
-    Examples
-    --------
-    >>> speakers = draw_speakers({"train": 24_000, "valid": 3_000, "test": 12_000}, seed=0)
-    >>> sorted({speaker.part for speaker in speakers})
-    ['test', 'train', 'valid']
-    """
+    """Return about one speaker per 2,400 frames, in the order of the parts."""
     rng = np.random.default_rng([seed, 1])
     variants_of = split_variants(rng)
     speakers: list[Speaker] = []

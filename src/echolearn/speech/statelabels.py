@@ -20,23 +20,7 @@ _MLF_TOLERANCE = 2  # frames by which a master label file may end before or afte
 
 
 def has_states(transcripts: Sequence[Transcript]) -> bool:
-    """Return whether the labels of a corpus are states; the first utterance that has labels decides.
-
-    Parameters
-    ----------
-    transcripts : sequence of sequence of Segment or of str
-        Labels of each utterance; empty for an utterance without labels.
-
-    Returns
-    -------
-    bool
-        True for states, False for phones.
-
-    Examples
-    --------
-    >>> has_states([[], ["sil_s2", "sil_s3"]]), has_states([["sil", "aa"]])
-    (True, False)
-    """
+    """Return whether the labels of a corpus are states; the first utterance that has labels decides."""
     first = next((t for t in transcripts if t), ())
     return bool(first) and all(split_state(name)[1] is not None for name in phone_names(first))
 
@@ -44,23 +28,7 @@ def has_states(transcripts: Sequence[Transcript]) -> bool:
 def given_labels(transcript: Transcript, length: int, phones: Sequence[str], file: str) -> tuple[Labels, list[Problem]]:
     """Return one label per frame from the states of a master label file; frame k begins at k * 10 ms.
 
-    Parameters
-    ----------
-    transcript : sequence of Segment or of str
-        The states of one utterance. States without times are a problem.
-    length : int
-        Number of frames of the audio.
-    phones : sequence of str
-        The phone list.
-    file : str
-        The file that the problems name.
-
-    Returns
-    -------
-    labels : array of shape (length,), int16
-        3 * phone + state for each frame. Do not use them if there are problems.
-    problems : list of Problem
-        Gaps, overlaps, unknown states, and labels that end more than two frames before or after the audio.
+    Gaps, overlaps, unknown states and labels that end more than two frames off the audio's end are problems.
     """
     index = {phone: k for k, phone in enumerate(phones)}
     labels = np.full(length, -1, dtype=np.int16)
@@ -96,26 +64,7 @@ def aligned_labels(
     train: Sequence[int],
     progress: Progress | None,
 ) -> list[Labels]:
-    """Return one label per frame, from an aligner that is trained on the training part alone.
-
-    Parameters
-    ----------
-    features : FrameList
-        Features of each utterance, without context.
-    transcripts : sequence of sequence of Segment or of str
-        Phones of each utterance.
-    phones : sequence of str
-        The phone list.
-    train : sequence of int
-        Indices of the training utterances. The aligner learns from at most 150,000 frames of them.
-    progress : callable or None
-        Called as `progress(text, done, total)`.
-
-    Returns
-    -------
-    list of array of shape (n_frames,), int16
-        Labels of each utterance: 3 * phone + state.
-    """
+    """Return one label per frame from an aligner, trained on at most 150,000 frames of the training part alone."""
     lengths = features.lengths()
     stride = max(1, -(-sum(lengths[k] for k in train) // ALIGNER_FRAMES))
     chosen = train[::stride]

@@ -46,20 +46,10 @@ _CONTEXTS = (
 
 
 class Sentence(NamedTuple):
-    """A synthesised sentence with its audio, phones and words, as the corpus has it.
+    """A synthesised sentence with its audio, phones and words, as the corpus has it."""
 
-    Parameters
-    ----------
-    samples : array of shape (n_samples,), int16
-        The audio at 16 kHz.
-    phones : list of Segment
-        The phones of the sentence. The first and the last are silence.
-    words : list of Segment
-        The words of the sentence in lower case.
-    """
-
-    samples: NDArray[np.int16]
-    phones: list[Segment]
+    samples: NDArray[np.int16]  # at 16 kHz
+    phones: list[Segment]  # the first and the last are silence
     words: list[Segment]
 
 
@@ -74,76 +64,33 @@ class SpeakerReport(TypedDict):
 
 @dataclass(frozen=True)
 class SynthesisJob:
-    """The part of a corpus that one process synthesises.
-
-    Parameters
-    ----------
-    root : str
-        Folder of the corpus.
-    seed : int
-        Seed of the corpus.
-    speakers : tuple of Speaker
-        The speakers in their order.
-    frames_per_speaker : dict of str to float
-        The mean number of frames per speaker, for each part.
-    lexicon : bool, default False
-        Whether this job also writes the pronunciations of all words.
-    """
+    """The part of a corpus that one process synthesises."""
 
     root: str
     seed: int
     speakers: tuple[Speaker, ...]
-    frames_per_speaker: dict[str, float]
-    lexicon: bool = False
+    frames_per_speaker: dict[str, float]  # mean number, for each part
+    lexicon: bool = False  # whether this job also writes the pronunciations of all words
 
     def to_json(self) -> str:
-        """Return the job as JSON.
-
-        Returns
-        -------
-        str
-            The JSON text that `from_json` reads.
-        """
+        """Return the job as JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> SynthesisJob:
-        """Return a job from the JSON text that `to_json` returned.
-
-        Parameters
-        ----------
-        text : str
-            The job as JSON.
-
-        Returns
-        -------
-        SynthesisJob
-            The job.
-        """
+        """Return a job from the JSON text that `to_json` returned."""
         raw = json.loads(text)
         speakers = tuple(Speaker(**{**one, "voice": Voice(**one["voice"])}) for one in raw["speakers"])
         return cls(raw["root"], raw["seed"], speakers, raw["frames_per_speaker"], raw["lexicon"])
 
 
 class TimedPhone(NamedTuple):
-    """A phone of espeak-ng in the audio.
+    """A phone of espeak-ng in the audio."""
 
-    Parameters
-    ----------
-    start : int
-        The first sample of the phone.
-    end : int
-        The sample after its last.
-    name : str
-        The phone of the American English list.
-    event : int
-        The sample at which espeak-ng reports the phone. For a stop it is the burst, which comes after `start`.
-    """
-
-    start: int
+    start: int  # samples
     end: int
-    name: str
-    event: int
+    name: str  # of the American English list, or a word
+    event: int  # the sample at which espeak-ng reports it: of a stop the burst, after `start`
 
 
 def timed_phones(events: list[tuple[int, str]], samples: NDArray[np.int16], rate: int) -> list[TimedPhone]:
@@ -151,25 +98,6 @@ def timed_phones(events: list[tuple[int, str]], samples: NDArray[np.int16], rate
 
     espeak-ng reports a stop at the time of its burst, and the closure belongs to the phone before. In phonetics the
     closure is part of the stop. So the start of a stop is moved back over the silence before it.
-
-    Parameters
-    ----------
-    events : list of (int, str)
-        First sample and espeak-ng's name of every phone.
-    samples : array of shape (n_samples,), int16
-        The audio.
-    rate : int
-        The sampling rate of the audio in Hz.
-
-    Returns
-    -------
-    list of TimedPhone
-        The phones.
-
-    Raises
-    ------
-    EspeakError
-        If espeak-ng reports a phone that is not in the table.
     """
     starts: list[tuple[int, str, int]] = [(0, "sil", 0)]
     for event, name in events:
@@ -190,26 +118,9 @@ def timed_phones(events: list[tuple[int, str]], samples: NDArray[np.int16], rate
 
 
 def word_segments(spoken: list[tuple[int, str]], phones: list[TimedPhone]) -> list[TimedPhone]:
-    """Return words with the times of their phones.
+    """Return words in lower case, from their first phone to their last; a word without a phone has no length.
 
-    Parameters
-    ----------
-    spoken : list of (int, str)
-        The sample at which espeak-ng begins each word, at or a little before its first phone, and the word.
-    phones : list of TimedPhone
-        The phones of the sentence.
-
-    Returns
-    -------
-    list of TimedPhone
-        The words in lower case. A word begins with its first phone and ends with its last. A word without a phone of
-        its own has no length.
-
-    Examples
-    --------
-    >>> phones = [TimedPhone(0, 100, "sil", 0), TimedPhone(100, 300, "g", 150), TimedPhone(300, 900, "ow", 300)]
-    >>> word_segments([(140, "Go")], phones)
-    [TimedPhone(start=100, end=900, name='go', event=140)]
+    `spoken` has the sample at which espeak-ng begins each word, at or a little before its first phone, and the word.
     """
     sounds = [phone for phone in phones if phone.name != "sil"]
     owner = np.searchsorted([start for start, _ in spoken], [phone.event for phone in sounds], side="right") - 1
@@ -237,22 +148,7 @@ def _closure_start(before: NDArray[np.int16], rate: int) -> int:
 
 
 def synthesise(espeak: Espeak, sentence: str, rng: np.random.Generator) -> Sentence:
-    """Synthesise a sentence in the selected voice, with silence around it and noise in the background.
-
-    Parameters
-    ----------
-    espeak : Espeak
-        The synthesiser.
-    sentence : str
-        The sentence.
-    rng : numpy.random.Generator
-        The source of randomness.
-
-    Returns
-    -------
-    Sentence
-        The audio, phones and words.
-    """
+    """Synthesise a sentence in the selected voice, with silence around it and noise in the background."""
     raw, events, spoken = espeak.say(sentence, int(rng.integers(1, 2**31 - 1)))
     phones = timed_phones(events, raw, espeak.rate)
     head, tail = (int(seconds * espeak.rate) for seconds in rng.uniform(*SILENCE_SECONDS, size=2))
@@ -286,20 +182,7 @@ def _noise(count: int, speech: float, rng: np.random.Generator) -> NDArray[np.fl
 
 
 def run_job(job: SynthesisJob) -> None:
-    """Write the files of a job, and print one line of JSON per speaker, a `SpeakerReport`.
-
-    Parameters
-    ----------
-    job : SynthesisJob
-        The job.
-
-    Raises
-    ------
-    EspeakError
-        If espeak-ng is missing or fails.
-    OSError
-        If a file cannot be written.
-    """
+    """Write the files of a job, and print one line of JSON per speaker, a `SpeakerReport`."""
     espeak = Espeak()
     due = dict.fromkeys(job.frames_per_speaker, 0.0)
     done = dict.fromkeys(job.frames_per_speaker, 0)
@@ -328,14 +211,7 @@ def run_job(job: SynthesisJob) -> None:
 def write_lexicon(path: Path, espeak: Espeak, voices: list[Voice]) -> None:
     """Write the pronunciations of all words of the sentences, in the format of the CMU dictionary.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    espeak : Espeak
-        The synthesiser.
-    voices : list of Voice
-        One voice of each language. Each gives the pronunciation of every word alone, and between vowels and consonants.
+    A voice of each language says every word alone, and between vowels and consonants.
     """
     pronunciations: dict[str, dict[tuple[str, ...], None]] = {word: {} for word in every_word()}
     for voice in {voice.language: voice for voice in voices}.values():
@@ -364,13 +240,7 @@ def _write(stem: Path, said: Sentence, sentence: str) -> None:
 
 
 def main() -> int:
-    """Run the job that is read from standard input as JSON; a failure is printed as JSON too.
-
-    Returns
-    -------
-    int
-        The exit status.
-    """
+    """Run the job that is read from standard input as JSON; a failure is printed as JSON too."""
     try:
         run_job(SynthesisJob.from_json(sys.stdin.read()))
     except OSError as error:

@@ -52,29 +52,9 @@ class Marker(TypedDict):
 
 
 def part_frames(frames: int) -> dict[str, int]:
-    """Return the number of frames of each part.
+    """Return the number of frames of each part, in the proportions of the paper, but at least 15,000 test frames.
 
-    Parameters
-    ----------
-    frames : int
-        Training frames, at least 1,000.
-
-    Returns
-    -------
-    dict of str to int
-        Frames of train, valid and test in the proportions of the paper (1,124,823, 122,487 and 57,919), but at least
-        15,000 test frames. With fewer than 30,000 training frames, the test part is half as large as the training part
-        and the validation part 15 % of it.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than 1,000 training frames.
-
-    Examples
-    --------
-    >>> part_frames(20_000)
-    {'train': 20000, 'valid': 3000, 'test': 10000}
+    With fewer than 30,000 training frames, the test part is half as large and the validation part 15 % of it.
     """
     if frames < 1_000:
         raise ValueError(f"frames is {frames}, expected at least 1000 training frames (10 seconds)")
@@ -92,33 +72,8 @@ def synthetic_tree(
 ) -> Path:
     """Return the folder of a synthetic corpus, and write it first if it does not exist.
 
-    Parameters
-    ----------
-    frames : int, default 100,000
-        Number of training frames, at least 1,000. `part_frames` returns the sizes of the other parts.
-    seed : int, default 0
-        Seed of the speakers, sentences and noise. The same seed gives the same bytes on any machine.
-    cache : str or Path, optional
-        The cache folder; by default that of `echolearn.speech.cache.default_cache`.
-    progress : callable, optional
-        Called as `progress(text, done, total)` from other threads, one at a time.
-    processes : int, optional
-        Number of processes that synthesise at the same time, by default the number of cores. It does not change the
-        files.
-
-    Returns
-    -------
-    Path
-        The folder, which has the layout of TIMIT. It appears when it is complete.
-
-    Raises
-    ------
-    CorpusError
-        If espeak-ng is missing or fails, or the folder was changed or cannot be written.
-
-    See Also
-    --------
-    echolearn.speech.corpus.open_corpus : Open the corpus with features and state labels.
+    The same seed gives the same bytes on any machine, with any number of processes. `progress` is called from other
+    threads, one at a time.
     """
     if seed < 0:
         raise ValueError(f"seed is {seed}, expected 0 or more")
@@ -140,23 +95,7 @@ def synthetic_tree(
 
 
 def read_marker(tree: Path) -> Marker:
-    """Read the description in the folder of a synthetic corpus.
-
-    Parameters
-    ----------
-    tree : Path
-        Folder of the corpus.
-
-    Returns
-    -------
-    Marker
-        The description.
-
-    Raises
-    ------
-    CorpusError
-        If there is no description, or it cannot be read.
-    """
+    """Read the description in the folder of a synthetic corpus."""
     try:
         content: Marker = json.loads((tree / MARKER).read_text(encoding="utf-8"))
         if not isinstance(content, dict) or not isinstance(content.get("parts"), dict):
@@ -168,25 +107,7 @@ def read_marker(tree: Path) -> Marker:
 
 
 def find_synthetic(tree: Path, seed: int) -> CorpusFiles:
-    """Find the utterances of a synthetic corpus.
-
-    Parameters
-    ----------
-    tree : Path
-        Folder of the corpus.
-    seed : int
-        The seed of the corpus, for the note.
-
-    Returns
-    -------
-    CorpusFiles
-        The utterances and a note.
-
-    Raises
-    ------
-    CorpusError
-        If the folder is not complete.
-    """
+    """Find the utterances of a synthetic corpus."""
     parts = {speaker.lower(): part for speaker, part in read_marker(tree)["parts"].items()}
     utterances = []
     for side in ("TRAIN", "TEST"):

@@ -21,49 +21,13 @@ _NUMBER = re.compile(r"[-+]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d
 
 
 def read_lines(path: str | Path, what: str) -> list[tuple[int, str]]:
-    """Read the lines of a text file with their numbers; blank lines, and blanks around lines, are left out.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file, in UTF-8 with or without a byte-order mark, or in UTF-16 with one.
-    what : str
-        A description of the expected file, for messages.
-
-    Returns
-    -------
-    list of (int, str)
-        Number of the line, counted from 1, and its text. Lines end in LF, CR LF or CR.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read, is in another encoding or holds characters that do not occur in text.
-    """
+    """Read the lines of a text file with their numbers; blank lines, and blanks around lines, are left out."""
     lines = LINE_END.split(read_text(path, what))
     return [(number, text) for number, line in enumerate(lines, 1) if (text := line.strip(" \t"))]
 
 
 def read_text(path: str | Path, what: str) -> str:
-    """Read the text of a file.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file, in UTF-8 with or without a byte-order mark, or in UTF-16 with one.
-    what : str
-        A description of the expected file, for messages.
-
-    Returns
-    -------
-    str
-        The text.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read, is in another encoding or holds characters that do not occur in text.
-    """
+    """Read a text in UTF-8, or in UTF-16 with a byte-order mark; `what` describes the expected file in messages."""
     raw = read_bytes(path, what)
     encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
@@ -81,25 +45,7 @@ def read_text(path: str | Path, what: str) -> str:
 
 
 def read_bytes(path: str | Path, what: str) -> bytes:
-    """Read the content of a file.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    what : str
-        A description of the expected file, for messages.
-
-    Returns
-    -------
-    bytes
-        The content.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read.
-    """
+    """Read the content of a file."""
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError) as error:
@@ -110,77 +56,21 @@ def read_bytes(path: str | Path, what: str) -> bytes:
 
 
 def line_number(text: str, at: int) -> int:
-    """Return the number of the line in which a character is.
-
-    Parameters
-    ----------
-    text : str
-        A text.
-    at : int
-        Index of the character.
-
-    Returns
-    -------
-    int
-        The number, counted from 1.
-    """
+    """Return the number of the line in which a character is."""
     return 1 + sum(1 for _ in LINE_END.finditer(text, 0, at))
 
 
 def line_problem(path: str | Path, number: int, what: str) -> CorpusError:
-    """Return an error about one line.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    number : int
-        The line, counted from 1.
-    what : str
-        What was found on the line, and what was expected.
-
-    Returns
-    -------
-    CorpusError
-        The error, to be raised by the caller.
-    """
+    """Return an error about one line."""
     return CorpusError.one(path, f"line {number}: {what}")
 
 
 def fields_of(line: str) -> list[str]:
-    """Return the fields of a line, which are separated by spaces and tabs.
-
-    Parameters
-    ----------
-    line : str
-        A line of `read_lines`.
-
-    Returns
-    -------
-    list of str
-        The fields.
-    """
+    """Return the fields of a line, which are separated by spaces and tabs."""
     return line.split()  # `read_text` has refused all other blanks
 
 
 def number_of(text: str) -> float | None:
-    """Return the finite number that a field holds, or None if it holds something else.
-
-    Parameters
-    ----------
-    text : str
-        A field. NaN, infinity, hexadecimal digits, digits of other scripts, underscores, and numbers that are too
-        large for a double, are not accepted.
-
-    Returns
-    -------
-    float or None
-        The number.
-
-    Examples
-    --------
-    >>> number_of("1.5e-3"), number_of("nan"), number_of("1_0"), number_of("1e999")
-    (0.0015, None, None, None)
-    """
+    """Return the finite number that a field holds, or None if it holds something else."""
     value = float(text) if _NUMBER.fullmatch(text) else float("inf")
     return value if abs(value) < float("inf") else None

@@ -56,31 +56,7 @@ class _Recording(NamedTuple):
 
 
 def find_timit(root: str | Path, seed: int = 0, *, labels_required: bool = True) -> CorpusFiles:
-    """Find the utterances of the standard task, or of a part of the corpus that has none of its held-out speakers.
-
-    Parameters
-    ----------
-    root : str or Path
-        The folder of the corpus.
-    seed : int, default 0
-        Seed of the split by speakers of such a part. It has no effect on the standard task, whose split is fixed.
-    labels_required : bool, default True
-        Whether a missing .PHN file is a problem. False if a master label file has the labels.
-
-    Returns
-    -------
-    CorpusFiles
-        The utterances, notes on files that were left out, and all problems that were found.
-
-    Raises
-    ------
-    CorpusError
-        If there is no such folder.
-
-    See Also
-    --------
-    echolearn.speech.corpus.open_corpus : Open the corpus with features and state labels.
-    """
+    """Find the utterances of the standard task, or of a part of the corpus that has none of its held-out speakers."""
     root = Path(root)
     recordings = _list_recordings(root)
     test_side = _test_speakers(recordings)
@@ -116,20 +92,7 @@ def find_timit(root: str | Path, seed: int = 0, *, labels_required: bool = True)
 
 
 def frame_notes(frames: Mapping[str, int], utterances: Mapping[str, int]) -> list[str]:
-    """Return notes that compare the numbers of frames with the usual ones and explain differences.
-
-    Parameters
-    ----------
-    frames : mapping of str to int
-        Number of frames of each part.
-    utterances : mapping of str to int
-        Number of utterances of each part.
-
-    Returns
-    -------
-    list of str
-        One note per part.
-    """
+    """Return notes that compare the numbers of frames with the usual ones and explain differences."""
     notes = []
     for part, usual in FRAMES.items():
         off = frames[part] - usual

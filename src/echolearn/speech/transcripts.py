@@ -16,51 +16,16 @@ TOLERANCE = 0.01  # seconds, one frame: hand labels and rounded times disagree b
 
 
 def phone_names(transcript: Transcript) -> list[str]:
-    """Return the names of the phones of a transcript, without their times.
-
-    Parameters
-    ----------
-    transcript : sequence of Segment or of str
-        The transcript.
-
-    Returns
-    -------
-    list of str
-        The names.
-    """
+    """Return the names of the phones of a transcript, without their times."""
     return [item.name if isinstance(item, Segment) else item for item in transcript]
 
 
 def check_segments(
     segments: Sequence[Segment], seconds: float, phones: Collection[str], file: str | Path
 ) -> tuple[list[Segment], list[Problem]]:
-    """Return segments with small gaps and overlaps closed, and the reasons why they do not cover the audio.
+    """Return segments that follow one another from 0 to `seconds`, and the reasons why they do not cover the audio.
 
-    Parameters
-    ----------
-    segments : sequence of Segment
-        The segments of one utterance, at least one.
-    seconds : float
-        Length of the audio in seconds.
-    phones : collection of str
-        The phones that may occur.
-    file : str or Path
-        The label file, which the problems name.
-
-    Returns
-    -------
-    whole : list of Segment
-        Segments that follow one another from 0 to `seconds`. Boundaries that differ by up to one frame (10 ms) are
-        set to the middle between them. An unlabelled beginning or end next to a silence becomes part of that silence.
-    problems : list of Problem
-        Unknown phones, gaps, overlaps, and labels that end before or after the audio.
-
-    Examples
-    --------
-    >>> segments = [Segment(0.0, 0.2, "sil"), Segment(0.2, 0.5, "aa")]
-    >>> whole, problems = check_segments(segments, 0.5, ["sil", "aa"], "u1.phn")
-    >>> whole == segments, problems
-    (True, [])
+    Boundaries that differ by up to a frame (10 ms) meet in the middle, and a silence extends to an unlabelled end.
     """
     known = set(phones)
     problems = [
@@ -92,22 +57,7 @@ def check_segments(
 
 
 def unknown_phones(names: Sequence[str], phones: Collection[str], file: str) -> list[Problem]:
-    """Return one problem for each phone of a transcript that is not in the phone list.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Phones of the transcript.
-    phones : collection of str
-        The phones that may occur.
-    file : str
-        The label file or the utterance that the problems name.
-
-    Returns
-    -------
-    list of Problem
-        The problems in alphabetical order of the phones.
-    """
+    """Return one problem for each phone of a transcript that is not in the phone list."""
     return [
         Problem(file, f"unknown phone {name!r}; expected one of {len(phones)} phones")
         for name in sorted(set(names) - set(phones))
@@ -115,22 +65,7 @@ def unknown_phones(names: Sequence[str], phones: Collection[str], file: str) -> 
 
 
 def too_few_frames(frames: int, names: Sequence[str], file: str) -> list[Problem]:
-    """Return a problem if an utterance has fewer frames than phones, so that it cannot be aligned.
-
-    Parameters
-    ----------
-    frames : int
-        Number of frames of the utterance.
-    names : sequence of str
-        The phones of the utterance.
-    file : str
-        The label file or the utterance that the problem names.
-
-    Returns
-    -------
-    list of Problem
-        One problem or none.
-    """
+    """Return a problem if an utterance has fewer frames than phones, so that it cannot be aligned."""
     if names and frames >= len(names):
         return []
     what = f"{frames} frames cannot hold {len(names)} phones; labels and audio do not belong together"

@@ -18,27 +18,13 @@ PhoneList = Callable[[Iterable[str]], tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Utterance:
-    """One utterance and its files.
+    """One utterance and its files."""
 
-    Parameters
-    ----------
-    key : str
-        Path of the files below the folder of the corpus, without an ending and in lower case.
-    speaker : str
-        The speaker.
-    part : str
-        train, valid or test; "" until the utterance is assigned to a part.
-    audio : Path
-        The audio file.
-    labels : Path or None
-        The label file; None if a master label file has the labels.
-    """
-
-    key: str
+    key: str  # path of the files below the corpus, without an ending and in lower case
     speaker: str
-    part: str
+    part: str  # train, valid or test; "" until it is assigned
     audio: Path
-    labels: Path | None
+    labels: Path | None  # None if a master label file has the labels
 
     @property
     def name(self) -> str:
@@ -48,63 +34,20 @@ class Utterance:
 
 @dataclass(frozen=True)
 class CorpusFiles:
-    """The files of a corpus, with notes and problems that are known before they are opened.
-
-    Parameters
-    ----------
-    utterances : list of Utterance
-        The utterances in a fixed order.
-    phones : callable
-        A function that takes the phones that occur in the labels and returns the phone list of the corpus.
-    notes : list of str
-        Sentences about the corpus for its users.
-    problems : list of Problem
-        The problems that were found so far.
-    depends_on : str
-        A text that describes what the labels depend on beside the files of the utterances. Another text leads to
-        another entry of the cache.
-    lexicon : str
-        Path of the pronunciation dictionary that comes with the corpus; "" if there is none.
-    """
+    """The files of a corpus, with notes and problems that are known before they are opened."""
 
     utterances: list[Utterance]
-    phones: PhoneList
+    phones: PhoneList  # from the phones that occur to the phone list of the corpus
     notes: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    depends_on: str = ""
-    lexicon: str = ""
+    depends_on: str = ""  # what labels depend on beside the files; another text is another entry of the cache
+    lexicon: str = ""  # path of its pronunciation dictionary
 
 
 def pair_files(root: Path, label_endings: Sequence[str] = LABEL_ENDINGS) -> dict[str, tuple[Path | None, Path | None]]:
-    """Return the audio and label files below a folder, in pairs of the same name.
+    """Return the audio and label file of each key, None where one is missing.
 
-    Parameters
-    ----------
-    root : Path
-        The folder.
-    label_endings : sequence of str
-        Endings of label files, in lower case.
-
-    Returns
-    -------
-    dict of str to (Path or None, Path or None)
-        Audio and label file of each key, None where one is missing. Keys are paths below the folder in lower case
-        without an ending, in alphabetical order on every system.
-
-    Raises
-    ------
-    CorpusError
-        If there is no such folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in ("U1.wav", "U1.lab", "U2.wav"):
-    ...         (Path(folder) / name).touch()
-    ...     found = pair_files(Path(folder))
-    >>> {key: (audio.name, labels and labels.name) for key, (audio, labels) in found.items()}
-    {'u1': ('U1.wav', 'U1.lab'), 'u2': ('U2.wav', None)}
+    A key is the path below the folder in lower case without its ending; the order is the same on every system.
     """
     if not root.is_dir():
         raise CorpusError.one(root, "no such folder; expected the folder of a speech corpus")
@@ -130,22 +73,6 @@ def match_labels(
     An entry belongs to the utterance whose path ends with it, in upper or lower case and with `/`, `-` or `_` between
     the names:
     `fcjf0_si1027`, `fcjf0/si1027` and `dr1-fcjf0-si1027` all mean train/dr1/fcjf0/si1027.
-
-    Parameters
-    ----------
-    utterances : sequence of Utterance
-        The utterances.
-    master : mapping of str to list of Segment
-        The entries of the file, as `echolearn.speech.labels.read_mlf` returns them.
-    file : str or Path
-        The master label file, which the problems name.
-
-    Returns
-    -------
-    labels : dict of str to list of Segment
-        The segments by the key of the utterance.
-    problems : list of Problem
-        Entries that fit two utterances, utterances with two entries, and utterances without one.
     """
     by_ending: dict[str, list[Utterance]] = {}
     for utterance in utterances:

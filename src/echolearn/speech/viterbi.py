@@ -52,39 +52,12 @@ def best_path(
     go: NDArray[np.float64],
     skip: float,
 ) -> tuple[NDArray[np.int64], float]:
-    """Return the path with the highest log probability.
+    """Return the position at each frame of the most probable path, and its log probability.
 
-    From one frame to the next a path moves by 0 to 3 positions. So a phone may have a single frame, in one of its three
-    states. No phone can be left out, because a move by three positions leads to the same state of the next phone.
-
-    Parameters
-    ----------
-    emission : array of shape (n_frames, n_states), float32
-        Log density of every frame in every state.
-    chain : array of shape (n_positions,), int64
-        The state at each position: three positions per phone.
-    stay : array of shape (n_positions,)
-        Log probability of staying at a position.
-    go : array of shape (n_positions,)
-        Log probability of leaving a position.
-    skip : float
-        Log penalty of each position that is left out.
-
-    Returns
-    -------
-    path : array of shape (n_frames,), int64
-        The position at each frame.
-    total : float
-        Log probability of the path.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> emission = np.log([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]).astype(np.float32)
-    >>> even = np.full(3, np.log(0.5))
-    >>> path, total = best_path(emission, np.arange(3), even, even, skip=-5.0)
-    >>> path
-    array([0, 1, 1, 2])
+    `chain` has the state at each position, three positions per phone; `stay` and `go` are log probabilities, `skip` the
+    log penalty of a position that is left out. From one frame to the next a path moves by 0 to 3 positions. So a phone
+    may have a single frame, in one of its three states. No phone can be left out, because a move by three positions
+    leads to the same state of the next phone.
     """
     path, total = _best_path(emission, chain, stay, go, skip)
     return path, float(total)

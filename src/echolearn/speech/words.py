@@ -20,31 +20,7 @@ _LETTERS = re.compile(r"[^\W_](?:['’-]?[^\W_])*")
 
 
 def read_transcripts(path: str | Path) -> dict[str, Words]:
-    """Read a list of transcripts.
-
-    Parameters
-    ----------
-    path : str or Path
-        A text file with one utterance per line: ``NAME WORD WORD ...``, or ``WORD WORD ... (NAME)`` on every line.
-
-    Returns
-    -------
-    dict of str to tuple of str
-        The words of each utterance. The marks ``<s>`` and ``</s>`` are left out.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read, holds no utterance or names one twice.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "text").write_text("<s> GO ON </s> (an1-ann)\\nYES (an2-ann)\\n")
-    ...     read_transcripts(Path(folder) / "text")
-    {'an1-ann': ('GO', 'ON'), 'an2-ann': ('YES',)}
-    """
+    """Read ``NAME WORD WORD ...`` or ``WORD WORD ... (NAME)`` on every line; the marks <s> and </s> are left out."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -71,19 +47,7 @@ def _name_and_words(line: str, *, at_the_end: bool) -> tuple[str, Words]:
 
 
 def word_file(audio: Path) -> Path | None:
-    """Return the file that holds the words of a recording.
-
-    Parameters
-    ----------
-    audio : Path
-        The recording.
-
-    Returns
-    -------
-    Path or None
-        The file of the same name that ends in .wrd or, without one, in .txt, in upper or lower case; None if there is
-        neither.
-    """
+    """Return the .wrd or else the .txt file of the same name as a recording, in either case, or None."""
     stem = audio.with_suffix("")
     if stem.suffix.lower() == ".wav":  # SA1.WAV.wav, a converted copy beside SA1.WAV
         stem = stem.with_suffix("")
@@ -92,23 +56,9 @@ def word_file(audio: Path) -> Path | None:
 
 
 def read_word_file(path: str | Path) -> Words:
-    """Read the words of one utterance from a .wrd or .txt file of TIMIT.
+    """Read the words of one utterance: `start end word` on every line of a .wrd file, or the sentence of a .txt file.
 
-    Parameters
-    ----------
-    path : str or Path
-        A .wrd file has ``start end word`` on every line; a .txt file has ``start end`` and a sentence. A .txt file may
-        also have the sentence alone.
-
-    Returns
-    -------
-    tuple of str
-        The words. Those of a sentence are in lower case and without punctuation, as in .wrd files.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read, or a line of a .wrd file has another form.
+    The words of a sentence are in lower case and without punctuation, as in .wrd files.
     """
     path = Path(path)
     try:
@@ -130,28 +80,7 @@ def _timed_word(path: Path, number: int, line: str) -> str:
 
 
 def match_transcripts(utterances: Sequence[str], transcripts: Mapping[str, Words], file: str | Path) -> list[Words]:
-    """Return the words of the utterances of a corpus from lists of transcripts.
-
-    Parameters
-    ----------
-    utterances : sequence of str
-        Names of the utterances.
-    transcripts : mapping of str to tuple of str
-        Words by name, as `read_transcripts` returns them. A transcript belongs to the utterance of its name.
-        Upper and lower case, and `/`, `-` or `_` between the parts of a name, make no difference.
-    file : str or Path
-        The file that the error names.
-
-    Returns
-    -------
-    list of tuple of str
-        The words of each utterance.
-
-    Raises
-    ------
-    CorpusError
-        If an utterance has no transcript.
-    """
+    """Return the words of each utterance; case, and `/`, `-` or `_` between the parts of a name, make no difference."""
     known = {_plain(name): words for name, words in transcripts.items()}
     missing = [name for name in utterances if _plain(name) not in known]
     if missing:

@@ -24,23 +24,7 @@ _INTEGER = re.compile(rb"-?\d{1,10}")
 
 
 def opened(path: str | Path) -> BufferedReader:
-    """Open an archive for reading.
-
-    Parameters
-    ----------
-    path : str or Path
-        The archive.
-
-    Returns
-    -------
-    file
-        The open file, to be closed by the caller.
-
-    Raises
-    ------
-    CorpusError
-        If it cannot be opened.
-    """
+    """Open an archive for reading."""
     try:
         return Path(path).open("rb")
     except (OSError, ValueError) as error:
@@ -49,15 +33,7 @@ def opened(path: str | Path) -> BufferedReader:
 
 
 class ArkReader:
-    """Reads one archive; nothing is read or allocated before the size of the file was compared with it.
-
-    Parameters
-    ----------
-    path : str or Path
-        The archive, which errors name, together with the offset of the entry, or the line if it is text.
-    file : file
-        The open archive.
-    """
+    """A reader of one archive, which compares sizes with that of the file before anything is read or allocated."""
 
     def __init__(self, path: str | Path, file: BufferedReader) -> None:
         self.path, self.file = path, file

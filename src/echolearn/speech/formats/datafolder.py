@@ -22,17 +22,7 @@ TABLES = ("wav.scp", "segments", "text", "utt2spk", "feats.scp")
 
 
 class Stretch(NamedTuple):
-    """The part of a recording that is an utterance.
-
-    Parameters
-    ----------
-    recording : str
-        Name of the recording.
-    start : float
-        Start time of the utterance in seconds.
-    end : float or None
-        End time in seconds; None for the end of the recording.
-    """
+    """The part of a recording that is an utterance."""
 
     recording: str
     start: float
@@ -41,25 +31,7 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class DataFolder:
-    """The tables of a data folder of Kaldi, as `read_data_folder` returns them.
-
-    Parameters
-    ----------
-    path : Path
-        The folder.
-    utterances : tuple of str
-        The utterances in the order of `segments`, or of `wav.scp`, or of `feats.scp`.
-    recordings : dict of str to Path
-        The audio file of each recording, from `wav.scp`; {} without it.
-    segments : dict of str to Stretch
-        The part of a recording that each utterance is, from `segments`; {} without it, where recordings are utterances.
-    text : dict of str to tuple of str
-        The words of each utterance, from `text`; {} without it.
-    speakers : dict of str to str
-        The speaker of each utterance, from `utt2spk`; without it each utterance has a speaker of its own name.
-    features : ScpArrays or None
-        The features of each utterance, from `feats.scp`, read when they are accessed; None without it.
-    """
+    """The tables of a data folder of Kaldi, as `read_data_folder` returns them."""
 
     path: Path
     utterances: tuple[str, ...]
@@ -70,23 +42,7 @@ class DataFolder:
     features: ScpArrays | None
 
     def samples(self, utterance: str) -> NDArray[np.float32]:
-        """Read the audio of an utterance.
-
-        Parameters
-        ----------
-        utterance : str
-            The name of the utterance.
-
-        Returns
-        -------
-        array of shape (n_samples,), float32
-            The samples at 16 kHz on the 16-bit scale.
-
-        Raises
-        ------
-        CorpusError
-            If there is no audio, it cannot be read, or it ends before the utterance does.
-        """
+        """Read the audio of an utterance."""
         stretch = self.segments.get(utterance, Stretch(utterance, 0.0, None))
         if stretch.recording not in self.recordings:
             raise CorpusError.one(self.path, f"has no audio of {utterance!r}; expected a line in wav.scp")

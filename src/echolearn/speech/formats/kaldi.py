@@ -59,20 +59,7 @@ def read_ark(path: str | Path) -> dict[str, Array]:
 
 
 def ark_entries(path: str | Path) -> Iterator[tuple[str, Array]]:
-    """Read the entries of an archive one after another, so that only one of them is in memory.
-
-    Parameters
-    ----------
-    path : str or Path
-        The archive, in one of the forms that `read_ark` reads.
-
-    Yields
-    ------
-    name : str
-        Name of the entry.
-    array : array
-        The matrix or vector of the entry.
-    """
+    """Read the entries of an archive one after another, so that only one of them is in memory."""
     with opened(path) as file:
         reader, seen = ArkReader(path, file), set()
         while not reader.at_end():
@@ -157,19 +144,7 @@ def _text_of(array: Array) -> bytes:
 
 
 class ArkPlace(NamedTuple):
-    """Where a script file says that an object is.
-
-    Parameters
-    ----------
-    file : Path
-        The archive, or a file of one object without a name.
-    offset : int or None
-        Where the object begins, in bytes; None for a file of one object.
-    rows : (int, int) or None
-        First and last row to read; None for all.
-    columns : (int, int) or None
-        First and last column to read; None for all.
-    """
+    """Where a script file says that an object is."""
 
     file: Path
     offset: int | None
@@ -178,22 +153,7 @@ class ArkPlace(NamedTuple):
 
 
 class ScpArrays(Mapping[str, Array]):
-    """The arrays of a script file as a mapping; each is read when it is accessed. `open_scp` returns it.
-
-    Parameters
-    ----------
-    path : str or Path
-        The script file. Errors name it together with the line and the archive.
-    places : dict of str to (int, ArkPlace)
-        The line and the place of each array.
-
-    Attributes
-    ----------
-    path : str or Path
-        The script file.
-    places : dict of str to (int, ArkPlace)
-        The line and the place of each array.
-    """
+    """The arrays of a script file as a mapping; each is read when it is accessed. `open_scp` returns it."""
 
     def __init__(self, path: str | Path, places: dict[str, tuple[int, ArkPlace]]) -> None:
         self.path, self.places = path, places
@@ -236,25 +196,7 @@ def open_scp(path: str | Path) -> ScpArrays:
 
 
 def read_table(path: str | Path, *, empty: bool = False) -> dict[str, tuple[int, str]]:
-    """Read a table of Kaldi: a name and a value on every line.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    empty : bool, default False
-        Whether a name may stand alone, as in a table of texts that may be empty.
-
-    Returns
-    -------
-    dict of str to (int, str)
-        Number of the line and value, without blanks around it, of each name.
-
-    Raises
-    ------
-    CorpusError
-        With the file and the line, if it cannot be read, is empty, or a name has no value or occurs twice.
-    """
+    """Read a table of Kaldi: a name and a value on every line."""
     found: dict[str, tuple[int, str]] = {}
     for number, line in read_lines(path, "a table of Kaldi"):
         name, *rest = line.split(maxsplit=1)
@@ -269,27 +211,7 @@ def read_table(path: str | Path, *, empty: bool = False) -> dict[str, tuple[int,
 
 
 def plain_file(path: str | Path, number: int, text: str) -> Path:
-    """Return the file that a line of a script file names.
-
-    Parameters
-    ----------
-    path : str or Path
-        The script file.
-    number : int
-        The line.
-    text : str
-        What stands on it after the name.
-
-    Returns
-    -------
-    Path
-        The file: as it is named if it is there, otherwise beside the script file.
-
-    Raises
-    ------
-    CorpusError
-        If the line holds a command or the standard input.
-    """
+    """Return the file that a line of a script file names."""
     if text.startswith("|") or text.endswith("|") or text == "-":
         what = "a command" if text != "-" else "the standard input"
         raise line_problem(path, number, f"names {what}, {text[:60]!r}, which is never run; write its output to a file")
@@ -326,23 +248,7 @@ def _bounds(path: str | Path, number: int, text: str) -> Bounds | None:
 
 
 def read_place(place: ArkPlace) -> Array:
-    """Read the matrix or vector at a place.
-
-    Parameters
-    ----------
-    place : ArkPlace
-        Where it is, and which rows and columns of it.
-
-    Returns
-    -------
-    array
-        The matrix or vector.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read, is damaged there, or has fewer rows or columns than the range says.
-    """
+    """Read the matrix or vector at a place."""
     with opened(place.file) as file:
         reader = ArkReader(place.file, file)
         reader.seek(place.offset)

@@ -109,20 +109,7 @@ class Recognised:
 
 
 def name_problem(name: str, of: str) -> str | None:
-    """Return why a text cannot be the name of a token or utterance in every format, or None.
-
-    Parameters
-    ----------
-    name : str
-        The name.
-    of : str
-        What it names, for the message.
-
-    Returns
-    -------
-    str or None
-        What is wrong: it is empty, or has blanks or characters that cannot be printed.
-    """
+    """Return why a text cannot be the name of a token or utterance in every format, or None."""
     if not isinstance(name, str) or not name:
         return f"{of} has no name"
     if name.split() != [name] or UNPRINTABLE.search(name):
@@ -131,38 +118,14 @@ def name_problem(name: str, of: str) -> str | None:
 
 
 def time_problem(seconds: float) -> str | None:
-    """Return why a number cannot be a time, or None.
-
-    Parameters
-    ----------
-    seconds : float
-        The time.
-
-    Returns
-    -------
-    str or None
-        What is wrong: it is negative, not finite, or longer than any recording.
-    """
+    """Return why a number cannot be a time, or None."""
     if not (math.isfinite(seconds) and 0.0 <= seconds <= LONGEST):
         return f"{seconds!r} is no time; expected 0 to {LONGEST:g} seconds"
     return None
 
 
 def token_problem(before: TimedToken | None, token: TimedToken | None) -> str | None:
-    """Return why a token cannot follow another one, or None.
-
-    Parameters
-    ----------
-    before : TimedToken or None
-        The token before, None for the first one.
-    token : TimedToken or None
-        The token.
-
-    Returns
-    -------
-    str or None
-        What is wrong with its name, times, confidence or place.
-    """
+    """Return why a token cannot follow another one, or None."""
     if token is None:
         return None
     what = name_problem(token.name, "a token") or time_problem(token.start) or time_problem(token.end)
@@ -185,64 +148,19 @@ def token_problem(before: TimedToken | None, token: TimedToken | None) -> str | 
 
 
 def units_of(seconds: float) -> int:
-    """Return a time in units of 100 ns.
-
-    Parameters
-    ----------
-    seconds : float
-        The time.
-
-    Returns
-    -------
-    int
-        The nearest whole number of units.
-    """
+    """Return a time in units of 100 ns."""
     return round(seconds * UNITS)
 
 
 def decimal_of(units: int) -> str:
-    """Return a time in units of 100 ns as decimal seconds, with at least two places.
-
-    Parameters
-    ----------
-    units : int
-        The time; not negative.
-
-    Returns
-    -------
-    str
-        The seconds, exactly.
-
-    Examples
-    --------
-    >>> decimal_of(12_500_000), decimal_of(3)
-    ('1.25', '0.0000003')
-    """
+    """Return a time in units of 100 ns as decimal seconds, with at least two places."""
     whole, rest = divmod(units, UNITS)
     places = f"{rest:07d}".rstrip("0").ljust(2, "0")
     return f"{whole}.{places}"
 
 
 def tokens_of(result: Recognised, level: str) -> Sequence[TimedToken]:
-    """Return the words or the phones of a result.
-
-    Parameters
-    ----------
-    result : Recognised
-        The result.
-    level : {"tokens", "phones"}
-        Which of them.
-
-    Returns
-    -------
-    sequence of TimedToken
-        The tokens.
-
-    Raises
-    ------
-    ValueError
-        If the level is another one.
-    """
+    """Return the words or the phones of a result."""
     if level not in ("tokens", "phones"):
         raise ValueError(f"level is {level!r}, expected 'tokens' or 'phones'")
     return result.tokens if level == "tokens" else result.phones

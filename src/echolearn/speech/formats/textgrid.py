@@ -51,22 +51,7 @@ def write_textgrid(path: str | Path, result: Recognised, *, level: str = "words"
 
 
 def textgrid_of(result: Recognised, *, level: str = "words", short: bool = False) -> str:
-    """Return the text of a TextGrid.
-
-    Parameters
-    ----------
-    result : Recognised
-        As in `write_textgrid`.
-    level : {"words", "phones"}, default "words"
-        As in `write_textgrid`.
-    short : bool, default False
-        As in `write_textgrid`.
-
-    Returns
-    -------
-    str
-        The text.
-    """
+    """Return the text of a TextGrid."""
     if level not in ("words", "phones") or (level == "phones" and result.phones):
         raise ValueError(f"level is {level!r}; expected 'words', or 'phones' for a result without further phones")
     end = units_of(result.end)

@@ -25,19 +25,7 @@ _CUT = "the tier is cut short or damaged; export it from Praat again"
 
 
 class Interval(NamedTuple):
-    """An interval of a tier as it stands in the file.
-
-    Parameters
-    ----------
-    start : float
-        Where it begins, in seconds.
-    end : float
-        Where it ends, in seconds.
-    text : str
-        Its text without blanks around it, "" if it has none.
-    line : int
-        Line of the file on which the text stands.
-    """
+    """An interval of a tier as it stands in the file."""
 
     start: float
     end: float
@@ -46,40 +34,14 @@ class Interval(NamedTuple):
 
 
 class Tier(NamedTuple):
-    """An interval tier.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    intervals : tuple of Interval
-        Its intervals, which follow one another without gaps.
-    """
+    """An interval tier."""
 
     name: str
     intervals: tuple[Interval, ...]
 
 
 def checked(path: str | Path, intervals: Iterable[Interval]) -> list[Interval]:
-    """Return intervals after comparing their texts with what a name may be.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file, which an error names.
-    intervals : iterable of Interval
-        Intervals with a text.
-
-    Returns
-    -------
-    list of Interval
-        The same intervals.
-
-    Raises
-    ------
-    CorpusError
-        With the line of a text that has blanks inside.
-    """
+    """Return intervals after comparing their texts with what a name may be."""
     found = list(intervals)
     for interval in found:
         what = name_problem(interval.text, "the text")
@@ -89,29 +51,7 @@ def checked(path: str | Path, intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def find_tier(path: str | Path, tiers: Sequence[Tier], name: str, speaker: str | None = None) -> Tier | None:
-    """Return the tier of a name, or None if there is none.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file, which an error names.
-    tiers : sequence of Tier
-        Its tiers.
-    name : str
-        The name: `phones` stands for phones, Phone, and `speaker - phones`.
-    speaker : str, optional
-        The speaker in front of the name.
-
-    Returns
-    -------
-    Tier or None
-        The tier.
-
-    Raises
-    ------
-    CorpusError
-        If several tiers fit.
-    """
+    """Return the tier of a name, or None if there is none."""
     wanted = (name, name.removesuffix("s"))
     if speaker is None:
         fitting = [tier for tier in tiers if tier.name.lower().rpartition(" - ")[2].strip() in wanted]
@@ -124,24 +64,7 @@ def find_tier(path: str | Path, tiers: Sequence[Tier], name: str, speaker: str |
 
 
 def read_tiers(path: str | Path) -> list[Tier]:
-    """Read all interval tiers of a TextGrid.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file, in UTF-8, or in UTF-16 with a byte-order mark.
-
-    Returns
-    -------
-    list of Tier
-        The interval tiers in the order of the file. Tiers of points are checked and left out.
-
-    Raises
-    ------
-    CorpusError
-        With the file and the line, if the file cannot be read, is no TextGrid, is damaged, or has intervals that do
-        not follow one another.
-    """
+    """Read all interval tiers of a TextGrid."""
     return _Reader(path, read_text(path, "a Praat TextGrid")).tiers()
 
 

@@ -80,27 +80,7 @@ def write_results(path: str | Path, results: Iterable[Recognised], kind: str, *,
 
 
 def place_of(folder: Path, utterance: str, ending: str) -> Path:
-    """Return the file of an utterance below a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-    utterance : str
-        Name of the utterance; slashes separate folders.
-    ending : str
-        Ending of the file, with its dot.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    ValueError
-        If the name would lead out of the folder, or is none that every system takes for a file.
-    """
+    """Return the file of an utterance below a folder."""
     names = utterance.split("/")
     wrong = [n for n in names if n in ("", ".", "..") or set(n) & set('\\:*?"<>|') or len(n.encode()) > 200]
     if wrong:
