@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from echolearn.speech.audio import count_channels, read_audio, read_channels
+from echolearn.speech.audio import read_audio, read_channels
 from echolearn.speech.errors import CorpusError
 from speechfiles import tones, write_riff, write_sphere
 
@@ -145,7 +145,6 @@ def test_samples_half_a_scale_below_and_above_zero_are_not_silent(tmp_path: Path
 def test_channels_are_mixed_split_or_chosen(tmp_path: Path) -> None:
     left, right = tones(0.3), tones(0.3, seed=1)[::-1]
     path = write_riff(tmp_path / "a.wav", np.column_stack([left, right]))
-    assert count_channels(path) == 2
     assert "has 2 channels, expected 1" in problem_with(path)
     np.testing.assert_array_equal(read_audio(path, channels=1), left.astype(np.float32))
     np.testing.assert_array_equal(read_audio(path, channels=2), right.astype(np.float32))

@@ -27,14 +27,14 @@ class Alignment:
     starts: NDArray[np.int64]  # first frame of each phone of the transcript
     score: float  # log probability per frame
 
-    def segments(self, names: Sequence[str], states: bool = False, suffix: str = "_s{}") -> list[Segment]:
+    def segments(self, names: Sequence[str], states: bool = False) -> list[Segment]:
         """Return the phones, or their states as HTK counts them (2, 3, 4), with times from 0 on."""
         T = len(self.labels)
         if states:
             ids = np.searchsorted(self.starts, np.arange(T), side="right") - 1
             state = self.labels % STATES_PER_PHONE
             edges = np.flatnonzero(np.r_[True, (np.diff(ids) != 0) | (np.diff(state) != 0)])
-            named = [names[ids[e]] + suffix.format(state[e] + 2) for e in edges]
+            named = [f"{names[ids[e]]}_s{state[e] + 2}" for e in edges]
         else:
             edges, named = self.starts, list(names)
         times = [0.0] + [boundary_time(int(e)) for e in edges[1:]] + [boundary_time(T)]

@@ -136,14 +136,9 @@ def resample(samples: NDArray[np.float32], rate: int, path: str | Path = "audio"
     return np.asarray(resample_poly(samples, RATE // common, rate // common), dtype=np.float32)
 
 
-def count_channels(path: str | Path) -> int:
-    """Return the number of channels of an audio file."""
-    return _read(Path(path), read_samples=False)[2]
-
-
 def _decode(path: Path, channels: int | str | None) -> tuple[NDArray[np.float32], int]:
     """Return samples between -1 and 1, of shape (channels asked for, samples), and their rate."""
-    samples, rate, count = _read(path, read_samples=True, only_one=channels is None)
+    samples, rate, count = _read(path, only_one=channels is None)
     if channels is None and count != 1:
         raise CorpusError.one(
             path, f"has {count} channels, expected 1; write one channel to its own file, or mix or split them"
@@ -157,8 +152,8 @@ def _decode(path: Path, channels: int | str | None) -> tuple[NDArray[np.float32]
     return np.ascontiguousarray(samples.T), rate
 
 
-def _read(path: Path, *, read_samples: bool, only_one: bool = False) -> tuple[NDArray[np.float32], int, int]:
-    """Return samples of shape (samples, channels), none of them if they are not wanted, the rate and the channels."""
+def _read(path: Path, *, only_one: bool) -> tuple[NDArray[np.float32], int, int]:
+    """Return samples of shape (samples, channels), none if there are several and only one is wanted, rate, channels."""
     try:
         import soundfile
     except (ImportError, OSError) as error:
@@ -168,8 +163,7 @@ def _read(path: Path, *, read_samples: bool, only_one: bool = False) -> tuple[ND
     try:
         with soundfile.SoundFile(str(path)) as file:
             rate, channels, chunks = file.samplerate, file.channels, [np.empty((0, file.channels), np.float32)]
-            wanted = read_samples and not (only_one and channels > 1)
-            while wanted and len(chunk := file.read(_CHUNK, dtype="float32", always_2d=True)):
+            while not (only_one and channels > 1) and len(chunk := file.read(_CHUNK, dtype="float32", always_2d=True)):
                 chunks.append(chunk)
     except (OSError, RuntimeError, ValueError, TypeError) as error:
         size = path.stat().st_size

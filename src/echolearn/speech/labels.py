@@ -16,7 +16,7 @@ from echolearn.speech.audio import RATE
 from echolearn.speech.errors import CorpusError
 from echolearn.speech.formats.results import name_problem
 from echolearn.speech.formats.tiers import checked, find_tier, read_tiers
-from echolearn.speech.textfile import fields_of, line_problem, number_of, read_lines
+from echolearn.speech.textfile import line_problem, number_of, read_lines
 
 HTK_UNITS = 10_000_000  # per second
 _ENTRY = re.compile(r'"([^"]+)"')
@@ -101,7 +101,7 @@ def read_phn(path: str | Path, rate: int = RATE) -> list[Segment]:
     """
     segments = []
     for number, line in _lines(path):
-        fields = fields_of(line)
+        fields = line.split()
         if len(fields) != 3 or not _are_times(fields):
             raise _bad_line(path, number, line, "start end phone, times in samples")
         segments.append(Segment(int(fields[0]) / rate, int(fields[1]) / rate, fields[2]))
@@ -117,7 +117,7 @@ def write_phn(path: str | Path, segments: Iterable[Segment], rate: int = RATE) -
 def read_lab(path: str | Path) -> list[Segment] | list[str]:
     """Read a label file of HTK: `start end phone` in units of 100 ns, or one phone per line without times."""
     lines = _lines(path)
-    rows = [fields_of(line) for _, line in lines]
+    rows = [line.split() for _, line in lines]
     if rows and all(len(row) == 1 for row in rows):
         return [row[0] for row in rows]
     return _not_empty(path, [_htk_segment(path, number, line) for number, line in lines])
@@ -184,7 +184,7 @@ def _entry_name(path: str | Path, number: int, line: str) -> str:
 
 def _state_of(path: str | Path, number: int, line: str, phone: str) -> tuple[Segment, str]:
     """Return the segment of a line, a state of HVite with the phone that it belongs to, and that phone."""
-    segment, fields = _htk_segment(path, number, line), fields_of(line)
+    segment, fields = _htk_segment(path, number, line), line.split()
     if not re.fullmatch(r"s[2-4]", segment.name):
         return segment, phone
     phone = fields[4] if len(fields) > 4 else phone
@@ -238,7 +238,7 @@ def read_textgrid(path: str | Path, tier: str = "phones") -> list[Segment]:
 
 
 def _htk_segment(path: str | Path, number: int, line: str) -> Segment:
-    fields = fields_of(line)
+    fields = line.split()
     if len(fields) < 3 or not _are_times(fields) or (len(fields) > 3 and number_of(fields[3]) is None):
         raise _bad_line(path, number, line, "start end name, times in units of 100 ns, and perhaps a score")
     return Segment(int(fields[0]) / HTK_UNITS, int(fields[1]) / HTK_UNITS, fields[2])

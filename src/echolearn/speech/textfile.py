@@ -1,6 +1,7 @@
 """Reading of text files as numbered lines, with errors that name the line.
 
-All readers of text formats use these functions, so that lines and blanks mean the same in all of them.
+All readers of text formats use these functions, so that lines and blanks mean the same in all of them: `read_text`
+refuses all blanks but spaces and tabs, so that `line.split()` returns the fields of a line.
 """
 
 from __future__ import annotations
@@ -63,11 +64,6 @@ def line_number(text: str, at: int) -> int:
 def line_problem(path: str | Path, number: int, what: str) -> CorpusError:
     """Return an error about one line."""
     return CorpusError.one(path, f"line {number}: {what}")
-
-
-def fields_of(line: str) -> list[str]:
-    """Return the fields of a line, which are separated by spaces and tabs."""
-    return line.split()  # `read_text` has refused all other blanks
 
 
 def number_of(text: str) -> float | None:

@@ -164,4 +164,5 @@ def test_what_a_grid_cannot_hold_is_not_written(tmp_path: Path) -> None:
 
 def test_tokens_that_overlap_a_little_meet_where_the_first_ends() -> None:
     result = Recognised("u", (TimedToken("a", 0.0, 0.5), TimedToken("b", 0.495, 1.0)))
-    assert textgrid_of(result, short=True).split()[-6:] == ["0.00", "0.50", '"a"', "0.50", "1.00", '"b"']
+    values = [line.split(" = ")[1] for line in textgrid_of(result).splitlines() if " = " in line]
+    assert values[-6:] == ["0.00", "0.50", '"a"', "0.50", "1.00", '"b"']

@@ -15,17 +15,16 @@ from echolearn.speech.formats.results import (
     decimal_of,
     time_problem,
     token_problem,
-    tokens_of,
     units_of,
 )
-from echolearn.speech.textfile import fields_of, line_problem, number_of, read_lines
+from echolearn.speech.textfile import line_problem, number_of, read_lines
 
 _CHANNEL = re.compile(r"[1-9]\d?", re.ASCII)
 _LETTERS = {"A": 1, "B": 2}
 _EXPECTED = "expected: utterance channel start duration token [confidence]"
 
 
-def write_ctm(path: str | Path, results: Iterable[Recognised], *, level: str = "tokens") -> None:
+def write_ctm(path: str | Path, results: Iterable[Recognised]) -> None:
     """Write the tokens of results to a CTM file.
 
     Parameters
@@ -35,8 +34,6 @@ def write_ctm(path: str | Path, results: Iterable[Recognised], *, level: str = "
     results : iterable of Recognised
         The results. They are sorted by utterance and channel, as NIST's tools expect. A result without tokens
         becomes a comment.
-    level : {"tokens", "phones"}, default "tokens"
-        Whether to write the tokens or the phones of the results.
 
     Raises
     ------
@@ -62,8 +59,9 @@ def write_ctm(path: str | Path, results: Iterable[Recognised], *, level: str = "
             why = "it occurs twice" if key in seen else "its name begins like a comment"
             raise ValueError(f"a CTM file cannot hold the result of {result.utterance!r}: {why}")
         seen.add(key)
-        tokens = tokens_of(result, level)
-        rows += [_row(result, token) for token in tokens] or [f";; {result.utterance} {result.channel}: nothing\n"]
+        rows += [_row(result, token) for token in result.tokens] or [
+            f";; {result.utterance} {result.channel}: nothing\n"
+        ]
     write_atomically(Path(path), "".join(rows).encode())
 
 
@@ -123,7 +121,7 @@ def read_ctm(path: str | Path) -> list[Recognised]:
 
 def _parsed(path: str | Path, number: int, line: str) -> tuple[tuple[str, int], TimedToken]:
     """Return utterance and channel, and the token of a line."""
-    fields = fields_of(line)
+    fields = line.split()
     if len(fields) not in (5, 6):
         raise line_problem(path, number, f"has {len(fields)} fields; {_EXPECTED}")
     utterance, channel, start, duration, name = fields[:5]

@@ -14,7 +14,7 @@ from echolearn.speech.audio import RATE, read_audio
 from echolearn.speech.errors import CorpusError, Problem, raise_any
 from echolearn.speech.formats.kaldi import ScpArrays, open_scp, plain_file, read_table
 from echolearn.speech.formats.results import time_problem
-from echolearn.speech.textfile import fields_of, line_problem, number_of
+from echolearn.speech.textfile import line_problem, number_of
 
 Value = TypeVar("Value")
 
@@ -98,7 +98,7 @@ def read_data_folder(path: str | Path) -> DataFolder:
     problems: list[Problem] = []
     recordings = _table(folder, "wav.scp", there, problems, _audio)
     segments = _table(folder, "segments", there, problems, _stretch)
-    text = _table(folder, "text", there, problems, lambda path, number, value: tuple(fields_of(value)))
+    text = _table(folder, "text", there, problems, lambda path, number, value: tuple(value.split()))
     speakers = _table(folder, "utt2spk", there, problems, _speaker)
     features = None
     try:
@@ -147,7 +147,7 @@ def _audio(path: Path, number: int, value: str) -> Path:
 
 
 def _stretch(path: Path, number: int, value: str) -> Stretch:
-    fields = fields_of(value)
+    fields = value.split()
     times = [number_of(field) for field in fields[1:]]
     if len(fields) != 3 or times[0] is None or times[1] is None:
         raise line_problem(path, number, f"{value[:60]!r}; expected: utterance recording start end, times in seconds")
@@ -159,7 +159,7 @@ def _stretch(path: Path, number: int, value: str) -> Stretch:
 
 
 def _speaker(path: Path, number: int, value: str) -> str:
-    if len(fields_of(value)) != 1:
+    if len(value.split()) != 1:
         raise line_problem(path, number, f"{value[:60]!r} is no name of a speaker; expected one without blanks")
     return value
 

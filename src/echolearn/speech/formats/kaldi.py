@@ -55,20 +55,16 @@ def read_ark(path: str | Path) -> dict[str, Array]:
     ...     read_ark(f"{folder}/a.ark")["u1"].shape, open_scp(f"{folder}/a.scp")["u1"].shape
     ((2, 3), (2, 3))
     """
-    return dict(ark_entries(path))
-
-
-def ark_entries(path: str | Path) -> Iterator[tuple[str, Array]]:
-    """Read the entries of an archive one after another, so that only one of them is in memory."""
+    arrays: dict[str, Array] = {}
     with opened(path) as file:
-        reader, seen = ArkReader(path, file), set()
+        reader = ArkReader(path, file)
         while not reader.at_end():
             name = reader.name()
             array = reader.object()
-            if name in seen:
+            if name in arrays:
                 raise reader.problem(f"the entry {name!r} occurs twice; keep one of the two")
-            seen.add(name)
-            yield name, array
+            arrays[name] = array
+    return arrays
 
 
 def write_ark(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -157,10 +156,3 @@ def decimal_of(units: int) -> str:
     whole, rest = divmod(units, UNITS)
     places = f"{rest:07d}".rstrip("0").ljust(2, "0")
     return f"{whole}.{places}"
-
-
-def tokens_of(result: Recognised, level: str) -> Sequence[TimedToken]:
-    """Return the words or the phones of a result."""
-    if level not in ("tokens", "phones"):
-        raise ValueError(f"level is {level!r}, expected 'tokens' or 'phones'")
-    return result.tokens if level == "tokens" else result.phones

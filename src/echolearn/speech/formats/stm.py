@@ -10,7 +10,7 @@ from typing import NamedTuple
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech.errors import CorpusError
 from echolearn.speech.formats.results import OVERLAP, decimal_of, name_problem, time_problem, units_of
-from echolearn.speech.textfile import fields_of, line_problem, number_of, read_lines
+from echolearn.speech.textfile import line_problem, number_of, read_lines
 
 _EXPECTED = "expected: file channel speaker start end [<label>] words"
 _LABEL = re.compile(r"<[^<>]*>")
@@ -132,7 +132,7 @@ def read_stm(path: str | Path) -> list[StmSegment]:
 
 
 def _parsed(path: str | Path, number: int, line: str) -> StmSegment:
-    fields = fields_of(line)
+    fields = line.split()
     if len(fields) < 5:
         raise line_problem(path, number, f"has {len(fields)} fields; {_EXPECTED}")
     file, channel, speaker, start, end, *rest = fields

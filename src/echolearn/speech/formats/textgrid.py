@@ -16,7 +16,7 @@ STRESS = re.compile(r"(?<=[A-Za-z])[012]$")
 _LEVELS = ("words", "phones", "states")
 
 
-def write_textgrid(path: str | Path, result: Recognised, *, level: str = "words", short: bool = False) -> None:
+def write_textgrid(path: str | Path, result: Recognised, *, level: str = "words") -> None:
     """Write one result of recognition as a TextGrid.
 
     Parameters
@@ -28,8 +28,6 @@ def write_textgrid(path: str | Path, result: Recognised, *, level: str = "words"
         becomes an empty interval. Confidences are left out, because the format has none.
     level : {"words", "phones"}, default "words"
         Name of the tier of the tokens.
-    short : bool, default False
-        Whether to write the short text form, which has no names of fields.
 
     Raises
     ------
@@ -41,16 +39,14 @@ def write_textgrid(path: str | Path, result: Recognised, *, level: str = "words"
     >>> import tempfile
     >>> result = Recognised("u1", (TimedToken("yes", 0.0, 0.5),), seconds=1.0)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_textgrid(f"{folder}/u1.TextGrid", result, short=True)
-    ...     print(" ".join(Path(folder, "u1.TextGrid").read_text().split()[8:]))
+    ...     write_textgrid(f"{folder}/u1.TextGrid", result)
     ...     read_textgrid(f"{folder}/u1.TextGrid") == result
-    0.00 1.00 <exists> 1 "IntervalTier" "words" 0.00 1.00 2 0.00 0.50 "yes" 0.50 1.00 ""
     True
     """
-    write_atomically(Path(path), textgrid_of(result, level=level, short=short).encode())
+    write_atomically(Path(path), textgrid_of(result, level=level).encode())
 
 
-def textgrid_of(result: Recognised, *, level: str = "words", short: bool = False) -> str:
+def textgrid_of(result: Recognised, *, level: str = "words") -> str:
     """Return the text of a TextGrid."""
     if level not in ("words", "phones") or (level == "phones" and result.phones):
         raise ValueError(f"level is {level!r}; expected 'words', or 'phones' for a result without further phones")
@@ -61,9 +57,7 @@ def textgrid_of(result: Recognised, *, level: str = "words", short: bool = False
     if level == "phones":
         named["phones"] = result.tokens
     tiers = {name: _tiled(name, tokens, end) for name, tokens in named.items() if tokens or name == level}
-    rows = ['File type = "ooTextFile"', 'Object class = "TextGrid"', ""]
-    rows += _short_form(tiers, end) if short else _long_form(tiers, end)
-    return "\n".join(rows) + "\n"
+    return "\n".join(_lines(tiers, end)) + "\n"
 
 
 _Row = tuple[int, int, str]
@@ -84,15 +78,8 @@ def _tiled(tier: str, tokens: Sequence[TimedToken], end: int) -> list[_Row]:
     return rows if at == end else [*rows, (at, end, "")]
 
 
-def _short_form(tiers: dict[str, list[_Row]], end: int) -> Iterator[str]:
-    yield from (decimal_of(0), decimal_of(end), "<exists>", str(len(tiers)))
-    for name, rows in tiers.items():
-        yield from ('"IntervalTier"', f'"{name}"', decimal_of(0), decimal_of(end), str(len(rows)))
-        for start, stop, text in rows:
-            yield from (decimal_of(start), decimal_of(stop), f'"{text}"')
-
-
-def _long_form(tiers: dict[str, list[_Row]], end: int) -> Iterator[str]:
+def _lines(tiers: dict[str, list[_Row]], end: int) -> Iterator[str]:
+    yield from ('File type = "ooTextFile"', 'Object class = "TextGrid"', "")
     yield from (f"xmin = {decimal_of(0)}", f"xmax = {decimal_of(end)}", "tiers? <exists>", f"size = {len(tiers)}")
     yield "item []:"
     for k, (name, rows) in enumerate(tiers.items(), 1):

@@ -10,7 +10,7 @@ from pathlib import Path
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech.errors import CorpusError
 from echolearn.speech.recognition.ngrams import START, History, NGramModel
-from echolearn.speech.textfile import LINE_END, fields_of, number_of, read_text
+from echolearn.speech.textfile import LINE_END, number_of, read_text
 
 _TEN = math.log(10)
 _IMPOSSIBLE = -99.0  # the logarithm that stands for a probability of zero, as SRILM writes it
@@ -159,7 +159,7 @@ class _Reader:
             if line.startswith("\\"):
                 raise self.problem(f"{line!r}; expected an entry or {end!r}")
             if line:
-                yield fields_of(line)
+                yield line.split()
 
     def entry(self, fields: list[str], order: int) -> tuple[History, float, float | None]:
         """Return n-gram, log probability and log back-off weight of an entry."""

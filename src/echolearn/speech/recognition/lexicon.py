@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from echolearn.speech.errors import Problem, raise_any
-from echolearn.speech.textfile import fields_of, read_lines
+from echolearn.speech.textfile import read_lines
 
 _VARIANT = re.compile(r"(?P<word>.+?)\((?P<number>\d+)\)", re.ASCII)
 _STRESS = re.compile(r"[012]$")
@@ -149,7 +149,7 @@ def read_lexicon(path: str | Path) -> Lexicon:
     found: dict[str, tuple[Pronunciation, ...]] = {}
     problems: list[Problem] = []
     for number, line in read_lines(path, "a pronunciation dictionary"):
-        fields = fields_of(re.sub(r"[ \t]#.*", "", line))
+        fields = re.sub(r"[ \t]#.*", "", line).split()
         if not fields or fields[0].startswith((";;;", "#")):
             continue
         word, phones = fields[0], tuple(fields[1:])
