@@ -28,8 +28,9 @@ from pathlib import Path
 
 import numpy as np
 
+from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech.errors import CorpusError, Problem, raise_any
+from echolearn.speech.errors import raise_any
 from echolearn.speech.featurefile import ARRAYS, read_feature_file
 from echolearn.speech.features import CEPSTRA, FRAME_SECONDS
 from echolearn.speech.labels import HTK_UNITS, read_mlf

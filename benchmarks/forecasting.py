@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 import results
 from echolearn import ESNForecaster, ESNRegressor, Reservoir
 from echolearn.datasets import lorenz, mackey_glass, narma
-from echolearn.reservoir.spectrum import EchoStateWarning
+from echolearn.exceptions import EchoStateWarning
 from echolearn.states.closed_loop import run_closed_loop
 from echolearn.states.harvesting import harvest
 

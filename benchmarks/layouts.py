@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from echolearn import ESNClassifier
-from echolearn.validation.input_warnings import InputWarning
+from echolearn.exceptions import InputWarning
 
 SMALL = {"hidden_units": 5, "connections": 2, "learn": "none", "readout": "ridge", "ridge": 1.0}
 CASES, STEPS, CHANNELS = 12, 30, 3

@@ -23,11 +23,10 @@ from threadpoolctl import threadpool_limits
 import protocol
 import results
 from echolearn import ESNForecaster, NVARForecaster, Reservoir, datasets
+from echolearn.exceptions import EchoStateWarning, TrainingWarning
 from echolearn.metrics import valid_time
-from echolearn.reservoir.spectrum import EchoStateWarning
 from echolearn.states.closed_loop import run_closed_loop
 from echolearn.states.harvesting import harvest
-from echolearn.training.loop import TrainingWarning
 
 NAME = "valid_times"
 SIDES = ("reservoirpy", "NVAR", "echolearn fixed", "echolearn learned")

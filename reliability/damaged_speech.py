@@ -379,7 +379,7 @@ class Judge:
 
     def verdict(self, made: bytes, sound: Any) -> str:
         """Return refused, equal, legal, or what is wrong. sound: what the witness says of the sound file."""
-        from echolearn.speech.errors import CorpusError
+        from echolearn.exceptions import CorpusError
 
         read, refusal, started = None, None, time.process_time()
         signal.setitimer(signal.ITIMER_PROF, LIMIT)

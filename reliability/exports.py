@@ -33,7 +33,8 @@ from echolearn import (
     StackedRegressor,
     save,
 )
-from echolearn.export import ExportError, Plan, plan_of
+from echolearn.exceptions import ExportError
+from echolearn.export import Plan, plan_of
 from echolearn.export.c_header import c_header
 from echolearn.export.onnx_model import onnx_model
 from echolearn.export.page import PageModel

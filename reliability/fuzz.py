@@ -59,10 +59,9 @@ def reader(name: str, path: Path) -> Callable[[bytes], None]:
     """Return a function that writes bytes to `path` and reads them with the reader of that name."""
     from echolearn import load
     from echolearn.cli import configuration
-    from echolearn.modelfile.layout import ModelFileError
+    from echolearn.exceptions import CorpusError, ModelFileError
     from echolearn.modelfile.reader import read_tensors
     from echolearn.speech import audio, featurefile, labels
-    from echolearn.speech.errors import CorpusError
 
     read: dict[str, Callable[[], Any]] = {
         "model": lambda: load(path),

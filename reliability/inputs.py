@@ -100,7 +100,7 @@ def verdict(call: Callable[[], Any]) -> str:
             return "refused"
         return f"wrong: {_where(problem)}"
     except BaseException as problem:
-        from echolearn.speech.errors import CorpusError
+        from echolearn.exceptions import CorpusError
 
         if isinstance(problem, CorpusError):
             return "refused"

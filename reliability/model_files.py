@@ -106,7 +106,8 @@ def content_of(path: Path, kind: str) -> Any:
 def _resumed(path: Path) -> Any:
     """Return what a fit would resume from; None, or CheckpointError, where it would not."""
     from echolearn import Reservoir
-    from echolearn.modelfile.checkpoint import Checkpoint, CheckpointWarning
+    from echolearn.exceptions import CheckpointWarning
+    from echolearn.modelfile.checkpoint import Checkpoint
     from echolearn.training.objectives.ridge import weight_shapes
 
     folder = path.parent / "resumed"
@@ -174,8 +175,7 @@ def large_model(folder: Path) -> dict[str, int]:
 
 def judged(path: Path, kind: str, true: Any, way: str) -> str:
     """Return the verdict on one file: refused, equal, sound or wrong. true: the content of the sound file."""
-    from echolearn.modelfile.checkpoint import CheckpointError
-    from echolearn.modelfile.layout import ModelFileError
+    from echolearn.exceptions import CheckpointError, ModelFileError
 
     try:
         model, carried = content_of(path, kind)

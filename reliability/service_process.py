@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from echolearn import ESNClassifier
-from echolearn.estimators.examination import PoorFitWarning
+from echolearn.exceptions import PoorFitWarning
 
 FEATURES, CLASSES, UNITS = 39, 40, 300  # as in speech
 

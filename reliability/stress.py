@@ -25,12 +25,14 @@ import numpy as np
 from scipy.special import ndtr
 
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
-from echolearn.estimators._forecaster import ForecastWarning
-from echolearn.estimators.data_warnings import InputWarning
-from echolearn.estimators.examination import PoorFitWarning
-from echolearn.readout.ridge import ReadoutWarning
-from echolearn.reservoir.spectrum import EchoStateWarning
-from echolearn.training.loop import TrainingWarning
+from echolearn.exceptions import (
+    EchoStateWarning,
+    ForecastWarning,
+    InputWarning,
+    PoorFitWarning,
+    ReadoutWarning,
+    TrainingWarning,
+)
 from reliability import results
 
 OWN = (InputWarning, ForecastWarning, PoorFitWarning, ReadoutWarning, EchoStateWarning, TrainingWarning)

@@ -184,7 +184,7 @@ def table():
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("name", TOOLS)
 @pytest.mark.filterwarnings("ignore:Scoring failed")
-@pytest.mark.filterwarnings("ignore::echolearn.estimators.poor_scores.PoorScoreWarning")
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorScoreWarning")
 def test_the_tool_does_what_the_table_says(name, data):
     tool, line = TOOLS[name]
     expected = table()[name, data]

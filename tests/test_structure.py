@@ -32,7 +32,7 @@ def test_the_package_has_few_entries():
     entries = sorted(
         path.name for path in PACKAGE.iterdir() if path.name not in ("__pycache__", "__main__.py", "py.typed")
     )
-    assert len(entries) <= 25, entries
+    assert len(entries) <= 30, entries
 
 
 def test_no_function_is_longer_than_fifty_lines():
@@ -78,7 +78,6 @@ def test_no_function_imports_from_echolearn():
     """
     allowed = {
         PACKAGE / "__init__.py",
-        PACKAGE / "validation" / "former_paths.py",
         PACKAGE / "estimators" / "exporting.py",
         *(PACKAGE / "cli").glob("*.py"),
     }

@@ -16,12 +16,12 @@ import sourcetree
 ORDER = ("echolearn", "echolearn.metrics", "echolearn.datasets")  # the first pages; then by name
 
 GROUPS = {
-    "Estimators and model files": lambda module: module in ("echolearn", "echolearn.estimators.streams"),
+    "Estimators and model files": lambda module: module in ("echolearn", "echolearn.exceptions", "echolearn.streams"),
     "Data, errors and settings": lambda module: module.split(".")[1] in ("datasets", "metrics", "tuning"),
     "Reservoirs, states, gradients": lambda module: (
         module.split(".")[1] in ("reservoir", "states", "readout", "gradients", "training")
     ),
-    "Diagnosis and monitoring": lambda module: module == "echolearn.diagnostics",
+    "Diagnosis and monitoring": lambda module: module in ("echolearn.diagnostics", "echolearn.monitoring"),
     "Deployment, clusters, other libraries": lambda module: (
         module.split(".")[1] in ("export", "runtime", "cluster", "interop")
     ),
@@ -31,15 +31,13 @@ GROUPS = {
 
 
 def public_names():
-    """Return {module: [names]}, each class or function once, under the first path that makes it public."""
+    """Return {module: [names]}, each class or function once, under the first package that lists it."""
     seen, found = set(), {}
-    former = sourcetree.constant("echolearn.validation.former_paths", "FORMER")
     for module, name in sourcetree.exported_names():
         definition = sourcetree.find(module, name)
         if definition is None or definition.name in seen:
             continue
         seen.add(definition.name)
-        module = former.get(module, module)
         found.setdefault(module, []).append(name)
     known = [module for module in ORDER if module in found]
     return {module: sorted(found[module]) for module in [*known, *sorted(set(found) - set(known))]}

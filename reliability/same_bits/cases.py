@@ -47,6 +47,14 @@ SMALL: dict[str, Any] = {"hidden_units": 30, "connections": 4, "batch_size": 4, 
 Data = tuple[Any, Any]
 
 
+def either(name: str, *modules: str) -> Any:
+    """Return what has this name in the first of the modules that this commit has."""
+    for module in modules:
+        with suppress(ImportError):
+            return getattr(importlib.import_module(module), name)
+    raise ImportError(f"none of {', '.join(modules)} exists")
+
+
 @dataclass(frozen=True)
 class Run:
     """The folder of one case, the folder that the first commit hands over, and whether this run fills it."""
@@ -326,7 +334,7 @@ def forecasters(run: Run) -> Any:
 @case
 def states_and_gradients(run: Run) -> Any:
     """`harvest`, `loss_and_gradients` and `intrinsic_plasticity` on their own, for one long sequence and for many."""
-    from echolearn.plasticity import intrinsic_plasticity
+    intrinsic_plasticity = either("intrinsic_plasticity", "echolearn.plasticity", "echolearn.reservoir")
 
     from echolearn.gradients import loss_and_gradients
     from echolearn.states import harvest
@@ -357,8 +365,9 @@ def states_and_gradients(run: Run) -> Any:
 @case
 def streams(run: Run) -> Any:
     """Chunks and single frames, pooled answers, and readouts that learn online."""
-    from echolearn.online import LMS, RLS
-    from echolearn.streams import Stream
+    LMS = either("LMS", "echolearn.online", "echolearn.readout")
+    RLS = either("RLS", "echolearn.online", "echolearn.readout")
+    Stream = either("Stream", "echolearn.streams", "echolearn.estimators.streams")
 
     x, (X, Y), words, found = np.vstack(new_X), values(), labels()[1], {}
     softmax, pooled = FITS["classifier, feedback"].fitted(), FITS["classifier, sequences"].fitted()

@@ -1,10 +1,7 @@
 """Echo state networks whose weights are all learned, by exact gradients through the closed-form readout."""
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from echolearn.validation.former_paths import FormerPaths
 
 if TYPE_CHECKING:
     from echolearn.estimators._forecaster import ESNForecaster
@@ -17,8 +14,8 @@ if TYPE_CHECKING:
     from echolearn.estimators.pipelines import save, stream
     from echolearn.estimators.regressor import ESNRegressor
     from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
-    from echolearn.reservoir.reservoir import Reservoir
-    from echolearn.tuning.backtesting import backtest
+    from echolearn.reservoir import Reservoir
+    from echolearn.tuning import backtest
 
 __version__ = "0.2.0"
 __all__ = [
@@ -51,7 +48,7 @@ _HOMES = {
     "ReservoirFeatures": "estimators.features",
     "StackedClassifier": "estimators.stacked",
     "StackedRegressor": "estimators.stacked",
-    "backtest": "tuning.backtesting",
+    "backtest": "tuning",
     "load": "estimators.loading",
     "save": "estimators.pipelines",
     "stream": "estimators.pipelines",
@@ -66,6 +63,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_HOMES])
-
-
-sys.meta_path.append(FormerPaths())

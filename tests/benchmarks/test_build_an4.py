@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from benchmarks import build_an4
+from echolearn.exceptions import CorpusError
 from echolearn.speech.corpus import open_corpus
-from echolearn.speech.errors import CorpusError
 
 # One utterance of each part, as CNTK's file has them: folders before the name, scores and triphones after the state,
 # the word at its first state.

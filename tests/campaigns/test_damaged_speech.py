@@ -54,7 +54,7 @@ def test_the_judge_tells_what_is_misread(kind, content, read, verdict, tmp_path)
 
 
 def test_the_judge_wants_the_file_the_line_and_nothing_but_damage_refused(tmp_path):
-    from echolearn.speech.errors import CorpusError
+    from echolearn.exceptions import CorpusError
 
     def refuse(file, what):
         def read(path):

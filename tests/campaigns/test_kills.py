@@ -25,7 +25,7 @@ def test_a_killed_save_leaves_the_old_or_the_new_file(what, tmp_path):
     assert found["old or new file loads"] == found["kills"] == 5
 
 
-@pytest.mark.filterwarnings("ignore::echolearn.estimators.examination.PoorFitWarning")  # toys without meaning
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")  # toys without meaning
 def test_every_call_of_every_write_may_fail(tmp_path, monkeypatch):
     how = {**kills.SMALL, "hidden_units": 10, "epochs": 2, "batch_size": 8, "refine_epochs": 1}
     monkeypatch.setitem(kills.KINDS, "small", ("ESNClassifier", how, False))
@@ -43,7 +43,7 @@ def test_the_command_on_a_full_disk_fails_names_the_file_and_resumes_later(tmp_p
     assert found["same bits"] == 1
 
 
-@pytest.mark.filterwarnings("ignore::echolearn.estimators.examination.PoorFitWarning")  # toys without meaning
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")  # toys without meaning
 def test_a_model_that_cannot_be_written_leaves_the_one_before(tmp_path):
     path = tmp_path / "model.safetensors"
     X, y = kills.task()

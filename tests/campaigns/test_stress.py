@@ -6,8 +6,7 @@ import pytest
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.estimators.codecs import ValueCodec
-from echolearn.readout.ridge import ReadoutWarning
-from echolearn.reservoir.spectrum import EchoStateWarning
+from echolearn.exceptions import EchoStateWarning, ReadoutWarning
 from reliability import stress
 
 HARD = [

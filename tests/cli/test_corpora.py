@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 
 from echolearn.cli import corpora
-from echolearn.speech.espeak import EspeakError
+from echolearn.exceptions import EspeakError
 from speechfiles import write_sample
 
 

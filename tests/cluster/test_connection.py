@@ -15,7 +15,7 @@ from echolearn import ESNClassifier, load
 from echolearn.cli.main import main
 from echolearn.cluster import connection, executor
 from echolearn.cluster.connection import on
-from echolearn.cluster.worker import ClusterError
+from echolearn.exceptions import ClusterError
 from echolearn.execution.executor import LOCAL, active_executor
 
 distributed = pytest.importorskip("distributed")

@@ -18,8 +18,7 @@ from echolearn.cluster.dealing import Dealer
 from echolearn.cluster.executor import ClusterExecutor
 from echolearn.cluster.worker import do_piece, work
 from echolearn.estimators.dealt_networks import Overseer
-from echolearn.modelfile.checkpoint import CheckpointError
-from echolearn.reservoir.spectrum import EchoStateWarning
+from echolearn.exceptions import CheckpointError, EchoStateWarning
 from echolearn.sequences.dataset import Dataset
 
 pytest.importorskip("distributed")

@@ -15,10 +15,10 @@ from echolearn import ESNClassifier, ESNRegressor
 from echolearn.cluster import executor
 from echolearn.cluster.connection import on
 from echolearn.cluster.executor import ClusterExecutor
-from echolearn.cluster.worker import ClusterError, advanced, work
+from echolearn.cluster.worker import advanced, work
+from echolearn.exceptions import ClusterError, EchoStateWarning
 from echolearn.execution.executor import LOCAL
 from echolearn.readout import collect, ridge, softmax, solver
-from echolearn.reservoir.spectrum import EchoStateWarning
 from echolearn.sequences.dataset import Dataset
 
 pytest.importorskip("distributed")

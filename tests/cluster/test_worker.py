@@ -11,7 +11,6 @@ import pytest
 import toys
 from echolearn import __version__
 from echolearn.cluster.worker import (
-    ClusterError,
     Parcel,
     Reporter,
     add,
@@ -24,6 +23,7 @@ from echolearn.cluster.worker import (
     work_on_copy,
     work_on_kept,
 )
+from echolearn.exceptions import ClusterError
 from echolearn.execution import threads
 
 

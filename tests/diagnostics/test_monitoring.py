@@ -11,8 +11,8 @@ from scipy import stats
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.diagnostics import GuardedStream, Monitor, Observation, PageHinkley, watching
 from echolearn.diagnostics.reference import Anchor, Reference, largest
+from echolearn.exceptions import InputWarning
 from echolearn.readout.online import LMS, RLS
-from echolearn.validation.input_warnings import InputWarning
 
 
 def sines(n=3000, seed=0, noise=0.1):

@@ -120,7 +120,7 @@ def test_pipeline_and_scoring():
 
 
 @BOTH
-@pytest.mark.filterwarnings("ignore::echolearn.estimators.poor_scores.PoorScoreWarning")
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorScoreWarning")
 def test_cross_validation_of_ragged_lists(kind, y):
     scores = cross_val_score(kind(**toys.FAST), X, y, cv=KFold(3), error_score="raise")
     by_hand = []

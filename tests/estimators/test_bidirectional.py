@@ -86,7 +86,7 @@ def test_a_regressor_works_with_other_settings(how):
     assert not r.W_rec.toarray()[r.backward[:, None] != r.backward].any()
 
 
-@pytest.mark.filterwarnings("ignore::echolearn.estimators.poor_scores.PoorScoreWarning")
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorScoreWarning")
 def test_later_inputs_are_within_reach():
     """The sign of the input two steps ahead: out of reach for one direction, easy for both."""
     rng = np.random.default_rng(0)

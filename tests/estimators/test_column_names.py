@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from echolearn.online import RLS
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import echolearn
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedRegressor
 from echolearn.diagnostics import GuardedStream, Monitor
+from echolearn.readout import RLS
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(120, 2)), columns=["heat", "load"])

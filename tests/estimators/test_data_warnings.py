@@ -8,7 +8,8 @@ import pytest
 
 import toys
 from echolearn import ESNClassifier, StackedClassifier
-from echolearn.estimators.data_warnings import InputWarning, warn_of_scale
+from echolearn.estimators.data_warnings import warn_of_scale
+from echolearn.exceptions import InputWarning
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import pytest
 
 from echolearn import ESNForecaster, load
 from echolearn.datasets import kuramoto_sivashinsky, lorenz, mackey_glass
-from echolearn.export.plan import ExportError
-from echolearn.validation.input_warnings import InputWarning
+from echolearn.exceptions import ExportError, InputWarning
 
 RNG = np.random.default_rng(3)
 T = np.arange(132)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
-from sklearn.base import clone
 
 import toys
 from echolearn import ESNClassifier, load
@@ -120,11 +119,3 @@ def test_many_units_are_one_connected_reservoir_unless_an_ensemble_is_asked_for(
     for ensemble, parts in ((1, 1), (2, 2)):
         esn = ESNClassifier(**how, ensemble=ensemble).fit(X, LABELS)
         assert connected_components(esn.recurrent_weights_, connection="weak")[0] == parts
-
-
-def test_blocks_is_refused_with_its_new_name():
-    with pytest.raises(TypeError, match=r"blocks=2 was given; this keyword is now ensemble"):
-        ESNClassifier(10, blocks=2)
-    with pytest.raises(TypeError, match="now ensemble"):
-        ESNClassifier.paper(10, blocks=1)
-    assert clone(ESNClassifier(10, ensemble=2)).get_params()["ensemble"] == 2

@@ -10,9 +10,10 @@ import pytest
 
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.datasets import mackey_glass
-from echolearn.estimators.examination import PoorFitWarning, _remark_on_strength
+from echolearn.estimators.examination import _remark_on_strength
 from echolearn.estimators.outcome import Outcome, lag, last_value_error
-from echolearn.readout.ridge import ReadoutWarning, solve, solve_without
+from echolearn.exceptions import PoorFitWarning, ReadoutWarning
+from echolearn.readout.ridge import solve, solve_without
 from echolearn.readout.softmax import STRENGTHS
 from echolearn.readout.statistics import statistics_of
 

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from echolearn.online import LMS, RLS
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor, StackedRegressor, load
-from echolearn.readout import solver
+from echolearn.readout import LMS, RLS, solver
 from echolearn.states import harvest
 
 X, LABELS = toys.labels(sequences=10)

@@ -9,10 +9,9 @@ from sklearn.base import clone
 import toys
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.estimators import fitting
+from echolearn.exceptions import EchoStateWarning, TrainingWarning
 from echolearn.readout import observation
-from echolearn.reservoir.spectrum import EchoStateWarning
 from echolearn.states.run import run
-from echolearn.training.loop import TrainingWarning
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
@@ -140,7 +139,7 @@ def test_large_validation_fractions_still_fit(fraction):
     assert np.isfinite(clone(esn).set_params(washout=3).fit(long, long).predict(long)).all()
 
 
-@pytest.mark.filterwarnings("ignore::echolearn.estimators.examination.PoorFitWarning")
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")
 def test_early_stopping_keeps_the_weights_as_drawn_where_learning_only_hurts():
     """Held-out targets that cannot be learned: every epoch makes them worse."""
     rng = np.random.default_rng(0)
@@ -233,7 +232,7 @@ EXPLOSIONS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::echolearn.reservoir.EchoStateWarning")
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.EchoStateWarning")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("how", EXPLOSIONS)

@@ -12,7 +12,7 @@ import reference as ref
 import toys
 from echolearn import ESNForecaster, load
 from echolearn.datasets import henon, mso
-from echolearn.estimators._forecaster import ForecastWarning
+from echolearn.exceptions import ForecastWarning
 from echolearn.readout.ridge import degrees_of_freedom, gram_eigenvalues
 from echolearn.readout.statistics import statistics_of
 

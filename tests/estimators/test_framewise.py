@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from echolearn.framewise import scorer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone, is_classifier, is_regressor
@@ -14,7 +13,8 @@ from sklearn.preprocessing import KBinsDiscretizer, Normalizer, StandardScaler
 
 import toys
 from echolearn import ESNClassifier, FrameWise
-from echolearn.estimators.data_warnings import InputWarning
+from echolearn.exceptions import InputWarning
+from echolearn.metrics import scorer
 
 X, VALUES = toys.echoes()
 _, LABELS = toys.labels()

@@ -12,7 +12,6 @@ import pytest
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.datasets import mackey_glass, narma
 from echolearn.estimators.codecs import squared_error
-from echolearn.estimators.examination import PoorFitWarning
 from echolearn.estimators.little_data import (
     FULL_BATCH,
     SERIES_EPOCHS,
@@ -23,6 +22,7 @@ from echolearn.estimators.little_data import (
     time_folds,
 )
 from echolearn.estimators.settings import NetworkSettings
+from echolearn.exceptions import PoorFitWarning, TrainingWarning
 from echolearn.readout.collect import collect
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.observation import ReadoutView, Task
@@ -30,7 +30,6 @@ from echolearn.readout.ridge import solve
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.harvesting import harvest
-from echolearn.training.loop import TrainingWarning
 
 
 def one_series(n, seed=0, noise=0.0):
@@ -151,7 +150,7 @@ def test_one_series_as_it_comes_is_predicted_nearly_without_error():
     assert esn.score(X[1000:], y[1000:]) > 0.999
 
 
-@pytest.mark.filterwarnings("ignore::echolearn.estimators.poor_scores.PoorScoreWarning")
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorScoreWarning")
 def test_one_long_labelled_series_is_learned():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 1))

@@ -9,7 +9,7 @@ from safetensors.numpy import save_file
 import toys
 from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.estimators.model_layout import FORMAT
-from echolearn.modelfile.layout import ModelFileError
+from echolearn.exceptions import ModelFileError
 from reliability import forging
 from smallmodels import MODELS, change_facts, same
 
@@ -100,7 +100,7 @@ def test_no_pickle_and_no_code(model, file, monkeypatch):
     assert b"pickle" not in file.read_bytes()
 
 
-@pytest.mark.filterwarnings("ignore::echolearn.estimators.examination.PoorFitWarning")
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")
 @pytest.mark.parametrize("kind", ["ridge", "softmax", "label sets", "values"])
 def test_a_loaded_readout_is_of_the_kind_that_was_saved(kind, tmp_path):
     X, y = toys.labels()

@@ -10,8 +10,8 @@ import pytest
 from echolearn import ESNForecaster, load
 from echolearn.datasets import lorenz
 from echolearn.estimators import loop_fitting
+from echolearn.exceptions import TrainingWarning
 from echolearn.metrics import valid_time
-from echolearn.training.loop import TrainingWarning
 
 SERIES = lorenz(1500)
 HOW = {

@@ -5,8 +5,8 @@ import pytest
 
 from echolearn import load
 from echolearn.estimators.model_layout import FORMAT
+from echolearn.exceptions import ModelFileError
 from echolearn.modelfile import reader
-from echolearn.modelfile.layout import ModelFileError
 from reliability import forging
 from smallmodels import change_arrays, change_facts
 

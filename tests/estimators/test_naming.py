@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, StackedClassifier, StackedRegressor
-from echolearn.validation.names import SYNONYMS
+from echolearn.validation import SYNONYMS
 
 ESTIMATORS = pytest.mark.parametrize(
     "kind", [ESNClassifier, ESNRegressor, ESNForecaster, StackedClassifier, StackedRegressor]
@@ -47,8 +47,6 @@ def test_an_unknown_setting_is_answered_with_the_one_that_was_meant(kind, name):
 def test_words_for_the_networks_of_an_ensemble():
     with pytest.raises(TypeError, match=r"no setting 'n_estimators'; did you mean ensemble\?"):
         ESNClassifier(n_estimators=2)
-    with pytest.raises(TypeError, match="this keyword is now ensemble"):  # a former name explains itself
-        ESNClassifier(blocks=2)
     with pytest.raises(ValueError, match=r"no setting 'blocks'; did you mean ensemble\?"):
         ESNClassifier().set_params(blocks=2)
 

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor, Reservoir, StackedRegressor, load
-from echolearn.modelfile.layout import ModelFileError
+from echolearn.exceptions import ModelFileError
 from echolearn.reservoir.combination import bidirectional_reservoir
 from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.states import harvest

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import toys
 from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.estimators.model_layout import FORMAT
-from echolearn.modelfile.layout import ModelFileError
+from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.writer import write_tensors
 

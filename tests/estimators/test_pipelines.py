@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from echolearn.online import RLS
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -12,7 +11,8 @@ import echolearn
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedRegressor
 from echolearn.estimators.model_layout import FORMAT
-from echolearn.modelfile.layout import ModelFileError
+from echolearn.exceptions import ModelFileError
+from echolearn.readout import RLS
 from reliability import forging
 from smallmodels import change_arrays, change_facts
 
@@ -51,7 +51,7 @@ def file(tmp_path):
 
 
 @pytest.mark.parametrize("kind", PIPELINES)
-@pytest.mark.filterwarnings("ignore::echolearn.estimators.data_warnings.InputWarning")
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.InputWarning")
 def test_a_loaded_pipeline_answers_with_the_same_bits(kind, tmp_path):
     model = PIPELINES[kind]()
     echolearn.save(model, tmp_path / "file")
@@ -88,7 +88,7 @@ def test_statistics_are_saved_on_request(tmp_path):
 
 
 @pytest.mark.parametrize("kind", STREAMING)
-@pytest.mark.filterwarnings("ignore::echolearn.estimators.data_warnings.InputWarning")
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.InputWarning")
 def test_a_stream_is_that_of_the_network_on_transformed_frames(kind):
     model = PIPELINES[kind]()
     frames = X[0]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, StackedClassifier
-from echolearn.estimators.examination import PoorFitWarning
-from echolearn.estimators.poor_scores import PoorScoreWarning, warn_of_poor_labels
+from echolearn.estimators.poor_scores import warn_of_poor_labels
+from echolearn.exceptions import PoorFitWarning, PoorScoreWarning
 from echolearn.metrics import permutation_importance
 
 RNG = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import toys
 from echolearn import ESNClassifier, load
 from echolearn.estimators.model_layout import FORMAT
 from echolearn.estimators.restoring import _present_names
-from echolearn.modelfile.layout import ModelFileError
+from echolearn.exceptions import ModelFileError
 from reliability import forging
 from smallmodels import change_facts
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from echolearn.online import LMS, RLS
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import echolearn
 import exported
 from echolearn import ESNRegressor, FrameWise
-from echolearn.modelfile.layout import ModelFileError
+from echolearn.exceptions import ModelFileError
+from echolearn.readout import LMS, RLS
 from echolearn.runtime import load
 
 BEFORE, AFTER = exported.X[1][:11], exported.X[2]

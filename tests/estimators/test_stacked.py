@@ -9,8 +9,8 @@ from sklearn.base import clone
 import toys
 from echolearn import ESNClassifier, ESNRegressor, StackedClassifier, StackedRegressor, load
 from echolearn.estimators.model_layout import FORMAT
+from echolearn.exceptions import ModelFileError
 from echolearn.modelfile import checkpoint
-from echolearn.modelfile.layout import ModelFileError
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.writer import write_tensors
 from echolearn.states.harvesting import harvest

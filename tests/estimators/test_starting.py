@@ -10,7 +10,7 @@ from sklearn.model_selection import TimeSeriesSplit, cross_val_score
 
 from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.datasets import mackey_glass
-from echolearn.estimators.starting import ClosedLoopWarning
+from echolearn.exceptions import ClosedLoopWarning
 
 
 def series(n=600, ahead=3):

@@ -9,8 +9,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor, StackedClassifier, load
-from echolearn.estimators.data_warnings import InputWarning
-from echolearn.modelfile.checkpoint import CheckpointError
+from echolearn.exceptions import CheckpointError, InputWarning
 from echolearn.readout import solver
 from echolearn.states.harvesting import harvest
 

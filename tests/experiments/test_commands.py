@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from echolearn import ESNClassifier, ESNRegressor, load
+from echolearn.exceptions import CorpusError
 from echolearn.experiments import commands
 from echolearn.speech.corpus import Corpus, open_corpus
 from echolearn.speech.labels import read_mlf
@@ -90,7 +91,7 @@ def test_the_json_of_an_evaluation_has_the_names_of_earlier_versions(corpus: Cor
     assert list(content["confused"][0]) == ["said", "heard", "frames"]
 
 
-@pytest.mark.filterwarnings("ignore::echolearn.estimators.examination.PoorFitWarning")
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")
 def test_a_network_that_knows_no_state_of_the_corpus_is_refused(corpus: Corpus) -> None:
     X, y = corpus.part("train")
     other = ESNClassifier(5, learn="none", readout="ridge", random_state=0)
@@ -130,7 +131,7 @@ def test_the_alignment_has_the_labels_of_the_corpus(corpus: Corpus, tmp_path: Pa
 
 
 def test_audio_files_given_twice_or_missing_are_all_reported(tmp_path: Path) -> None:
-    with pytest.raises(commands.CorpusError, match="is given twice") as caught:
+    with pytest.raises(CorpusError, match="is given twice") as caught:
         commands.audio_features([tmp_path / "a.wav", tmp_path / "a.wav"])
     assert len(caught.value.problems) == 3
 
@@ -179,7 +180,7 @@ class Progress:
         self.epochs.append(row["epoch"])
 
 
-@pytest.mark.filterwarnings("ignore::echolearn.estimators.examination.PoorFitWarning")
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")
 @pytest.mark.parametrize(("settings", "epochs"), [({"epochs": 2}, [1, 2]), ({"learn": "none"}, [])])
 def test_training_saves_the_network_and_leaves_no_checkpoint(
     corpus: Corpus, tmp_path: Path, settings: dict[str, object], epochs: list[int]

@@ -59,7 +59,7 @@ def fitted(network: ESNClassifier, parts: CorpusParts, folder: Path) -> FitResul
     return fit_and_test(network, parts, folder, on_epoch=lambda row: None, note=lambda text: None)
 
 
-@pytest.mark.filterwarnings("ignore::echolearn.estimators.examination.PoorFitWarning")
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")
 @pytest.mark.parametrize(
     "draw",
     [

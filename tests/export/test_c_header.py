@@ -10,7 +10,8 @@ import pytest
 
 import exported
 from echolearn import ESNForecaster, ESNRegressor
-from echolearn.export import ExportError, plan_of
+from echolearn.exceptions import ExportError
+from echolearn.export import plan_of
 from echolearn.export.c_header import c_header
 from echolearn.export.c_text import c_number, c_string, check_name
 from echolearn.export.c_weights import dense, in_groups

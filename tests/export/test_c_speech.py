@@ -11,7 +11,8 @@ from click.testing import CliRunner
 
 import toyspeech
 from echolearn.cli.main import main
-from echolearn.export import ExportError, export_model
+from echolearn.exceptions import ExportError
+from echolearn.export import export_model
 from echolearn.export.c_speech import c_features
 from echolearn.speech.features import log_bands, mfcc
 from echolearn.speech.recipe import FeatureRecipe

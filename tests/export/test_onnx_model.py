@@ -7,7 +7,8 @@ import pytest
 
 import exported
 from echolearn import ESNForecaster, __version__
-from echolearn.export import ExportError, plan_of
+from echolearn.exceptions import ExportError
+from echolearn.export import plan_of
 from echolearn.export.onnx_model import IR, OPSET, onnx_model
 from reliability.exports import difference, in_onnx, in_onnx_steps, session
 

@@ -9,7 +9,8 @@ from sklearn.preprocessing import MaxAbsScaler, PolynomialFeatures
 
 import exported
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, ReservoirFeatures
-from echolearn.export import ExportError, plan_of
+from echolearn.exceptions import ExportError
+from echolearn.export import plan_of
 from echolearn.export.evaluation import evaluate, forecast
 from echolearn.export.plan import check_runs_forward
 

@@ -9,7 +9,8 @@ import exported
 import toyspeech
 from echolearn import ESNClassifier, ESNRegressor, StackedRegressor
 from echolearn.cli.main import main
-from echolearn.export import ExportError, export_model, plan_of
+from echolearn.exceptions import ExportError
+from echolearn.export import export_model, plan_of
 from echolearn.export.c_header import c_header
 from echolearn.export.onnx_model import onnx_model
 from echolearn.export.page import build_page, page_model

@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from echolearn.exceptions import CheckpointError, CheckpointWarning
 from echolearn.modelfile import checkpoint as module
-from echolearn.modelfile.checkpoint import Checkpoint, CheckpointError, CheckpointWarning
+from echolearn.modelfile.checkpoint import Checkpoint
 
 ROWS = [{"epoch": 1, "error": 0.5}, {"epoch": 2, "error": 0.25, "valid_error": 0.75}]
 

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from echolearn.modelfile.layout import ModelFileError
+from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.writer import write_tensors
 

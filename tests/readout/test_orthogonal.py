@@ -7,8 +7,9 @@ import warnings
 import numpy as np
 import pytest
 
+from echolearn.exceptions import ReadoutWarning
 from echolearn.readout.orthogonal import OrthogonalFactors
-from echolearn.readout.ridge import ReadoutWarning, solve
+from echolearn.readout.ridge import solve
 from echolearn.readout.statistics import statistics_of
 
 

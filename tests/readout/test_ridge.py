@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from echolearn.exceptions import ReadoutWarning
 from echolearn.readout import ridge
 from echolearn.readout.ridge import (
-    ReadoutWarning,
     choose_ridge,
     degrees_of_freedom,
     gram_eigenvalues,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from echolearn.conceptors import Conceptor, classify, conceptor
 
 from echolearn import Reservoir
+from echolearn.reservoir.conceptors import Conceptor, classify, conceptor
 from echolearn.states import harvest
 
 

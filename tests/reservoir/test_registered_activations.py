@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, activations, load
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, load
 from echolearn.gradients import loss_and_gradients
 from echolearn.gradients.closed_loop import Series, several_steps
+from echolearn.reservoir import activations, register
 from echolearn.sequences.batch import pack
 from echolearn.states import harvest
 
@@ -19,8 +20,8 @@ def my_slope(z):
 @pytest.fixture
 def my_tanh():
     """A registered copy of tanh: everything must come out as with the built-in one."""
-    activations.register("my_tanh", np.tanh, my_slope, replace=True)
-    activations.register("sine", np.sin, np.cos, replace=True)
+    register("my_tanh", np.tanh, my_slope, replace=True)
+    register("sine", np.sin, np.cos, replace=True)
 
 
 def sequences(rng, lengths=(31, 17, 24)):
@@ -100,7 +101,7 @@ def test_what_does_not_fit_is_explained(my_tanh):
         (("sums", np.tanh, np.sum), "shape"),
     ):
         with pytest.raises(ValueError, match=words):
-            activations.register(*arguments)
-    with pytest.raises(ValueError, match=r"registered by echolearn\.activations\.register"):
+            register(*arguments)
+    with pytest.raises(ValueError, match=r"registered by echolearn\.reservoir\.register"):
         ESNClassifier(activation="unheard").fit(np.zeros((3, 5, 1)), [0, 1, 0])
     ESNForecaster(10, activation="my_tanh", learn="none", washout=5).fit(np.sin(np.arange(100.0)))

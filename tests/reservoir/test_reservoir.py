@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from echolearn.reservoir import EchoStateWarning, Reservoir
+from echolearn.exceptions import EchoStateWarning
+from echolearn.reservoir import Reservoir
 
 
 @pytest.mark.parametrize("N", [5, 100, 400])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from echolearn.plasticity import synaptic_plasticity
 
 from echolearn import Reservoir
+from echolearn.reservoir.plasticity import synaptic_plasticity
 
 
 def slow(reservoir, X, step):

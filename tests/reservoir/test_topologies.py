@@ -10,7 +10,7 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor, Reservoir, load
 from echolearn.estimators.parameters import check
 from echolearn.estimators.settings import NetworkSettings
-from echolearn.modelfile.checkpoint import CheckpointError
+from echolearn.exceptions import CheckpointError
 from echolearn.modelfile.fingerprints import matrix_fingerprint
 from echolearn.reservoir.topologies import (
     GROUPS,

@@ -11,8 +11,8 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScal
 import echolearn
 import exported
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedClassifier
-from echolearn.export import ExportError
-from echolearn.modelfile.layout import MODEL, ModelFileError
+from echolearn.exceptions import ExportError, ModelFileError
+from echolearn.modelfile.layout import MODEL
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.writer import write_tensors
 from echolearn.runtime import load

@@ -20,9 +20,9 @@ from benchmarks.layouts import (
     try_layout,
 )
 from echolearn import ESNClassifier, ESNRegressor, FrameWise, StackedClassifier, load
+from echolearn.exceptions import InputWarning, LayoutWarning
 from echolearn.sequences.layouts import check_steps, choose_layout, has_padding, roughness, steps_there, without_mask
 from echolearn.sequences.opening import open_sequences, unpack
-from echolearn.validation.input_warnings import InputWarning, LayoutWarning
 
 SMALL = {"hidden_units": 5, "connections": 2, "learn": "none", "readout": "ridge"}
 AEON, UCR = np.stack(EQUAL).swapaxes(1, 2), np.stack(SINGLE)[:, :, 0]

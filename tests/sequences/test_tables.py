@@ -8,10 +8,10 @@ import pytest
 
 from benchmarks.layouts import IDS, LABELS, ONE, RAGGED, PolarsFrame, dated, long, nested, panel, steps_of
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise
+from echolearn.exceptions import InputWarning
 from echolearn.sequences.opening import open_sequences
 from echolearn.sequences.tables import TIME_NAMES, is_series, is_table, read_table
 from echolearn.sequences.targets import open_targets
-from echolearn.validation.input_warnings import InputWarning
 
 SMALL = {"hidden_units": 5, "connections": 2, "learn": "none", "readout": "ridge"}
 PANEL = panel(RAGGED)

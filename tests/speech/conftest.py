@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from echolearn.speech.errors import CorpusError
+from echolearn.exceptions import CorpusError
 from echolearn.speech.synthetic import synthetic_tree
 from speechfiles import ProblemsOf, write_utterance
 

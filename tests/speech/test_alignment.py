@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from echolearn.exceptions import CorpusError
 from echolearn.speech.alignment import align, boundary_errors, train_aligner
 from echolearn.speech.audio import read_audio
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.features import boundary_time, first_frame, mfcc, normalised, with_differences
 from echolearn.speech.labels import Segment, read_phn
 from echolearn.speech.phones import ENGLISH

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from echolearn.exceptions import CorpusError
 from echolearn.speech.audio import read_audio, read_channels
-from echolearn.speech.errors import CorpusError
 from speechfiles import tones, write_riff, write_sphere
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from echolearn.exceptions import CorpusError
 from echolearn.speech.cache import atomic_folder, default_cache
-from echolearn.speech.errors import CorpusError
 
 
 def test_of_two_processes_that_write_the_same_folder_the_first_to_finish_stays(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from echolearn.exceptions import CorpusError
 from echolearn.speech.corpus import open_corpus
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.phones import ENGLISH, TIMIT_61
 from echolearn.speech.recognition.recognizer import valid_part
 from speechfiles import TIMIT_PHONES, open_timit, write_timit

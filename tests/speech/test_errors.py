@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from echolearn.speech.errors import CorpusError, Problem, raise_any
+from echolearn.exceptions import CorpusError, Problem
+from echolearn.speech.errors import raise_any
 
 
 def test_message_shows_thirty_problems_and_the_error_holds_all() -> None:

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from echolearn.speech.espeak import Espeak, EspeakError
+from echolearn.exceptions import EspeakError
+from echolearn.speech.espeak import Espeak
 
 
 def test_missing_library_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

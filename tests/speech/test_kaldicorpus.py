@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from echolearn.exceptions import CorpusError
 from echolearn.speech.corpus import Corpus, open_corpus
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.features import FRAME_SECONDS
 from echolearn.speech.formats.kaldi import read_ark, write_ark
 from echolearn.speech.labels import Segment, write_mlf

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toyspeech
+from echolearn.exceptions import CorpusError
 from echolearn.speech.audio import resample
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.samples import Resampler, as_samples, scale_problem
 
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from echolearn.speech.errors import CorpusError
+from echolearn.exceptions import CorpusError
 from echolearn.speech.folding import TIMIT_61, fold, level_map, read_phone_map, timit_map
 from echolearn.speech.scoring import Counts, align, count, evaluate, matched_pairs
 

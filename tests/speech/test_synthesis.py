@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from echolearn.exceptions import EspeakError
 from echolearn.speech import synthesis
-from echolearn.speech.espeak import EspeakError, Spoken, Voice
+from echolearn.speech.espeak import Spoken, Voice
 from echolearn.speech.labels import Segment
 from echolearn.speech.recognition.lexicon import read_lexicon
 from echolearn.speech.sentences import every_word

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from echolearn.exceptions import CorpusError
 from echolearn.speech import synthetic
 from echolearn.speech.audio import read_audio
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.features import frame_count
 from echolearn.speech.labels import read_phn
 from echolearn.speech.phones import ENGLISH

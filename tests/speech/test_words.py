@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from echolearn.exceptions import CorpusError
 from echolearn.speech.corpus import open_corpus
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.words import match_transcripts, read_transcripts, read_word_file, word_file
 
 

@@ -8,33 +8,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "echolearn"
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 Node = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-# packages whose __init__ exports public names; in speech, every module does
-EXPORTING = (
-    *("states", "reservoir", "gradients", "cluster", "diagnostics", "datasets", "metrics", "runtime", "tuning"),
-    *("export", "export.page"),
+# The public packages and modules: what their `__all__` lists is public, and nothing else. The others are internal.
+PUBLIC = (
+    *("echolearn", "echolearn.exceptions", "echolearn.datasets", "echolearn.metrics", "echolearn.reservoir"),
+    *("echolearn.states", "echolearn.readout", "echolearn.gradients", "echolearn.streams", "echolearn.diagnostics"),
+    *("echolearn.monitoring", "echolearn.tuning", "echolearn.cluster", "echolearn.runtime", "echolearn.export"),
+    *("echolearn.interop.aeon", "echolearn.interop.sktime", "echolearn.interop.reservoirpy"),
+    *("echolearn.speech", "echolearn.speech.formats", "echolearn.speech.recognition"),
 )
-# names that public functions take or return, or that pages mention without an import
-MENTIONED = {
-    "interop.aeon": ("ESNClassifier", "ESNForecaster", "ESNRegressor"),
-    "interop.sktime": ("ESNClassifier", "ESNForecaster", "ESNRegressor"),
-    "tuning.backtesting": ("Backtest", "Origin"),
-    "speech.formats.ctm": ("write_ctm",),
-    "speech.formats.datafolder": ("DataFolder", "Stretch"),
-    "speech.formats.json_results": ("write_json",),
-    "speech.formats.kaldi": ("ScpArrays", "ark_entries"),
-    "speech.formats.textgrid": ("write_textgrid",),
-    "speech.recognition.arpa": ("read_arpa", "write_arpa"),
-    "speech.recognition.lexicon": ("Lexicon", "read_lexicon"),
-    "speech.recognition.ngrams": ("NGramModel", "estimate"),
-    "speech.recognition.recognizer": ("Recognizer",),
-    "speech.recognition.streaming": ("RecognitionStream",),
-    "speech.recognition.transcription": ("Transcription", "Update"),
-}
 
 
 @dataclass(frozen=True)
@@ -110,7 +97,7 @@ def imported_modules(node: ast.Import | ast.ImportFrom) -> list[str]:
 
 
 @cache
-def constant(module: str, name: str) -> object:
+def constant(module: str, name: str) -> Any:
     """Return the value of a module-level literal."""
     for node in tree(path_of(module)).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
@@ -162,13 +149,6 @@ def statements(path: Path) -> Iterator[ast.stmt]:
 
 def find(module: str, name: str) -> Definition | None:
     """Return where a name of a module is defined, following re-exports; None for one that is no class or function."""
-    former = constant("echolearn.validation.former_paths", "FORMER")
-    assert isinstance(former, dict)
-    module = former.get(module, module)
-    if module == "echolearn":
-        homes = constant("echolearn", "_HOMES")
-        assert isinstance(homes, dict)
-        return find(f"echolearn.{homes[name]}", name) if name in homes else None
     for node in statements(path_of(module)):
         if isinstance(node, (ast.ClassDef, *Function)) and node.name == name:
             return Definition(f"{module}.{name}", module, node)
@@ -180,24 +160,10 @@ def find(module: str, name: str) -> Definition | None:
 
 
 def exported_names() -> Iterator[tuple[str, str]]:
-    """Yield (module, name) for all that echolearn, its packages, the speech modules and the documents make public."""
-    homes = constant("echolearn", "_HOMES")
-    assert isinstance(homes, dict)
-    yield from (("echolearn", name) for name in homes)
-    for package in EXPORTING:
-        module = f"echolearn.{package}"
-        for node in statements(path_of(module)):
-            if isinstance(node, ast.ImportFrom) and imported_modules(node):
-                yield from ((module, alias.asname or alias.name) for alias in node.names)
-    for module, names in MENTIONED.items():
-        yield from ((f"echolearn.{module}", name) for name in names)
-    for path in sorted((PACKAGE / "speech").glob("[a-z]*.py")):
-        for node in tree(path).body:
-            if isinstance(node, (ast.ClassDef, *Function)) and not node.name.startswith("_"):
-                yield f"echolearn.speech.{path.stem}", node.name
-    for document in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        for module, names in re.findall(r"^\s*from (echolearn[\w.]*) import (.+)$", document.read_text(), re.M):
-            yield from ((module, name.split(" as ")[0].strip()) for name in names.split("#")[0].split(","))
+    """Yield (module, name) for all that the public packages list in `__all__`."""
+    for module in PUBLIC:
+        if path_of(module).exists() and "__all__" in defined_names(path_of(module)):
+            yield from ((module, name) for name in constant(module, "__all__"))
 
 
 @cache

@@ -5,10 +5,11 @@ import warnings
 import numpy as np
 import pytest
 
+from echolearn.exceptions import CheckpointError, TrainingWarning
 from echolearn.modelfile import checkpoint as checkpoints
-from echolearn.modelfile.checkpoint import Checkpoint, CheckpointError
+from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.training.history import History
-from echolearn.training.loop import Schedule, TrainingWarning, run_epochs
+from echolearn.training.loop import Schedule, run_epochs
 
 LENGTHS = np.array([5, 9, 4, 7, 6, 8, 3])
 

@@ -5,11 +5,11 @@ import pytest
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor
+from echolearn.exceptions import CheckpointError, CheckpointWarning, TrainingWarning
 from echolearn.execution.threads import thread_count
 from echolearn.modelfile import checkpoint as checkpoints
-from echolearn.modelfile.checkpoint import FORMAT, KEPT, Checkpoint, CheckpointError, CheckpointWarning
+from echolearn.modelfile.checkpoint import FORMAT, KEPT, Checkpoint
 from echolearn.readout import incremental, sketch, solver
-from echolearn.training.loop import TrainingWarning
 from echolearn.training.objectives.ridge import RidgeObjective
 from echolearn.training.optimizers import LearnedWeights
 from reliability import forging

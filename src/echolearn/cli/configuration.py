@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from echolearn.validation.names import check_name
+from echolearn.validation import check_name
 
 Settings = dict[str, Any]  # values of TOML
 

@@ -7,8 +7,8 @@ from typing import Unpack
 from echolearn.cli.errors import UserError
 from echolearn.cli.options import CorpusOptions
 from echolearn.cli.progress import stage_progress, stderr
+from echolearn.exceptions import EspeakError
 from echolearn.speech.corpus import Corpus, open_corpus
-from echolearn.speech.espeak import EspeakError
 
 
 def opened_corpus(**options: Unpack[CorpusOptions]) -> Corpus:

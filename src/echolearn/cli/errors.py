@@ -6,7 +6,7 @@ from typing import IO, Any
 
 import click
 
-from echolearn.speech.errors import CorpusError
+from echolearn.exceptions import CorpusError
 
 RESUME_NOTE = "resume_note"  # the key in a context's meta of what to print after Ctrl-C
 

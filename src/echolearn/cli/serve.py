@@ -131,8 +131,8 @@ def _opened(path: Path) -> Any:
         from echolearn.export.service.recognizers import open_recognizer
 
         return open_recognizer(path)
+    from echolearn.exceptions import ExportError
     from echolearn.export.service.light import open_light_model
-    from echolearn.runtime import ExportError
 
     try:
         return open_light_model(path)

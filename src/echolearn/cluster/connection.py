@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from echolearn import __version__
 from echolearn.cluster.executor import Client, ClusterExecutor
-from echolearn.cluster.worker import ClusterError
+from echolearn.exceptions import ClusterError
 from echolearn.execution.executor import executing_on
 
 CONNECT = 20  # seconds to wait for a scheduler, and for its first worker

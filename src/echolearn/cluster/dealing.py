@@ -18,7 +18,8 @@ from echolearn import __version__
 from echolearn.cluster import executor as executors
 from echolearn.cluster.executor import ClusterExecutor
 from echolearn.cluster.parts import Future, Parts
-from echolearn.cluster.worker import ClusterError, do_piece
+from echolearn.cluster.worker import do_piece
+from echolearn.exceptions import ClusterError
 from echolearn.sequences.dataset import Dataset
 
 Result = TypeVar("Result")

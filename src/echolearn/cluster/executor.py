@@ -25,7 +25,6 @@ import numpy as np
 from echolearn import __version__
 from echolearn.cluster.parts import Future, Parts, RemoteSequence, parts_of
 from echolearn.cluster.worker import (
-    ClusterError,
     Entry,
     Parcel,
     Pick,
@@ -39,11 +38,12 @@ from echolearn.cluster.worker import (
     work_on_copy,
     work_on_kept,
 )
+from echolearn.exceptions import ClusterError
 from echolearn.execution.executor import Item, Prepared
 from echolearn.execution.tree_sum import ARITY, tree_sum
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Client = Any  # a distributed.Client; distributed is imported only when it is needed
 Result = TypeVar("Result")

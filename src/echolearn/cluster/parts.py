@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from echolearn.cluster.worker import Pick, Place
 from echolearn.execution.executor import Remote
 from echolearn.sequences.dataset import Dataset
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 class Future(Protocol):

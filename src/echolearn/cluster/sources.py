@@ -18,7 +18,7 @@ from echolearn.cluster.parts import Future, RemoteSequence
 from echolearn.cluster.worker import Entry, listed
 from echolearn.execution.executor import active_executor
 from echolearn.sequences.checks import check_sequence
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Source = Any  # what a user gives as X or y: files, a dask bag, delayed sequences, or arrays in any form
 Result = TypeVar("Result")

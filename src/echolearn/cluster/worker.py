@@ -14,6 +14,7 @@ from uuid import uuid4
 import numpy as np
 
 from echolearn import __version__
+from echolearn.exceptions import ClusterError
 from echolearn.execution.threads import as_worker
 from echolearn.execution.tree_sum import tree_sum
 from echolearn.sequences.dataset import Dataset
@@ -24,10 +25,6 @@ Pick = tuple[list[Place], list[Place], list[object], list[Place] | None]
 Entry = Any  # of a part: an array, or the target of a sequence
 
 AGAIN = 5.0  # seconds after which a report that has no answer is sent again
-
-
-class ClusterError(ConnectionError):
-    """An error: the cluster cannot be reached, has other versions of Python or echolearn, or has failed."""
 
 
 class Parcel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from echolearn.validation.values import finite_array
+from echolearn.validation import finite_array
 
 DIVERGED = 1e6  # none of the systems here returns from so far away
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from echolearn.datasets.bounds import DIVERGED, check_bounded, check_start
-from echolearn.validation.values import check_integer, check_number, check_positive
+from echolearn.validation import check_integer, check_number, check_positive
 
 Series = NDArray[np.float64]
 Point = tuple[float, float, float]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.datasets.chaos import Point, Series, flow
-from echolearn.validation.values import as_generator, check_boolean, check_number, check_positive
+from echolearn.validation import as_generator, check_boolean, check_number, check_positive
 
 
 def double_scroll(

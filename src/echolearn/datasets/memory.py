@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn.validation.values import as_generator, check_integer
+from echolearn.validation import as_generator, check_integer
 
 Series = NDArray[np.float64]
 

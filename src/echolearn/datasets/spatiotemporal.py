@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.datasets.bounds import check_bounded
-from echolearn.validation.values import as_generator, check_integer, check_number, check_positive
+from echolearn.validation import as_generator, check_integer, check_number, check_positive
 
 
 def kuramoto_sivashinsky(

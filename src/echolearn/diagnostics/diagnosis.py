@@ -22,7 +22,7 @@ from echolearn.readout.hidden_states import hidden_states
 from echolearn.readout.ridge import squared_error
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import spectral_radius_of
-from echolearn.validation.array_types import Array, SequencesLike
+from echolearn.validation import Array, SequencesLike
 
 FRAMES = 5000  # of which states are looked at
 SATURATED, MANY_SATURATED = 0.95, 0.3  # |h| of a saturated unit, and the share of such states that is too much

@@ -8,8 +8,7 @@ from functools import cache
 import numpy as np
 from scipy.optimize import brentq
 
-from echolearn.validation.array_types import Array
-from echolearn.validation.values import check_boolean, is_number
+from echolearn.validation import Array, check_boolean, is_number
 
 OVERSHOOT = 1.166  # by how much a sum of normal numbers passes a threshold on average (Siegmund, 1985)
 LEAST = 0.1  # of a threshold

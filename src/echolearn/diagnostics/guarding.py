@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.estimators.streams import ClassifierStream, Stream
-from echolearn.validation.array_types import Array
-from echolearn.validation.columns import check_columns
-from echolearn.validation.values import check_integer, is_number
+from echolearn.validation import Array, check_columns, check_integer, is_number
 
 CERTAIN = 2.0  # standard errors by which a difference must be more than chance
 
@@ -73,7 +71,7 @@ class GuardedStream:
     >>> import numpy as np
     >>> from echolearn import ESNRegressor
     >>> from echolearn.diagnostics import GuardedStream
-    >>> from echolearn.online import RLS
+    >>> from echolearn.readout import RLS
     >>> X = np.random.default_rng(0).normal(size=(900, 1))
     >>> y = np.roll(X[:, 0], 1)
     >>> esn = ESNRegressor(20, learn="none").fit(X[:300], y[:300])

@@ -14,9 +14,7 @@ from echolearn.diagnostics.guarding import GuardedStream
 from echolearn.diagnostics.plots import plot_observations
 from echolearn.diagnostics.reference import Anchor, Reference, largest
 from echolearn.diagnostics.watching import Watchable, Watched, watch
-from echolearn.validation.array_types import Array
-from echolearn.validation.columns import check_columns
-from echolearn.validation.values import check_boolean, check_integer, is_number
+from echolearn.validation import Array, check_boolean, check_columns, check_integer, is_number
 
 if TYPE_CHECKING:  # an optional dependency
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from echolearn.display.figures import BLUE, GREY, ORANGE, RED, prepared_axes
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 if TYPE_CHECKING:  # an optional dependency
     from matplotlib.axes import Axes

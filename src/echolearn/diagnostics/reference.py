@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 TAIL = 0.1  # the share of largest scores to which the tail is fitted
 HEAVIEST = 0.9  # of the index of a tail: from 1 on it has no mean

@@ -15,8 +15,7 @@ from echolearn.display.facts import brief
 from echolearn.reservoir.activations import slope
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import spectral_radius_of
-from echolearn.validation.array_types import Array
-from echolearn.validation.values import as_generator, check_integer
+from echolearn.validation import Array, as_generator, check_integer
 
 if TYPE_CHECKING:  # an optional dependency
     from matplotlib.axes import Axes

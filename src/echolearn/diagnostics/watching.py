@@ -18,9 +18,8 @@ from echolearn.estimators.models import TrainingEnd
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.starting import FittedParts
 from echolearn.estimators.streams import ClassifierStream, EstimatorStream, Stream
-from echolearn.validation.array_types import Answers, Array
-from echolearn.validation.caller import user_stacklevel
-from echolearn.validation.input_warnings import InputWarning
+from echolearn.exceptions import InputWarning
+from echolearn.validation import Answers, Array, user_stacklevel
 
 Watchable = ESNRegressor | ESNClassifier | ESNForecaster | Stream | GuardedStream
 LEAST = 1e-6  # probabilities below this count as this

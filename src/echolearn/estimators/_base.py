@@ -69,8 +69,7 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import Sequences, check_long_enough, open_sequences, unpack
 from echolearn.sequences.targets import concatenate_targets
 from echolearn.training.history import History
-from echolearn.validation.array_types import Answers, Array, SequencesLike
-from echolearn.validation.values import check_boolean
+from echolearn.validation import Answers, Array, SequencesLike, check_boolean
 
 
 class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):

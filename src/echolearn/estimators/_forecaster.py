@@ -31,6 +31,7 @@ from echolearn.estimators.loop_fitting import fit_through_loop
 from echolearn.estimators.models import ForecastState
 from echolearn.estimators.poor_scores import warn_of_poor_values
 from echolearn.estimators.settings import NetworkSettings
+from echolearn.exceptions import ForecastWarning
 from echolearn.execution.blas import one_blas_thread
 from echolearn.forecasting.conformal import interval, paths
 from echolearn.forecasting.dynamics import LEAST, PROBE, follows_dynamics
@@ -54,19 +55,21 @@ from echolearn.sequences.opening import Sequences, check_has_time, check_long_en
 from echolearn.states.closed_loop import run_closed_loop
 from echolearn.states.run import run
 from echolearn.training.history import History
-from echolearn.validation.array_types import Answers, Array, SequencesLike
-from echolearn.validation.caller import user_stacklevel
-from echolearn.validation.columns import check_columns, column_names
-from echolearn.validation.values import check_integer, is_number
+from echolearn.validation import (
+    Answers,
+    Array,
+    SequencesLike,
+    check_columns,
+    check_integer,
+    column_names,
+    is_number,
+    user_stacklevel,
+)
 
 FAR = 100.0  # standard deviations from the mean at which a forecast has left its series
 PATHS = 2000  # forecasts that run side by side in `score`
 # Down to what float64 statistics can carry: a noiseless series has small errors to find.
 RIDGES = tuple(10.0 ** np.arange(-11, 2))
-
-
-class ForecastWarning(UserWarning):
-    """A warning that a closed-loop forecast diverges from the range of its series."""
 
 
 class ESNForecaster(SequenceEstimator):
@@ -608,7 +611,7 @@ class ESNForecaster(SequenceEstimator):
         """Return minus the NRMSE of closed-loop forecasts `horizon` steps ahead, from every step after the washout.
 
         sqrt(Σ (forecast - x)² / Σ (x - mean)²), with dimensions weighted by their scale in training. From 50 forecasts
-        on, a score of -1 or less is warned of (`echolearn.estimators.poor_scores.PoorScoreWarning`).
+        on, a score of -1 or less is warned of (`echolearn.exceptions.PoorScoreWarning`).
 
         Parameters
         ----------

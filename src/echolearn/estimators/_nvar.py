@@ -15,8 +15,7 @@ from echolearn.forecasting.series import check_runs_down, check_steps_ahead, ope
 from echolearn.metrics.forecasts import THRESHOLD, step_errors
 from echolearn.readout.orthogonal import RIDGES, OrthogonalFactors
 from echolearn.sequences.checks import mean_and_scale
-from echolearn.validation.array_types import Answers, Array, SequencesLike
-from echolearn.validation.values import check_integer
+from echolearn.validation import Answers, Array, SequencesLike, check_integer
 
 LARGEST = 20_000  # features; more are a slip in most cases
 STARTS = 20  # closed loops by which a ridge is chosen

@@ -37,8 +37,7 @@ from echolearn.sequences.opening import Sequences, check_long_enough, open_seque
 from echolearn.sequences.split import Split, hold_out
 from echolearn.sequences.targets import open_targets
 from echolearn.training.history import History
-from echolearn.validation.array_types import Answers, Array, SequencesLike
-from echolearn.validation.values import check_pair
+from echolearn.validation import Answers, Array, SequencesLike, check_pair
 
 Layer = TypeVar("Layer", bound=ESNClassifier | ESNRegressor)
 

@@ -19,7 +19,6 @@ from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, is_label_sets
 from echolearn.estimators.data_warnings import warn_of_whole_labels
 from echolearn.estimators.fit_data import OpenedData, Validation
 from echolearn.estimators.fitting import Callback
-from echolearn.estimators.former_names import former_names
 from echolearn.estimators.label_sets import calibrate
 from echolearn.estimators.parameters import Parameters, check_each
 from echolearn.estimators.poor_scores import check_comparable, warn_of_poor_labels
@@ -32,7 +31,7 @@ from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling
 from echolearn.sequences.targets import concatenate_targets
 from echolearn.training.history import History
-from echolearn.validation.array_types import Answers, Array, SequencesLike
+from echolearn.validation import Answers, Array, SequencesLike
 
 
 def _has_ridge_readout(esn: ESNClassifier) -> bool:
@@ -259,7 +258,6 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     codec_: ClassCodec | LabelSetCodec
     refinement_: History
 
-    @former_names(blocks="this keyword is now ensemble, a whole number, and 1 (a single reservoir) unless it is given.")
     def __init__(
         self,
         hidden_units: int = 300,
@@ -653,7 +651,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
 
         Of rows of labels, those count as correct that are entirely so. Steps or sequences that are marked by
         `ignore_label` are not counted; `class_weight` has no influence. From 50 labels on, a score that is no better
-        than the most frequent label's is warned of (`echolearn.estimators.poor_scores.PoorScoreWarning`), unless
+        than the most frequent label's is warned of (`echolearn.exceptions.PoorScoreWarning`), unless
         `class_weight` is set.
 
         Parameters

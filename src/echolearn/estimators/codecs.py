@@ -16,7 +16,7 @@ from echolearn.estimators.data_warnings import warn_of_labels
 from echolearn.readout.network import probabilities
 from echolearn.sequences.checks import mean_and_scale
 from echolearn.sequences.targets import Target, concatenate_targets, one_hot
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 class TargetCodec(Protocol):

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from echolearn.exceptions import InputWarning
 from echolearn.reservoir.activations import BOUNDED
 from echolearn.reservoir.construction import input_scales
 from echolearn.sequences.answers import DictForm, Form, TableForm
 from echolearn.sequences.checks import LARGEST, mean_and_scale
 from echolearn.sequences.opening import Sequences
 from echolearn.sequences.targets import Target
-from echolearn.validation.array_types import Array
-from echolearn.validation.caller import user_stacklevel
-from echolearn.validation.input_warnings import InputWarning
+from echolearn.validation import Array, user_stacklevel
 
 # Where reliability/stress.py saw results turn poor.
 # drives W'x: above, units only see the sign of their input; below, inputs are lost in rounding errors

@@ -21,18 +21,15 @@ from echolearn.cluster.dealing import Dealer, Report
 from echolearn.cluster.executor import ClusterExecutor
 from echolearn.cluster.worker import warnings_to
 from echolearn.estimators.fitting import FitRequest, FittedNetwork, fit_network
+from echolearn.exceptions import AbandonedError, CheckpointError
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.modelfile.checkpoint import STATES, CheckpointError, on_save
+from echolearn.modelfile.checkpoint import STATES, on_save
 from echolearn.sequences.dataset import Dataset
 from echolearn.training.progress import say, shown_by
-from echolearn.validation.caller import user_stacklevel
+from echolearn.validation import user_stacklevel
 
 Files = dict[str, bytes]  # the contents of files by their paths, relative to a folder
 Answer = tuple[str, bool]  # "continue", "end" or "abandon", and what the callback has returned
-
-
-class AbandonedError(Exception):
-    """Another network has failed."""
 
 
 def workers_hold(request: FitRequest) -> bool:

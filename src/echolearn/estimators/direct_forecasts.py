@@ -27,7 +27,7 @@ from echolearn.readout.network import Network, Readout
 from echolearn.readout.observation import ReadoutView
 from echolearn.reservoir.plasticity import intrinsic_plasticity
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 PLASTIC = 1000  # steps of noise by which intrinsic plasticity adapts
 LEAST = 4  # known values that a series needs

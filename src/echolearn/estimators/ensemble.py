@@ -15,9 +15,10 @@ from threading import Event, Lock
 
 import numpy as np
 
-from echolearn.estimators.dealt_networks import AbandonedError, fit_on_workers, workers_hold
+from echolearn.estimators.dealt_networks import fit_on_workers, workers_hold
 from echolearn.estimators.examination import joined_examinations
 from echolearn.estimators.fitting import Callback, FitRequest, FittedNetwork, fit_network
+from echolearn.exceptions import AbandonedError
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import map_in_order
 from echolearn.readout.network import average

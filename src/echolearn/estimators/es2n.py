@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.opening import open_sequences
-from echolearn.validation.array_types import Answers, Array, SequencesLike
-from echolearn.validation.values import as_generator, check_integer
+from echolearn.validation import Answers, Array, SequencesLike, as_generator, check_integer
 
 
 class ES2NFeatures(TransformerMixin, BaseEstimator):

@@ -23,16 +23,16 @@ from echolearn.estimators.outcome import (
     usual_target,
 )
 from echolearn.estimators.target_rules import OpenedTargets
+from echolearn.exceptions import PoorFitWarning, ReadoutWarning
 from echolearn.readout.network import Network, probabilities
 from echolearn.readout.observation import observe
-from echolearn.readout.ridge import ReadoutWarning, solve_without, squared_error
+from echolearn.readout.ridge import solve_without, squared_error
 from echolearn.readout.solver import Ridge, RidgeFit
 from echolearn.readout.statistics import Statistics, statistics_of
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Piece, Split, cut_out
-from echolearn.validation.array_types import Array
-from echolearn.validation.caller import user_stacklevel
+from echolearn.validation import Array, user_stacklevel
 
 NUMBERS = 2**22  # at most so many numbers are in the rows that are examined,
 FRAMES = 500, 8192  # and so many frames with one target each, at least and at most;
@@ -54,10 +54,6 @@ LEAST_COLD = 5  # steps, fewer than which are no cold start
 RidgeChoice = Callable[[float], Sequence[float] | Array]  # from the mean diagonal of G to the ridges to choose from
 
 DIAGNOSE = "echolearn.diagnostics.diagnose(esn, X, y) lists what limits the fit."
-
-
-class PoorFitWarning(UserWarning):
-    """A result is no better than a trivial one, lags behind the targets, or suffers from a cold start."""
 
 
 @dataclass(frozen=True, eq=False)

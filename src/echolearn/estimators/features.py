@@ -22,8 +22,7 @@ from echolearn.sequences.checks import check_finite
 from echolearn.sequences.opening import Sequences, check_long_enough, open_sequences, unpack
 from echolearn.sequences.selection import Pooling, part_bounds, pooled_parts
 from echolearn.states.harvesting import harvest
-from echolearn.validation.array_types import Answers, Array, SequencesLike
-from echolearn.validation.parameters import BOOLEAN, Rule, any_of, check_each, one_of
+from echolearn.validation import BOOLEAN, Answers, Array, Rule, SequencesLike, any_of, check_each, one_of
 
 POOLING = GRADIENT_RULES["pooling"]
 RULES: dict[str, Rule] = {

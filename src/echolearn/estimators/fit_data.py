@@ -23,8 +23,7 @@ from echolearn.sequences.layouts import choose_layout
 from echolearn.sequences.opening import Sequences, check_has_time, check_long_enough, open_sequences, unpack
 from echolearn.sequences.tables import Unpacked
 from echolearn.sequences.targets import Target
-from echolearn.validation.array_types import Array, SequencesLike
-from echolearn.validation.values import check_pair
+from echolearn.validation import Array, SequencesLike, check_pair
 
 # held-out data of a user: (X, y), or (X, y, sample_weight)
 Validation = tuple[SequencesLike, SequencesLike] | tuple[SequencesLike, SequencesLike, object]

@@ -21,6 +21,7 @@ from echolearn.estimators.little_data import Learning, is_few_long_series, learn
 from echolearn.estimators.own_reservoir import fitting_reservoir, reservoir_fingerprint
 from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.settings import LEAST_EPOCHS, NetworkSettings
+from echolearn.exceptions import TrainingWarning
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.executor import LOCAL
 from echolearn.modelfile.checkpoint import Checkpoint
@@ -38,13 +39,11 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split, hold_out
 from echolearn.training import cost_model
 from echolearn.training.history import History
-from echolearn.training.loop import Schedule, TrainingWarning, run_epochs
+from echolearn.training.loop import Schedule, run_epochs
 from echolearn.training.objectives.cross_entropy import CrossEntropyObjective
 from echolearn.training.objectives.ridge import RidgeObjective
 from echolearn.training.progress import Progress, RefiningProgress, say
-from echolearn.validation.array_types import Array
-from echolearn.validation.caller import user_stacklevel
-from echolearn.validation.values import check_path
+from echolearn.validation import Array, check_path, user_stacklevel
 
 Callback = Callable[[dict[str, float]], object]
 

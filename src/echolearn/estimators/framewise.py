@@ -1,7 +1,4 @@
-"""FrameWise: frames of sequences of any lengths as the samples of scikit-learn's estimators.
-
-The scores that were here are in `echolearn.metrics`; `echolearn.framewise.scorer` still finds them.
-"""
+"""FrameWise: frames of sequences of any lengths as the samples of scikit-learn's estimators."""
 
 from __future__ import annotations
 
@@ -16,13 +13,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn.estimators.fit_data import check_names
-from echolearn.metrics import SCORERS, Scorer, nrmse, scorer
 from echolearn.sequences.layouts import warn_of_more_features_than_steps
 from echolearn.sequences.opening import Sequences, open_sequences, unpack
 from echolearn.sequences.targets import concatenate_targets, open_targets
-from echolearn.validation.array_types import Answers, Array, SequencesLike
-
-__all__ = ["SCORERS", "FrameWise", "Scorer", "nrmse", "scorer"]
+from echolearn.validation import Answers, Array, SequencesLike
 
 
 def _can(method: str) -> Callable[[FrameWise], bool]:

@@ -17,7 +17,7 @@ from echolearn.execution.executor import LOCAL
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.checks import LARGEST
 from echolearn.sequences.dataset import Dataset
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 FRAMES = 65536  # examined at once by one thread
 CONSTANT = 1e-12  # a spread of this share of the mean is rounding: the feature is constant

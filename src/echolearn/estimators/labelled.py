@@ -13,7 +13,7 @@ from echolearn.estimators.starting import Prediction
 from echolearn.estimators.target_rules import OpenedTargets
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import Sequences
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 @dataclass(frozen=True, eq=False)

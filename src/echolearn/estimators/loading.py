@@ -16,9 +16,10 @@ from echolearn.estimators.pipelines import check_file, restore_pipeline
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.restoring import restore
 from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
-from echolearn.modelfile.layout import RECOGNIZER, ModelFileError
+from echolearn.exceptions import ModelFileError
+from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind, read_tensors
-from echolearn.validation.values import check_path
+from echolearn.validation import check_path
 
 NETWORKS = {kind.__name__: kind for kind in (ESNClassifier, ESNForecaster, ESNRegressor)}
 STACKS = {kind.__name__: kind for kind in (StackedClassifier, StackedRegressor)}

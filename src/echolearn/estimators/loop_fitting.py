@@ -14,6 +14,7 @@ import numpy as np
 
 from echolearn.estimators.fitting import Callback, FitContext, FitRequest, FittedNetwork, draw_reservoir
 from echolearn.estimators.little_data import learning_of
+from echolearn.exceptions import TrainingWarning
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.memory import available_memory
 from echolearn.gradients.closed_loop import Series, factored
@@ -27,11 +28,9 @@ from echolearn.sequences.split import SEQUENCES, Split
 from echolearn.states.run import run
 from echolearn.training.history import History
 from echolearn.training.lbfgs import minimize_log
-from echolearn.training.loop import TrainingWarning
 from echolearn.training.objectives.closed_loop import HeldOutLoops, Score, best_ridge, loop_objective
 from echolearn.training.optimizers import Adam, LearnedWeights, Weights, with_learned
-from echolearn.validation.array_types import Array
-from echolearn.validation.caller import user_stacklevel
+from echolearn.validation import Array, user_stacklevel
 
 ITERATIONS = 200  # of L-BFGS, where `epochs` is None
 LOOKS = (0, 10, 25, 50, 100, 200, 400, 800, 1600)  # iterations after which forecasts are tried

@@ -13,7 +13,7 @@ from echolearn.forecasting.model import DirectModel
 from echolearn.modelfile.layout import Facts
 from echolearn.readout.network import Network
 from echolearn.training.history import History
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
-from echolearn.validation.names import hint
+from echolearn.validation import hint
 
 
 class NamedSettings(BaseEstimator):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from echolearn.readout.network import Loss, sum_of_errors
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 MOST_STEPS = 20  # by which a prediction may lag, or a target be ahead of an input
 RESEMBLES = 0.99  # correlation from which on a target is a later value of an input

@@ -11,7 +11,7 @@ from echolearn.estimators.parameters import Parameters
 from echolearn.modelfile.fingerprints import matrix_fingerprint, weights_fingerprint
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import spectral_radius_of
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 PREFIX = "reservoir."  # of its arrays in a model file
 

@@ -7,25 +7,25 @@ from typing import Any
 
 import numpy as np
 
+from echolearn import validation
 from echolearn.gradients.parameters import GRADIENT_RULES
 from echolearn.reservoir.activations import BOUNDED
 from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.layouts import LAYOUTS
-from echolearn.validation import parameters
-from echolearn.validation.parameters import (
+from echolearn.validation import (
     BOOLEAN,
     NON_NEGATIVE,
     POSITIVE,
     Rule,
     any_of,
     is_list,
+    is_number,
     number,
     one_of,
     or_none,
     whole_number,
 )
-from echolearn.validation.values import is_number
 
 Parameters = Mapping[str, Any]  # of an estimator, by their names
 
@@ -120,7 +120,7 @@ RULES: dict[str, Rule] = {
 
 def check_each(settings: Parameters) -> None:
     """Raise ValueError for the first setting that breaks its rule."""
-    parameters.check_each(settings, RULES)
+    validation.check_each(settings, RULES)
 
 
 def check(settings: Parameters) -> None:

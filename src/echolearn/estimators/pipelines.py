@@ -36,9 +36,7 @@ from echolearn.modelfile.facts import as_truth
 from echolearn.modelfile.layout import Entry, Facts
 from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot
 from echolearn.readout.online import OnlineRule
-from echolearn.validation.array_types import Array, SequencesLike
-from echolearn.validation.columns import check_columns
-from echolearn.validation.values import check_boolean, check_path
+from echolearn.validation import Array, SequencesLike, check_boolean, check_columns, check_path
 
 MODEL = "model"  # the prefix of the network's arrays; those of the steps have their number
 MOST_STEPS = 100

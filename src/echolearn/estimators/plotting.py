@@ -11,7 +11,7 @@ from echolearn.display.figures import BLUE, GREY, ORANGE, new_figure, prepared_a
 from echolearn.readout.network import Network
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.training.history import History
-from echolearn.validation.array_types import Answers, Array, SequencesLike
+from echolearn.validation import Answers, Array, SequencesLike
 
 if TYPE_CHECKING:  # an optional dependency
     from matplotlib.axes import Axes

@@ -10,14 +10,10 @@ import warnings
 
 import numpy as np
 
-from echolearn.estimators.examination import DIAGNOSE, ENOUGH, PoorFitWarning
+from echolearn.estimators.examination import DIAGNOSE, ENOUGH
 from echolearn.estimators.outcome import effective_count
-from echolearn.validation.array_types import Array
-from echolearn.validation.caller import user_stacklevel
-
-
-class PoorScoreWarning(PoorFitWarning):
-    """A warning: the answers to the data of `score` are no better than a trivial answer."""
+from echolearn.exceptions import PoorScoreWarning
+from echolearn.validation import Array, user_stacklevel
 
 
 def warn_of_poor_labels(true: Array, right: Array, w: Array | None) -> None:

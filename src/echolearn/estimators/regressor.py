@@ -24,7 +24,7 @@ from echolearn.readout.online import OnlineRule
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.selection import Pooling
-from echolearn.validation.array_types import Answers, Array, SequencesLike
+from echolearn.validation import Answers, Array, SequencesLike
 
 RULE = TargetRule(values=True)  # NaN in y: there is no target
 
@@ -423,7 +423,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
     ) -> float:
         """Return R² over all steps after the washout (or sequences) that have a target, averaged over outputs.
 
-        From 50 targets on, a score of 0 or less is warned of (`echolearn.estimators.poor_scores.PoorScoreWarning`).
+        From 50 targets on, a score of 0 or less is warned of (`echolearn.exceptions.PoorScoreWarning`).
 
         Parameters
         ----------

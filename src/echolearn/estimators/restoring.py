@@ -26,7 +26,7 @@ from echolearn.readout.summary import Summary
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.layouts import LAYOUTS
 from echolearn.training.history import History
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 MAY_HAVE_GAPS = (
     "history",

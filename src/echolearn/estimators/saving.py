@@ -27,8 +27,7 @@ from echolearn.modelfile.json_values import from_json, to_json
 from echolearn.modelfile.layout import Check, Facts, entries_of
 from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.readout.summary import Summary
-from echolearn.validation.array_types import Array
-from echolearn.validation.values import check_path
+from echolearn.validation import Array, check_path
 
 PICKLES, EXPORTS = (".pkl", ".pickle", ".joblib"), (".onnx", ".h", ".html")
 

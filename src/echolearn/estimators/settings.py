@@ -24,7 +24,7 @@ from echolearn.sequences.split import SEQUENCES
 from echolearn.training.cost_model import Job
 from echolearn.training.objectives.ridge import LearningPlan
 from echolearn.training.optimizers import default_step_size
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 UPDATES = 400  # where `epochs` is None there are so many epochs that the weights are updated this often,
 LEAST_EPOCHS = 8  # and never fewer than these

@@ -40,7 +40,7 @@ from echolearn.training.loop import Schedule, TrainingResult, run_epochs
 from echolearn.training.objectives.stacked import JointPlan, StackedObjective
 from echolearn.training.optimizers import default_step_size
 from echolearn.training.progress import Progress, say
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 STEP = 0.3  # of the step size of a layer that learns by itself
 

@@ -15,7 +15,7 @@ from echolearn.readout.observation import frames_at_once
 from echolearn.sequences.batch import group_sequences, pack, unpack
 from echolearn.sequences.checks import check_finite
 from echolearn.states.run import run
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from echolearn.estimators.fitting import Callback
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.stack_fitting import StackRequest, fit_stack
 from echolearn.estimators.stack_layers import Passing
-from echolearn.validation.array_types import Answers, Array, SequencesLike
+from echolearn.validation import Answers, Array, SequencesLike
 
 
 class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):

@@ -17,25 +17,20 @@ from echolearn.estimators.codecs import TargetCodec, ValueCodec
 from echolearn.estimators.fit_data import encoded_inputs
 from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.models import TrainingEnd
+from echolearn.exceptions import ClosedLoopWarning
 from echolearn.execution.executor import Remote
 from echolearn.readout.network import Network
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import Sequences, open_sequences, unpack
 from echolearn.sequences.targets import open_targets
 from echolearn.states.closed_loop import Start
-from echolearn.validation.array_types import Array, SequencesLike
-from echolearn.validation.caller import user_stacklevel
-from echolearn.validation.columns import check_columns
+from echolearn.validation import Array, SequencesLike, check_columns, user_stacklevel
 
 OPENING = 32  # first frames by which a training series is recognised
 
 COLD = "cold"
 
 FAR = 10.0  # standard deviations from the mean of the targets at which a closed loop has left their range
-
-
-class ClosedLoopWarning(UserWarning):
-    """A network that receives its own outputs has left the range of the values that it was fitted to."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,9 +24,16 @@ from echolearn.reservoir.activations import ACTIVATIONS, is_registered
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.selection import Pooling
 from echolearn.states._stepping import advance
-from echolearn.validation.array_types import Array, SequencesLike
-from echolearn.validation.columns import check_columns
-from echolearn.validation.values import check_boolean, check_float_dtype, check_integer, check_path, finite_array
+from echolearn.validation import (
+    Array,
+    SequencesLike,
+    check_boolean,
+    check_columns,
+    check_float_dtype,
+    check_integer,
+    check_path,
+    finite_array,
+)
 
 
 class _LaidOut(NamedTuple):
@@ -77,8 +84,8 @@ class Stream:
     --------
     >>> import numpy as np
     >>> from echolearn import Reservoir
-    >>> from echolearn.streams import Stream
-    >>> from echolearn.online import RLS
+    >>> from echolearn.estimators.streams import Stream
+    >>> from echolearn.readout import RLS
     >>> stream = Stream.untrained(Reservoir.random(1, 20, random_state=0), outputs=1, online=RLS(ridge=1.0))
     >>> for x in np.sin(np.arange(100.0)):
     ...     answer = stream.learn([x], x)
@@ -344,7 +351,7 @@ class Stream:
             raise ValueError(
                 "this stream answers for whole sequences: learn needs one target per step."
                 if self._pooling is not None
-                else "this stream does not learn: make it with online=RLS() or LMS(), from echolearn.online."
+                else "this stream does not learn: make it with online=RLS() or LMS(), from echolearn.readout."
             )
         frames, one = self._frames(X)
         T = self._targets([y] if one else y)

@@ -34,7 +34,7 @@ from echolearn.sequences.targets import one_hot
 from echolearn.states.run import run
 from echolearn.training.history import History
 from echolearn.training.progress import say
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 NOW = np.zeros(1, np.int64)  # the delays of units that read the present input only
 THRESHOLDS = 9  # of each unit, and fewer in networks of more than so many units

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from echolearn.estimators.codecs import TargetCodec
+from echolearn.exceptions import InputWarning
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import Sequences
 from echolearn.sequences.targets import Target, open_targets, open_weights
-from echolearn.validation.array_types import Array
-from echolearn.validation.caller import user_stacklevel
-from echolearn.validation.input_warnings import InputWarning
+from echolearn.validation import Array, user_stacklevel
 
 ClassWeight = str | Mapping[object, float] | None
 

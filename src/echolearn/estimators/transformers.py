@@ -22,19 +22,19 @@ from echolearn.modelfile.facts import as_count, as_words
 from echolearn.modelfile.json_values import from_json
 from echolearn.modelfile.layout import Entry, Facts
 from echolearn.modelfile.writer import storable
-from echolearn.validation.array_types import Array
-from echolearn.validation.parameters import (
+from echolearn.validation import (
     BOOLEAN,
     NON_NEGATIVE,
+    Array,
     Rule,
     any_of,
     is_list,
+    is_number,
     number,
     one_of,
     or_none,
     whole_number,
 )
-from echolearn.validation.values import is_number
 
 NUMBERS, COUNTS = ("F64", "F32"), ("I64", "F64")  # scikit-learn counts frames in either
 

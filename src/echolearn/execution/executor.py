@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from echolearn.execution.threads import map_and_sum, map_in_order
 from echolearn.execution.tree_sum import tree_sum
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Result = TypeVar("Result")
 Prepared = TypeVar("Prepared")

@@ -16,6 +16,7 @@ import numpy as np
 from echolearn.estimators import parameters
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.loading import load
+from echolearn.exceptions import CorpusError, Problem
 from echolearn.experiments.corpus_parts import CorpusParts
 from echolearn.experiments.fitted_cells import fit_fingerprint
 from echolearn.experiments.measured_fit import EpochRow, FitResult, confusion_counts, fit_and_test, planned_epochs
@@ -24,14 +25,14 @@ from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind
 from echolearn.speech.audio import RATE, read_audio
 from echolearn.speech.corpus import Corpus
-from echolearn.speech.errors import CorpusError, Problem, raise_any
+from echolearn.speech.errors import raise_any
 from echolearn.speech.features import SHIFT, WINDOW
 from echolearn.speech.labels import Segment, write_mlf
 from echolearn.speech.phones import phones_of_states
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition.recognizer import load_recognizer
 from echolearn.training.progress import clock
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 SHOWN_CONFUSIONS = 8
 

@@ -17,7 +17,7 @@ from echolearn.speech.corpus import Corpus
 from echolearn.speech.features import SHIFT, WINDOW
 from echolearn.speech.phones import phones_of_states, split_state
 from echolearn.states.harvesting import harvest
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Results = Mapping[str, FitResult]  # by the name of the cell, "column-units-seed"
 LoadModel = Callable[[str], ESNClassifier]  # the network of a cell, by the same name

@@ -16,7 +16,7 @@ from echolearn.forecasting.calendar import DAY, MONTHLY, regular_calendar
 from echolearn.forecasting.seasons import seasons_of_index
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.tuning.backtesting import Backtest, backtest
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 PICTURES = (".png", ".svg", ".pdf")
 

@@ -16,7 +16,7 @@ from echolearn.experiments.tables import TextTable, read_table
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind
 from echolearn.speech.recognition.recognizer import load_recognizer
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 ARRAYS = (".npy", ".npz")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from echolearn.exceptions import CorpusError
 from echolearn.experiments.figures import spectrogram
 from echolearn.experiments.measured_fit import EpochRow, StateClassifier
 from echolearn.experiments.phone_scoring import PhoneScoring, state_probabilities
@@ -19,11 +20,10 @@ from echolearn.reporting.phone_table import PhoneRow
 from echolearn.reporting.svg import can_draw
 from echolearn.speech.audio import RATE, read_audio
 from echolearn.speech.corpus import Corpus
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.phones import SILENCES, split_state
 from echolearn.speech.recognition.phonemodels import phone_segments
 from echolearn.speech.scoring import Counts, Evaluation, Pair
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 LONGEST = 20.0  # seconds of an utterance that is shown, so that the page stays small
 LEAST_PHONES = 5  # of the worst utterance: one wrong phone of one is no example

@@ -20,7 +20,7 @@ from echolearn.speech.recognition.learning import evaluate_phones, phone_decoder
 from echolearn.speech.recognition.search import Token
 from echolearn.speech.recognition.segments import SegmentClassifier, learn_segments
 from echolearn.speech.scoring import Evaluation, evaluate
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Probabilities = Mapping[str, NDArray[np.float32]]  # of each utterance: (frames, states of the corpus)
 # How often `tune` decodes the validation part: once to begin with, then for every value but the one that is in use,

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from echolearn.estimators.classifier import ESNClassifier
+from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind
 from echolearn.speech._typing import Frames
 from echolearn.speech.audio import read_channels
 from echolearn.speech.corpus import Corpus
-from echolearn.speech.errors import CorpusError, Problem
 from echolearn.speech.formats.results import Recognised
 from echolearn.speech.phones import split_state
 from echolearn.speech.recognition.arpa import read_arpa

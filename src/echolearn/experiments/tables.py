@@ -13,7 +13,7 @@ import numpy as np
 
 from echolearn.experiments.table_dates import looks_like_date
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 MISSING = {"", "na", "n/a", "nan", "null", "none", "."}
 SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas"}  # in the order in which they are tried

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from echolearn.speech.errors import CorpusError
+from echolearn.exceptions import CorpusError
 from echolearn.speech.folding import fold, level_map, read_phone_map
 from echolearn.speech.formats.ctm import read_ctm
 from echolearn.speech.formats.json_results import read_json

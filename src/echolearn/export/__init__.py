@@ -4,14 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from echolearn.export.plan import ExportError, Plan
+    from echolearn.export.plan import Plan
     from echolearn.export.planning import plan_of
     from echolearn.export.writing import export_model
 
-__all__ = ["ExportError", "Plan", "export_model", "plan_of"]
+__all__ = ["Plan", "export_model", "plan_of"]
 
 # Imported at first use: the service of a small model loads no compiled code.
-_HOMES = {"ExportError": "plan", "Plan": "plan", "export_model": "writing", "plan_of": "planning"}
+_HOMES = {"Plan": "plan", "export_model": "writing", "plan_of": "planning"}
 
 
 def __getattr__(name: str) -> Any:

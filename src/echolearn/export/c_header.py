@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from echolearn import __version__
+from echolearn.exceptions import ExportError
 from echolearn.export import c_functions as c
 from echolearn.export.c_text import Constants, Struct, c_number, c_string, check_name, fill_in, smallest_unsigned
 from echolearn.export.c_weights import GROUP, dense, in_groups, is_rather_dense, padded
 from echolearn.export.evaluation import evaluate
 from echolearn.export.fixed_point import FULL, LARGEST, quantize_entries, quantize_rows
-from echolearn.export.plan import Clip, ExportError, FillGaps, Layer, Plan, Project, Standardize, check_runs_forward
-from echolearn.validation.array_types import Array
+from echolearn.export.plan import Clip, FillGaps, Layer, Plan, Project, Standardize, check_runs_forward
+from echolearn.validation import Array
 
 NUMBERS = ("float32", "float64", "int16", "int8")
 WHOLE = {"int16": "short", "int8": "signed char"}

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from echolearn import __version__
+from echolearn.exceptions import ExportError
 from echolearn.export import c_speech_functions as c
 from echolearn.export.c_text import Constants, Struct, check_name, fill_in
-from echolearn.export.plan import ExportError
 from echolearn.speech.audio import RATE
 from echolearn.speech.features import (
     BANDS,
@@ -28,7 +28,7 @@ from echolearn.speech.features import (
     WINDOW,
 )
 from echolearn.speech.recipe import FeatureRecipe
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 POINTS = 512  # of the Fourier transform: the power of two above a window
 EMPHASIS = 0.97  # of high frequencies: every sample less this share of the one before

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from echolearn.export.plan import ExportError
-from echolearn.validation.array_types import Array
+from echolearn.exceptions import ExportError
+from echolearn.validation import Array
 
 WIDTH = 118
 LONGEST = 40  # characters of a name

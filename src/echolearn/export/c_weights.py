@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from echolearn.runtime.plan import Sparse
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 GROUP = 4  # units; what 16 bytes of float hold
 

@@ -10,7 +10,7 @@ import numpy as np
 from echolearn.export.fixed_point import LARGEST, quantize_entries, quantize_rows, quantize_vectors
 from echolearn.export.plan import Layer, Plan, Pooling, Sparse
 from echolearn.runtime.coding import decode, encode, softmax
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Product = Callable[[Array], Array]  # from rows (K, n) to rows (K, m)
 

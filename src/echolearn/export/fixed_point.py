@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 LARGEST = {"int8": 127, "int16": 32767}  # whole numbers of weights lie between minus this and this
 FULL = 32767  # the same for states and inputs

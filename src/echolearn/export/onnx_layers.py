@@ -8,7 +8,7 @@ import numpy as np
 
 from echolearn.export.onnx_nodes import DOUBLE, Nodes, StepTime, Time
 from echolearn.export.plan import Clip, FillGaps, Layer, Plan, Project, Sparse, Standardize
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ import json
 import numpy as np
 
 from echolearn import __version__
+from echolearn.exceptions import ExportError
 from echolearn.export.onnx_layers import Builder
 from echolearn.export.onnx_nodes import DOUBLE, SINGLE, Nodes, ScanTime, StepTime
 from echolearn.export.onnx_pooling import Pooler
-from echolearn.export.plan import ExportError, Plan, check_runs_forward
+from echolearn.export.plan import Plan, check_runs_forward
 
 OPSET, IR = 17, 8  # fixed: what runtimes since 2022 read
 Shape = list[int | str]

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 # Names of values of a graph. A body takes states and one vector of each input; it returns new states and an output.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from echolearn.exceptions import ExportError
 from echolearn.runtime.plan import (
     Answer,
     Clip,
-    ExportError,
     FillGaps,
     InputOperation,
     Layer,

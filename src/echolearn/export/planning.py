@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 from echolearn.estimators._base import SequenceEstimator
 from echolearn.estimators._stack import StackedEstimator
 from echolearn.estimators.pipelines import contents_of
-from echolearn.runtime.plan import ExportError, Plan
+from echolearn.exceptions import ExportError
+from echolearn.runtime.plan import Plan
 from echolearn.runtime.planning import plan_from_contents
 
 

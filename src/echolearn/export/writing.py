@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from echolearn.exceptions import ExportError
 from echolearn.export.c_header import c_header
 from echolearn.export.c_speech import c_features
 from echolearn.export.c_text import check_name
 from echolearn.export.onnx_model import onnx_model
 from echolearn.export.page import build_page, page_model
-from echolearn.export.plan import ExportError, Plan
+from echolearn.export.plan import Plan
 from echolearn.export.planning import plan_of
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech.recognition.recognizer import Recognizer
-from echolearn.validation.array_types import Array
-from echolearn.validation.values import check_boolean, check_path
+from echolearn.validation import Array, check_boolean, check_path
 
 PAGES = (".html", ".htm")
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 LARGEST_LOG = 700.0  # exp of more is infinite
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 DAY = 86400
 MONTHLY = 27 * DAY  # from steps of this length on, dates are counted in months

@@ -19,7 +19,7 @@ from echolearn.forecasting.smoothing import Position, Smoothing, forecast_ahead
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.states.run import run
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 CLIP = 4.0  # inputs of the network are cut at so many standard deviations
 FADE = 0.9  # beyond the last horizon the correction shrinks by this factor per step

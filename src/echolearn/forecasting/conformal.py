@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from echolearn.forecasting.model import DirectModel, Part, spreads_ahead
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 DEPENDENT = 2  # neighbouring origins share most of their errors: so many count as one
 

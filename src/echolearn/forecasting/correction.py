@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 RIDGES = 10.0 ** np.arange(-4.0, 3.0)  # in units of the mean squared state times the number of rows
 CUTS = (0.5, 0.75)  # shares of the rows after which the readouts of the backtest are fitted

@@ -16,7 +16,7 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.states.closed_loop import run_closed_loop
 from echolearn.states.run import run
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 FIELD = 8  # columns beyond which a series is a field, whose columns one by one say little
 PROBE = 100  # units of the network that looks for dynamics, at least

@@ -14,7 +14,7 @@ from echolearn.forecasting.smoothing import (
     Smoothing,
     fit_member,
 )
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 SHARPNESS = 16.0  # weights are errors to the power of minus this: nearly the best member alone;
 STEPS_PER_POWER = 4  # in a short series, whose errors say less, at most one per so many steps

@@ -26,7 +26,7 @@ from echolearn.forecasting.members import Allowed, errors_ahead, first_origin
 from echolearn.forecasting.seasons import find_seasons
 from echolearn.forecasting.smoothing import forecast_ahead
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 SHORTEST, LONGEST = 8, 48  # the horizon is two seasons within these bounds,
 SHARE = 3  # and at most this part of the shortest series

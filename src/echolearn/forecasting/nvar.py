@@ -9,7 +9,7 @@ from math import comb
 
 import numpy as np
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 @dataclass(frozen=True)

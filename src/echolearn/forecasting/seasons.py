@@ -6,11 +6,10 @@ import warnings
 
 import numpy as np
 
+from echolearn.exceptions import InputWarning
 from echolearn.forecasting.calendar import DAY, regular_calendar
 from echolearn.forecasting.smoothing import filled
-from echolearn.validation.array_types import Array
-from echolearn.validation.caller import user_stacklevel
-from echolearn.validation.input_warnings import InputWarning
+from echolearn.validation import Array, user_stacklevel
 
 LIMIT = 1.645  # standard errors that the autocorrelation at a season's lag must exceed
 PEAK, DEPTH = 0.3, 0.3  # an autocorrelation that shows a season, and how far it rises from the valley before it

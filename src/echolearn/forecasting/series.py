@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.sequences.opening import Sequences, open_sequences
-from echolearn.validation.array_types import Array, SequencesLike
-from echolearn.validation.values import check_integer
+from echolearn.validation import Array, SequencesLike, check_integer
 
 
 def inputs_of(z: Array, e: Array) -> Array:

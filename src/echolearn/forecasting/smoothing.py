@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from echolearn.forecasting._loops import LARGEST_LOG, advance, mean_squared_error
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 STARTS = (-1.5, 1.5)  # logits of alpha from which the search begins
 FIRST = {"beta": -2.0, "gamma1": -1.5, "gamma2": -1.5, "phi": 1.0, "rho": 0.0}  # logits of the other parameters

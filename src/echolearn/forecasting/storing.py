@@ -11,8 +11,7 @@ from echolearn.forecasting.columns import Column, Place
 from echolearn.forecasting.model import DirectModel, Part
 from echolearn.forecasting.smoothing import TRENDS, Position, Smoothing
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.validation.array_types import Array
-from echolearn.validation.values import is_number
+from echolearn.validation import Array, is_number
 
 NAMES = ("D", "errors", "members", "seasonal", "counts", "columns", "spread", "effects", "states", "inputs")
 PREFIX = "direct."

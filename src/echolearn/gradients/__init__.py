@@ -1,4 +1,5 @@
 """Exact derivatives of the training error with respect to the input and recurrent weights."""
 
-from echolearn.gradients.loss import LossAndGradients as LossAndGradients
-from echolearn.gradients.loss import loss_and_gradients as loss_and_gradients
+from echolearn.gradients.loss import LossAndGradients, loss_and_gradients
+
+__all__ = ["LossAndGradients", "loss_and_gradients"]

@@ -15,7 +15,7 @@ from echolearn.reservoir.activations import slope
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
 from echolearn.states.run import States
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def through_time(

@@ -13,7 +13,7 @@ from echolearn.gradients.gradients import Gradients
 from echolearn.readout.observation import Observation, Task
 from echolearn.readout.statistics import Statistics, residual, statistics_of, weighted
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Backward = Callable[..., Gradients]
 

@@ -27,7 +27,7 @@ from echolearn.reservoir.activations import activate, is_registered, slope
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
 from echolearn.states.run import run
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 @dataclass(frozen=True, eq=False)

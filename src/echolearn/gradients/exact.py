@@ -34,7 +34,7 @@ from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, padded, padded_positions
 from echolearn.states.chunked import CHECK, agreement, chunk_count
 from echolearn.states.run import States
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def error_wrt_states(R: Array, U_h: Array) -> Array:

@@ -25,9 +25,7 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import check_long_enough, open_sequences
 from echolearn.sequences.selection import Pooling
 from echolearn.sequences.targets import as_class_numbers, open_values, open_weights
-from echolearn.validation.array_types import Array
-from echolearn.validation.parameters import check_each
-from echolearn.validation.values import check_boolean, check_float_dtype, is_number
+from echolearn.validation import Array, check_boolean, check_each, check_float_dtype, is_number
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from echolearn.validation.parameters import Rule, any_of, one_of, or_none, whole_number
+from echolearn.validation import Rule, any_of, one_of, or_none, whole_number
 
 GRADIENT_RULES: dict[str, Rule] = {
     "washout": whole_number(0),

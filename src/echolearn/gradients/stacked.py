@@ -61,7 +61,7 @@ from echolearn.readout.ridge import solve
 from echolearn.readout.softmax import entropy
 from echolearn.readout.statistics import Statistics, residual, statistics_of, weighted
 from echolearn.sequences.batch import Batch
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 OWN = 0.3  # share of a lower layer's own cross entropy
 

@@ -14,7 +14,7 @@ from echolearn.sequences.batch import Batch
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Selection
 from echolearn.states.run import States, run
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 LayerTargets = tuple[Array, Array | None]  # packed targets, and their weights (None: 1)
 

@@ -16,7 +16,7 @@ from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.regressor import ESNRegressor as Regressor
 from echolearn.interop.parameters import checked_settings, chosen_parameters, parameters_of
 from echolearn.interop.series import one_or_many, time_first
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 try:
     from aeon.classification.base import BaseClassifier

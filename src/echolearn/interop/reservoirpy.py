@@ -24,7 +24,9 @@ from echolearn.readout.observation import ReadoutView
 from echolearn.reservoir.activations import ACTIVATIONS
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.training.history import History
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
+
+__all__ = ["from_reservoirpy", "to_reservoirpy"]
 
 if TYPE_CHECKING:  # an optional dependency
     from reservoirpy.node import Node

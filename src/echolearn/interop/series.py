@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def time_first(panel: Array | Sequence[Array]) -> list[Array]:

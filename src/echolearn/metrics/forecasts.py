@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn.validation.array_types import Array
-from echolearn.validation.values import check_integer, check_number, check_positive
+from echolearn.validation import Array, check_integer, check_number, check_positive
 
 THRESHOLD = 0.4  # the normalised error up to which a forecast counts as valid, as in most papers on the subject
 

@@ -24,9 +24,7 @@ from sklearn.utils import Bunch, Tags, get_tags
 
 from echolearn.sequences.opening import open_sequences
 from echolearn.sequences.targets import concatenate_targets, open_targets
-from echolearn.validation.array_types import Answers, Array, SequencesLike
-from echolearn.validation.names import check_name
-from echolearn.validation.values import check_integer
+from echolearn.validation import Answers, Array, SequencesLike, check_integer, check_name
 
 Metric = Callable[..., Any]  # of scikit-learn, called as metric(y_true, y_pred, **options)
 

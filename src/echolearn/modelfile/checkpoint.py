@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
+from echolearn.exceptions import CheckpointError, CheckpointWarning, ModelFileError
 from echolearn.modelfile.history import HISTORY_TENSORS, history_rows, history_tensors
-from echolearn.modelfile.layout import Facts, ModelFileError
+from echolearn.modelfile.layout import Facts
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.writer import write_tensors
-from echolearn.validation.array_types import Array
-from echolearn.validation.caller import user_stacklevel
+from echolearn.validation import Array, user_stacklevel
 
 State = tuple[dict[str, Array], Facts]  # arrays by name, and plain values by name
 Shape = tuple[int | None, ...]  # None: any length
@@ -34,14 +34,6 @@ SECONDS = 300.0  # inside an epoch, a state is saved after this time
 
 # Called with the file of every state that this thread has saved, which a worker of a cluster sends to the client.
 on_save: ContextVar[Callable[[Path], object] | None] = ContextVar("echolearn-on-save", default=None)
-
-
-class CheckpointError(ValueError):
-    """The checkpoint belongs to other data or settings, or this version cannot resume from it."""
-
-
-class CheckpointWarning(UserWarning):
-    """A state could not be read; the fit resumes from an older one, or starts anew."""
 
 
 class Checkpoint:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from echolearn.validation.values import is_number
+from echolearn.validation import is_number
 
 
 def as_count(value: object) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def matrix_fingerprint(matrix: ArrayLike | sparse.csr_array) -> str:

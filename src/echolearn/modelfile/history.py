@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 ENTRIES_LIMIT = 500_000  # as rows by name, entries take ten times the bytes that they take in a file
 INTEGER_COLUMNS = ("epoch", "network")

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Facts = dict[str, Any]  # the plain values of a file, by name
 Tensors = dict[str, Array]  # its arrays, by name
@@ -24,10 +24,6 @@ DTYPES = {
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
 }  # fmt: skip
 DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
-
-
-class ModelFileError(ValueError):
-    """The file is not a complete, unchanged echolearn file of the expected kind."""
 
 
 @dataclass(frozen=True)

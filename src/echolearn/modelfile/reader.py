@@ -15,6 +15,7 @@ from typing import TypeGuard
 
 import numpy as np
 
+from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.json_values import from_json, parse_json
 from echolearn.modelfile.layout import (
     DTYPES,
@@ -26,10 +27,9 @@ from echolearn.modelfile.layout import (
     Checksum2,
     Entry,
     Facts,
-    ModelFileError,
     as_bytes,
 )
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 # The first bytes of files that people take for model files.
 OTHER_FILES = {

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from echolearn.modelfile.layout import ModelFileError
+from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.writer import write_tensors
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 SNAPSHOT = "echolearn-stream"
 MAY_HAVE_GAPS = "known"  # the array in which NaN stands for what is not known

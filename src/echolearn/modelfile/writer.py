@@ -19,7 +19,7 @@ from echolearn.modelfile.layout import (
     entries_of,
     little_endian,
 )
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Array], facts: Facts, kind: str) -> None:

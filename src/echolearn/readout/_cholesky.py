@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, blas, lapack
 
 from echolearn.execution.threads import map_in_order
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 SMALL = 512  # at most so many rows are factored by LAPACK at once
 TILE = 1024  # at most so many rows and columns are one task

@@ -17,7 +17,7 @@ from echolearn.readout.statistics import (
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import frames_for_two, group_sequences
 from echolearn.sequences.dataset import Dataset
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def collect(reservoir: Reservoir, data: Dataset, view: ReadoutView, mu: float = 0.0) -> Statistics:

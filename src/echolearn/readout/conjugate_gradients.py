@@ -27,7 +27,7 @@ from echolearn.readout.statistics import residual, weighted
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 ITERATIONS = 8  # at most
 TOLERANCE = 3e-3  # an iteration that lowers E by a smaller share is the last one

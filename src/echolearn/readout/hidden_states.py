@@ -11,7 +11,7 @@ from echolearn.sequences.batch import group_sequences, pack, unpack
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.closed_loop import Start
 from echolearn.states.run import run
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def hidden_states(network: Network, data: Dataset, start: Start | None = None) -> list[Array]:

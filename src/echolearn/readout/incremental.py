@@ -21,7 +21,7 @@ from echolearn.readout.statistics import Statistics, weighted
 from echolearn.readout.tracking import TURNOVER, Kept
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 START = 100_000  # frames from which the first U is solved
 RENEWAL = 16  # mini-batches after which the sketch is renewed, as the weights have changed

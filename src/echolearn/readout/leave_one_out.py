@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 CONSTANT = 1e-6  # a column whose deviation is this share of its largest value varies by rounding only
 

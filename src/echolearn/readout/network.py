@@ -17,7 +17,7 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import pooled_parts
 from echolearn.states.closed_loop import Start, run_with_feedback
 from echolearn.states.run import run, run_to_end
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 # loss(Y, T) or loss(Y, T, w): the sum of the errors of outputs Y for encoded targets T, weighted by w (K,)
 Loss = Callable[..., float]

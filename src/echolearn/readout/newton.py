@@ -24,7 +24,7 @@ from echolearn.execution.threads import map_in_order
 from echolearn.execution.tree_sum import tree_sum
 from echolearn.readout.sketch import Operator, Rows
 from echolearn.readout.statistics import residual
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 STEPS = 12  # of Newton's method, at most; about five are usual
 PRODUCTS = 20  # with the Hessian in one step, at most

@@ -18,7 +18,7 @@ from echolearn.sequences.batch import Batch, group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Pooling, Selection, block_ends, pooled_parts
 from echolearn.states.run import States, run
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 FRAMES = 8192  # at most so many frames are worked on by one thread at once in a pass over the data
 NUMBERS = 2**25  # at most so many numbers are in the states of these frames, so large networks take fewer frames

@@ -15,8 +15,7 @@ import numpy as np
 from numba import njit
 from scipy import linalg
 
-from echolearn.validation.array_types import Array
-from echolearn.validation.values import is_number
+from echolearn.validation import Array, is_number
 
 TINIEST = 1e-300  # a larger ridge has a finite inverse
 
@@ -88,7 +87,7 @@ class RLS:
     --------
     >>> import numpy as np
     >>> from echolearn import ESNRegressor
-    >>> from echolearn.online import RLS
+    >>> from echolearn.readout import RLS
     >>> x = np.random.default_rng(0).normal(size=300)
     >>> X, y = x[:, None], np.roll(x, 1)[:, None]  # the input before
     >>> stream = ESNRegressor(20, learn="none").fit(X, y).stream(online=RLS(forgetting=0.98))
@@ -207,7 +206,7 @@ class LMS:
     Examples
     --------
     >>> import numpy as np
-    >>> from echolearn.online import LMS
+    >>> from echolearn.readout import LMS
     >>> rule, U, phi, target = LMS(rate=0.5), np.zeros((3, 1)), np.array([0.5, -1.0, 1.0]), np.array([2.0])
     >>> P = rule.start(3, None)
     >>> for _ in range(3):

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from echolearn.readout.ridge import refuse_infinite
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 RIDGES = tuple(10.0 ** np.arange(-22.0, 1.0, 2.0))  # in units of the mean square of the columns' singular values
 

@@ -8,17 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import linalg
 
+from echolearn.exceptions import ReadoutWarning
 from echolearn.readout import _cholesky
 from echolearn.readout.statistics import WIDE, Statistics, column_squares
-from echolearn.validation.array_types import Array
-from echolearn.validation.caller import user_stacklevel
+from echolearn.validation import Array, user_stacklevel
 
 RIDGES = 10.0 ** np.arange(-8, 2)  # the default path, in units of the mean diagonal of the Gram matrix
 LEAST = 1e-12  # a ridge that hides the rounding errors of a difference of Gram matrices, in the same units
-
-
-class ReadoutWarning(UserWarning):
-    """The equations of the readout are ill-conditioned, or its ridge is so large that most weights are near zero."""
 
 
 def _centred(s: Statistics) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from echolearn.readout.statistics import Statistics, statistics_of, weighted
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Operator = Callable[[Array], Array]  # a linear map of (M, n_out) to (M, n_out)
 Rows = tuple[Array, Array, Array | None]  # H_c (k, M), T, and the weights (k,) of the targets; None: all are 1

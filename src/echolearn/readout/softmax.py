@@ -30,7 +30,7 @@ from echolearn.readout.statistics import residual, weighted
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 DescentState = tuple[Array, Array, int]  # V, its velocity, and the number of steps taken
 Advance = Callable[[DescentState, Iterable[Rows]], DescentState]

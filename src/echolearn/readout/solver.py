@@ -28,7 +28,7 @@ from echolearn.readout.tracking import ExactFullBatch, ExactMiniBatches, FullBat
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Ridge = float | Callable[[float], Sequence[float] | Array]
 

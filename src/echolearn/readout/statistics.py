@@ -11,7 +11,7 @@ from scipy import sparse
 from echolearn.display.facts import counted, one_line
 from echolearn.execution.threads import map_in_order
 from echolearn.readout import _cholesky
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 TILE = 1280  # at most so many columns of H_c are multiplied with as many others in one task
 DROWNED = 3e-6  # in units of G's mean diagonal: a larger ridge hides the rounding errors of float32 products

@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch, pack
 from echolearn.states.run import run
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 # The statistics of a unit beside shares above thresholds: mean, deviation, maximum, minimum, last state.
 MOMENTS = 5

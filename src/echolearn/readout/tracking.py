@@ -19,7 +19,7 @@ from echolearn.readout.statistics import Statistics, product_precision, sample_p
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import frames_for_two, group_sequences
 from echolearn.sequences.dataset import Dataset
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 KEPT = 2**23  # numbers in the states of all the data, up to which they are kept from the pass for U to the gradient
 TURNOVER = 1.8  # how often one epoch replaces the running statistics (see `fade_in`)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from echolearn.reporting.svg import MUTED, SERIES, styled_figure, to_svg
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 if TYPE_CHECKING:  # optional, imported when something is drawn
     from matplotlib.axes import Axes

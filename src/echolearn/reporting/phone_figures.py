@@ -10,7 +10,7 @@ import numpy as np
 
 from echolearn.reporting.figures import FRAMES_PER_SECOND, image_options, percent_axis
 from echolearn.reporting.svg import INK, MUTED, SERIES, styled_figure, to_svg
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 if TYPE_CHECKING:  # optional, imported when something is drawn
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from echolearn.reporting.page import Figure, document, figure_blocks, table_bloc
 from echolearn.reporting.phone_table import LONG_NAMES, PhoneTable
 from echolearn.reporting.table import percent
 from echolearn.training.progress import clock
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 LARGEST = np.iinfo(np.int16).max
 

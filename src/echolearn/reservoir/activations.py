@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 ACTIVATIONS = {"sigmoid": 0, "tanh": 1, "relu": 2, "identity": 3}
 
@@ -71,8 +71,9 @@ def register(
     Examples
     --------
     >>> import numpy as np
-    >>> from echolearn import ESNRegressor, activations
-    >>> activations.register("sine", np.sin, np.cos, replace=True)
+    >>> from echolearn import ESNRegressor
+    >>> from echolearn.reservoir import register
+    >>> register("sine", np.sin, np.cos, replace=True)
     >>> X = np.sin(np.arange(300) / 5)[:, None]
     >>> ESNRegressor(20, activation="sine", epochs=2).fit(X[:-1], X[1:]).reservoir_.activation
     'sine'

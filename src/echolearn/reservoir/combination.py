@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def join_reservoirs(reservoirs: Sequence[Reservoir]) -> Reservoir:

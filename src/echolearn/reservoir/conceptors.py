@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn.validation.array_types import Array
-from echolearn.validation.values import check_positive, finite_array
+from echolearn.validation import Array, check_positive, finite_array
 
 CLIP = 1e-12  # eigenvalues are kept this far from 0 and 1 where they are inverted
 
@@ -35,7 +34,7 @@ class Conceptor:
     Examples
     --------
     >>> import numpy as np
-    >>> from echolearn.conceptors import conceptor
+    >>> from echolearn.reservoir.conceptors import conceptor
     >>> H = np.random.default_rng(0).normal(size=(100, 1)) @ np.array([[1.0, 0.0]])  # only the first unit is active
     >>> c = conceptor(H, aperture=10.0)
     >>> c.matrix.round(2)
@@ -144,7 +143,7 @@ def conceptor(H: ArrayLike, *, aperture: float = 10.0) -> Conceptor:
     --------
     >>> import numpy as np
     >>> from echolearn import Reservoir
-    >>> from echolearn.conceptors import classify, conceptor
+    >>> from echolearn.reservoir.conceptors import classify, conceptor
     >>> from echolearn.states import harvest
     >>> reservoir = Reservoir.random(1, 50, input_scaling=1.0, bias_scaling=0.2, random_state=0)
     >>> slow, fast = (np.sin(w * np.arange(400))[:, None] for w in (0.2, 0.9))
@@ -182,7 +181,7 @@ def classify(known: Mapping[str, Conceptor], H: ArrayLike) -> str:
     --------
     >>> import numpy as np
     >>> from echolearn import Reservoir
-    >>> from echolearn.conceptors import classify, conceptor
+    >>> from echolearn.reservoir.conceptors import classify, conceptor
     >>> from echolearn.states import harvest
     >>> reservoir = Reservoir.random(1, 30, input_scaling=1.0, random_state=0)
     >>> waves = {name: np.sin(rate * np.arange(300))[:, None] for name, rate in (("slow", 0.2), ("fast", 0.9))}

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.reservoir.topologies import Topology, group_of_units, has_groups
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def input_scales(input_scaling: ArrayLike, n_in: int) -> Array:

@@ -12,7 +12,7 @@ from echolearn.reservoir.combination import bidirectional_reservoir
 from echolearn.reservoir.construction import draw_leaks
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import recurrent_weights
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 CONNECTIONS = 10
 TAPS = 9  # delayed inputs of a detector of changes, equally far apart

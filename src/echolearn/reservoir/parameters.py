@@ -7,18 +7,18 @@ from scipy import sparse
 
 from echolearn.reservoir.activations import ACTIVATIONS, names
 from echolearn.reservoir.topologies import TOPOLOGIES
-from echolearn.validation.parameters import (
+from echolearn.validation import (
     MAX_NUMBER,
     NON_NEGATIVE,
     POSITIVE,
     Rule,
     is_integer,
     is_list,
+    is_number,
     one_of,
     or_none,
     whole_number,
 )
-from echolearn.validation.values import is_number
 
 _TOPOLOGY_NAME = one_of(*TOPOLOGIES)
 
@@ -67,7 +67,7 @@ RESERVOIR_RULES: dict[str, Rule] = {
     "feedback_scaling": POSITIVE,
     "activation": Rule(
         lambda value: isinstance(value, str) and value in names(),
-        one_of(*ACTIVATIONS).expected + ", or a name registered by echolearn.activations.register",
+        one_of(*ACTIVATIONS).expected + ", or a name registered by echolearn.reservoir.register",
     ),
     "leak": Rule(
         _is_leak,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from echolearn.reservoir.activations import activate, leaky_update
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.opening import open_sequences
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def intrinsic_plasticity(
@@ -70,7 +70,7 @@ def intrinsic_plasticity(
     --------
     >>> import numpy as np
     >>> from echolearn import Reservoir
-    >>> from echolearn.plasticity import intrinsic_plasticity
+    >>> from echolearn.reservoir import intrinsic_plasticity
     >>> from echolearn.states import harvest
     >>> X = np.random.default_rng(0).normal(size=(500, 1))
     >>> reservoir = Reservoir.random(1, 20, input_scaling=0.5, random_state=0)
@@ -186,7 +186,7 @@ def synaptic_plasticity(
     --------
     >>> import numpy as np
     >>> from echolearn import Reservoir
-    >>> from echolearn.plasticity import synaptic_plasticity
+    >>> from echolearn.reservoir.plasticity import synaptic_plasticity
     >>> X = np.random.default_rng(0).normal(size=(200, 1))
     >>> adapted = synaptic_plasticity(Reservoir.random(1, 20, random_state=0), X)
     >>> adapted.W_rec.nnz

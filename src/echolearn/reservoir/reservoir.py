@@ -16,9 +16,7 @@ from echolearn.reservoir.construction import draw_input_weights, draw_leaks
 from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.reservoir.spectrum import spectral_radius_of, warn_without_echo
 from echolearn.reservoir.topologies import Topology, recurrent_weights
-from echolearn.validation.array_types import Array
-from echolearn.validation.parameters import MAX_COUNT, check_each
-from echolearn.validation.values import as_generator, check_integer
+from echolearn.validation import MAX_COUNT, Array, as_generator, check_each, check_integer
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +112,7 @@ class Reservoir:
         if not isinstance(self.activation, str) or self.activation not in names():
             raise ValueError(
                 f"activation={self.activation!r} is unknown; choose one of {sorted(names())}, or register your own by "
-                "echolearn.activations.register."
+                "echolearn.reservoir.register."
             )
         checked["leak"] = checks.check_leak(self.leak, N)
         if self.bias is not None:
@@ -171,7 +169,7 @@ class Reservoir:
         connections : int, default 10
             Number of connections into each unit, for the topologies that have a choice.
         topology : str or matrix of shape (N, N), default "random"
-            Which units are connected: one of `echolearn.topologies.TOPOLOGIES`, or your own matrix, dense or sparse.
+            Which units are connected: one of the names below, or your own matrix, dense or sparse.
 
             - "random": into each unit from `connections` others, and out of it to as many;
             - "ring": a circle of units; "delay_line": a ring cut open, whose weights all are `spectral_radius`;
@@ -189,7 +187,7 @@ class Reservoir:
         n_feedback : int, default 0
             Number of outputs that are fed back. 0: no feedback.
         activation : {"sigmoid", "tanh", "relu", "identity"} or registered name, default "tanh"
-            The function f, applied to each unit; `echolearn.activations.register` adds your own.
+            The function f, applied to each unit; `echolearn.reservoir.register` adds your own.
         leak : float, pair of floats or array of shape (N,), default 1.0
             The leak rate, in (0, 1]. A tuple (low, high) spreads leaks evenly in logarithm over the units or, in the
             topologies "groups" and "deep", from the first group (high) to the last (low).

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import ArpackError, eigs
 
-from echolearn.validation.array_types import Array
-from echolearn.validation.caller import user_stacklevel
+from echolearn.exceptions import EchoStateWarning
+from echolearn.validation import Array, user_stacklevel
 
 # Above this spectral radius a network without leak cannot forget: 1 / (largest slope of f).
 ECHO_LIMIT = {"sigmoid": 4.0, "tanh": 1.0, "relu": 1.0, "identity": 1.0}
@@ -19,10 +19,6 @@ ECHO_LIMIT = {"sigmoid": 4.0, "tanh": 1.0, "relu": 1.0, "identity": 1.0}
 LEAKY_FACTOR = 4.0
 
 DENSE_LIMIT = 64  # up to this size all eigenvalues at once are cheap, and never fail to converge
-
-
-class EchoStateWarning(UserWarning):
-    """The reservoir cannot forget its initial state."""
 
 
 def rescaled(W_rec: sparse.csr_array, spectral_radius: float) -> sparse.csr_array:

@@ -29,7 +29,7 @@ import numpy as np
 from scipy import sparse
 
 from echolearn.reservoir.spectrum import rescaled
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Topology: TypeAlias = str | Array | sparse.csr_array  # a name, or a matrix (N, N)
 

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from echolearn.validation.array_types import Array
-from echolearn.validation.values import finite_array
+from echolearn.validation import Array, finite_array
 
 
 def check_matrix(name: str, value: ArrayLike) -> Array:

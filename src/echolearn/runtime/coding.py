@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from echolearn.runtime.plan import Answer, Clip, FillGaps, InputOperation, Standardize
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def encode(operations: Sequence[InputOperation], X: Array, known: Array | None = None) -> Array:

@@ -10,9 +10,7 @@ import numpy as np
 from echolearn.runtime.coding import decode
 from echolearn.runtime.plan import Plan, Standardize
 from echolearn.runtime.running import Running, RunningLayer
-from echolearn.validation.array_types import Answers, Array
-from echolearn.validation.columns import check_columns
-from echolearn.validation.values import check_integer
+from echolearn.validation import Answers, Array, check_columns, check_integer
 
 FAR = 100.0  # standard deviations from the mean at which a forecast has left its series
 

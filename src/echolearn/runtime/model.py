@@ -7,18 +7,18 @@ from os import PathLike
 
 import numpy as np
 
-from echolearn.modelfile.layout import MODEL, RECOGNIZER, ModelFileError
+from echolearn.exceptions import ExportError, ModelFileError
+from echolearn.modelfile.layout import MODEL, RECOGNIZER
 from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.runtime.coding import decode, encode, labels_or_values
 from echolearn.runtime.forecasting import Forecasts
 from echolearn.runtime.opening import Given, open_sequences
-from echolearn.runtime.plan import ExportError, Plan
+from echolearn.runtime.plan import Plan
 from echolearn.runtime.planning import plan_from_contents
 from echolearn.runtime.running import RunningLayers
 from echolearn.runtime.starting import check_can_warm_up, is_cold, running_from, training_end
 from echolearn.runtime.streams import Stream, Streams
-from echolearn.validation.array_types import Answers, Array
-from echolearn.validation.values import check_integer, check_path
+from echolearn.validation import Answers, Array, check_integer, check_path
 
 
 def load(path: str | PathLike[str]) -> Model:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from echolearn.runtime.plan import Plan
-from echolearn.validation.array_types import Answers, Array
-from echolearn.validation.columns import check_columns
+from echolearn.validation import Answers, Array, check_columns
 
 
 @dataclass(frozen=True, eq=False)

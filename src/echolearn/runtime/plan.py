@@ -17,11 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from echolearn.display.facts import counted, one_line
-from echolearn.validation.array_types import Array
-
-
-class ExportError(ValueError):
-    """An error: the model, or an option of it, cannot be exported or run by `echolearn.runtime`."""
+from echolearn.validation import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from echolearn.exceptions import ExportError
 from echolearn.modelfile.facts import as_count, as_truth, as_whole, as_words
 from echolearn.runtime.plan import (
     Answer,
-    ExportError,
     FillGaps,
     InputOperation,
     Layer,
@@ -27,7 +27,7 @@ from echolearn.runtime.plan import (
     Standardize,
 )
 from echolearn.runtime.transformers import frozen, step_operations
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Facts = Mapping[str, Any]
 BESIDE = {"output": "", "output+input": "input", "output+hidden": "hidden"}

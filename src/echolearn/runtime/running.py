@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 from echolearn.runtime.coding import softmax
 from echolearn.runtime.plan import Layer, Plan, Pooling
 from echolearn.runtime.units import Units
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 NUMBERS = 2**20  # states that exist at once where a sequence may be cut into chunks
 

@@ -7,7 +7,7 @@ import numpy as np
 from echolearn.runtime.coding import encode
 from echolearn.runtime.plan import Plan, Resumption
 from echolearn.runtime.running import Running, RunningLayers
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 COLD = "cold"
 SAME = 1e-9  # relative difference up to which frames that have passed the steps of a pipeline are the same

@@ -14,9 +14,7 @@ from echolearn.runtime.coding import decode, encode, labels_or_values, last_know
 from echolearn.runtime.plan import Resumption
 from echolearn.runtime.running import Running, RunningLayers
 from echolearn.runtime.starting import check_can_stream, running_from
-from echolearn.validation.array_types import Array
-from echolearn.validation.columns import check_columns
-from echolearn.validation.values import check_path
+from echolearn.validation import Array, check_columns, check_path
 
 
 class Streams:

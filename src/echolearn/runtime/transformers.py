@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from echolearn.exceptions import ExportError
 from echolearn.modelfile.facts import as_count
-from echolearn.runtime.plan import Clip, ExportError, FillGaps, InputOperation, Project, Standardize
-from echolearn.validation.array_types import Array
+from echolearn.runtime.plan import Clip, FillGaps, InputOperation, Project, Standardize
+from echolearn.validation import Array
 
 KNOWN = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "SimpleImputer", "StandardScaler")
 

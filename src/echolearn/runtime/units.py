@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from echolearn.runtime.plan import Layer, Sparse
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Product = Callable[[Array], Array]  # from states (N,) or (B, N) to sums of the same shape, which the caller may change
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn.validation.array_types import Answers, Array
+from echolearn.validation import Answers, Array
 
 if TYPE_CHECKING:
     import pandas as pd

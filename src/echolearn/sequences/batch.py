@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from echolearn.display.facts import brief
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 @dataclass(frozen=True)

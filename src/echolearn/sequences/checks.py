@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 from echolearn.execution.executor import Remote
 from echolearn.sequences.answers import Form, TableForm, TablesForm
 from echolearn.sequences.tables import holds_dates
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def check_sequence(x: object, name: str, *, gaps: bool = False, places: Places | None = None, number: int = 0) -> Array:

@@ -14,7 +14,7 @@ from echolearn.display.facts import counted, one_line
 from echolearn.execution.executor import LOCAL, Executor, Item, active_executor
 from echolearn.sequences.batch import Batch, group_sequences, pack
 from echolearn.sequences.targets import Target
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Result = TypeVar("Result")
 

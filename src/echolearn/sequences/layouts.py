@@ -16,13 +16,12 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from echolearn.exceptions import InputWarning, LayoutWarning
 from echolearn.execution.executor import Remote
 from echolearn.sequences.answers import DictForm, Form, PaddedForm, RowForm, TableForm
 from echolearn.sequences.checks import as_array
 from echolearn.sequences.tables import Unpacked
-from echolearn.validation.array_types import Array
-from echolearn.validation.caller import user_stacklevel
-from echolearn.validation.input_warnings import InputWarning, LayoutWarning
+from echolearn.validation import Array, user_stacklevel
 
 LAYOUTS = ("auto", "time_first", "channels_first", "rows")
 SMOOTH, ROUGH = 0.5, 0.75  # roughness of an axis that looks like time, and of one that does not

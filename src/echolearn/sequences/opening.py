@@ -27,7 +27,7 @@ from echolearn.sequences.tables import (
     read_series,
     read_table,
 )
-from echolearn.validation.array_types import Answers, Array, SequencesLike
+from echolearn.validation import Answers, Array, SequencesLike
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from echolearn.sequences.batch import Batch
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Pooling = str | int  # "mean", "last", or the number of equal parts of time, each with a mean of its own
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from echolearn.sequences.dataset import Dataset
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 SEQUENCES = 5  # from this number on, some of them are held out; with fewer, the last steps of each
 STEPS = 50  # shorter sequences are not cut

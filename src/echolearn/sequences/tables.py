@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from echolearn.exceptions import InputWarning
 from echolearn.sequences.answers import Form, RowForm, TableForm
-from echolearn.validation.array_types import Array
-from echolearn.validation.caller import user_stacklevel
-from echolearn.validation.input_warnings import InputWarning
+from echolearn.validation import Array, user_stacklevel
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,8 +13,7 @@ from scipy import sparse
 from echolearn.sequences.checks import as_array
 from echolearn.sequences.opening import Sequences
 from echolearn.sequences.tables import id_columns, is_table
-from echolearn.validation.array_types import Array
-from echolearn.validation.values import finite_array
+from echolearn.validation import Array, finite_array
 
 if TYPE_CHECKING:
     import pandas as pd

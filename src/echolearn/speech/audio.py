@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import resample_poly
 
-from echolearn.speech.errors import CorpusError
+from echolearn.exceptions import CorpusError
 
 RATE = 16_000
 FULL_SCALE = 32_768.0  # of 16-bit samples, the scale in which energies of MFCC are usually given

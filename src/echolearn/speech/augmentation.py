@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from echolearn.speech._typing import Frames
 from echolearn.speech.audio import RATE
 from echolearn.speech.features import BANDS, CEPSTRA, LIFTER, LOWEST, from_bands, log_bands
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 _STRAIGHT = 0.85  # share of the band up to which frequencies are multiplied; above, a line leads to the upper end
 _POINTS = 2048  # of the integrals over the mel axis

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from echolearn.speech.errors import CorpusError, Problem
+from echolearn.exceptions import CorpusError, Problem
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from echolearn.display.facts import counted, one_line
+from echolearn.exceptions import Problem
 from echolearn.speech._typing import Frames, Labels, Progress
 from echolearn.speech.cache import default_cache
-from echolearn.speech.errors import Problem, raise_any
+from echolearn.speech.errors import raise_any
 from echolearn.speech.featurefile import prepare_arrays, read_feature_file
 from echolearn.speech.features import CEPSTRA, COLUMNS, FRAME_SECONDS
 from echolearn.speech.folder import find_folder

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from echolearn.exceptions import EspeakError
+
 INSTALL = "install it with: pip install 'echolearn[speech]'"
 _SYNCHRONOUS = 2
 _PHONEME_EVENTS, _NEVER_EXIT = 0x0001, 0x8000
@@ -19,10 +21,6 @@ _CHARS_UTF8 = 1
 _END_OF_EVENTS, _WORD, _PHONEME = 0, 1, 7
 _SEPARATOR = "_"  # between the phones of a pronunciation; no phone of English has it in its name
 _RATE, _PITCH, _RANGE = 1, 3, 4
-
-
-class EspeakError(RuntimeError):
-    """An error: espeak-ng is missing or reports a failure."""
 
 
 class _Id(ctypes.Union):

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from echolearn.exceptions import CorpusError, Problem
 from echolearn.execution.memory import available_memory
-from echolearn.speech.errors import CorpusError, Problem, raise_any
+from echolearn.speech.errors import raise_any
 from echolearn.speech.features import CEPSTRA, COLUMNS, CONTEXT, normalised, with_differences
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.utterances import PARTS
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 HOW = {
     "utterance": "normalised per utterance",

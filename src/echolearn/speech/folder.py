@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from echolearn.speech.errors import CorpusError, Problem
+from echolearn.exceptions import CorpusError, Problem
 from echolearn.speech.phones import ENGLISH, TIMIT_61
 from echolearn.speech.utterances import PARTS, CorpusFiles, Utterance, pair_files
 

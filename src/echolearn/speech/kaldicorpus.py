@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from echolearn.speech.errors import CorpusError, Problem, raise_any
+from echolearn.exceptions import CorpusError, Problem
+from echolearn.speech.errors import raise_any
 from echolearn.speech.folder import PART_FOLDERS, phone_list
 from echolearn.speech.formats.datafolder import DataFolder, read_data_folder
 from echolearn.speech.formats.kaldi import open_scp, read_ark, read_table
 from echolearn.speech.textfile import line_problem
 from echolearn.speech.utterances import PARTS, CorpusFiles, Utterance
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 STATES = "states.txt"
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from echolearn.exceptions import CorpusError
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech.audio import RATE
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.formats.results import name_problem
 from echolearn.speech.formats.tiers import checked, find_tier, read_tiers
 from echolearn.speech.textfile import line_problem, number_of, read_lines

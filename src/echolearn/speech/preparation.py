@@ -15,10 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
+from echolearn.exceptions import CorpusError, Problem
 from echolearn.speech._typing import Labels, Progress
 from echolearn.speech.audio import RATE, read_audio
 from echolearn.speech.cache import atomic_folder
-from echolearn.speech.errors import CorpusError, Problem, raise_any
+from echolearn.speech.errors import raise_any
 from echolearn.speech.features import COLUMNS, WINDOW, frame_count, mfcc, normalised, with_differences
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.labels import Segment, read_labels

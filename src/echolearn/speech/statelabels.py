@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from echolearn.exceptions import Problem
 from echolearn.speech._typing import Labels, Progress
 from echolearn.speech.alignment import train_aligner
-from echolearn.speech.errors import Problem
 from echolearn.speech.features import FRAME_SECONDS
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.phones import STATES_PER_PHONE, split_state

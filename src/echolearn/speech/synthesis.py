@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
+from echolearn.exceptions import EspeakError
 from echolearn.speech.audio import RATE, resample
-from echolearn.speech.espeak import Espeak, EspeakError, Voice
+from echolearn.speech.espeak import Espeak, Voice
 from echolearn.speech.features import frame_count
 from echolearn.speech.labels import Segment, write_phn
 from echolearn.speech.phones import STOPS, fold_espeak

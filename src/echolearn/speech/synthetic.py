@@ -15,10 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypedDict
 
+from echolearn.exceptions import CorpusError, EspeakError
 from echolearn.speech._typing import Progress
 from echolearn.speech.cache import atomic_folder, default_cache
-from echolearn.speech.errors import CorpusError
-from echolearn.speech.espeak import INSTALL, EspeakError
+from echolearn.speech.espeak import INSTALL
 from echolearn.speech.phones import ENGLISH
 from echolearn.speech.speakers import Speaker, draw_speakers
 from echolearn.speech.synthesis import LEXICON, SpeakerReport, SynthesisJob

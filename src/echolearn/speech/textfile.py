@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from echolearn.speech.errors import CorpusError
+from echolearn.exceptions import CorpusError
 
 # Blanks besides space, tab and line ends, control characters, a byte-order mark inside the text, and halves of a
 # UTF-16 pair. Python would split lines and words at some of them, and editors show none of them.

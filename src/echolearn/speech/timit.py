@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from echolearn.speech.errors import Problem
+from echolearn.exceptions import Problem
 from echolearn.speech.folder import hold_out
 from echolearn.speech.phones import TIMIT_61
 from echolearn.speech.utterances import PARTS, CorpusFiles, Utterance, pair_files

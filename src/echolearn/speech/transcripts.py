@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from echolearn.speech.errors import Problem
+from echolearn.exceptions import Problem
 from echolearn.speech.labels import Segment
 from echolearn.speech.phones import SILENCES
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from echolearn.speech.errors import CorpusError, Problem
+from echolearn.exceptions import CorpusError, Problem
 from echolearn.speech.labels import READERS, Segment
 
 AUDIO_ENDINGS = (".wav", ".flac", ".sph", ".nist", ".aiff", ".ogg")

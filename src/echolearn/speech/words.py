@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from echolearn.speech.errors import CorpusError, Problem, raise_any
+from echolearn.exceptions import CorpusError, Problem
+from echolearn.speech.errors import raise_any
 
 Words = tuple[str, ...]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 # The compiler may reorder and fuse sums, but must not assume that there are no NaN and infinity. A division must not
 # raise, or loops would not be vectorised.

@@ -18,7 +18,7 @@ from echolearn.sequences.batch import LANES
 from echolearn.states import _announcement  # noqa: F401  (listens to the compiler)
 from echolearn.states import _loops as loops
 from echolearn.states._simd import steps_at_once
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 # The number of sequences from which on `many` is faster, by bytes per number. Measured on a busy machine with 100 and
 # 1000 units: three float32 sequences are 1.3 to 1.5 times faster forward and 0.9 to 2.1 times backward; six float64

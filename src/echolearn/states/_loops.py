@@ -10,7 +10,7 @@ from numba import njit
 
 from echolearn.states._activations import INNER, OPTIONS, activate, times_slope
 from echolearn.states._simd import Lanes, add_outer, add_product, load, store
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 FLUSH = 256  # steps after which float32 partial sums are added to float64 ones
 

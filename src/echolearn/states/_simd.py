@@ -19,7 +19,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from echolearn.states._activations import INNER
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Lanes = tuple[int, ...]  # as many zeros as a tile has lanes
 Value = Any  # a value, a type or a builder of LLVM or numba, which have no types

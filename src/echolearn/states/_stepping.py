@@ -7,7 +7,7 @@ import math
 from numba import njit
 
 from echolearn.states._activations import INNER, OPTIONS, activate
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 @njit(cache=True, **OPTIONS)

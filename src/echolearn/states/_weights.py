@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def drive(reservoir: Reservoir, X: Array, X_fb: Array | None, out: Array | None = None) -> Array:

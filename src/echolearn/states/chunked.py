@@ -20,7 +20,7 @@ from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import LANES
 from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, drive
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 SHORTEST = 64  # the least steps of a chunk (chosen, not measured)
 CHECK = 64  # steps of the second run between two comparisons with the first

@@ -10,7 +10,7 @@ import numpy as np
 from echolearn.reservoir.activations import activate, leaky_update
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 DENSE = 1000  # units up to which these loops are faster with a dense W_rec
 

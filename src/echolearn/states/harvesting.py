@@ -18,8 +18,7 @@ from echolearn.sequences.targets import open_values
 from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, drive
 from echolearn.states.run import run
-from echolearn.validation.array_types import Array
-from echolearn.validation.values import check_float_dtype
+from echolearn.validation import Array, check_float_dtype
 
 FRAMES = 8192  # frames of several sequences that are run at once
 

@@ -15,7 +15,7 @@ from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, drive, padded
 from echolearn.states.chunked import run_in_chunks
 from echolearn.states.closed_loop import Start
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import optimize
 
 from echolearn.training.optimizers import Weights
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 MEMORY = 20  # pairs of steps and gradient differences that the curvature is estimated from
 FAR = 100.0  # the logarithm, above that of the start, at which an error counts that is not finite

@@ -10,15 +10,12 @@ from typing import Generic
 
 import numpy as np
 
+from echolearn.exceptions import TrainingWarning
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.training.history import History
 from echolearn.training.minibatches import MiniBatches
 from echolearn.training.objectives.objective import Objective, Pause, Snapshot
-from echolearn.validation.caller import user_stacklevel
-
-
-class TrainingWarning(UserWarning):
-    """Training did not go as planned: it diverged, and continued with smaller steps or stopped."""
+from echolearn.validation import user_stacklevel
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from echolearn.modelfile.layout import Facts
 from echolearn.sequences.batch import draw_minibatches
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 @dataclass

@@ -13,7 +13,7 @@ import numpy as np
 from echolearn.gradients.gradients import Gradients
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import rescaled
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Weights = dict[str, Array]
 

@@ -12,8 +12,7 @@ from sklearn.base import clone
 
 from echolearn.forecasting.seasons import find_seasons, seasons_of_index
 from echolearn.tuning.measures import crps, mase, rmsse, seasonal_scale, smape
-from echolearn.validation.array_types import Array, SequencesLike
-from echolearn.validation.values import check_integer
+from echolearn.validation import Array, SequencesLike, check_integer
 
 if TYPE_CHECKING:  # optional
     import pandas as pd

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def seasonal_scale(known: Array, season: int, power: int = 1) -> float:

@@ -24,7 +24,7 @@ from echolearn.tuning.backtesting import backtest
 from echolearn.tuning.results import Settings, Tuning
 from echolearn.tuning.space import Options, Space, checked_space, initial_values, pipeline_prefix, suggested
 from echolearn.tuning.study import FINISHED, STEPS_PER_FOLD, finished_trials, import_optuna, opened_study
-from echolearn.validation.values import check_integer, check_pair
+from echolearn.validation import check_integer, check_pair
 
 if TYPE_CHECKING:  # optional
     import optuna

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sklearn.base import BaseEstimator
 
 from echolearn.training.optimizers import default_step_size
-from echolearn.validation.names import check_name
+from echolearn.validation import check_name
 
 if TYPE_CHECKING:  # optional
     import optuna

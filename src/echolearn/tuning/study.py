@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from echolearn.tuning.results import Trial
 from echolearn.tuning.space import Options
-from echolearn.validation.values import check_path
+from echolearn.validation import check_path
 
 if TYPE_CHECKING:  # optional
     import optuna

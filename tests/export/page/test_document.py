@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import exported
-from echolearn.export import ExportError, plan_of
+from echolearn.exceptions import ExportError
+from echolearn.export import plan_of
 from echolearn.export.page import PageModel, build_page, open_models, page_model
 from echolearn.export.page.document import embedded_json
 from echolearn.export.page.packing import pack_array, pack_plan

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import toyspeech
+from echolearn.exceptions import ExportError
 from echolearn.export.page.opening import open_model, open_models
 from echolearn.export.page.speech_payload import (
     example_recording,
@@ -18,7 +19,6 @@ from echolearn.export.page.speech_payload import (
     packed,
     recognizer_payload,
 )
-from echolearn.export.plan import ExportError
 from echolearn.speech.phones import ENGLISH, TIMIT_61, state_names
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition.recognizer import Recognizer

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from echolearn.exceptions import CorpusError
 from echolearn.speech.audio import read_audio
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.formats.datafolder import Stretch, read_data_folder
 from echolearn.speech.formats.kaldi import write_ark
 from speechfiles import tones, write_riff

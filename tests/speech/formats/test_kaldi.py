@@ -9,7 +9,7 @@ import kaldiio
 import numpy as np
 import pytest
 
-from echolearn.speech.errors import CorpusError
+from echolearn.exceptions import CorpusError
 from echolearn.speech.formats.kaldi import open_scp, read_ark, write_ark
 
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from echolearn.speech.errors import CorpusError
+from echolearn.exceptions import CorpusError
 from echolearn.speech.formats.ctm import read_ctm, write_ctm
 from echolearn.speech.formats.json_results import read_json, write_json
 from echolearn.speech.formats.results import Recognised, TimedToken

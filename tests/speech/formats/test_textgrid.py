@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from echolearn.speech.errors import CorpusError
+from echolearn.exceptions import CorpusError
 from echolearn.speech.formats.results import Recognised, TimedToken
 from echolearn.speech.formats.textgrid import read_textgrid, textgrid_of, write_textgrid
 from echolearn.speech.formats.tiers import read_tiers

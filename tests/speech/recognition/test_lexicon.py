@@ -2,7 +2,7 @@
 
 import pytest
 
-from echolearn.speech.errors import CorpusError
+from echolearn.exceptions import CorpusError
 from echolearn.speech.recognition.lexicon import Lexicon, read_lexicon
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from echolearn.speech.errors import CorpusError
+from echolearn.exceptions import CorpusError
 from echolearn.speech.recognition.arpa import read_arpa, write_arpa
 from echolearn.speech.recognition.ngrams import END, START, estimate
 

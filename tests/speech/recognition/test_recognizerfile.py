@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import echolearn
 import toyspeech
-from echolearn.modelfile.layout import RECOGNIZER, ModelFileError
+from echolearn.exceptions import ModelFileError
+from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.modelfile.writer import write_tensors
 from echolearn.speech.recipe import FeatureRecipe

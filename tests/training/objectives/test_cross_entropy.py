@@ -5,6 +5,7 @@ import pytest
 
 import toys
 from echolearn import ESNClassifier
+from echolearn.exceptions import TrainingWarning
 from echolearn.readout import softmax
 from echolearn.readout.collect import collect
 from echolearn.readout.network import Network, Readout
@@ -14,7 +15,7 @@ from echolearn.readout.solver import ExactFit
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.sequences.dataset import Dataset
-from echolearn.training.loop import Schedule, TrainingWarning, run_epochs
+from echolearn.training.loop import Schedule, run_epochs
 from echolearn.training.objectives import cross_entropy as module
 from echolearn.training.objectives.cross_entropy import CrossEntropyObjective, entropy_gradient
 from echolearn.training.objectives.ridge import LearningPlan

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 import toys
 from echolearn import ESNClassifier, StackedClassifier
+from echolearn.exceptions import TrainingWarning
 from echolearn.gradients.stacked import stacked_gradients
 from echolearn.gradients.stacked_network import StackedNetwork, stacked_outputs
 from echolearn.readout.statistics import Statistics
 from echolearn.sequences.dataset import Dataset
-from echolearn.training.loop import Schedule, TrainingWarning, run_epochs
+from echolearn.training.loop import Schedule, run_epochs
 from echolearn.training.objectives import stacked as module
 from echolearn.training.objectives.stacked import JointPlan, RunningPass, StackedObjective
 from stacks import N_OUT, draw, two_batches

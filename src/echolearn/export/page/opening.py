@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from echolearn.estimators.loading import load
+from echolearn.exceptions import ExportError
 from echolearn.export.page.document import PageModel
 from echolearn.export.page.packing import Json, pack_array
 from echolearn.export.page.speech_payload import (
@@ -19,7 +20,7 @@ from echolearn.export.page.speech_payload import (
     network_payload,
     recognizer_payload,
 )
-from echolearn.export.plan import ExportError, Plan
+from echolearn.export.plan import Plan
 from echolearn.export.planning import plan_of
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind

@@ -12,20 +12,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import sparse
 
-from echolearn.export.plan import (
-    Clip,
-    ExportError,
-    FillGaps,
-    InputOperation,
-    Layer,
-    Plan,
-    Pooling,
-    Resumption,
-    Sparse,
-    Standardize,
-)
+from echolearn.exceptions import ExportError
+from echolearn.export.plan import Clip, FillGaps, InputOperation, Layer, Plan, Pooling, Resumption, Sparse, Standardize
 from echolearn.reservoir.spectrum import spectral_radius_of
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from echolearn.exceptions import ExportError
 from echolearn.export.page.packing import Json
-from echolearn.export.plan import ExportError
 from echolearn.speech import features
 from echolearn.speech.audio import RATE
 from echolearn.speech.phones import SILENCES, split_state
@@ -22,7 +22,7 @@ from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition.decoder import Decoder
 from echolearn.speech.recognition.recognizer import Recognizer
 from echolearn.speech.recognition.streaming import PAUSE, pause_frames
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Payload = dict[str, Json]
 EMPHASIS, WINDOW_POWER, FFT = 0.97, 0.85, 512  # Kaldi's pre-emphasis, power of its window, and samples with padding

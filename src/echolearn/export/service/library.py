@@ -16,7 +16,7 @@ from echolearn.estimators.loading import SingleEstimator, StackEstimator, load
 from echolearn.estimators.pipelines import PipelineStream, stream
 from echolearn.estimators.streams import EstimatorStream
 from echolearn.export.service.models import About, FrameStream, NetworkModel, as_rows
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Saved: TypeAlias = SingleEstimator | StackEstimator | Pipeline
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from echolearn.exceptions import ExportError
 from echolearn.export.service.models import About, FrameStream, NetworkModel, as_rows
-from echolearn.runtime import ExportError, Model, Plan, load
-from echolearn.validation.array_types import Array
+from echolearn.runtime import Model, Plan, load
+from echolearn.validation import Array
 
 
 def open_light_model(path: Path) -> NetworkModel:

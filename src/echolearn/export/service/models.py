@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Json = dict[str, object]
 

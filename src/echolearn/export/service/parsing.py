@@ -15,7 +15,7 @@ import numpy as np
 
 from echolearn.export.service.models import About
 from echolearn.export.service.refusals import Refusal, malformed, not_acceptable
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 NPY = b"\x93NUMPY"
 _NUMBERS = {int, float, type(None)}

@@ -9,7 +9,7 @@ import numpy as np
 from echolearn.export.service.models import About, Json, NetworkModel
 from echolearn.export.service.parsing import Given
 from echolearn.export.service.refusals import not_acceptable
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def answer(model: NetworkModel, given: Given) -> Json:

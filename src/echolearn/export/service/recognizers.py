@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
+from echolearn.exceptions import CorpusError
 from echolearn.export.service.models import About, Json, SoundStream, SpeechModel
 from echolearn.export.service.refusals import Refusal, not_acceptable
 from echolearn.speech.audio import read_audio
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.features import FRAME_SECONDS
 from echolearn.speech.recognition.recognizer import Recognizer, load_recognizer
 from echolearn.speech.recognition.search import Token
 from echolearn.speech.recognition.streaming import RecognitionStream
 from echolearn.speech.recognition.transcription import Update
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def open_recognizer(path: Path) -> SpeechModel:

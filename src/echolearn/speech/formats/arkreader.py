@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from echolearn.speech.errors import CorpusError
+from echolearn.exceptions import CorpusError
 from echolearn.speech.formats.results import name_problem
 from echolearn.speech.textfile import line_problem, number_of
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 SIZED = np.dtype([("size", "u1"), ("value", "<i4")])  # a whole number in binary, after the number of its bytes
 _LONGEST_NAME = 4096  # bytes

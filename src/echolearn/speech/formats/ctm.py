@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 
+from echolearn.exceptions import CorpusError
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.formats.results import (
     Recognised,
     TimedToken,

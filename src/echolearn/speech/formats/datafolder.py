@@ -10,8 +10,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from echolearn.exceptions import CorpusError, Problem
 from echolearn.speech.audio import RATE, read_audio
-from echolearn.speech.errors import CorpusError, Problem, raise_any
+from echolearn.speech.errors import raise_any
 from echolearn.speech.formats.kaldi import ScpArrays, open_scp, plain_file, read_table
 from echolearn.speech.formats.results import time_problem
 from echolearn.speech.textfile import line_problem, number_of

@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
+from echolearn.exceptions import CorpusError
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.formats.results import Recognised, TimedToken, token_problem, units_of
 from echolearn.speech.textfile import line_problem, read_text
 

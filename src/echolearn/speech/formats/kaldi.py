@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from echolearn.exceptions import CorpusError
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.formats.arkreader import SIZED, ArkReader, opened
 from echolearn.speech.formats.results import name_problem
 from echolearn.speech.textfile import line_problem, read_lines
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 _RANGE = re.compile(r"(?P<place>.*)\[(?P<rows>[^\[\],]*)(?:,(?P<columns>[^\[\],]*))?\]")
 _BOUNDS = re.compile(r"(\d{1,9}):(\d{1,9})", re.ASCII)

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from echolearn.exceptions import CorpusError
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.formats.results import OVERLAP, decimal_of, name_problem, time_problem, units_of
 from echolearn.speech.textfile import line_problem, number_of, read_lines
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from echolearn.exceptions import CorpusError
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.formats.results import Recognised, TimedToken, decimal_of, units_of
 from echolearn.speech.formats.tiers import checked, find_tier, read_tiers
 

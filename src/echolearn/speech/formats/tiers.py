@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from echolearn.speech.errors import CorpusError
+from echolearn.exceptions import CorpusError
 from echolearn.speech.formats.results import name_problem, time_problem
 from echolearn.speech.textfile import LINE_END, line_problem, number_of, read_text
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from echolearn.exceptions import CorpusError
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech.errors import CorpusError
 from echolearn.speech.recognition.ngrams import START, History, NGramModel
 from echolearn.speech.textfile import LINE_END, number_of, read_text
 

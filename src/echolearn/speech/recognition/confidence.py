@@ -14,7 +14,7 @@ from echolearn.speech.phones import SILENCES
 from echolearn.speech.recognition.decoder import Decoder
 from echolearn.speech.recognition.search import Token
 from echolearn.speech.scoring import align
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 SCALES = (0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8, 1.0)
 _LEAST = 1e-3  # confidences count as at least this far from 0 and 1

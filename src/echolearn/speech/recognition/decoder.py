@@ -17,7 +17,7 @@ from echolearn.speech._typing import Progress
 from echolearn.speech.recognition.graph import Graph
 from echolearn.speech.recognition.lattices import BEAM, Lattice, build_lattice
 from echolearn.speech.recognition.search import Search, Token
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 SMALLEST = 1e-10  # probabilities below count as this
 # what `tune` tries for each weight, one after another

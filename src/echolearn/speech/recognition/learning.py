@@ -12,7 +12,7 @@ from echolearn.speech.recognition.phonemodels import phone_segments
 from echolearn.speech.recognition.search import Token
 from echolearn.speech.recognition.tasks import learn_phone_task
 from echolearn.speech.scoring import Evaluation, evaluate
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 def phone_decoder(labels: Sequence[Array], names: Sequence[str], *, order: int = 2) -> Decoder:

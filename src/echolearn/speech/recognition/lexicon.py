@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from echolearn.speech.errors import Problem, raise_any
+from echolearn.exceptions import Problem
+from echolearn.speech.errors import raise_any
 from echolearn.speech.textfile import read_lines
 
 _VARIANT = re.compile(r"(?P<word>.+?)\((?P<number>\d+)\)", re.ASCII)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.speech.phones import phones_of_states, split_state
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 POSITIONS = 8
 PRIOR = 5.0

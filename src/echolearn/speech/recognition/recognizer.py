@@ -21,8 +21,9 @@ from echolearn.estimators.loading import estimator_of
 from echolearn.estimators.restoring import restore
 from echolearn.estimators.saving import model_parts
 from echolearn.estimators.stacked import StackedClassifier
+from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.json_values import from_json, to_json
-from echolearn.modelfile.layout import RECOGNIZER, Facts, ModelFileError, entries_of
+from echolearn.modelfile.layout import RECOGNIZER, Facts, entries_of
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.speech._typing import Frames, Progress
@@ -42,8 +43,7 @@ from echolearn.speech.recognition.streaming import PAUSE, RecognitionStream, pau
 from echolearn.speech.recognition.tasks import PhoneTask, WordTask, learn_phone_task, word_task
 from echolearn.speech.recognition.transcription import Transcription
 from echolearn.speech.samples import as_samples, refuse_path, scale_problem
-from echolearn.validation.array_types import Array
-from echolearn.validation.values import check_path
+from echolearn.validation import Array, check_path
 
 _Item = TypeVar("_Item")
 _AT_A_TIME = 32  # utterances that the network sees in one call

@@ -22,7 +22,7 @@ from echolearn.speech.recognition.lexicon import Lexicon
 from echolearn.speech.recognition.ngrams import NGramModel
 from echolearn.speech.recognition.phonemodels import PhoneModel
 from echolearn.speech.recognition.tasks import PhoneTask, WordTask
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 MODEL = "model/"  # before the names of the network's arrays
 _FIXED = {

@@ -22,7 +22,7 @@ from echolearn.speech.folding import PhoneMap
 from echolearn.speech.phones import SILENCES
 from echolearn.speech.recognition.decoder import SMALLEST, DecodingWeights, scaled_logarithms, state_shares
 from echolearn.speech.recognition.phonemodels import PhoneModel, learn_phone_models, phone_segments
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 CURVE_OBSERVATIONS = 20.0  # how many observations the smooth curve counts for beside the counted durations of a phone
 LONGEST_RATIO = 1.5  # of the longest duration that is possible to the longest that was observed

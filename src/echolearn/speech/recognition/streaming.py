@@ -24,7 +24,7 @@ from echolearn.speech.recognition.decoder import Decoder
 from echolearn.speech.recognition.search import Token
 from echolearn.speech.recognition.transcription import Update, text_of
 from echolearn.speech.samples import Resampler, as_samples, scale_problem
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 PAUSE = 0.5  # seconds of silence
 _SHOWN = 1000  # tokens of a text without a pause

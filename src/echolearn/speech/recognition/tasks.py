@@ -16,7 +16,7 @@ from echolearn.speech.recognition.graph import phone_graph, word_graph
 from echolearn.speech.recognition.lexicon import Lexicon
 from echolearn.speech.recognition.ngrams import NGramModel, estimate
 from echolearn.speech.recognition.phonemodels import PhoneModel, learn_phone_models, phone_segments
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 
 @dataclass(frozen=True, eq=False)

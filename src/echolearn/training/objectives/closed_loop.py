@@ -18,7 +18,7 @@ from echolearn.states.closed_loop import loop_outputs
 from echolearn.states.run import run
 from echolearn.training.lbfgs import ValueAndGradient
 from echolearn.training.optimizers import LearnedWeights, Weights, finite_norms, with_learned
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 STARTS = 20  # closed loops by which weights and ridges are chosen
 SMALLEST = 1e-16  # errors below count as this one: float64 has no smaller ones

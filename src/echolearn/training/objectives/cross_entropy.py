@@ -30,7 +30,7 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.training.objectives.objective import Pause
 from echolearn.training.objectives.ridge import FALL, LearningPlan, gives_finite_states, weight_shapes
 from echolearn.training.optimizers import Adam, LearnedWeights, default_step_size, finite_norms, weights_under
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 STEP = 0.3  # the step size of the weights, in units of that of the epochs on the squared error
 RATE = 1.0  # the rate of V; `readout.softmax.RATE` is for states that do not change

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from echolearn.modelfile.checkpoint import Shape
 from echolearn.modelfile.layout import Facts, Tensors
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 Snapshot = TypeVar("Snapshot")  # the weights of an objective at one time
 Pause = Callable[[], object]  # called where the state of training is complete and may be kept

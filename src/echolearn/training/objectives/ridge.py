@@ -33,7 +33,7 @@ from echolearn.training.optimizers import (
     make_optimizer,
     weights_under,
 )
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 FALL = 0.95  # share by which the step size falls from the first mini-batch to the last
 BACKOFF = 0.3  # factor of the step size after an epoch has diverged

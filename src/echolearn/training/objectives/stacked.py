@@ -29,7 +29,7 @@ from echolearn.training.objectives.cross_entropy import RATE
 from echolearn.training.objectives.objective import Pause
 from echolearn.training.objectives.ridge import FALL
 from echolearn.training.optimizers import Adam, LearnedWeights, finite_norms, weights_under
-from echolearn.validation.array_types import Array
+from echolearn.validation import Array
 
 LOWER_RATE = 0.3  # the rate of V below the top: the layers above have adapted to its outputs
 

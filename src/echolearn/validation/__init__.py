@@ -1,1 +1,0 @@
-"""Checks of single values, parameter rules, and the place that a warning points at."""
