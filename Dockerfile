@@ -20,7 +20,7 @@ RUN python tools/locked_subset.py numpy click starlette uvicorn h11 anyio idna t
     && /opt/echolearn/bin/pip install --no-deps wheels/*.whl
 
 FROM light-builder AS speech-builder
-RUN python tools/locked_subset.py scipy numba llvmlite scikit-learn joblib threadpoolctl narwhals safetensors rich \
+RUN python tools/locked_subset.py scipy numba llvmlite scikit-learn joblib threadpoolctl narwhals rich \
         markdown-it-py mdurl pygments kaldi-native-fbank soundfile cffi pycparser numpy typing-extensions > speech.txt \
     && /opt/echolearn/bin/pip install --require-hashes -r speech.txt
 

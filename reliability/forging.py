@@ -33,20 +33,12 @@ def header_of(tensors: dict[str, np.ndarray]) -> tuple[dict[str, Any], bytes]:
 
 
 def checksum(header: dict[str, Any], data: bytes, text: str) -> str:
-    """Return the checksum of version 2: over the facts as written in the file, then each array's line and bytes."""
+    """Return the checksum: over the facts as written in the file, then each array's line and bytes."""
     digest = hashlib.sha256(text.encode())
     for name in sorted(header):
         start, stop = header[name]["data_offsets"]
         lengths = " ".join(str(n) for n in header[name]["shape"])
         digest.update(f"\n{name} {header[name]['dtype']} {lengths}\n".encode() + data[start:stop])
-    return digest.hexdigest()
-
-
-def checksum_1(tensors: dict[str, np.ndarray], facts: dict[str, Any]) -> str:
-    """Return the checksum of version 1: over the facts with sorted names, then name, dtype, shape, bytes of arrays."""
-    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
-    for name in sorted(tensors):
-        digest.update(f"{name} {tensors[name].dtype.str} {tensors[name].shape}".encode() + tensors[name].tobytes())
     return digest.hexdigest()
 
 
@@ -56,7 +48,7 @@ def assembled(header: Any, data: bytes) -> bytes:
     return struct.pack("<Q", len(text)) + text + data
 
 
-def written(parts: Parts, kind: str, *, version: int = 2, text: str | None = None, **header_changes: Any) -> bytes:
+def written(parts: Parts, kind: str, *, text: str | None = None, **header_changes: Any) -> bytes:
     """Return a whole file with a right checksum.
 
     text: the facts, if not those of `parts`; header_changes: other headers of single arrays.
@@ -64,9 +56,6 @@ def written(parts: Parts, kind: str, *, version: int = 2, text: str | None = Non
     tensors, facts = parts
     header, data = header_of(tensors)
     header |= header_changes
-    if version == 1:
-        facts = {**facts, "sha256": checksum_1(tensors, facts)}
-        return assembled({"__metadata__": {kind: json.dumps(facts)}, **header}, data)
     text = json.dumps(facts) if text is None else text
     try:
         sum_ = checksum(header, data, text)
@@ -76,7 +65,7 @@ def written(parts: Parts, kind: str, *, version: int = 2, text: str | None = Non
 
 
 def taken_apart(content: bytes, kind: str) -> Parts:
-    """Return the arrays and facts of a sound file of version 2."""
+    """Return the arrays and facts of a sound file."""
     length = struct.unpack("<Q", content[:8])[0]
     header = json.loads(content[8 : 8 + length])
     facts = json.loads(header.pop("__metadata__")[kind])
@@ -86,18 +75,6 @@ def taken_apart(content: bytes, kind: str) -> Parts:
         start, stop = (8 + length + place for place in about["data_offsets"])
         tensors[name] = np.frombuffer(content[start:stop], "<" + numpy[about["dtype"]]).reshape(about["shape"])
     return tensors, facts
-
-
-def as_version_1(parts: Parts) -> Parts:
-    """Return the same content in the layout of version 1, which kept the history among the facts."""
-    tensors, facts = dict(parts[0]), copy.deepcopy(parts[1])
-    columns = facts.pop("history_columns")
-    numbers, there = tensors.pop("history").tolist(), tensors.pop("history.there")
-    rows = [{columns[c]: numbers[r][c] for c in np.flatnonzero(there[r])} for r in range(len(numbers))]
-    for row in rows:
-        row |= {name: int(row[name]) for name in ("epoch", "network") if name in row}
-    facts.get("state", facts)["history"] = rows
-    return tensors, {**facts, "format_version": 1}
 
 
 def truncations(content: bytes) -> Iterator[bytes]:
@@ -321,9 +298,7 @@ def _mixed(parts: Parts, kind: str, rng: np.random.Generator) -> bytes:
     if way == 1:
         return written((tensors, {**facts, "format_version": random_json(rng, 1)}), kind)
     if way == 2:
-        return written(
-            (tensors, {**facts, "format": WORDS[rng.integers(len(WORDS))]}), kind, version=1 + rng.integers(2)
-        )
+        return written((tensors, {**facts, "format": WORDS[rng.integers(len(WORDS))]}), kind)
     header, data = header_of(tensors)
     more = {WORDS[rng.integers(len(WORDS))]: random_json(rng, 1)}
     text = json.dumps(facts)

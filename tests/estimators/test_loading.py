@@ -1,4 +1,4 @@
-"""Model files: damaged and foreign ones are refused, those of version 1 still load."""
+"""Model files: damaged and foreign ones are refused."""
 
 import pickle
 
@@ -8,10 +8,8 @@ from safetensors.numpy import save_file
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor, load
-from echolearn.estimators.model_layout import FORMAT
 from echolearn.exceptions import ModelFileError
-from reliability import forging
-from smallmodels import MODELS, change_facts, same
+from smallmodels import change_facts, same
 
 
 def test_every_truncation_is_refused(file):
@@ -63,29 +61,10 @@ def test_foreign_files(tmp_path):
             load(path)
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_version_1_still_loads(kind, tmp_path):
-    esn = MODELS[kind]()
-    esn.save(tmp_path / "new")
-    parts = forging.as_version_1(forging.taken_apart((tmp_path / "new").read_bytes(), FORMAT))
-    (tmp_path / "old").write_bytes(forging.written(parts, FORMAT, version=1))
-    back = load(tmp_path / "old")
-    assert same(back, esn)
-    assert [dict(row) for row in back.history_] == [dict(row) for row in esn.history_]
-    assert repr(back.get_params()) == repr(load(tmp_path / "new").get_params())
-
-
-def test_a_version_1_history_may_hold_nan(model, file):
-    tensors, facts = forging.as_version_1(forging.taken_apart(file.read_bytes(), FORMAT))
-    facts["history"] = [{"epoch": 1, "error": float("nan")}, {"epoch": 2, "error": float("inf")}]
-    file.write_bytes(forging.written((tensors, facts), FORMAT, version=1))
-    assert [str(row["error"]) for row in load(file).history_] == ["nan", "inf"]
-
-
 def test_wrong_version(file):
     for version in (99, 0, 1, None, "2", 2.0, True):
         change_facts(file, format_version=version)
-        with pytest.raises(ModelFileError, match=r"format version .*; this echolearn reads versions 1 to 2. Install"):
+        with pytest.raises(ModelFileError, match=r"format version .*; this echolearn reads version 2. Install"):
             load(file)
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from echolearn.modelfile.layout import DTYPES, Checksum1, Checksum2, Entry, as_bytes, entries_of, little_endian
+from echolearn.modelfile.layout import DTYPES, Checksum, Entry, as_bytes, entries_of, little_endian
 
 ARRAYS = {"a": np.arange(6.0).reshape(2, 3), "b": np.array([True, False])}
 
 
-def checksum(make, arrays=ARRAYS, facts='{"n": 1}'):
-    found = make(facts)
+def checksum(arrays=ARRAYS, facts='{"n": 1}'):
+    found = Checksum(facts)
     for name, entry in sorted(entries_of(arrays).items()):
         found.add(name, entry, arrays[name])
     return found.hexdigest()
@@ -29,8 +29,7 @@ def test_bytes_are_a_view():
     assert as_bytes(np.empty((0, 3))).size == 0
 
 
-@pytest.mark.parametrize("make", [Checksum2, lambda facts: Checksum1({"facts": facts})])
-def test_a_checksum_changes_with_facts_names_shapes_types_and_values(make):
+def test_a_checksum_changes_with_facts_names_shapes_types_and_values():
     a, b = ARRAYS["a"], ARRAYS["b"]
     others = [
         {"a": a},
@@ -39,10 +38,6 @@ def test_a_checksum_changes_with_facts_names_shapes_types_and_values(make):
         {"a": a.view(np.int64), "b": b},
         {"a": a + np.eye(2, 3), "b": b},
     ]
-    found = [checksum(make), checksum(make, facts='{"n": 2}'), *(checksum(make, other) for other in others)]
+    found = [checksum(), checksum(facts='{"n": 2}'), *(checksum(other) for other in others)]
     assert len(set(found)) == 7
-    assert checksum(make) == found[0]
-
-
-def test_the_checksum_of_version_1_does_not_depend_on_the_one_that_it_is_compared_with():
-    assert Checksum1({"n": 1, "sha256": "old"}).hexdigest() == Checksum1({"n": 1}).hexdigest()
+    assert checksum() == found[0]

@@ -36,7 +36,6 @@ MAY_HAVE_GAPS = (
     "last_value",
 )  # the arrays in which NaN stands for what is not known
 NETWORKS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
-FORMER_COLUMNS = {"block": "network"}  # of a history
 
 
 def restore(tensors: dict[str, Array], facts: Facts) -> FittedModel | FittedStack:
@@ -46,7 +45,7 @@ def restore(tensors: dict[str, Array], facts: Facts) -> FittedModel | FittedStac
 
 def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
     """Return the model of one network."""
-    settings = _present_names(facts["settings"])
+    settings = dict(facts["settings"])
     settings["initial_state"] = tensors.get("initial_state")
     if isinstance(settings.get("leak"), list):
         settings["leak"] = np.asarray(settings["leak"])
@@ -86,7 +85,7 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         settings=settings,
         network=Network(reservoir, _readout(tensors, facts, typed), view),
         codec=codec,
-        history=History(_history(tensors, facts)),
+        history=History(history_rows(tensors, facts["history_columns"])),
         feature_names=names,
         inputs=inputs,
         training_end=_training_end(tensors, per_step),
@@ -142,17 +141,6 @@ def _training_end(tensors: dict[str, Array], per_step: bool) -> TrainingEnd | No
     if not per_step or "backward" in tensors:
         raise ValueError("a network of whole sequences does not continue a series")
     return TrainingEnd(tensors["end_state"], tensors.get("end_fed_back"), tensors["end_known"], tensors["opening"])
-
-
-def _present_names(facts: Facts) -> Facts:
-    """Return settings with `ensemble` for `blocks`, as files had it before; None meant one network per 250 units."""
-    settings = dict(facts)
-    if "blocks" in settings:
-        blocks = settings.pop("blocks")
-        automatic = round(settings["hidden_units"] / 250) if settings.get("topology", "random") == "random" else 1
-        fixed = settings.get("learn") == "none"  # these were one network in any case
-        settings["ensemble"] = 1 if fixed else max(1, automatic) if blocks is None else blocks
-    return settings
 
 
 def _given_reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, activation: str) -> Reservoir:
@@ -253,15 +241,6 @@ def _forecast(tensors: dict[str, Array], facts: Facts, reservoir: Reservoir) -> 
     if width != _features(tensors, facts) or not (state.exogenous_scale > 0).all():
         raise ValueError(f"{facts['features']} inputs; expected {width}, values and exogenous inputs")
     return state
-
-
-def _history(tensors: dict[str, Array], facts: Facts) -> list[dict[str, float]]:
-    if "history_columns" in facts:
-        return history_rows(tensors, [FORMER_COLUMNS.get(name, name) for name in facts["history_columns"]])
-    rows = facts["history"]  # of version 1
-    if not isinstance(rows, list) or not all(type(v) in (int, float) for row in rows for v in row.values()):
-        raise ValueError(f"{rows!r:.40} is not a history")
-    return [{FORMER_COLUMNS.get(name, name): value for name, value in row.items()} for row in rows]
 
 
 def _restore_stack(tensors: dict[str, Array], facts: Facts) -> FittedStack:

@@ -129,8 +129,7 @@ class Checkpoint:
 def _state(tensors: dict[str, Array], facts: Facts) -> State:
     """Return the state that was saved, from the arrays and facts of its file."""
     state = facts["state"]
-    if facts["format_version"] > 1:  # version 1 kept the history in the state
-        state["history"] = history_rows(tensors, facts["history_columns"])
+    state["history"] = history_rows(tensors, facts["history_columns"])
     arrays = {name: value for name, value in tensors.items() if name not in HISTORY_TENSORS}
     return {name: value.T if name in facts["turned"] else value for name, value in arrays.items()}, state
 

@@ -47,15 +47,11 @@ def from_json(value: object, levels: int = LEVELS_LIMIT) -> Any:
     return {name: from_json(v, levels - 1) for name, v in value.items()}
 
 
-def parse_json(text: str, *, strict: bool) -> object:
-    """Return the value of a JSON text; raise ValueError for repeated names or too many values.
-
-    With `strict`, numbers that are not finite are refused too.
-    """
+def parse_json(text: str) -> object:
+    """Return the value of a JSON text; raise ValueError for repeated names, too many values, or infinite numbers."""
     if count_values(text) > VALUES_LIMIT:
         raise ValueError(f"more than {VALUES_LIMIT} values")
-    constants, floats = (_finite, _finite) if strict else (None, None)
-    found: object = json.loads(text, object_pairs_hook=_unique, parse_constant=constants, parse_float=floats)
+    found: object = json.loads(text, object_pairs_hook=_unique, parse_constant=_finite, parse_float=_finite)
     return found
 
 

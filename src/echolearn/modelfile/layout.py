@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from echolearn.validation import Array
 Facts = dict[str, Any]  # the plain values of a file, by name
 Tensors = dict[str, Array]  # its arrays, by name
 
-FORMAT_VERSION = 2  # the version that is written; version 1 can still be read
+FORMAT_VERSION = 2
 MODEL = "echolearn-model"  # the kind of file that a network, a stack or a pipeline is saved to
 RECOGNIZER = "echolearn-recognizer"  # the kind of file that a recogniser of speech is saved to
 HEADER_LIMIT = 4 * 2**20  # bytes
@@ -55,40 +54,17 @@ def as_bytes(value: Array) -> Array:
     return value.reshape(-1).view(np.uint8)
 
 
-class Checksum(Protocol):
-    """A hash of the facts and of all arrays, which are added in the order of their names."""
-
-    def add(self, name: str, entry: Entry, value: Array) -> None:
-        """Add one array."""
-
-    def hexdigest(self) -> str:
-        """Return the hash of all that was added."""
-
-
-class Checksum2:
-    """The checksum of version 2, over the text of the facts and the arrays."""
+class Checksum:
+    """The hash of the text of the facts and of all arrays, which are added in the order of their names."""
 
     def __init__(self, text: str):
         self._digest = hashlib.sha256(text.encode())
 
     def add(self, name: str, entry: Entry, value: Array) -> None:
+        """Add one array."""
         self._digest.update(f"\n{name} {entry.dtype} {' '.join(map(str, entry.shape))}\n".encode())
         self._digest.update(as_bytes(value.astype(DTYPES[entry.dtype], copy=False)).data)
 
     def hexdigest(self) -> str:
-        return self._digest.hexdigest()
-
-
-class Checksum1:
-    """The checksum of version 1, over the facts (without the checksum itself) as Python writes them, and the arrays."""
-
-    def __init__(self, facts: Facts):
-        others = {name: value for name, value in facts.items() if name != "sha256"}
-        self._digest = hashlib.sha256(json.dumps(others, sort_keys=True).encode())
-
-    def add(self, name: str, entry: Entry, value: Array) -> None:
-        self._digest.update(f"{name} {DTYPES[entry.dtype]} {entry.shape}".encode())
-        self._digest.update(as_bytes(value).data)
-
-    def hexdigest(self) -> str:
+        """Return the hash of all that was added."""
         return self._digest.hexdigest()

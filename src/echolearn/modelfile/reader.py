@@ -23,8 +23,6 @@ from echolearn.modelfile.layout import (
     HEADER_LIMIT,
     Check,
     Checksum,
-    Checksum1,
-    Checksum2,
     Entry,
     Facts,
     as_bytes,
@@ -54,16 +52,13 @@ def read_tensors(path: Path, kind: str, check: Check | None = None) -> tuple[dic
             entries, metadata, begin = _read_header(file, path.stat().st_size)
             if kind not in metadata:
                 raise ModelFileError(f"{path} is a safetensors file, but not an {kind} file.")
-            if not set(metadata) <= {kind, "sha256"}:
-                raise ValueError(f"metadata {sorted(set(metadata) - {kind, 'sha256'})!r:.60} that no such file has")
-            # In version 1 the checksum is one of the facts, and numbers that are not finite are NaN and Infinity.
-            first = "sha256" not in metadata
-            facts = _facts(parse_json(metadata[kind], strict=not first), path, kind, 1 if first else FORMAT_VERSION)
+            if set(metadata) != {kind, "sha256"}:
+                raise ValueError(f"metadata {sorted(metadata)!r:.60}; expected {kind} and sha256")
+            facts = _facts(parse_json(metadata[kind]), path, kind)
             if check is not None:
                 check(entries, facts)
-            checksum = Checksum1(facts) if first else Checksum2(metadata[kind])
+            checksum = Checksum(metadata[kind])
             tensors = _read_arrays(file, entries, begin, checksum)
-            expected = facts.pop("sha256", None) if first else metadata["sha256"]
             facts = from_json(facts)
     except (ModelFileError, OSError):
         raise
@@ -75,7 +70,7 @@ def read_tensors(path: Path, kind: str, check: Check | None = None) -> tuple[dic
                 "echolearn.save or `echolearn train` wrote (.safetensors)."
             ) from problem
         raise ModelFileError(f"{path} is damaged, cut short, or not an {kind} file: {problem}") from problem
-    if checksum.hexdigest() != expected:
+    if checksum.hexdigest() != metadata["sha256"]:
         raise ModelFileError(
             f"{path} is damaged: its checksum does not match. Take it from a backup, or save it again."
         )
@@ -108,7 +103,7 @@ def saved_by(path: Path) -> str:
     """Return the version of echolearn that wrote a file, as its header says; `of unknown version` if it does not."""
     with path.open("rb") as file:
         _, metadata, _ = _read_header(file, path.stat().st_size)
-    facts = parse_json(next(text for name, text in metadata.items() if name != "sha256"), strict=False)
+    facts = parse_json(next(text for name, text in metadata.items() if name != "sha256"))
     version = facts.get("echolearn") if isinstance(facts, dict) else None
     return version if isinstance(version, str) else "of unknown version"
 
@@ -121,7 +116,7 @@ def _read_header(file: BufferedReader, size: int) -> tuple[dict[str, Entry], dic
     length = int.from_bytes(file.read(8), "little")
     if size < 8 or not 2 <= length <= min(HEADER_LIMIT, size - 8):
         raise ValueError(f"a header of {length} bytes in a file of {size} (at most {HEADER_LIMIT} are read)")
-    header = parse_json(file.read(length).decode("utf-8"), strict=True)
+    header = parse_json(file.read(length).decode("utf-8"))
     if not isinstance(header, dict):
         raise ValueError("the header is not an object")
     metadata = header.pop("__metadata__", {})
@@ -157,14 +152,14 @@ def _are_counts(value: object) -> TypeGuard[list[int]]:
     return isinstance(value, list) and all(type(n) is int and 0 <= n < 2**63 for n in value)
 
 
-def _facts(facts: object, path: Path, kind: str, version: int) -> Facts:
+def _facts(facts: object, path: Path, kind: str) -> Facts:
     """Return the facts; raise ModelFileError unless they are of this kind and version."""
     if not isinstance(facts, dict) or facts.get("format") != kind:
         raise ModelFileError(f"{path} is not an {kind} file: its facts name another format, or none.")
-    given = facts.get("format_version")
-    if type(given) is not int or given != version:
+    version = facts.get("format_version")
+    if type(version) is not int or version != FORMAT_VERSION:
         raise ModelFileError(
-            f"{path} has format version {given!r:.20}; this echolearn reads versions 1 to {FORMAT_VERSION}. Install "
+            f"{path} has format version {version!r:.20}; this echolearn reads version {FORMAT_VERSION}. Install "
             f"the echolearn that wrote it ({facts.get('echolearn')!r:.20}) or newer."
         )
     return facts

@@ -14,7 +14,7 @@ from echolearn.modelfile.layout import (
     DTYPE_NAMES,
     FORMAT_VERSION,
     HEADER_LIMIT,
-    Checksum2,
+    Checksum,
     Facts,
     entries_of,
     little_endian,
@@ -26,7 +26,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Array], facts: Facts, kind: 
     """Write arrays, and plain values with version and checksum under the name of their kind, atomically."""
     stored = {name: storable(name, value) for name, value in tensors.items()}
     text = json.dumps(to_json({"format": kind, "format_version": FORMAT_VERSION, **facts}), allow_nan=False)
-    checksum = Checksum2(text)
+    checksum = Checksum(text)
     for name, entry in sorted(entries_of(stored).items()):
         checksum.add(name, entry, stored[name])
     content = to_bytes(stored, metadata={kind: text, "sha256": checksum.hexdigest()})
