@@ -26,9 +26,11 @@ import protocol
 import results
 from contest_plan import CORES
 from echolearn.speech.phones import phones_of_states
-from echolearn.speech.recognition.decoder import Decoder, DecodingWeights, state_shares
-from echolearn.speech.recognition.graph import word_graph
-from echolearn.speech.recognition.learning import (
+from echolearn.speech.recognition import estimate, read_lexicon
+from echolearn.speech.recognition._decoder import Decoder, DecodingWeights, state_shares
+from echolearn.speech.recognition._graph import word_graph
+from echolearn.speech.recognition._phone_models import learn_phone_models
+from echolearn.speech.recognition._tuning import (
     evaluate_phones,
     evaluate_words,
     phone_decoder,
@@ -36,9 +38,6 @@ from echolearn.speech.recognition.learning import (
     tune_phones,
     tune_words,
 )
-from echolearn.speech.recognition.lexicon import read_lexicon
-from echolearn.speech.recognition.ngrams import estimate
-from echolearn.speech.recognition.phonemodels import learn_phone_models
 from echolearn.speech.scoring import matched_pairs
 from echolearn.speech.words import match_transcripts, read_transcripts
 

@@ -16,9 +16,10 @@ import an4
 import results
 from echolearn import ESNClassifier
 from echolearn.speech.corpus import NORMALISATIONS
-from echolearn.speech.recognition.learning import evaluate_phones
-from echolearn.speech.recognition.recognizer import learn_recognizer, valid_part
-from echolearn.speech.recognition.transcription import text_of
+from echolearn.speech.recognition import learn_recognizer
+from echolearn.speech.recognition._recognizer import valid_part
+from echolearn.speech.recognition._transcription import text_of
+from echolearn.speech.recognition._tuning import evaluate_phones
 
 UNITS, SEED = 100, 0
 TIMED = 20  # utterances that are pushed frame by frame

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import results
 from echolearn.export.page import build_page, open_models
 from echolearn.speech.audio import read_audio
-from echolearn.speech.recognition.recognizer import load_recognizer
+from echolearn.speech.recognition import load_recognizer
 from reliability.browser import browser
 
 REPEATS, RECORDINGS, LIVE_SECONDS, WARM_SECONDS = 7, 30, 12, 3

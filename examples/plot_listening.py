@@ -17,8 +17,7 @@ import numpy as np
 from echolearn import ESNClassifier
 from echolearn.speech.corpus import open_corpus
 from echolearn.speech.phones import split_state
-from echolearn.speech.recognition.lexicon import read_lexicon
-from echolearn.speech.recognition.recognizer import learn_recognizer
+from echolearn.speech.recognition import learn_recognizer, read_lexicon
 
 plt.rcParams["axes.spines.top"] = plt.rcParams["axes.spines.right"] = False
 

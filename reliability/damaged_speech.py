@@ -300,8 +300,7 @@ def reader_of(kind: str, folder: Path) -> Callable[[Path], Any]:
     """Return a function that reads a file and returns its content as the witness does."""
     from echolearn.speech.formats import ctm, json_results, kaldi, stm, tiers
     from echolearn.speech.labels import read_mlf
-    from echolearn.speech.recognition.arpa import read_arpa
-    from echolearn.speech.recognition.lexicon import read_lexicon
+    from echolearn.speech.recognition import read_arpa, read_lexicon
 
     def array(found: Any) -> tuple[Any, ...]:
         return found.dtype.str[1:], found.shape, found.ravel().tolist()

@@ -14,8 +14,8 @@ import toyspeech
 from echolearn.speech.formats.ctm import read_ctm
 from echolearn.speech.formats.json_results import read_json
 from echolearn.speech.formats.textgrid import read_textgrid
-from echolearn.speech.recognition.arpa import write_arpa
-from echolearn.speech.recognition.grammar import word_list
+from echolearn.speech.recognition import write_arpa
+from echolearn.speech.recognition._ngrams import word_list
 from speechfiles import write_riff
 
 Run = Callable[..., Result]

@@ -18,8 +18,8 @@ from echolearn.experiments.plan import Plan
 from echolearn.reporting.table import LEVELS as NAMES
 from echolearn.reporting.table import markdown, plain_text
 from echolearn.speech.corpus import Corpus
-from echolearn.speech.recognition.phonemodels import phone_segments
-from echolearn.speech.recognition.segments import learn_segments
+from echolearn.speech.recognition._phone_models import phone_segments
+from echolearn.speech.recognition._segments import learn_segments
 
 PLAN = Plan(units=(8,), columns=("esn", "esn_ours"))
 

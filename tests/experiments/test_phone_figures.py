@@ -14,7 +14,7 @@ from echolearn.experiments.phone_scoring import PhoneScoring
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.phones import state_names
-from echolearn.speech.recognition.search import Token
+from echolearn.speech.recognition._search import Token
 from echolearn.speech.scoring import Evaluation, Pair
 
 PHONES = ("aa", "b", "sil")

@@ -12,8 +12,8 @@ from echolearn.experiments import phone_scoring
 from echolearn.experiments.phone_scoring import PhoneScoring, default_level, frame_errors, state_probabilities
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.phones import state_names
-from echolearn.speech.recognition.decoder import DecodingWeights
-from echolearn.speech.recognition.search import Token
+from echolearn.speech.recognition._decoder import DecodingWeights
+from echolearn.speech.recognition._search import Token
 
 
 class Network:

@@ -20,7 +20,7 @@ from echolearn.experiments.phone_plan import SYSTEMS, PhonePlan
 from echolearn.experiments.phone_scoring import PhoneScoring, part_probabilities, recognise
 from echolearn.reporting.phone_table import PhoneRow
 from echolearn.speech.corpus import Corpus, open_corpus
-from echolearn.speech.recognition.decoder import DecodingWeights
+from echolearn.speech.recognition._decoder import DecodingWeights
 from smallcorpus import arrays, write
 from speechfiles import open_timit, write_timit
 

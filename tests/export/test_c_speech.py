@@ -16,7 +16,7 @@ from echolearn.export import export_model
 from echolearn.export.c_speech import c_features
 from echolearn.speech.features import log_bands, mfcc
 from echolearn.speech.recipe import FeatureRecipe
-from echolearn.speech.recognition.recognizer import Recognizer
+from echolearn.speech.recognition import Recognizer
 from reliability.exports import SANITIZED, compiled
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")

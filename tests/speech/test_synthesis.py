@@ -15,7 +15,7 @@ from echolearn.exceptions import EspeakError
 from echolearn.speech import synthesis
 from echolearn.speech.espeak import Spoken, Voice
 from echolearn.speech.labels import Segment
-from echolearn.speech.recognition.lexicon import read_lexicon
+from echolearn.speech.recognition import read_lexicon
 from echolearn.speech.sentences import every_word
 from echolearn.speech.speakers import draw_speakers
 from echolearn.speech.synthesis import SynthesisJob, TimedPhone, timed_phones, word_segments, write_lexicon

@@ -18,7 +18,7 @@ from echolearn.speech.audio import read_audio
 from echolearn.speech.features import frame_count
 from echolearn.speech.labels import read_phn
 from echolearn.speech.phones import ENGLISH
-from echolearn.speech.recognition.lexicon import read_lexicon
+from echolearn.speech.recognition import read_lexicon
 from echolearn.speech.synthesis import LEXICON
 from echolearn.speech.synthetic import part_frames, read_marker, synthetic_tree
 from echolearn.speech.transcripts import check_segments

@@ -27,7 +27,7 @@ def export(*, model: Path, out: Path, name: str, step: bool, numbers: str | None
     from echolearn.export import export_model
     from echolearn.modelfile.layout import RECOGNIZER
     from echolearn.modelfile.reader import file_kind
-    from echolearn.speech.recognition.recognizer import load_recognizer
+    from echolearn.speech.recognition import load_recognizer
 
     whole = load_recognizer(model) if file_kind(model) == RECOGNIZER else load(model)
     for path in export_model(whole, out, name=name, step=step, numbers=numbers):

@@ -60,7 +60,7 @@ def load(path: str | PathLike[str]) -> SingleEstimator | StackEstimator | Pipeli
     place = check_path("path", path)
     if file_kind(place) == RECOGNIZER:
         raise ModelFileError(
-            f"{place} is a recogniser of speech: load it with echolearn.speech.recognition.recognizer.load_recognizer."
+            f"{place} is a recogniser of speech: load it with echolearn.speech.recognition.load_recognizer."
         )
     tensors, facts = read_tensors(place, FORMAT, check_file)
     try:

@@ -30,7 +30,7 @@ from echolearn.speech.features import SHIFT, WINDOW
 from echolearn.speech.labels import Segment, write_mlf
 from echolearn.speech.phones import phones_of_states
 from echolearn.speech.recipe import FeatureRecipe
-from echolearn.speech.recognition.recognizer import load_recognizer
+from echolearn.speech.recognition import load_recognizer
 from echolearn.training.progress import clock
 from echolearn.validation import Array
 

@@ -17,9 +17,8 @@ from echolearn.speech.audio import RATE
 from echolearn.speech.cache import default_cache
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.features import SHIFT
-from echolearn.speech.recognition.decoder import DecodingWeights
-from echolearn.speech.recognition.ngrams import NGramModel
-from echolearn.speech.recognition.recognizer import Recognizer
+from echolearn.speech.recognition import NGramModel, Recognizer
+from echolearn.speech.recognition._decoder import DecodingWeights
 from echolearn.training.progress import clock
 
 # Optional packages, and the extra of echolearn that installs each.

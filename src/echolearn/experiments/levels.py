@@ -21,7 +21,7 @@ from echolearn.experiments.phone_scoring import (
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.folding import level_map
 from echolearn.speech.phones import phones_of_states
-from echolearn.speech.recognition.segments import segment_error
+from echolearn.speech.recognition._segments import segment_error
 
 LEVELS = ("state", "phone48", "phone39", "segment", "recognition")
 VERSION = 1  # raised when a level counts otherwise, so that kept scores are computed again

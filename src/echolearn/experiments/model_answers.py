@@ -15,7 +15,7 @@ from echolearn.estimators.loading import load
 from echolearn.experiments.tables import TextTable, read_table
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind
-from echolearn.speech.recognition.recognizer import load_recognizer
+from echolearn.speech.recognition import load_recognizer
 from echolearn.validation import Array
 
 ARRAYS = (".npy", ".npz")

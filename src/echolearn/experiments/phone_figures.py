@@ -21,7 +21,7 @@ from echolearn.reporting.svg import can_draw
 from echolearn.speech.audio import RATE, read_audio
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.phones import SILENCES, split_state
-from echolearn.speech.recognition.phonemodels import phone_segments
+from echolearn.speech.recognition._phone_models import phone_segments
 from echolearn.speech.scoring import Counts, Evaluation, Pair
 from echolearn.validation import Array
 

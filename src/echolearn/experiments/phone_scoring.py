@@ -15,10 +15,10 @@ from echolearn.speech._typing import Labels, Progress
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.folding import PhoneMap, fold, level_map
 from echolearn.speech.phones import phones_of_states, split_state
-from echolearn.speech.recognition.decoder import BEAMS, CHOICES, ROUNDS, Decoder
-from echolearn.speech.recognition.learning import evaluate_phones, phone_decoder, spoken_phones, tune_phones
-from echolearn.speech.recognition.search import Token
-from echolearn.speech.recognition.segments import SegmentClassifier, learn_segments
+from echolearn.speech.recognition._decoder import BEAMS, CHOICES, ROUNDS, Decoder
+from echolearn.speech.recognition._search import Token
+from echolearn.speech.recognition._segments import SegmentClassifier, learn_segments
+from echolearn.speech.recognition._tuning import evaluate_phones, phone_decoder, spoken_phones, tune_phones
 from echolearn.speech.scoring import Evaluation, evaluate
 from echolearn.validation import Array
 

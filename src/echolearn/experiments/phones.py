@@ -32,7 +32,7 @@ from echolearn.reporting.phone_table import (
 )
 from echolearn.speech._typing import Progress
 from echolearn.speech.corpus import Corpus
-from echolearn.speech.recognition.search import Token
+from echolearn.speech.recognition._search import Token
 from echolearn.speech.scoring import Evaluation, matched_pairs
 from echolearn.training.cost_model import TYPICAL
 

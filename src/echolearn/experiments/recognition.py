@@ -16,11 +16,17 @@ from echolearn.speech.audio import read_channels
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.formats.results import Recognised
 from echolearn.speech.phones import split_state
-from echolearn.speech.recognition.arpa import read_arpa
-from echolearn.speech.recognition.learning import evaluate_phones, evaluate_words
-from echolearn.speech.recognition.lexicon import Lexicon, read_lexicon
-from echolearn.speech.recognition.recognizer import Recognizer, learn_recognizer, load_recognizer, valid_part
-from echolearn.speech.recognition.transcription import Transcription
+from echolearn.speech.recognition import (
+    Lexicon,
+    Recognizer,
+    Transcription,
+    learn_recognizer,
+    load_recognizer,
+    read_arpa,
+    read_lexicon,
+)
+from echolearn.speech.recognition._recognizer import valid_part
+from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words
 from echolearn.speech.scoring import Evaluation
 from echolearn.speech.utterances import AUDIO_ENDINGS, pair_files
 

@@ -19,7 +19,7 @@ from echolearn.export.page import build_page, page_model
 from echolearn.export.plan import Plan
 from echolearn.export.planning import plan_of
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech.recognition.recognizer import Recognizer
+from echolearn.speech.recognition import Recognizer
 from echolearn.validation import Array, check_boolean, check_path
 
 PAGES = (".html", ".htm")

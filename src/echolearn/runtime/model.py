@@ -65,7 +65,7 @@ def load(path: str | PathLike[str]) -> Model:
     if file_kind(place) == RECOGNIZER:
         raise ModelFileError(
             f"{place} is a recogniser of speech, which needs the whole library: load it with "
-            "echolearn.speech.recognition.recognizer.load_recognizer."
+            "echolearn.speech.recognition.load_recognizer."
         )
     tensors, facts = read_tensors(place, MODEL)
     try:

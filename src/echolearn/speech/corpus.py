@@ -246,7 +246,7 @@ def open_corpus(
 
     See Also
     --------
-    echolearn.speech.recognition.recognizer.learn_recognizer : A recogniser from a network and the corpus.
+    echolearn.speech.recognition.learn_recognizer : A recogniser from a network and the corpus.
 
     Examples
     --------

@@ -20,9 +20,9 @@ from echolearn.export.planning import plan_of
 from echolearn.speech.audio import resample
 from echolearn.speech.features import mfcc, with_differences
 from echolearn.speech.recipe import FeatureRecipe
-from echolearn.speech.recognition.committing import CommittingSearch
-from echolearn.speech.recognition.recognizer import Recognizer, load_recognizer
-from echolearn.speech.recognition.tasks import learn_phone_task
+from echolearn.speech.recognition import Recognizer, load_recognizer
+from echolearn.speech.recognition._parts import learn_phone_task
+from echolearn.speech.recognition._stream import CommittingSearch
 from speechfiles import write_riff
 
 TOKENS = """level => echolearn.speech.view.listeners.map(

@@ -21,7 +21,7 @@ from echolearn.export.page.speech_payload import (
 )
 from echolearn.speech.phones import ENGLISH, TIMIT_61, state_names
 from echolearn.speech.recipe import FeatureRecipe
-from echolearn.speech.recognition.recognizer import Recognizer
+from echolearn.speech.recognition import Recognizer
 
 
 def unpacked(value):

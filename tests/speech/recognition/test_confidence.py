@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from echolearn.speech.recognition.confidence import SCALES, calibrate, confidence_quality
-from echolearn.speech.recognition.search import Token
+from echolearn.speech.recognition._confidence import SCALES, calibrate, confidence_quality
+from echolearn.speech.recognition._search import Token
 from speech.recognition.test_decoder import LEXICON, NAMES, labels_of, word_decoder
 
 

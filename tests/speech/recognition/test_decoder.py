@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from echolearn.speech.recognition.decoder import CHOICES, Decoder, DecodingWeights, state_shares, tune
-from echolearn.speech.recognition.graph import phone_graph, word_graph
-from echolearn.speech.recognition.lexicon import Lexicon
-from echolearn.speech.recognition.ngrams import estimate
-from echolearn.speech.recognition.phonemodels import learn_phone_models
+from echolearn.speech.recognition import Lexicon, estimate
+from echolearn.speech.recognition._decoder import CHOICES, Decoder, DecodingWeights, state_shares, tune
+from echolearn.speech.recognition._graph import phone_graph, word_graph
+from echolearn.speech.recognition._phone_models import learn_phone_models
 from reference.decoding import best_path
 from reference.words import scores_of_all
 

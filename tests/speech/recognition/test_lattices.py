@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from echolearn.speech.recognition.decoder import Decoder, DecodingWeights
-from echolearn.speech.recognition.lattices import build_lattice
-from echolearn.speech.recognition.search import Search, Token
+from echolearn.speech.recognition._decoder import Decoder, DecodingWeights
+from echolearn.speech.recognition._lattices import build_lattice
+from echolearn.speech.recognition._search import Search, Token
 from reference.lattices import all_paths, arc_posteriors, best_by_tokens
 from speech.recognition.test_decoder import sure, word_decoder
 from speech.recognition.test_search import random_graph

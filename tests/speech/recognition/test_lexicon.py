@@ -3,7 +3,7 @@
 import pytest
 
 from echolearn.exceptions import CorpusError
-from echolearn.speech.recognition.lexicon import Lexicon, read_lexicon
+from echolearn.speech.recognition import Lexicon, read_lexicon
 
 
 def written(tmp_path, text):

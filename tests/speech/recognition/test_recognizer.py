@@ -8,13 +8,12 @@ import pytest
 import toyspeech
 from echolearn import ESNClassifier, StackedClassifier
 from echolearn.speech.phones import split_state
-from echolearn.speech.recognition.decoder import DecodingWeights
-from echolearn.speech.recognition.grammar import word_list
-from echolearn.speech.recognition.learning import evaluate_phones, spoken_phones
-from echolearn.speech.recognition.lexicon import Lexicon
-from echolearn.speech.recognition.ngrams import estimate
-from echolearn.speech.recognition.recognizer import Recognizer, learn_recognizer, network_states, valid_part
-from echolearn.speech.recognition.tasks import learn_phone_task
+from echolearn.speech.recognition import Lexicon, Recognizer, estimate, learn_recognizer
+from echolearn.speech.recognition._decoder import DecodingWeights
+from echolearn.speech.recognition._ngrams import word_list
+from echolearn.speech.recognition._parts import learn_phone_task
+from echolearn.speech.recognition._recognizer import network_states, valid_part
+from echolearn.speech.recognition._tuning import evaluate_phones, spoken_phones
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from echolearn.speech.recognition.graph import GraphBuilder, phone_graph
-from echolearn.speech.recognition.ngrams import estimate
-from echolearn.speech.recognition.phonemodels import learn_phone_models
-from echolearn.speech.recognition.search import Search
+from echolearn.speech.recognition import estimate
+from echolearn.speech.recognition._graph import GraphBuilder, phone_graph
+from echolearn.speech.recognition._phone_models import learn_phone_models
+from echolearn.speech.recognition._search import Search
 from reference.decoding import best_path
 
 

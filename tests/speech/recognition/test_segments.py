@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from echolearn.speech.recognition.decoder import scaled_logarithms
-from echolearn.speech.recognition.segments import duration_probabilities, learn_segments, segment_error
+from echolearn.speech.recognition._decoder import scaled_logarithms
+from echolearn.speech.recognition._segments import duration_probabilities, learn_segments, segment_error
 from reference.segments import inside
 
 NAMES = ["a_s2", "a_s3", "a_s4", "b_s2", "b_s3", "sil"]

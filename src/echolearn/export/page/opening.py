@@ -24,7 +24,7 @@ from echolearn.export.plan import Plan
 from echolearn.export.planning import plan_of
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind
-from echolearn.speech.recognition.recognizer import Recognizer, load_recognizer
+from echolearn.speech.recognition import Recognizer, load_recognizer
 
 _COMPARED: dict[str, Callable[[Plan], object]] = {
     "their numbers of inputs are": lambda plan: plan.n_features,

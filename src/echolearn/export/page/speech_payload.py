@@ -19,9 +19,9 @@ from echolearn.speech import features
 from echolearn.speech.audio import RATE
 from echolearn.speech.phones import SILENCES, split_state
 from echolearn.speech.recipe import FeatureRecipe
-from echolearn.speech.recognition.decoder import Decoder
-from echolearn.speech.recognition.recognizer import Recognizer
-from echolearn.speech.recognition.streaming import PAUSE, pause_frames
+from echolearn.speech.recognition import Recognizer
+from echolearn.speech.recognition._decoder import Decoder
+from echolearn.speech.recognition._stream import PAUSE, pause_frames
 from echolearn.validation import Array
 
 Payload = dict[str, Json]

@@ -12,10 +12,9 @@ from echolearn.export.service.models import About, Json, SoundStream, SpeechMode
 from echolearn.export.service.refusals import Refusal, not_acceptable
 from echolearn.speech.audio import read_audio
 from echolearn.speech.features import FRAME_SECONDS
-from echolearn.speech.recognition.recognizer import Recognizer, load_recognizer
-from echolearn.speech.recognition.search import Token
-from echolearn.speech.recognition.streaming import RecognitionStream
-from echolearn.speech.recognition.transcription import Update
+from echolearn.speech.recognition import RecognitionStream, Recognizer, load_recognizer
+from echolearn.speech.recognition._search import Token
+from echolearn.speech.recognition._transcription import Update
 from echolearn.validation import Array
 
 

@@ -48,7 +48,7 @@ def write_results(path: str | Path, results: Iterable[Recognised], kind: str, *,
 
     See Also
     --------
-    echolearn.speech.recognition.recognizer.Recognizer.recognize : Results of a recogniser.
+    echolearn.speech.recognition.Recognizer.recognize : Results of a recogniser.
 
     Examples
     --------

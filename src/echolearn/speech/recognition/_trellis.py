@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from echolearn.speech.recognition.search import Search
+from echolearn.speech.recognition._search import Search
 
 _SLACK = 0.01  # for the single precision of the search's scores
 

@@ -17,11 +17,11 @@ from echolearn.modelfile.facts import as_count, as_truth, as_words
 from echolearn.modelfile.layout import Entry, Facts
 from echolearn.speech.phones import split_state
 from echolearn.speech.recipe import FeatureRecipe
-from echolearn.speech.recognition.decoder import DecodingWeights
-from echolearn.speech.recognition.lexicon import Lexicon
-from echolearn.speech.recognition.ngrams import NGramModel
-from echolearn.speech.recognition.phonemodels import PhoneModel
-from echolearn.speech.recognition.tasks import PhoneTask, WordTask
+from echolearn.speech.recognition._decoder import DecodingWeights
+from echolearn.speech.recognition._lexicon import Lexicon
+from echolearn.speech.recognition._ngrams import NGramModel
+from echolearn.speech.recognition._parts import PhoneTask, WordTask
+from echolearn.speech.recognition._phone_models import PhoneModel
 from echolearn.validation import Array
 
 MODEL = "model/"  # before the names of the network's arrays

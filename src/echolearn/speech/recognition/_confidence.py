@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from echolearn.speech.phones import SILENCES
-from echolearn.speech.recognition.decoder import Decoder
-from echolearn.speech.recognition.search import Token
+from echolearn.speech.recognition._decoder import Decoder
+from echolearn.speech.recognition._search import Token
 from echolearn.speech.scoring import align
 from echolearn.validation import Array
 

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from echolearn.display.facts import counted, one_line
 from echolearn.speech.phones import SILENCES, silence_of, split_state
-from echolearn.speech.recognition.decoder import Decoder, DecodingWeights, state_shares
-from echolearn.speech.recognition.grammar import word_list
-from echolearn.speech.recognition.graph import phone_graph, word_graph
-from echolearn.speech.recognition.lexicon import Lexicon
-from echolearn.speech.recognition.ngrams import NGramModel, estimate
-from echolearn.speech.recognition.phonemodels import PhoneModel, learn_phone_models, phone_segments
+from echolearn.speech.recognition._decoder import Decoder, DecodingWeights, state_shares
+from echolearn.speech.recognition._graph import phone_graph, word_graph
+from echolearn.speech.recognition._lexicon import Lexicon
+from echolearn.speech.recognition._ngrams import NGramModel, estimate, word_list
+from echolearn.speech.recognition._phone_models import PhoneModel, learn_phone_models, phone_segments
 from echolearn.validation import Array
 
 

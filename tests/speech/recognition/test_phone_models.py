@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from echolearn.speech.recognition.phonemodels import hazards, learn_phone_models, phone_segments, state_runs
+from echolearn.speech.recognition._phone_models import hazards, learn_phone_models, phone_segments, state_runs
 
 NAMES = ["a_s2", "a_s3", "a_s4", "b_s2", "b_s3", "b_s4", "sil"]
 
@@ -33,7 +33,7 @@ def test_segments(labels, expected):
 
 
 def test_hazards_without_prior_are_the_shares_that_end(monkeypatch):
-    monkeypatch.setattr("echolearn.speech.recognition.phonemodels.PRIOR", 0.0)
+    monkeypatch.setattr("echolearn.speech.recognition._phone_models.PRIOR", 0.0)
     found = hazards(Counter({1: 2, 2: 4, 5: 2}), positions=3)
     # 2 of 8 end after one frame, 4 of 6 after two; the last two last from the third to the fifth frame: 2 of 6
     np.testing.assert_allclose(found, [2 / 8, 4 / 6, 2 / 6])

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from echolearn.speech.folding import PhoneMap
 from echolearn.speech.phones import SILENCES
-from echolearn.speech.recognition.decoder import SMALLEST, DecodingWeights, scaled_logarithms, state_shares
-from echolearn.speech.recognition.phonemodels import PhoneModel, learn_phone_models, phone_segments
+from echolearn.speech.recognition._decoder import SMALLEST, DecodingWeights, scaled_logarithms, state_shares
+from echolearn.speech.recognition._phone_models import PhoneModel, learn_phone_models, phone_segments
 from echolearn.validation import Array
 
 CURVE_OBSERVATIONS = 20.0  # how many observations the smooth curve counts for beside the counted durations of a phone

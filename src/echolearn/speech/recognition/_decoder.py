@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.speech._typing import Progress
-from echolearn.speech.recognition.graph import Graph
-from echolearn.speech.recognition.lattices import BEAM, Lattice, build_lattice
-from echolearn.speech.recognition.search import Search, Token
+from echolearn.speech.recognition._graph import Graph
+from echolearn.speech.recognition._lattices import BEAM, Lattice, build_lattice
+from echolearn.speech.recognition._search import Search, Token
 from echolearn.validation import Array
 
 SMALLEST = 1e-10  # probabilities below count as this
@@ -49,7 +49,7 @@ class DecodingWeights:
     beam : float, default 40.0
         How far below the best score a path may be before it is given up. A smaller one is faster and finds worse paths.
     confidence_scale : float, default 0.3
-        Factor of all scores when confidences are computed; see `echolearn.speech.recognition.confidence.calibrate`.
+        Factor of all scores when confidences are computed; see `echolearn.speech.recognition._confidence.calibrate`.
     """
 
     prior_exponent: float = 0.6

@@ -30,18 +30,16 @@ from echolearn.speech._typing import Frames, Progress
 from echolearn.speech.audio import FULL_SCALE, RATE, resample
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.recipe import FeatureRecipe
-from echolearn.speech.recognition.committing import CommittingSearch
-from echolearn.speech.recognition.confidence import calibrate
-from echolearn.speech.recognition.decoder import Decoder
-from echolearn.speech.recognition.grammar import word_list
-from echolearn.speech.recognition.learning import spoken_phones, tune_phones, tune_words
-from echolearn.speech.recognition.lexicon import Lexicon
-from echolearn.speech.recognition.ngrams import NGramModel, estimate
-from echolearn.speech.recognition.recognizerfile import MODEL, check_arrays, restore_tasks, task_parts
-from echolearn.speech.recognition.search import Token
-from echolearn.speech.recognition.streaming import PAUSE, RecognitionStream, pause_frames
-from echolearn.speech.recognition.tasks import PhoneTask, WordTask, learn_phone_task, word_task
-from echolearn.speech.recognition.transcription import Transcription
+from echolearn.speech.recognition._confidence import calibrate
+from echolearn.speech.recognition._decoder import Decoder
+from echolearn.speech.recognition._file import MODEL, check_arrays, restore_tasks, task_parts
+from echolearn.speech.recognition._lexicon import Lexicon
+from echolearn.speech.recognition._ngrams import NGramModel, estimate, word_list
+from echolearn.speech.recognition._parts import PhoneTask, WordTask, learn_phone_task, word_task
+from echolearn.speech.recognition._search import Token
+from echolearn.speech.recognition._stream import PAUSE, CommittingSearch, RecognitionStream, pause_frames
+from echolearn.speech.recognition._transcription import Transcription
+from echolearn.speech.recognition._tuning import spoken_phones, tune_phones, tune_words
 from echolearn.speech.samples import as_samples, refuse_path, scale_problem
 from echolearn.validation import Array, check_path
 
@@ -76,7 +74,7 @@ class Recognizer:
     --------
     >>> import numpy as np
     >>> from echolearn import ESNClassifier
-    >>> from echolearn.speech.recognition.tasks import learn_phone_task
+    >>> from echolearn.speech.recognition._parts import learn_phone_task
     >>> states, rng = ["n_s2", "ow_s2", "sil_s2"], np.random.default_rng(0)
     >>> y = [np.repeat([2, 0, 1, 2], rng.integers(4, 9, 4)) for _ in range(20)]
     >>> X = [np.eye(3)[one] + 0.1 * rng.normal(size=(len(one), 3)) for one in y]

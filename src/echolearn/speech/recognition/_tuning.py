@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from echolearn.speech._typing import Progress
 from echolearn.speech.folding import PhoneMap, fold
 from echolearn.speech.phones import SILENCES
-from echolearn.speech.recognition.decoder import CHOICES, Decoder, tune
-from echolearn.speech.recognition.phonemodels import phone_segments
-from echolearn.speech.recognition.search import Token
-from echolearn.speech.recognition.tasks import learn_phone_task
+from echolearn.speech.recognition._decoder import CHOICES, Decoder, tune
+from echolearn.speech.recognition._parts import learn_phone_task
+from echolearn.speech.recognition._phone_models import phone_segments
+from echolearn.speech.recognition._search import Token
 from echolearn.speech.scoring import Evaluation, evaluate
 from echolearn.validation import Array
 

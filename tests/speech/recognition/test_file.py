@@ -12,7 +12,7 @@ from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.modelfile.writer import write_tensors
 from echolearn.speech.recipe import FeatureRecipe
-from echolearn.speech.recognition.recognizer import Recognizer, load_recognizer
+from echolearn.speech.recognition import Recognizer, load_recognizer
 
 
 @pytest.fixture(scope="module")

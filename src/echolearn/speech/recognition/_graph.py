@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn.speech.recognition.lexicon import Lexicon
-from echolearn.speech.recognition.ngrams import END, START, History, NGramModel
-from echolearn.speech.recognition.phonemodels import PhoneModel
+from echolearn.speech.recognition._lexicon import Lexicon
+from echolearn.speech.recognition._ngrams import END, START, History, NGramModel
+from echolearn.speech.recognition._phone_models import PhoneModel
 
 NONE = -1  # no token; no emission
 _ARC = np.dtype([("source", "i4"), ("target", "i4"), ("duration", "f4"), ("language", "f4"), ("token", "i4")])

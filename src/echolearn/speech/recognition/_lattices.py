@@ -21,8 +21,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from echolearn.speech.recognition.search import Search, Token
-from echolearn.speech.recognition.trellis import search_trellis
+from echolearn.speech.recognition._search import Search, Token
+from echolearn.speech.recognition._trellis import search_trellis
 
 BEAM = 20.0
 NONE = -1

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from echolearn.speech.folding import timit_map
-from echolearn.speech.recognition.learning import evaluate_phones, phone_decoder, spoken_phones, tune_phones
-from echolearn.speech.recognition.search import Token
+from echolearn.speech.recognition._search import Token
+from echolearn.speech.recognition._tuning import evaluate_phones, phone_decoder, spoken_phones, tune_phones
 
 NAMES = ["sil_s2", "k_s2", "k_s3", "ae_s2", "ae_s3", "t_s2"]
 

@@ -9,7 +9,7 @@ from echolearn.speech.features import FRAME_SECONDS
 from echolearn.speech.formats.results import Recognised, TimedToken
 from echolearn.speech.labels import Segment
 from echolearn.speech.phones import SILENCES
-from echolearn.speech.recognition.search import Token
+from echolearn.speech.recognition._search import Token
 
 
 def text_of(tokens: Iterable[Token]) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from echolearn.speech.recognition.graph import Graph
+from echolearn.speech.recognition._graph import Graph
 
 NO_BEAM = np.float32(np.inf)
 _LOST = np.float32(-np.inf)
