@@ -283,7 +283,7 @@ def read_arpa(path: str | Path) -> NGramModel:
     Examples
     --------
     >>> import tempfile
-    >>> from echolearn.speech.recognition.ngrams import estimate
+    >>> from echolearn.speech.recognition import estimate, read_arpa, write_arpa
     >>> model = estimate([["y", "eh", "s"], ["n", "ow"]])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_arpa(f"{folder}/phones.arpa", model)
