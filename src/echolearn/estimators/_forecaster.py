@@ -16,14 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn.estimators._base import FittedEstimator, SequenceEstimator, set_fitted, store_parameters
 from echolearn.estimators.codecs import ValueCodec, squared_error
-from echolearn.estimators.direct_forecasts import LEAST as LEAST_VALUES
 from echolearn.estimators.direct_forecasts import (
+    MIN_KNOWN_VALUES,
     SeriesSettings,
     direct_state,
     drawing,
     fit_direct_network,
+    followed,
     one_value_ahead,
-    parts_after,
 )
 from echolearn.estimators.fitting import Callback, FitRequest, fit_network
 from echolearn.estimators.input_codec import InputCodec
@@ -33,9 +33,8 @@ from echolearn.estimators.poor_scores import warn_of_poor_values
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.exceptions import ForecastWarning
 from echolearn.execution.blas import one_blas_thread
-from echolearn.forecasting.conformal import interval, paths
-from echolearn.forecasting.dynamics import LEAST, PROBE, follows_dynamics
-from echolearn.forecasting.model import DirectModel, Part, advance_part, forecast_scaled, in_units
+from echolearn.forecasting.dynamics import MIN_PROBE_STEPS, MIN_PROBE_UNITS, follows_dynamics
+from echolearn.forecasting.model import DirectModel, FollowedSeries
 from echolearn.forecasting.seasons import check_time_index, seasons_of_index
 from echolearn.forecasting.series import (
     check_runs_down,
@@ -335,10 +334,10 @@ class ESNForecaster(SequenceEstimator):
             return False
         n_in = opened.Z[0].shape[1] + opened.E[0].shape[1]
         washout = settings.washout_steps
-        if opened.least < washout + LEAST:
+        if opened.least < washout + MIN_PROBE_STEPS:
             return True
         if isinstance(settings.topology, str):  # whether there are dynamics does not depend on the size of the network
-            units = max(PROBE, settings.hidden_units)
+            units = max(MIN_PROBE_UNITS, settings.hidden_units)
             leak = (0.3, 1.0) if isinstance(settings.leak, np.ndarray) else settings.leak
             settings = replace(settings, hidden_units=units, leak=leak, initial_state=None)
         reservoir = drawing(settings)(n_in)
@@ -401,7 +400,7 @@ class ESNForecaster(SequenceEstimator):
     def season_(self) -> tuple[int, int] | None:
         """The seasons of direct forecasts, of the first series; None for the closed loop."""
         direct = self.forecast_.direct
-        return None if direct is None else direct.parts[0].columns[0].members.seasons
+        return None if direct is None else direct.series[0].columns[0].members.seasons
 
     @property
     def horizon_(self) -> int | None:
@@ -441,7 +440,7 @@ class ESNForecaster(SequenceEstimator):
             The forecast, in the form of the series.
         """
         if self._has_direct():
-            return self._direct_answer(steps, warm_up, exogenous, forecast_scaled)
+            return self._direct_answer(steps, warm_up, exogenous, DirectModel.forecast)
         h, x, E, many = self._begin(steps, warm_up, exogenous)
         return self._in_units(self._closed_loop(h, x, E).swapaxes(0, 1), many)
 
@@ -537,7 +536,7 @@ class ESNForecaster(SequenceEstimator):
         check_integer("n_paths", n_paths, 1)
         if self._has_direct():
             rng = np.random.default_rng(self.random_state).spawn(6)[-1]
-            return self._direct_answer(steps, warm_up, exogenous, partial(_paths, count=n_paths, rng=rng))
+            return self._direct_answer(steps, warm_up, exogenous, partial(DirectModel.paths, count=n_paths, rng=rng))
         h, x, E, many = self._begin(steps, warm_up, exogenous)
         found = [np.asarray(self._in_units(Y.swapaxes(0, 1), True)) for Y in self._shocked_loops(h, x, E, n_paths)]
         return found if many else found[0]
@@ -570,10 +569,10 @@ class ESNForecaster(SequenceEstimator):
         values = np.stack([z[-1] for z in Z])
         if state.direct is not None:
             with one_blas_thread():
-                each = zip(state.direct.parts, given.X, E, strict=True)
-                parts = tuple(advance_part(state.direct, part, y, e) for part, y, e in each)
-            direct = replace(state.direct, parts=parts)
-            states = np.stack([part.state for part in parts])
+                each = zip(state.direct.series, given.X, E, strict=True)
+                ends = tuple(state.direct.follow(series, y, e) for series, y, e in each)
+            direct = replace(state.direct, series=ends)
+            states = np.stack([end.state for end in ends])
             self.forecast_ = replace(state, direct=direct, last_state=states, last_value=values)
             return self
         states_ = []
@@ -673,22 +672,22 @@ class ESNForecaster(SequenceEstimator):
     def _direct_answer(
         self, steps: int, warm_up: SequencesLike, exogenous: SequencesLike, answer: Callable[..., Array]
     ) -> Answers:
-        """Return what `answer(model, part, steps)` says in the scale of the errors, (..., steps, dims), in units."""
+        """Return what `answer(model, series, steps)` says in the scale of the errors, (..., steps, dims), in units."""
         model = self.forecast_.direct
         assert model is not None
         check_steps_ahead(steps)
         if warm_up is None:
-            many, parts, known = self.forecast_.many, list(model.parts), np.zeros(len(model.parts), int)
+            many, parts, known = self.forecast_.many, list(model.series), np.zeros(len(model.series), int)
             _, E = self._scaled([], self._exogenous(exogenous, known + steps, many))
         else:
             given = self._series(warm_up, "warm_up")
             many, known = given.kind != "one", given.lengths
-            if known.min() < LEAST_VALUES:
-                raise ValueError(f"warm_up has {known.min()} steps; expected at least {LEAST_VALUES}.")
+            if known.min() < MIN_KNOWN_VALUES:
+                raise ValueError(f"warm_up has {known.min()} steps; expected at least {MIN_KNOWN_VALUES}.")
             _, E = self._scaled([], self._exogenous(exogenous, known + steps, many))
-            parts = parts_after(model, given.X, E)
+            parts = followed(model, given.X, E)
         answers = [
-            in_units(part, answer(model, part, steps), e[n:]) for part, e, n in zip(parts, E, known, strict=True)
+            series.in_units(answer(model, series, steps), e[n:]) for series, e, n in zip(parts, E, known, strict=True)
         ]
         if self.codec_.one_value:
             answers = [values[..., 0] for values in answers]
@@ -855,14 +854,9 @@ def _known(series: Sequence[Array]) -> Array:
     return np.where(gaps, np.nanmean(table, axis=0), table)
 
 
-def _bound(model: DirectModel, part: Part, steps: int, coverage: float, which: int) -> Array:
+def _bound(model: DirectModel, series: FollowedSeries, steps: int, coverage: float, which: int) -> Array:
     """Return the lower or the upper bounds in the scale of the errors."""
-    return interval(model, part, forecast_scaled(model, part, steps), coverage)[which]
-
-
-def _paths(model: DirectModel, part: Part, steps: int, count: int, rng: np.random.Generator) -> Array:
-    """Return sample paths in the scale of the errors."""
-    return paths(model, part, forecast_scaled(model, part, steps), count, rng)
+    return model.interval(series, steps, coverage)[which]
 
 
 def _one_step_data(Z: list[Array], E: list[Array], settings: NetworkSettings, noise: float) -> Dataset:

@@ -13,24 +13,15 @@ from echolearn.estimators.models import ForecastState
 from echolearn.estimators.settings import NetworkSettings
 from echolearn.execution.blas import one_blas_thread
 from echolearn.forecasting.members import Allowed
-from echolearn.forecasting.model import (
-    DirectModel,
-    Part,
-    advance_part,
-    fit_direct,
-    forecasts_along,
-    part_for,
-    seasons_for,
-    without_effects,
-)
+from echolearn.forecasting.model import DirectModel, FollowedSeries, fit_direct, seasons_for
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.observation import ReadoutView
 from echolearn.reservoir.plasticity import intrinsic_plasticity
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.validation import Array
 
-PLASTIC = 1000  # steps of noise by which intrinsic plasticity adapts
-LEAST = 4  # known values that a series needs
+PLASTICITY_STEPS = 1000  # of noise by which intrinsic plasticity adapts
+MIN_KNOWN_VALUES = 4  # that a series needs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +51,9 @@ def drawing(settings: NetworkSettings) -> Callable[[int], Reservoir]:
             leak=settings.leak,
             random_state=np.random.default_rng(deepcopy(settings.random_state)).spawn(1)[0],
         )
-        if settings.plasticity is not None:  # what it hears is standardised
-            heard = np.random.default_rng(0).standard_normal((PLASTIC, n_in))
-            reservoir = intrinsic_plasticity(reservoir, [heard], spread=settings.plasticity)
+        if settings.plasticity is not None:  # its inputs are standardised
+            noise = np.random.default_rng(0).standard_normal((PLASTICITY_STEPS, n_in))
+            reservoir = intrinsic_plasticity(reservoir, [noise], spread=settings.plasticity)
         if settings.initial_state is not None:
             reservoir = replace(reservoir, initial_state=np.asarray(settings.initial_state))
         return reservoir
@@ -77,8 +68,8 @@ def fit_direct_network(
     for i, y in enumerate(Y):
         for j in range(y.shape[1]):
             known = int((~np.isnan(y[:, j])).sum())
-            if known < LEAST:
-                raise ValueError(f"series {i} has {known} known values; expected at least {LEAST}.")
+            if known < MIN_KNOWN_VALUES:
+                raise ValueError(f"series {i} has {known} known values; expected at least {MIN_KNOWN_VALUES}.")
             if of_series.log is True and not np.nanmin(y[:, j]) > 0:
                 raise ValueError(f"log=True, but series {i} holds {np.nanmin(y[:, j]):g}. Use log='auto' or False.")
     allowed = Allowed(log=_choice(of_series.log), trend=_choice(of_series.trend))
@@ -90,7 +81,7 @@ def fit_direct_network(
             horizon=of_series.horizon,
             allowed=allowed,
             draw=drawing(settings),
-            direct=settings.direct,
+            sees_inputs=settings.direct,
             dtype=settings.dtype,
         )
     ridge = 0.0 if np.isinf(model.ridge) else model.ridge
@@ -107,12 +98,12 @@ def direct_state(
     model: DirectModel, Y: Sequence[Array], scale: tuple[Array, Array], many: bool, codec: ValueCodec
 ) -> ForecastState:
     """Return what the estimator keeps beside the network."""
-    one_step = model.errors[:, :: model.horizon] * [c.spread[0] for c in model.parts[0].columns]
+    one_step = model.errors[:, :: model.horizon] * [c.spread[0] for c in model.series[0].columns]
     known = one_step[~np.isnan(one_step).any(axis=1)]
     return ForecastState(
         exogenous_mean=scale[0],
         exogenous_scale=scale[1],
-        last_state=np.stack([part.state for part in model.parts]),
+        last_state=np.stack([series.state for series in model.series]),
         last_value=np.stack([(y[-1] - codec.mean) / codec.scale for y in Y]),
         residuals=known / codec.scale if len(known) else np.zeros((1, len(codec.mean))),
         many=many,
@@ -120,20 +111,19 @@ def direct_state(
     )
 
 
-def parts_after(model: DirectModel, Y: Sequence[Array], E: Sequence[Array]) -> list[Part]:
-    """Return the parts at the end of other series: of the training series in their order, or of the first for all."""
-    matched = len(Y) == len(model.parts)
-    parts = []
+def followed(model: DirectModel, Y: Sequence[Array], E: Sequence[Array]) -> list[FollowedSeries]:
+    """Return other series at their ends, with the columns of the training series in their order or of the first."""
+    matched, ends = len(Y) == len(model.series), []
     with one_blas_thread():
         for j, (y, e) in enumerate(zip(Y, E, strict=True)):
-            which = j if matched else 0
-            start = part_for(model, which, without_effects(model.parts[which], y, e[: len(y)]))
-            parts.append(advance_part(model, start, y, e[: len(y)]))
-    return parts
+            like = j if matched else 0
+            start = model.start(like, model.series[like].without_effects(y, e[: len(y)]))
+            ends.append(model.follow(start, y, e[: len(y)]))
+    return ends
 
 
 def one_value_ahead(model: DirectModel, y: Array, e: Array, horizon: int) -> Array:
     """Return the forecasts (n - horizon, dims) of y[horizon:], each made `horizon` steps before."""
     with one_blas_thread():
-        start = part_for(model, 0, without_effects(model.parts[0], y, e))
-        return forecasts_along(model, start, y, e, horizon)
+        start = model.start(0, model.series[0].without_effects(y, e))
+        return model.forecasts_along(start, y, e, horizon)

@@ -12,7 +12,7 @@ import numpy as np
 from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.experiments.table_dates import AmbiguousDates, ImpossibleDate, looks_like_date, read_dates
 from echolearn.experiments.tables import TextTable, read_table, write_table
-from echolearn.forecasting.calendar import DAY, MONTHLY, regular_calendar
+from echolearn.forecasting.calendar import DAY_SECONDS, MIN_MONTH_SECONDS, regular_calendar
 from echolearn.forecasting.seasons import seasons_of_index
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.tuning.backtesting import Backtest, backtest
@@ -146,14 +146,14 @@ def _not_used(table: TextTable, j: int) -> str:
 def dates_ahead(dates: Array, steps: int) -> list[str]:
     """Return the dates that follow, at the same distance, months counted as months."""
     distance = float(np.median(np.diff(dates.astype(np.int64))))
-    if distance >= MONTHLY:
+    if distance >= MIN_MONTH_SECONDS:
         months = dates.astype("M8[M]")
         every = int(np.median(np.diff(months.astype(np.int64))))
         day = (dates[-1] - months[-1].astype("M8[s]")).astype("m8[s]")
         ahead = [(months[-1] + every * h).astype("M8[s]") + day for h in range(1, steps + 1)]
     else:
         ahead = [dates[-1] + np.timedelta64(int(distance) * h, "s") for h in range(1, steps + 1)]
-    whole_days = distance >= DAY and not (dates.astype(np.int64) % int(DAY)).any()
+    whole_days = distance >= DAY_SECONDS and not (dates.astype(np.int64) % int(DAY_SECONDS)).any()
     return [str(stamp.astype("M8[D]") if whole_days else stamp) for stamp in ahead]
 
 

@@ -84,7 +84,7 @@ def mean_squared_error(
 
 @njit(cache=True)
 def advance_features(z: Array, expected: Array, time: int, past: Array, level: Array, rate: float, out: Array) -> None:
-    """Write what a network hears of a value: innovation, change since a season ago, deviation from a slow level.
+    """Write the inputs of a network for each value: innovation, change since a season ago, deviation from a slow level.
 
     z (n,): values, NaN for unknown ones, which stand as expected. past (m,): the last season, by the time modulo m, and
     level (1,); both are changed in place. At time 0 they take the first value.

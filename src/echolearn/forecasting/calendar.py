@@ -8,10 +8,10 @@ import numpy as np
 
 from echolearn.validation import Array
 
-DAY = 86400
-MONTHLY = 27 * DAY  # from steps of this length on, dates are counted in months
-MOST = 5  # times as many dates as there are rows; beyond this the rows are irregular
-UNITS = ((DAY, "D"), (3600, "h"), (60, "min"), (1, "s"))
+DAY_SECONDS = 86400
+MIN_MONTH_SECONDS = 27 * DAY_SECONDS  # from steps of this length on, dates are counted in months
+MAX_DATES_PER_ROW = 5  # times as many dates as there are rows; beyond this the rows are irregular
+TIME_UNITS = ((DAY_SECONDS, "D"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 class Calendar(NamedTuple):
@@ -31,9 +31,11 @@ def regular_calendar(stamps: Array) -> Calendar | None:
     if len(stamps) < 3:
         return None
     step = int(np.median(np.diff(stamps.astype(np.int64))))
-    if step <= 0 or (stamps[-1] - stamps[0]).astype(np.int64) > MOST * step * len(stamps):
+    if step <= 0 or (stamps[-1] - stamps[0]).astype(np.int64) > MAX_DATES_PER_ROW * step * len(stamps):
         return None
-    calendar = _months(stamps) if step >= MONTHLY else _business_days(stamps, step) or _equal_steps(stamps, step)
+    calendar = (
+        _months(stamps) if step >= MIN_MONTH_SECONDS else _business_days(stamps, step) or _equal_steps(stamps, step)
+    )
     return calendar if calendar is not None and np.isin(stamps, calendar.dates).all() else None
 
 
@@ -52,14 +54,14 @@ def _months(stamps: Array) -> Calendar | None:
 
 def _business_days(stamps: Array, step: int) -> Calendar | None:
     days = stamps.astype("M8[D]")
-    if step != DAY or len(stamps) < 10 or not np.is_busday(days).all():
+    if step != DAY_SECONDS or len(stamps) < 10 or not np.is_busday(days).all():
         return None
     grid = np.arange(days[0], days[-1] + 1)
     return Calendar(grid[np.is_busday(grid)].astype("M8[s]") + (stamps[0] - days[0].astype("M8[s]")), "B")
 
 
 def _equal_steps(stamps: Array, step: int) -> Calendar:
-    seconds, name = next((size, name) for size, name in UNITS if step % size == 0)
+    seconds, name = next((size, name) for size, name in TIME_UNITS if step % size == 0)
     grid = np.arange(stamps[0], stamps[-1] + np.timedelta64(1, "s"), np.timedelta64(step, "s"))
     return Calendar(grid, _times(step // seconds, name))
 

@@ -15,35 +15,35 @@ import numpy as np
 
 from echolearn.forecasting._loops import advance_features
 from echolearn.forecasting.members import Allowed, errors_ahead, first_origin, fit_smoothing
-from echolearn.forecasting.smoothing import Position, Smoothing, forecast_ahead
+from echolearn.forecasting.smoothing import Position, Smoothing, forecast_ahead, to_scale
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.states.run import run
 from echolearn.validation import Array
 
-CLIP = 4.0  # inputs of the network are cut at so many standard deviations
-FADE = 0.9  # beyond the last horizon the correction shrinks by this factor per step
+INPUTS_PER_COLUMN = 3  # innovation, change since a season ago, deviation from a slow level
+MAX_INPUT_DEVIATIONS = 4.0  # inputs of the network are cut at so many standard deviations
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
     """One column of one series: its members, the scale they are corrected in, and how large its errors are.
 
-    log: whether errors are of logarithms; spread (H,): the typical error at each horizon; heard (3,): the scale of what
-    the network hears; effects (inputs,): the effect of exogenous inputs; unit: the typical change from step to step.
+    log: whether errors are of logarithms; spread (H,): the typical error at each horizon; input_scale (3,): of the
+    network's inputs; effects (inputs,): the effect of exogenous inputs; unit: the typical change from step to step.
     """
 
     members: Smoothing
     log: bool
     spread: Array
-    heard: Array
+    input_scale: Array
     effects: Array
     unit: float
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """The state of a column: its members, the one-step forecast, the last season and the slow level."""
+class ColumnState:
+    """Where a column is: its members, the one-step forecast, the last season and the slow level."""
 
     position: Position
     expected: float
@@ -53,25 +53,12 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """A column over a series: z (n,), forecasts of z (n, H), what the network hears (n, 3), and where it ends."""
+    """A column over a series: z (n,), forecasts of z (n, H), inputs of the network (n, 3), and where it ends."""
 
     z: Array
     G: Array
-    heard: Array
-    end: Place
-
-
-def to_scale(y: Array, log: bool) -> Array:
-    """Return values, or their logarithms (NaN where there is none)."""
-    if not log:
-        return y
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(y > 0, np.log(np.where(y > 0, y, 1.0)), np.nan)
-
-
-def from_scale(z: Array, log: bool) -> Array:
-    """Return values from what `to_scale` made of them."""
-    return np.exp(np.minimum(z, 700.0)) if log else z
+    inputs: Array
+    end: ColumnState
 
 
 def slow_rate(m: int) -> float:
@@ -86,7 +73,7 @@ def fit_column(y: Array, E: Array, seasons: tuple[int, int], horizon: int, allow
     members, C = fit_smoothing(rest, seasons, horizon, allowed)
     in_logs = bool(members.weights[members.logs].sum() > 0.5 and np.nanmin(rest) > 0 and C.min() > 0)
     unit = typical_step(rest)
-    column = Column(members, in_logs, np.ones(horizon), np.ones(3), effects, unit)
+    column = Column(members, in_logs, np.ones(horizon), np.ones(INPUTS_PER_COLUMN), effects, unit)
     track = follow(column, rest, begin(column, rest), horizon)
     first = first_origin(len(y), seasons)
     errors = errors_ahead(track.z, track.G)[first:]
@@ -95,10 +82,10 @@ def fit_column(y: Array, E: Array, seasons: tuple[int, int], horizon: int, allow
     spread = np.where(counts >= 2, spread, np.nan)
     known = np.flatnonzero(~np.isnan(spread))
     spread = np.interp(np.arange(horizon), known, spread[known]) if len(known) else np.ones(horizon)
-    heard = track.heard[min(first, len(y) - 2) :].std(axis=0)
+    input_scale = track.inputs[min(first, len(y) - 2) :].std(axis=0)
     tiny = 1e-12 * max(unit, 1e-300)
-    column = replace(column, spread=np.maximum(spread, tiny), heard=np.where(heard > tiny, heard, 1.0))
-    return column, track
+    input_scale = np.where(input_scale > tiny, input_scale, 1.0)
+    return replace(column, spread=np.maximum(spread, tiny), input_scale=input_scale), track
 
 
 def typical_step(y: Array) -> float:
@@ -114,38 +101,41 @@ def exogenous_effects(y: Array, E: Array, m: int) -> Array:
         return np.zeros(0)
     lag = m if len(y) > 3 * m else 1
     dy, dE = y[lag:] - y[:-lag], E[lag:] - E[:-lag]
-    there = ~np.isnan(dy)
-    A = dE[there].T @ dE[there]
+    known = ~np.isnan(dy)
+    A = dE[known].T @ dE[known]
     A.flat[:: len(A) + 1] += 1e-6 * np.trace(A) / len(A) + 1e-12
-    return np.asarray(np.linalg.solve(A, dE[there].T @ dy[there]))
+    return np.asarray(np.linalg.solve(A, dE[known].T @ dy[known]))
 
 
-def begin(column: Column, y: Array) -> Place:
-    """Return the place of a column before the first value of y."""
+def begin(column: Column, y: Array) -> ColumnState:
+    """Return where a column is before the first value of y."""
     position = column.members.start(y)
     expected = float(to_scale(forecast_ahead(column.members, position, 1), column.log)[0])
-    return Place(position, expected, np.zeros(column.members.seasons[0]), 0.0)
+    return ColumnState(position, expected, np.zeros(column.members.seasons[0]), 0.0)
 
 
-def follow(column: Column, y: Array, place: Place, horizon: int) -> Track:
-    """Return the track of a column over values y from a place on."""
-    F, position = column.members.advance(y, place.position, horizon)
+def follow(column: Column, y: Array, state: ColumnState, horizon: int) -> Track:
+    """Return the track of a column over values y from a state on."""
+    F, position = column.members.advance(y, state.position, horizon)
     C = np.tensordot(F, column.members.weights, axes=(1, 0))
     G, z = to_scale(C, column.log), to_scale(y, column.log)
-    expected = np.concatenate([[place.expected], G[:-1, 0]])
-    if place.position.time == 0:
-        expected[0] = z[0] if not np.isnan(z[0]) else expected[0]
-    past, level, heard = place.past.copy(), np.array([place.level]), np.empty((len(y), 3))
-    advance_features(z, expected, place.position.time, past, level, slow_rate(len(past)), heard)
-    return Track(z, G, heard, Place(position, float(G[-1, 0]), past, float(level[0])))
+    time, expected = state.position.time, np.concatenate([[state.expected], G[:-1, 0]])
+    if time == 0 and not np.isnan(z[0]):
+        expected[0] = z[0]
+    past, level, inputs = state.past.copy(), np.array([state.level]), np.empty((len(y), INPUTS_PER_COLUMN))
+    advance_features(z, expected, time, past, level, slow_rate(len(past)), inputs)
+    return Track(z, G, inputs, ColumnState(position, float(G[-1, 0]), past, float(level[0])))
 
 
 def network_inputs(columns: Sequence[Column], tracks: Sequence[Track], time: int) -> Array:
-    """Return what the reservoir hears: every column's departures in their scale, then the phase of the season."""
-    parts = [np.clip(track.heard / column.heard, -CLIP, CLIP) for column, track in zip(columns, tracks, strict=True)]
+    """Return the inputs of the reservoir: every column's deviations in their scale, then the phase of the season."""
+    deviations = [
+        np.clip(track.inputs / column.input_scale, -MAX_INPUT_DEVIATIONS, MAX_INPUT_DEVIATIONS)
+        for column, track in zip(columns, tracks, strict=True)
+    ]
     m = columns[0].members.seasons[0]
-    phase = 2 * np.pi * (time + np.arange(len(parts[0]))) / m
-    return np.hstack([*parts, np.stack([np.sin(phase), np.cos(phase)], axis=1) * (m > 1)])
+    phase = 2 * np.pi * (time + np.arange(len(deviations[0]))) / m
+    return np.hstack([*deviations, np.stack([np.sin(phase), np.cos(phase)], axis=1) * (m > 1)])
 
 
 def run_reservoir(reservoir: Reservoir, U: Array, h0: Array | None, dtype: str) -> Array:

@@ -9,11 +9,11 @@ import numpy as np
 
 from echolearn.validation import Array
 
-RIDGES = 10.0 ** np.arange(-4.0, 3.0)  # in units of the mean squared state times the number of rows
-CUTS = (0.5, 0.75)  # shares of the rows after which the readouts of the backtest are fitted
-LEAST_GAIN = 0.01  # of the mean absolute error, below which the correction is left out
-CAUTION = 0.6  # the share of the trust that the backtest finds which is given: its own choice flatters it
-LEAST_ROWS = 20
+CORRECTION_RIDGES = 10.0 ** np.arange(-4.0, 3.0)  # in units of the mean squared state times the number of rows
+BACKTEST_CUTS = (0.5, 0.75)  # shares of the rows after which the readouts of the backtest are fitted
+MIN_GAIN_SHARE = 0.01  # of the mean absolute error, below which the correction is left out
+TRUST_SHARE = 0.6  # of the trust that the backtest suggests: it chose the ridge, which flatters it
+MIN_CORRECTION_ROWS = 20  # of all series together
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,9 @@ class Correction:
     residuals: list[Array]
 
 
-def fit_correction(X: Sequence[Array], T: Sequence[Array], horizon: int, ridges: Array = RIDGES) -> Correction:
+def fit_correction(
+    X: Sequence[Array], T: Sequence[Array], horizon: int, ridges: Array = CORRECTION_RIDGES
+) -> Correction:
     """Fit the readout of rows X (n, M - 1) to scaled errors T (n, outputs), both per series.
 
     Outputs are ordered by columns, then by horizons 1 ... horizon.
@@ -42,11 +44,11 @@ def fit_correction(X: Sequence[Array], T: Sequence[Array], horizon: int, ridges:
     residuals = [t.copy() for t in T]
     M, rows = X[0].shape[1], sum(map(len, X))
     none = Correction(np.zeros((M + 1, T[0].shape[1])), np.inf, 0.0, 0.0, residuals)
-    if rows < LEAST_ROWS:
+    if rows < MIN_CORRECTION_ROWS:
         return none
     before = after = agreement = power = np.zeros(len(ridges))
     guesses: list[list[tuple[slice, Array]]] = []
-    for share, end in zip(CUTS, (*CUTS[1:], 1.0), strict=True):
+    for share, end in zip(BACKTEST_CUTS, (*BACKTEST_CUTS[1:], 1.0), strict=True):
         cuts = [(int(share * len(x)), int(end * len(x))) for x in X]
         solutions = solve([x[:c] for x, (c, _) in zip(X, cuts, strict=True)], _known_before(T, cuts, horizon), ridges)
         for j, (x, t, (c, e)) in enumerate(zip(X, T, cuts, strict=True)):
@@ -61,8 +63,8 @@ def fit_correction(X: Sequence[Array], T: Sequence[Array], horizon: int, ridges:
             agreement, power = agreement + (miss * P).sum(axis=(1, 2)), power + (P**2).sum(axis=(1, 2))
     best = int(np.argmin(after))
     gain = float(1 - after[best] / before[best]) if before[best] > 0 else 0.0
-    trust = CAUTION * float(np.clip(agreement[best] / max(power[best], 1e-300), 0, 1))
-    if not gain > LEAST_GAIN:
+    trust = TRUST_SHARE * float(np.clip(agreement[best] / max(power[best], 1e-300), 0, 1))
+    if not gain > MIN_GAIN_SHARE:
         return none
     for rest, parts in zip(residuals, guesses, strict=True):
         for rows_, P in parts:

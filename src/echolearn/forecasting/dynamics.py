@@ -18,14 +18,14 @@ from echolearn.states.closed_loop import run_closed_loop
 from echolearn.states.run import run
 from echolearn.validation import Array
 
-FIELD = 8  # columns beyond which a series is a field, whose columns one by one say little
-PROBE = 100  # units of the network that looks for dynamics, at least
-LEAST = 60  # steps after the washout below which no dynamics can be told from noise
-SMALL = 0.2  # one-step errors below this share of the changes from step to step: perhaps dynamics;
-TINY = 0.05  # below this, certainly
-FITTED = 0.75  # the share of a series that the readout is fitted to; the rest is forecast
-RIDGES = 10.0 ** np.arange(-11.0, 2.0)
-ORIGINS = 20  # closed loops that are compared with smoothing
+MAX_PROBED_COLUMNS = 8  # columns beyond which a series is a field, whose columns one by one say little
+MIN_PROBE_UNITS = 100  # units of the network that looks for dynamics, at least
+MIN_PROBE_STEPS = 60  # steps after the washout below which no dynamics can be told from noise
+DOUBTFUL_ERROR_SHARE = 0.2  # one-step errors below this share of the changes from step to step: perhaps dynamics;
+CERTAIN_ERROR_SHARE = 0.05  # below this, certainly
+PROBE_FITTED_SHARE = 0.75  # the share of a series that the readout is fitted to; the rest is forecast
+PROBE_RIDGES = 10.0 ** np.arange(-11.0, 2.0)
+COMPARED_ORIGINS = 20  # closed loops that are compared with smoothing
 
 
 def follows_dynamics(reservoir: Reservoir, Z: Sequence[Array], E: Sequence[Array], washout: int, dtype: str) -> bool:
@@ -36,17 +36,17 @@ def follows_dynamics(reservoir: Reservoir, Z: Sequence[Array], E: Sequence[Array
     its last quarter, by the closed loop and by smoothing, and the smaller error decides. Series of more than eight
     columns, such as fields in space, and constant ones are left to the closed loop.
     """
-    if min(map(len, Z)) < washout + LEAST or any(np.isnan(z).any() for z in Z):
+    if min(map(len, Z)) < washout + MIN_PROBE_STEPS or any(np.isnan(z).any() for z in Z):
         return False
-    if Z[0].shape[1] > FIELD or all((z == z[0]).all() for z in Z):
+    if Z[0].shape[1] > MAX_PROBED_COLUMNS or all((z == z[0]).all() for z in Z):
         return True
     with one_blas_thread(), np.errstate(all="ignore"):
         U = [inputs_of(z, e) for z, e in zip(Z, E, strict=True)]
         X = [np.hstack([run(reservoir, pack([u], np.dtype(dtype))).H, u])[washout:] for u in U]
         T = [z[1 + washout :] for z in Z]
-        cuts = [int(FITTED * len(x)) for x in X]
+        cuts = [int(PROBE_FITTED_SHARE * len(x)) for x in X]
         readouts = solve(
-            [x[:c] for x, c in zip(X, cuts, strict=True)], [t[:c] for t, c in zip(T, cuts, strict=True)], RIDGES
+            [x[:c] for x, c in zip(X, cuts, strict=True)], [t[:c] for t, c in zip(T, cuts, strict=True)], PROBE_RIDGES
         )
         change = sum(float((np.diff(z[washout + c :], axis=0) ** 2).sum()) for z, c in zip(Z, cuts, strict=True))
         errors = [
@@ -54,9 +54,9 @@ def follows_dynamics(reservoir: Reservoir, Z: Sequence[Array], E: Sequence[Array
             for D in readouts
         ]
         best = int(np.nanargmin(errors))
-        if not errors[best] < SMALL**2 * change:
+        if not errors[best] < DOUBTFUL_ERROR_SHARE**2 * change:
             return False
-        if errors[best] < TINY**2 * change or len(Z) > 1 or Z[0].shape[1] > 1 or E[0].shape[1]:
+        if errors[best] < CERTAIN_ERROR_SHARE**2 * change or len(Z) > 1 or Z[0].shape[1] > 1 or E[0].shape[1]:
             return True
         return _loop_is_better(reservoir, readouts[best], Z[0], X[0], washout + cuts[0])
 
@@ -66,7 +66,7 @@ def _loop_is_better(reservoir: Reservoir, D: Array, z: Array, X: Array, first: i
     n, y = len(z), np.ascontiguousarray(z[:, 0])
     seasons = find_seasons(y, None)
     horizon = min(default_horizon(seasons, n), n - first - 2)
-    origins = np.unique(np.linspace(first, n - 1 - horizon, ORIGINS).astype(int))
+    origins = np.unique(np.linspace(first, n - 1 - horizon, COMPARED_ORIGINS).astype(int))
     H = X[origins - 1 - (n - 1 - len(X)), : reservoir.N]
     E = np.empty((horizon, len(origins), 0))
     loops = run_closed_loop(reservoir, D, True, H, z[origins], E=E)[:, :, 0].T

@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from echolearn.forecasting.smoothing import (
-    KINDS,
-    OF_TWO_SEASONS,
+    MEMBER_KINDS,
     TRENDS,
+    TWO_SEASON_KINDS,
     Kind,
     Smoothing,
     fit_member,
 )
 from echolearn.validation import Array
 
-SHARPNESS = 16.0  # weights are errors to the power of minus this: nearly the best member alone;
+MAX_WEIGHT_POWER = 16.0  # weights are errors to the power of minus this: nearly the best member alone;
 STEPS_PER_POWER = 4  # in a short series, whose errors say less, at most one per so many steps
-JUDGED = 2 / 3  # members are judged by their forecasts in the last third: what was good lately
-FIRST_ORIGIN = 3  # errors count from a third of the series on
+JUDGED_FROM_SHARE = 2 / 3  # members are judged by their forecasts in the last third: what was good lately
+FIRST_ORIGIN_DIVISOR = 3  # errors count from a third of the series on
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Allowed:
 
 def kinds_for(y: Array, seasons: tuple[int, int], allowed: Allowed) -> list[Kind]:
     """Return the kinds of members for a series."""
-    kinds = [*KINDS, *(OF_TWO_SEASONS if seasons[1] > 1 else ())]
+    kinds = [*MEMBER_KINDS, *(TWO_SEASON_KINDS if seasons[1] > 1 else ())]
     if allowed.trend is False:
         kinds = [Kind("none"), Kind("none", ar=True), *(k for k in kinds if k.trend == "none" and k.second)]
     elif allowed.trend:
@@ -55,13 +55,13 @@ def fit_smoothing(y: Array, seasons: tuple[int, int], horizon: int, allowed: All
     )
     F, _ = members.advance(y, members.start(y), horizon)
     n = len(y)
-    weights = member_weights(y, F, min(max(seasons[0], int(JUDGED * n)), n - 2))
+    weights = member_weights(y, F, min(max(seasons[0], int(JUDGED_FROM_SHARE * n)), n - 2))
     return replace(members, weights=weights), np.tensordot(F, weights, axes=(1, 0))
 
 
 def first_origin(n: int, seasons: tuple[int, int]) -> int:
     """Return the first step after which forecasts are judged."""
-    return int(min(max(seasons[0], n // FIRST_ORIGIN), n - 2))
+    return int(min(max(seasons[0], n // FIRST_ORIGIN_DIVISOR), n - 2))
 
 
 def errors_ahead(y: Array, C: Array) -> Array:
@@ -84,5 +84,5 @@ def member_weights(y: Array, F: Array, first: int) -> Array:
     if not losses.min() > 0:
         best = losses == losses.min()
         return np.asarray(best / best.sum())
-    weights = (losses.min() / losses) ** min(SHARPNESS, n / STEPS_PER_POWER)
+    weights = (losses.min() / losses) ** min(MAX_WEIGHT_POWER, n / STEPS_PER_POWER)
     return np.asarray(weights / weights.sum())

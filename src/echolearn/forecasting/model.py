@@ -1,4 +1,4 @@
-"""The direct model of one or several series: fitted, followed step by step, and asked for forecasts."""
+"""The direct model of one or several series: how it is fitted, follows series step by step, and forecasts them."""
 
 from __future__ import annotations
 
@@ -8,45 +8,66 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from echolearn.forecasting.columns import (
-    FADE,
     Column,
-    Place,
+    ColumnState,
     Track,
     begin,
     fit_column,
     follow,
-    from_scale,
     network_inputs,
     run_reservoir,
-    to_scale,
     typical_step,
 )
 from echolearn.forecasting.correction import Correction, fit_correction
 from echolearn.forecasting.members import Allowed, errors_ahead, first_origin
 from echolearn.forecasting.seasons import find_seasons
-from echolearn.forecasting.smoothing import forecast_ahead
+from echolearn.forecasting.smoothing import forecast_ahead, from_scale, to_scale
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.validation import Array
 
-SHORTEST, LONGEST = 8, 48  # the horizon is two seasons within these bounds,
-SHARE = 3  # and at most this part of the shortest series
-LEARNED = 5  # numbers that a member learns from its series: smoothing, damping, autoregression and a start
-KEPT = 1000  # origins whose errors are kept, for intervals and paths
+MIN_HORIZON_STEPS, MAX_HORIZON_STEPS = 8, 48  # the horizon is two seasons within these bounds,
+HORIZONS_PER_SERIES = 3  # and at most this part of the shortest series
+PARAMETERS_PER_MEMBER = 5  # that a series determines: smoothing, damping, autoregression and a start
+MAX_KEPT_ORIGINS = 1000  # whose errors are kept, for intervals and paths
+CORRECTION_DECAY_PER_STEP = 0.9  # beyond the last horizon the correction shrinks by this factor
+ORIGINS_PER_INDEPENDENT_ERROR = 2  # neighbouring origins share most of their errors: so many count as one
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """One series of the model: its columns, where they are, what the readout sees there: the state (N,) and inputs."""
+class FollowedSeries:
+    """One series of a model: its columns, where they are, and what the readout sees there: state (N,) and inputs."""
 
     columns: tuple[Column, ...]
-    places: tuple[Place, ...]
+    column_states: tuple[ColumnState, ...]
     state: Array
     inputs: Array
+
+    def without_effects(self, Y: Array, E: Array) -> Array:
+        """Return values Y (n, dims) less the effects of their exogenous inputs."""
+        return np.asarray(Y - self._effects(E))
+
+    def in_units(self, Z: Array, E: Array) -> Array:
+        """Return forecasts (..., steps, dims) in the units of the series, with the effects of inputs E (steps, ...)."""
+        values = np.stack([from_scale(Z[..., j], column.log) for j, column in enumerate(self.columns)], axis=-1)
+        return np.asarray(values + self._effects(E))
+
+    def tracks(self, rest: Array, horizon: int) -> list[Track]:
+        """Return the tracks of the columns over further values without exogenous effects (n, dims)."""
+        each = zip(self.columns, self.column_states, rest.T, strict=True)
+        return [follow(column, np.ascontiguousarray(y), state, horizon) for column, state, y in each]
+
+    @property
+    def time(self) -> int:
+        """The number of steps so far."""
+        return self.column_states[0].position.time
+
+    def _effects(self, E: Array) -> Array:
+        return np.stack([E @ column.effects for column in self.columns], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class DirectModel:
-    """All that was fitted: reservoir, D (M, columns * horizon), whether D sees the inputs, the parts, and the errors.
+    """All that was fitted: reservoir, D (M, columns * horizon), whether D sees the inputs, the series, and the errors.
 
     errors (origins, columns * horizon): what the forecasts of the training series left over, in units of each output's
     spread, row by row the errors of one origin; NaN where the truth was not known. widening: how much larger errors to
@@ -58,7 +79,7 @@ class DirectModel:
     D: Array
     sees_inputs: bool
     horizon: int
-    parts: tuple[Part, ...]
+    series: tuple[FollowedSeries, ...]
     errors: Array
     widening: float
     ridge: float
@@ -68,12 +89,101 @@ class DirectModel:
     @property
     def dims(self) -> int:
         """The number of columns of a series."""
-        return len(self.parts[0].columns)
+        return len(self.series[0].columns)
+
+    def start(self, j: int, Y: Array) -> FollowedSeries:
+        """Return another series Y (n, dims) at its beginning: with the columns of series j, in the units of Y."""
+        columns = []
+        for column, y in zip(self.series[j].columns, Y.T, strict=True):
+            unit = typical_step(y)
+            ratio = 1.0 if column.log or not unit > 0 or not column.unit > 0 else unit / column.unit
+            input_scale = column.input_scale if column.log else column.input_scale * ratio
+            columns.append(replace(column, spread=column.spread * ratio, input_scale=input_scale, unit=unit))
+        states = tuple(begin(c, np.ascontiguousarray(y)) for c, y in zip(columns, Y.T, strict=True))
+        r = self.reservoir
+        state = np.zeros(r.N) if r.initial_state is None else np.asarray(r.initial_state, dtype=np.float64)
+        return FollowedSeries(tuple(columns), states, state, np.zeros(r.n_in))
+
+    def follow(self, series: FollowedSeries, Y: Array, E: Array) -> FollowedSeries:
+        """Return a series after further values Y (n, dims) with their exogenous inputs."""
+        tracks = series.tracks(series.without_effects(Y, E), 1)
+        U = network_inputs(series.columns, tracks, series.time)
+        state = run_reservoir(self.reservoir, U, series.state, self.dtype)[-1]
+        return FollowedSeries(series.columns, tuple(track.end for track in tracks), state, U[-1])
+
+    def forecast(self, series: FollowedSeries, steps: int) -> Array:
+        """Return the forecast (steps, dims) of a series in the scale of its errors, without exogenous effects."""
+        bases = [
+            to_scale(forecast_ahead(column.members, state.position, steps), column.log)
+            for column, state in zip(series.columns, series.column_states, strict=True)
+        ]
+        return np.stack(bases, axis=1) + self._corrections(series, steps)
+
+    def _corrections(self, series: FollowedSeries, steps: int) -> Array:
+        """Return the corrections (steps, dims) of a series; beyond the last horizon they fade."""
+        if not self.D.any():
+            return np.zeros((steps, self.dims))
+        row = np.concatenate([series.state, series.inputs]) if self.sees_inputs else series.state
+        per_column = (row @ self.D[:-1] + self.D[-1]).reshape(self.dims, self.horizon)
+        h = np.arange(steps)
+        last = np.minimum(h, self.horizon - 1)
+        fade = CORRECTION_DECAY_PER_STEP ** np.maximum(h - self.horizon + 1, 0)
+        spreads = np.stack([column.spread[last] for column in series.columns])
+        return np.asarray((per_column[:, last] * fade * spreads).T)
+
+    def forecasts_along(self, series: FollowedSeries, Y: Array, E: Array, horizon: int) -> Array:
+        """Return, in units, the forecasts (n - horizon, dims) made `horizon` steps before each value Y[horizon:]."""
+        tracks = series.tracks(series.without_effects(Y, E), horizon)
+        Z = np.stack([track.G[:, horizon - 1] for track in tracks], axis=1)
+        if self.D.any():
+            U = network_inputs(series.columns, tracks, series.time)
+            H = run_reservoir(self.reservoir, U, series.state, self.dtype)
+            last = min(horizon, self.horizon) - 1
+            scaled = (np.hstack([H, U]) if self.sees_inputs else H) @ self.D[:-1] + self.D[-1]
+            spread = np.array([column.spread[last] for column in series.columns])
+            fade = CORRECTION_DECAY_PER_STEP ** max(horizon - self.horizon, 0)
+            Z = Z + scaled[:, last :: self.horizon] * spread * fade
+        return series.in_units(Z[: len(Y) - horizon], E[horizon:])
+
+    def interval(self, series: FollowedSeries, steps: int, coverage: float) -> tuple[Array, Array]:
+        """Return bounds (steps, dims) around the forecast, in the scale of the errors.
+
+        They lie at a quantile of the absolute errors of all horizons, corrected for the number of origins.
+        """
+        Z, errors = self.forecast(series, steps), np.abs(self.errors[~np.isnan(self.errors)])
+        origins = max(len(self.errors) / ORIGINS_PER_INDEPENDENT_ERROR, 1.0)
+        level = min(1.0, coverage * (1 + 1 / origins))
+        width = (float(np.quantile(errors, level)) if len(errors) else 0.0) * self._spreads(series, steps)
+        return Z - width, Z + width
+
+    def paths(self, series: FollowedSeries, steps: int, count: int, rng: np.random.Generator) -> Array:
+        """Return sample paths (count, steps, dims): the forecast and the whole run of errors of drawn origins.
+
+        An error that is not known is drawn from its column. Beyond the last horizon its error is kept, and grows as in
+        the intervals. Signs are drawn too: the errors of few origins say little of their asymmetry.
+        """
+        errors = self.errors[rng.integers(len(self.errors), size=count)].copy()
+        for j in np.flatnonzero(np.isnan(errors).any(axis=0)):
+            known = self.errors[~np.isnan(self.errors[:, j]), j]
+            gaps = np.isnan(errors[:, j])
+            errors[gaps, j] = known[rng.integers(len(known), size=gaps.sum())] if len(known) else 0.0
+        errors *= rng.choice([-1.0, 1.0], size=(count, 1))
+        last = np.minimum(np.arange(steps), self.horizon - 1)
+        by_step = errors.reshape(count, self.dims, self.horizon)[:, :, last]
+        return np.asarray(self.forecast(series, steps) + by_step.swapaxes(1, 2) * self._spreads(series, steps))
+
+    def _spreads(self, series: FollowedSeries, steps: int) -> Array:
+        """Return the typical error (steps, dims); beyond the last horizon it grows like the square root."""
+        h = np.arange(1, steps + 1)
+        last = np.minimum(h, self.horizon) - 1
+        growth = np.sqrt(np.maximum(h / self.horizon, 1.0))[:, None]
+        return np.stack([column.spread[last] for column in series.columns], axis=1) * growth * self.widening
 
 
 def default_horizon(seasons: tuple[int, int], shortest: int) -> int:
     """Return two seasons, within bounds and a share of the shortest series."""
-    return max(1, min(int(np.clip(2 * seasons[0], SHORTEST, LONGEST)), shortest // SHARE))
+    steps = int(np.clip(2 * seasons[0], MIN_HORIZON_STEPS, MAX_HORIZON_STEPS))
+    return max(1, min(steps, shortest // HORIZONS_PER_SERIES))
 
 
 def fit_direct(
@@ -84,7 +194,7 @@ def fit_direct(
     horizon: int | None,
     allowed: Allowed,
     draw: Callable[[int], Reservoir],
-    direct: bool,
+    sees_inputs: bool,
     dtype: str,
 ) -> DirectModel:
     """Fit members to every column, and one readout to the errors of all of them.
@@ -92,11 +202,11 @@ def fit_direct(
     Y: series (n, dims), NaN where a value is missing; E: exogenous inputs (n, inputs); seasons: those of one column;
     draw: a reservoir for so many inputs.
     """
-    found = [seasons(y[:, 0]) for y in Y]
-    ahead = horizon or default_horizon(max(found), min(map(len, Y)))
+    periods = [seasons(y[:, 0]) for y in Y]
+    ahead = horizon or default_horizon(max(periods), min(map(len, Y)))
     fitted = [
         [fit_column(np.ascontiguousarray(y[:, j]), e, m, ahead, allowed) for j in range(y.shape[1])]
-        for y, e, m in zip(Y, E, found, strict=True)
+        for y, e, m in zip(Y, E, periods, strict=True)
     ]
     columns = [tuple(column for column, _ in row) for row in fitted]
     tracks = [[track for _, track in row] for row in fitted]
@@ -104,18 +214,18 @@ def fit_direct(
     reservoir = draw(U[0].shape[1])
     H = [run_reservoir(reservoir, u, None, dtype) for u in U]
     firsts = [first_origin(len(y), c[0].members.seasons) for y, c in zip(Y, columns, strict=True)]
-    X = [(np.hstack([h, u]) if direct else h)[first:] for h, u, first in zip(H, U, firsts, strict=True)]
+    X = [(np.hstack([h, u]) if sees_inputs else h)[first:] for h, u, first in zip(H, U, firsts, strict=True)]
     T = [_scaled_errors(c, t)[first:] for c, t, first in zip(columns, tracks, firsts, strict=True)]
     correction = fit_correction(X, T, ahead)
-    parts = tuple(
-        Part(c, tuple(track.end for track in t), h[-1], u[-1]) for c, t, h, u in zip(columns, tracks, H, U, strict=True)
-    )
     return DirectModel(
         reservoir=reservoir,
         D=correction.D,
-        sees_inputs=direct,
+        sees_inputs=sees_inputs,
         horizon=ahead,
-        parts=parts,
+        series=tuple(
+            FollowedSeries(c, tuple(track.end for track in t), h[-1], u[-1])
+            for c, t, h, u in zip(columns, tracks, H, U, strict=True)
+        ),
         errors=_kept(correction),
         widening=_widening(Y),
         ridge=correction.ridge,
@@ -132,99 +242,15 @@ def _scaled_errors(columns: Sequence[Column], tracks: Sequence[Track]) -> Array:
 
 def _kept(correction: Correction) -> Array:
     """Return the errors of the last origins of all series; the last row of a series, which has none, is left out."""
-    each = max(1, KEPT // len(correction.residuals))
+    each = max(1, MAX_KEPT_ORIGINS // len(correction.residuals))
     return np.concatenate([r[:-1][-each:] for r in correction.residuals])
 
 
 def _widening(Y: Sequence[Array]) -> float:
     """Return sqrt((n + df) / (n - df)) of the whole model, df the numbers that the members learned."""
     n = float(np.mean([len(y) for y in Y]))
-    df = min(LEARNED, n / 2)
+    df = min(PARAMETERS_PER_MEMBER, n / 2)
     return float(np.sqrt((n + df) / (n - df)))
-
-
-def part_for(model: DirectModel, j: int, Y: Array) -> Part:
-    """Return the part for another series Y (n, dims): the columns of part j in the units of Y, at its beginning."""
-    columns = []
-    for column, y in zip(model.parts[j].columns, Y.T, strict=True):
-        unit = typical_step(y)
-        ratio = 1.0 if column.log or not unit > 0 or not column.unit > 0 else unit / column.unit
-        heard = column.heard if column.log else column.heard * ratio
-        columns.append(replace(column, spread=column.spread * ratio, heard=heard, unit=unit))
-    places = tuple(begin(c, np.ascontiguousarray(y)) for c, y in zip(columns, Y.T, strict=True))
-    r = model.reservoir
-    state = np.zeros(r.N) if r.initial_state is None else np.asarray(r.initial_state, dtype=np.float64)
-    return Part(tuple(columns), places, state, np.zeros(r.n_in))
-
-
-def without_effects(part: Part, Y: Array, E: Array) -> Array:
-    """Return a series less the effects of its exogenous inputs."""
-    return np.asarray(Y - np.stack([E @ column.effects for column in part.columns], axis=1))
-
-
-def advance_part(model: DirectModel, part: Part, Y: Array, E: Array) -> Part:
-    """Return a part after further values Y (n, dims) with their exogenous inputs."""
-    rest, time = without_effects(part, Y, E), part.places[0].position.time
-    tracks = [
-        follow(c, np.ascontiguousarray(y), p, 1) for c, p, y in zip(part.columns, part.places, rest.T, strict=True)
-    ]
-    U = network_inputs(part.columns, tracks, time)
-    state = run_reservoir(model.reservoir, U, part.state, model.dtype)[-1]
-    return Part(part.columns, tuple(track.end for track in tracks), state, U[-1])
-
-
-def forecast_scaled(model: DirectModel, part: Part, steps: int) -> Array:
-    """Return the forecast (steps, dims) of a part in the scale of its errors, without exogenous effects."""
-    bases = [
-        to_scale(forecast_ahead(c.members, p.position, steps), c.log)
-        for c, p in zip(part.columns, part.places, strict=True)
-    ]
-    return np.stack(bases, axis=1) + _corrections(model, part, steps)
-
-
-def _corrections(model: DirectModel, part: Part, steps: int) -> Array:
-    """Return the corrections (steps, dims) of a part; beyond the last horizon they fade."""
-    if not model.D.any():
-        return np.zeros((steps, model.dims))
-    row = np.concatenate([part.state, part.inputs]) if model.sees_inputs else part.state
-    per_column = (row @ model.D[:-1] + model.D[-1]).reshape(model.dims, model.horizon)
-    h = np.arange(steps)
-    last = np.minimum(h, model.horizon - 1)
-    fade = FADE ** np.maximum(h - model.horizon + 1, 0)
-    spreads = np.stack([column.spread[last] for column in part.columns])
-    return np.asarray((per_column[:, last] * fade * spreads).T)
-
-
-def forecasts_along(model: DirectModel, part: Part, Y: Array, E: Array, horizon: int) -> Array:
-    """Return, in units, the forecasts (n - horizon, dims) made `horizon` steps before each value Y[horizon:]."""
-    rest = without_effects(part, Y, E)
-    tracks = [
-        follow(c, np.ascontiguousarray(y), p, horizon)
-        for c, p, y in zip(part.columns, part.places, rest.T, strict=True)
-    ]
-    Z = np.stack([track.G[:, horizon - 1] for track in tracks], axis=1)
-    if model.D.any():
-        U = network_inputs(part.columns, tracks, part.places[0].position.time)
-        H = run_reservoir(model.reservoir, U, part.state, model.dtype)
-        last = min(horizon, model.horizon) - 1
-        scaled = (np.hstack([H, U]) if model.sees_inputs else H) @ model.D[:-1] + model.D[-1]
-        spread = np.array([column.spread[last] for column in part.columns])
-        Z = Z + scaled[:, last :: model.horizon] * spread * FADE ** max(horizon - model.horizon, 0)
-    return in_units(part, Z[: len(Y) - horizon], E[horizon:])
-
-
-def spreads_ahead(model: DirectModel, part: Part, steps: int) -> Array:
-    """Return the typical error (steps, dims) of forecasts; beyond the last horizon it grows like the square root."""
-    h = np.arange(1, steps + 1)
-    last = np.minimum(h, model.horizon) - 1
-    growth = np.sqrt(np.maximum(h / model.horizon, 1.0))[:, None]
-    return np.stack([column.spread[last] for column in part.columns], axis=1) * growth * model.widening
-
-
-def in_units(part: Part, Z: Array, E: Array) -> Array:
-    """Return forecasts (..., steps, dims) in the units of the series, with the effects of inputs E (steps, inputs)."""
-    values = np.stack([from_scale(Z[..., j], column.log) for j, column in enumerate(part.columns)], axis=-1)
-    return np.asarray(values + np.stack([E @ column.effects for column in part.columns], axis=1))
 
 
 def seasons_for(announced: tuple[int, int] | None, given: object) -> Callable[[Array], tuple[int, int]]:

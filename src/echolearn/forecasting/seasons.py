@@ -7,39 +7,52 @@ import warnings
 import numpy as np
 
 from echolearn.exceptions import InputWarning
-from echolearn.forecasting.calendar import DAY, regular_calendar
+from echolearn.forecasting.calendar import DAY_SECONDS, regular_calendar
 from echolearn.forecasting.smoothing import filled
 from echolearn.validation import Array, user_stacklevel
 
-LIMIT = 1.645  # standard errors that the autocorrelation at a season's lag must exceed
-PEAK, DEPTH = 0.3, 0.3  # an autocorrelation that shows a season, and how far it rises from the valley before it
-LONGEST = 400  # the longest season that is looked for in values alone
-# seconds between steps: what people call the season, and the season of seasons
-OF_INDEX = ((366 * DAY, 360 * DAY, (1, 1)), (92 * DAY, 89 * DAY, (4, 1)), (31 * DAY, 28 * DAY, (12, 1)),
-            (7 * DAY, 7 * DAY, (52, 1)), (DAY, DAY, (7, 1)), (3600.0, 3600.0, (24, 168)), (1800.0, 1800.0, (48, 336)),
-            (900.0, 900.0, (96, 672)))  # fmt: skip
+MIN_STANDARD_ERRORS = 1.645  # standard errors that the autocorrelation at a season's lag must exceed
+MIN_PEAK_CORRELATION = 0.3  # the autocorrelation that shows a season,
+MIN_PEAK_RISE = 0.3  # and how far it rises from the valley before it
+MAX_SEASON_STEPS = 400  # the longest season that is looked for in values alone
+# the longest and the shortest distance of two steps: the season, and the season of seasons
+SEASONS_BY_STEP_SECONDS = (
+    (366 * DAY_SECONDS, 360 * DAY_SECONDS, (1, 1)),
+    (92 * DAY_SECONDS, 89 * DAY_SECONDS, (4, 1)),
+    (31 * DAY_SECONDS, 28 * DAY_SECONDS, (12, 1)),
+    (7 * DAY_SECONDS, 7 * DAY_SECONDS, (52, 1)),
+    (DAY_SECONDS, DAY_SECONDS, (7, 1)),
+    (3600, 3600, (24, 168)),
+    (1800, 1800, (48, 336)),
+    (900, 900, (96, 672)),
+)
 
 
 def seasons_of_index(index: object) -> tuple[int, int] | None:
     """Return the usual seasons of a pandas DatetimeIndex or PeriodIndex; None if the index says nothing."""
-    to_timestamp = getattr(index, "to_timestamp", None)
-    stamps = np.asarray(index if to_timestamp is None else to_timestamp())
-    if stamps.dtype.kind != "M" or len(stamps) < 3:
+    stamps = _stamps(index)
+    if stamps is None:
         return None
     step = float(np.median(np.diff(stamps.astype("datetime64[s]").astype(np.int64))))
-    for most, least, seasons in OF_INDEX:
+    for most, least, seasons in SEASONS_BY_STEP_SECONDS:
         if least - 1 <= step <= most + 1:
             return seasons
-    if 0 < step < 3600 and DAY % step == 0:
-        return int(DAY // step), 1
+    if 0 < step < 3600 and DAY_SECONDS % step == 0:
+        return int(DAY_SECONDS // step), 1
     return None
+
+
+def _stamps(index: object) -> Array | None:
+    """Return the dates of a pandas index, None if it has fewer than three or is of another kind."""
+    to_timestamp = getattr(index, "to_timestamp", None)
+    stamps = np.asarray(index if to_timestamp is None else to_timestamp())
+    return stamps if stamps.dtype.kind == "M" and len(stamps) >= 3 else None
 
 
 def check_time_index(index: object) -> None:
     """Raise ValueError if dates do not increase; warn if some are missing between others."""
-    to_timestamp = getattr(index, "to_timestamp", None)
-    stamps = np.asarray(index if to_timestamp is None else to_timestamp())
-    if stamps.dtype.kind != "M" or len(stamps) < 3:
+    stamps = _stamps(index)
+    if stamps is None:
         return
     steps = np.diff(stamps.astype("datetime64[s]").astype(np.float64))
     if (steps <= 0).any():
@@ -50,7 +63,8 @@ def check_time_index(index: object) -> None:
         )
     calendar = regular_calendar(stamps)
     holidays = calendar is not None and calendar.frequency == "B"
-    missing = steps > (4 * DAY if holidays else 1.5 * np.median(steps))  # a long weekend of business days is usual
+    longest = 4 * DAY_SECONDS if holidays else 1.5 * np.median(steps)  # a long weekend of business days is usual
+    missing = steps > longest
     if missing.any():
         at = stamps[:-1][missing][0].astype("datetime64[s]")
         cure = "with series.asfreq(...)" if calendar is None else f"with series.asfreq({calendar.frequency!r})"
@@ -79,7 +93,7 @@ def autocorrelation(y: Array, lags: int) -> Array:
 
 def _correlates(x: Array, m: int) -> bool:
     r = autocorrelation(x, m)
-    return bool(r[-1] > LIMIT * np.sqrt((1 + 2 * (r[:-1] ** 2).sum()) / len(x)))
+    return bool(r[-1] > MIN_STANDARD_ERRORS * np.sqrt((1 + 2 * (r[:-1] ** 2).sum()) / len(x)))
 
 
 def find_seasons(y: Array, announced: tuple[int, int] | None) -> tuple[int, int]:
@@ -97,7 +111,7 @@ def find_seasons(y: Array, announced: tuple[int, int] | None) -> tuple[int, int]
 
 def _found_season(y: Array) -> int:
     """Return the lag of the first of the highest peaks of the autocorrelation about a line, if it is beyond chance."""
-    n, most = len(y), min(LONGEST, len(y) // 3)
+    n, most = len(y), min(MAX_SEASON_STEPS, len(y) // 3)
     if most < 4:
         return 1
     t = np.arange(n) - (n - 1) / 2
@@ -106,7 +120,7 @@ def _found_season(y: Array) -> int:
     lags = np.arange(2, most)  # r[lag - 1]
     peaks = lags[(r[lags - 1] > r[lags - 2]) & (r[lags - 1] >= r[lags])]
     deep = np.minimum.accumulate(r)[peaks - 1]
-    peaks = peaks[(r[peaks - 1] > PEAK) & (r[peaks - 1] - deep > DEPTH)]
+    peaks = peaks[(r[peaks - 1] > MIN_PEAK_CORRELATION) & (r[peaks - 1] - deep > MIN_PEAK_RISE)]
     if not len(peaks):
         return 1
     best = int(peaks[r[peaks - 1] >= 0.9 * r[peaks - 1].max()][0])

@@ -16,11 +16,11 @@ from scipy.optimize import minimize
 from echolearn.forecasting._loops import LARGEST_LOG, advance, mean_squared_error
 from echolearn.validation import Array
 
-STARTS = (-1.5, 1.5)  # logits of alpha from which the search begins
-FIRST = {"beta": -2.0, "gamma1": -1.5, "gamma2": -1.5, "phi": 1.0, "rho": 0.0}  # logits of the other parameters
-DAMPING = (0.8, 0.99)  # the range of phi
-ERRORS = 8000  # about how many errors the search for parameters looks at
-PENALTY = 1e-3  # on the squared logits, against parameters that the series says nothing about
+ALPHA_LOGITS = (-1.5, 1.5)  # logits of alpha from which the search begins
+START_LOGITS = {"beta": -2.0, "gamma1": -1.5, "gamma2": -1.5, "phi": 1.0, "rho": 0.0}  # logits of the other parameters
+PHI_RANGE = (0.8, 0.99)  # the range of phi
+MAX_ERRORS_PER_SEARCH = 8000  # about how many errors the search for parameters looks at
+LOGIT_PENALTY = 1e-3  # on the squared logits, against parameters that the series says nothing about
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Kind:
     second: bool = False
 
 
-KINDS = (
+MEMBER_KINDS = (
     Kind("none"),
     Kind("theta"),
     Kind("damped"),
@@ -46,7 +46,8 @@ KINDS = (
     Kind("damped", ahead=False),
     Kind("damped", ar=True, ahead=False),
 )
-OF_TWO_SEASONS = (Kind("none", ar=True, second=True), Kind("damped", ar=True, second=True))
+TRENDS = ("none", "theta", "damped")
+TWO_SEASON_KINDS = (Kind("none", ar=True, second=True), Kind("damped", ar=True, second=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,7 @@ class Smoothing:
 
     def start(self, y: Array) -> Position:
         """Return where the members start on a series, before its first value."""
-        scales = {log: _scaled(y, log) for log in {bool(v) for v in self.logs}}
+        scales = {log: to_scale(y, log) for log in {bool(v) for v in self.logs}}
         starts = [
             start_of(scales[bool(log)], TRENDS[code], self.seasons[0], self.seasons[1] if second else 1)
             for log, code, second in zip(self.logs, self.trends, self.second, strict=True)
@@ -87,20 +88,23 @@ class Smoothing:
         return F, Position(L, S1, S2, position.time + len(y))
 
 
-TRENDS = ("none", "theta", "damped")
-
-
-def _scaled(y: Array, log: bool) -> Array:
+def to_scale(y: Array, log: bool) -> Array:
+    """Return values, or their logarithms (NaN where there is none)."""
     if not log:
         return y
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(y > 0, np.log(np.where(y > 0, y, 1.0)), np.nan)
 
 
+def from_scale(z: Array, log: bool) -> Array:
+    """Return values from what `to_scale` made of them."""
+    return np.exp(np.minimum(z, LARGEST_LOG)) if log else z
+
+
 def filled(y: Array) -> Array:
     """Return a series whose gaps are interpolated."""
-    there = ~np.isnan(y)
-    return y if there.all() else np.interp(np.arange(len(y)), np.flatnonzero(there), y[there])
+    known = ~np.isnan(y)
+    return y if known.all() else np.interp(np.arange(len(y)), np.flatnonzero(known), y[known])
 
 
 def seasonal_effects(y: Array, m: int) -> Array:
@@ -148,7 +152,7 @@ def stack_starts(starts: list[tuple[float, float, Array, Array]], seasons: tuple
 
 def fit_member(y: Array, kind: Kind, seasons: tuple[int, int], horizon: int) -> Array:
     """Return the parameters (6,) with the least error of forecasts up to `horizon` (or one) steps ahead."""
-    z = _scaled(y, kind.log)
+    z = to_scale(y, kind.log)
     m1, m2 = seasons[0], seasons[1] if kind.second else 1
     names = ["alpha", *(["beta"] if kind.trend == "damped" else []), *(["gamma1"] if m1 > 1 else [])]
     names += [
@@ -159,15 +163,15 @@ def fit_member(y: Array, kind: Kind, seasons: tuple[int, int], horizon: int) -> 
     n = len(z)
     ahead = max(1, min(horizon, n // 3)) if kind.ahead else 1
     skip = min(max(m1, m2), n // 3)
-    stride = max(1, (n - skip) * ahead // ERRORS)
+    stride = max(1, (n - skip) * ahead // MAX_ERRORS_PER_SEARCH)
     start = start_of(z, kind.trend, m1, m2)
     spread = float(np.nanmean(np.diff(filled(z)) ** 2)) or 1.0
 
     def error(x: Array) -> float:
         mse = mean_squared_error(z, _parameters(names, x), *start, ahead, skip, stride)
-        return float(np.log(mse / spread + 1e-12) + PENALTY * (x @ x) / np.sqrt(n))
+        return float(np.log(mse / spread + 1e-12) + LOGIT_PENALTY * (x @ x) / np.sqrt(n))
 
-    found = [_least(error, np.array([a, *(FIRST[name] for name in names[1:])])) for a in STARTS]
+    found = [_least(error, np.array([a, *(START_LOGITS[name] for name in names[1:])])) for a in ALPHA_LOGITS]
     return _parameters(names, min(found)[1])
 
 
@@ -188,7 +192,7 @@ def _parameters(names: list[str], x: Array) -> Array:
     """Return (alpha, beta, gamma1, gamma2, phi, rho) from the logits of those that vary."""
     p = dict(zip(names, (1 / (1 + np.exp(-np.clip(x, -30, 30)))).tolist(), strict=True))
     alpha = p["alpha"]
-    phi = DAMPING[0] + (DAMPING[1] - DAMPING[0]) * p["phi"] if "phi" in p else 1.0
+    phi = PHI_RANGE[0] + (PHI_RANGE[1] - PHI_RANGE[0]) * p["phi"] if "phi" in p else 1.0
     rest = 1 - alpha
     return np.array([alpha, alpha * p.get("beta", 0), rest * p.get("gamma1", 0), rest * p.get("gamma2", 0), phi,
                      0.99 * p.get("rho", 0)])  # fmt: skip

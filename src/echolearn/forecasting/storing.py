@@ -7,8 +7,8 @@ from typing import cast
 
 import numpy as np
 
-from echolearn.forecasting.columns import Column, Place
-from echolearn.forecasting.model import DirectModel, Part
+from echolearn.forecasting.columns import Column, ColumnState
+from echolearn.forecasting.model import DirectModel, FollowedSeries
 from echolearn.forecasting.smoothing import TRENDS, Position, Smoothing
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.validation import Array, is_number
@@ -19,7 +19,7 @@ PREFIX = "direct."
 
 def direct_tensors(model: DirectModel) -> dict[str, Array]:
     """Return the arrays of a direct model, by their names in a file."""
-    columns = [(c, p) for part in model.parts for c, p in zip(part.columns, part.places, strict=True)]
+    columns = [(c, p) for series in model.series for c, p in zip(series.columns, series.column_states, strict=True)]
     members = [
         np.column_stack(
             [c.members.P, c.members.logs, c.members.trends, c.members.second, c.members.weights, p.position.L]
@@ -28,7 +28,7 @@ def direct_tensors(model: DirectModel) -> dict[str, Array]:
     ]
     seasonal = [np.concatenate([p.position.S1.ravel(), p.position.S2.ravel(), p.past]) for _, p in columns]
     counts = [[len(c.members.P), *c.members.seasons, p.position.time, int(c.log)] for c, p in columns]
-    numbers = [[*c.heard, c.unit, p.expected, p.level] for c, p in columns]
+    numbers = [[*c.input_scale, c.unit, p.expected, p.level] for c, p in columns]
     arrays = {
         "D": model.D,
         "errors": model.errors,
@@ -38,8 +38,8 @@ def direct_tensors(model: DirectModel) -> dict[str, Array]:
         "columns": np.array(numbers, dtype=np.float64),
         "spread": np.stack([c.spread for c, _ in columns]),
         "effects": np.stack([c.effects for c, _ in columns]),
-        "states": np.stack([part.state for part in model.parts]),
-        "inputs": np.stack([part.inputs for part in model.parts]),
+        "states": np.stack([series.state for series in model.series]),
+        "inputs": np.stack([series.inputs for series in model.series]),
     }
     return {PREFIX + name: value for name, value in arrays.items()}
 
@@ -70,8 +70,8 @@ def restore_direct(tensors: Mapping[str, Array], facts: Mapping[str, object], re
     rows = np.split(t["members"], np.cumsum(counts[:, 0])[:-1])
     seasonal = np.split(t["seasonal"], np.cumsum(sizes)[:-1])
     found = [_column(c, rows[i], seasonal[i], t, i) for i, c in enumerate(counts.tolist())]
-    parts = tuple(
-        Part(
+    followed = tuple(
+        FollowedSeries(
             tuple(c for c, _ in found[j * dims : (j + 1) * dims]),
             tuple(p for _, p in found[j * dims : (j + 1) * dims]),
             np.asarray(t["states"][j]),
@@ -84,7 +84,7 @@ def restore_direct(tensors: Mapping[str, Array], facts: Mapping[str, object], re
         D=t["D"],
         sees_inputs=bool(facts["sees_inputs"]),
         horizon=int(t["spread"].shape[1]),
-        parts=parts,
+        series=followed,
         errors=t["errors"],
         widening=_number(facts["widening"]),
         ridge=np.inf if facts["ridge"] is None else _number(facts["ridge"]),
@@ -100,7 +100,9 @@ def _number(value: object) -> float:
     return float(value)
 
 
-def _column(count: list[int], rows: Array, seasonal: Array, t: Mapping[str, Array], i: int) -> tuple[Column, Place]:
+def _column(
+    count: list[int], rows: Array, seasonal: Array, t: Mapping[str, Array], i: int
+) -> tuple[Column, ColumnState]:
     """Return one column and its place."""
     K, m1, m2, time, log = count
     trends = rows[:, 7].astype(np.int64)
@@ -118,4 +120,4 @@ def _column(count: list[int], rows: Array, seasonal: Array, t: Mapping[str, Arra
     position = Position(np.ascontiguousarray(rows[:, 10:13]), S1.copy(), S2.copy(), time)
     numbers = t["columns"][i]
     column = Column(members, bool(log), t["spread"][i], numbers[:3], t["effects"][i], float(numbers[3]))
-    return column, Place(position, float(numbers[4]), seasonal[K * (m1 + m2) :].copy(), float(numbers[5]))
+    return column, ColumnState(position, float(numbers[4]), seasonal[K * (m1 + m2) :].copy(), float(numbers[5]))
