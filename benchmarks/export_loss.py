@@ -17,7 +17,7 @@ import an4
 import results
 from echolearn import ESNClassifier
 from echolearn.export import plan_of
-from echolearn.export.c_header import c_header
+from echolearn.export.c.header import c_header
 
 UNITS, EPOCHS = 300, 2
 PROGRAM = """

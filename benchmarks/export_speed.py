@@ -18,8 +18,8 @@ import onnxruntime
 import results
 from echolearn import ESNClassifier
 from echolearn.export import plan_of
-from echolearn.export.c_header import c_header
-from echolearn.export.onnx_model import onnx_model
+from echolearn.export.c.header import c_header
+from echolearn.export.onnx.graph import onnx_model
 
 UNITS, FEATURES, FRAMES, REPEATS = 300, 39, 400, 15
 C_WAYS = {

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from echolearn.export import Plan
 from echolearn.export.page import PageModel, build_page
 from echolearn.export.page.packing import pack_array, pack_plan
+from echolearn.runtime._plan import Plan
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 ANSWERS = """([json, frames, steps]) => {

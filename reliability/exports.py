@@ -24,21 +24,14 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from echolearn import (
-    ESNClassifier,
-    ESNForecaster,
-    ESNRegressor,
-    FrameWise,
-    StackedClassifier,
-    StackedRegressor,
-    save,
-)
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedClassifier, StackedRegressor, save
 from echolearn.exceptions import ExportError
-from echolearn.export import Plan, plan_of
-from echolearn.export.c_header import c_header
-from echolearn.export.onnx_model import onnx_model
+from echolearn.export import plan_of
+from echolearn.export.c.header import c_header
+from echolearn.export.onnx.graph import onnx_model
 from echolearn.export.page import PageModel
 from echolearn.runtime import Model, load
+from echolearn.runtime._plan import Plan
 from reliability.browser import browser, in_page, in_page_steps, put_page
 from reliability.results import keep, show
 

@@ -192,7 +192,7 @@ def test_forecasts(through_file):
 def test_a_forecast_that_runs_away_is_reported(through_file, monkeypatch):
     model = through_file(exported.forecaster())
     model.forecast(20)
-    monkeypatch.setattr("echolearn.runtime.forecasting.FAR", 0.5)
+    monkeypatch.setattr("echolearn.runtime._forecast.MAX_FORECAST_DEVIATIONS", 0.5)
     with pytest.warns(UserWarning, match="runs away: after 1 steps"):
         model.forecast(20)
 
@@ -235,7 +235,7 @@ def test_a_model_says_what_it_is(through_file):
 def test_long_sequences_are_run_in_chunks(through_file, monkeypatch):
     esn = ESNRegressor(20, feedback=True, **DOUBLE).fit(exported.X, exported.VALUES)
     model = through_file(esn)
-    monkeypatch.setattr("echolearn.runtime.running.NUMBERS", 100)
+    monkeypatch.setattr("echolearn.runtime._running.MAX_STATES_PER_CHUNK", 100)
     assert_same(model.predict(exported.X), esn.predict(exported.X))
 
 

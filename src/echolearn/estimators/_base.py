@@ -60,9 +60,9 @@ from echolearn.readout.ridge import solve
 from echolearn.readout.solver import LARGE, chosen_ridge
 from echolearn.readout.statistics import Statistics
 from echolearn.reservoir.reservoir import Reservoir
-from echolearn.runtime.model import Model
-from echolearn.runtime.planning import plan_from_contents
-from echolearn.runtime.streams import Streams
+from echolearn.runtime._model import Model
+from echolearn.runtime._planning import plan_from_contents
+from echolearn.runtime._streams import Streams
 from echolearn.sequences.answers import UNNAMED, with_names
 from echolearn.sequences.checks import check_finite
 from echolearn.sequences.dataset import Dataset

@@ -4,14 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from echolearn.export.plan import Plan
-    from echolearn.export.planning import plan_of
-    from echolearn.export.writing import export_model
+    from echolearn.export.plan import plan_of
+    from echolearn.export.write import export_model
 
-__all__ = ["Plan", "export_model", "plan_of"]
+__all__ = ["export_model", "plan_of"]
 
 # Imported at first use: the service of a small model loads no compiled code.
-_HOMES = {"Plan": "plan", "export_model": "writing", "plan_of": "planning"}
+_HOMES = {"export_model": "write", "plan_of": "plan"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,41 +1,73 @@
-"""The plan of a model (`echolearn.runtime.plan`), and the refusal of what needs whole sequences, for all exports."""
+"""`plan_of`: from a fitted estimator, stack or pipeline to the `Plan` that every export is written from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
 
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from echolearn.estimators._base import SequenceEstimator, fitted_model
+from echolearn.estimators.exporting import ExportMixin
+from echolearn.estimators.saving import model_parts
 from echolearn.exceptions import ExportError
-from echolearn.runtime.plan import (
-    Answer,
-    Clip,
-    FillGaps,
-    InputOperation,
-    Layer,
-    Passing,
-    Plan,
-    Pooling,
-    Project,
-    Resumption,
-    Sparse,
-    Standardize,
-)
+from echolearn.runtime._plan import Plan
+from echolearn.runtime._planning import plan_from_contents
 
-__all__ = [
-    "Answer",
-    "Clip",
-    "ExportError",
-    "FillGaps",
-    "InputOperation",
-    "Layer",
-    "Passing",
-    "Plan",
-    "Pooling",
-    "Project",
-    "Resumption",
-    "Sparse",
-    "Standardize",
-    "check_runs_forward",
-]
+
+def plan_of(model: BaseEstimator) -> Plan:
+    """Return the plan of a fitted estimator of echolearn, or of a pipeline that ends in one.
+
+    The plan has the same contents as the file that `save` writes.
+
+    Parameters
+    ----------
+    model : estimator of echolearn, or sklearn.pipeline.Pipeline
+        The fitted model. The steps of a pipeline before the network may be StandardScaler, MinMaxScaler, MaxAbsScaler,
+        RobustScaler, PCA and SimpleImputer, in `FrameWise` or without it.
+
+    Returns
+    -------
+    Plan
+        The operations and arrays of the model.
+
+    Raises
+    ------
+    ExportError
+        If the model, or an option of it, cannot be exported; the message names it.
+
+    See Also
+    --------
+    export_model : Write the model to a file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echolearn import ESNRegressor
+    >>> from echolearn.export import plan_of
+    >>> X = np.random.default_rng(0).normal(size=(100, 1))
+    >>> plan = plan_of(ESNRegressor(10, learn="none").fit(X, np.roll(X[:, 0], 1)))
+    >>> plan.estimator, plan.n_features, plan.layers[0].W.shape
+    ('ESNRegressor', 1, (1, 10))
+    """
+    network = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    if not isinstance(network, ExportMixin):
+        raise ExportError(
+            f"{type(network).__name__} cannot be exported; expected a classifier, regressor, forecaster or stack of "
+            "echolearn, or a Pipeline that ends in one."
+        )
+    check_is_fitted(network)
+    try:
+        if isinstance(model, SequenceEstimator):
+            tensors, facts = model_parts(fitted_model(model))
+        else:  # stacks and pipelines, which a single network does not load
+            tensors, facts = load("echolearn.estimators.pipelines").contents_of(model)
+    except (TypeError, ValueError) as problem:  # what no file can hold
+        raise ExportError(f"{type(model).__name__} cannot be exported: {problem}") from problem
+    return plan_from_contents(tensors, facts)
 
 
 def check_runs_forward(plan: Plan, what: str, allowed: Sequence[str]) -> None:
@@ -51,3 +83,8 @@ def check_runs_forward(plan: Plan, what: str, allowed: Sequence[str]) -> None:
             f"bidirectional=True cannot be exported to {what}: half of the units begin at the end of a sequence. "
             "Export the sequence graph of ONNX (step=False), or fit a network with bidirectional=False."
         )
+
+
+def load(module: str) -> ModuleType:
+    """Import what only some exports need: one format, stacks and pipelines, or speech."""
+    return import_module(module)

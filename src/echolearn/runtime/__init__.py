@@ -1,8 +1,5 @@
 """Saved models that run with NumPy alone, for machines without the whole library: load, predict and stream."""
 
-from echolearn.runtime.model import Model, load
-from echolearn.runtime.plan import Plan
-from echolearn.runtime.planning import plan_from_contents
-from echolearn.runtime.streams import Stream, Streams
+from echolearn.runtime._model import Model, load
 
-__all__ = ["Model", "Plan", "Stream", "Streams", "load", "plan_from_contents"]
+__all__ = ["Model", "load"]

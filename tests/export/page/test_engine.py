@@ -8,10 +8,10 @@ import pytest
 import exported
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, StackedClassifier
 from echolearn.export import plan_of
-from echolearn.export.evaluation import evaluate, forecast
 from echolearn.export.page import PageModel, page_model
 from echolearn.export.page.packing import pack_array, pack_plan
-from echolearn.export.plan import Sparse
+from echolearn.runtime._plan import Sparse
+from reference.plans import evaluate, forecast
 from reliability import exports
 from reliability.browser import in_page, in_page_steps, put_page
 

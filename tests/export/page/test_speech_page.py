@@ -16,7 +16,7 @@ from echolearn.export.page import build_page
 from echolearn.export.page.opening import open_models
 from echolearn.export.page.packing import pack_array
 from echolearn.export.page.speech_payload import recognizer_payload
-from echolearn.export.planning import plan_of
+from echolearn.export.plan import plan_of
 from echolearn.speech.audio import resample
 from echolearn.speech.features import mfcc, with_differences
 from echolearn.speech.recipe import FeatureRecipe

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 
 from echolearn.export.page.packing import Json, pack_plan
-from echolearn.export.plan import Plan
+from echolearn.runtime._plan import Plan
 
 FIRST = ("engine.js", "interface.js", "drawing.js", "views.js")  # in this order; then the views by name, then LAST
 LAST = "start.js"

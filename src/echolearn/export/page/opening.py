@@ -20,10 +20,10 @@ from echolearn.export.page.speech_payload import (
     network_payload,
     recognizer_payload,
 )
-from echolearn.export.plan import Plan
-from echolearn.export.planning import plan_of
+from echolearn.export.plan import plan_of
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind
+from echolearn.runtime._plan import Plan
 from echolearn.speech.recognition import Recognizer, load_recognizer
 
 _COMPARED: dict[str, Callable[[Plan], object]] = {

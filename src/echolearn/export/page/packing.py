@@ -13,8 +13,18 @@ import numpy as np
 from scipy import sparse
 
 from echolearn.exceptions import ExportError
-from echolearn.export.plan import Clip, FillGaps, InputOperation, Layer, Plan, Pooling, Resumption, Sparse, Standardize
 from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.runtime._plan import (
+    Clip,
+    FillGaps,
+    InputOperation,
+    Layer,
+    Plan,
+    Pooling,
+    Resumption,
+    Sparse,
+    Standardize,
+)
 from echolearn.validation import Array
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]

@@ -11,7 +11,8 @@ import numpy as np
 
 from echolearn.exceptions import ExportError
 from echolearn.export.service.models import About, FrameStream, NetworkModel, as_rows
-from echolearn.runtime import Model, Plan, load
+from echolearn.runtime import Model, load
+from echolearn.runtime._plan import Plan
 from echolearn.validation import Array
 
 

@@ -9,7 +9,7 @@ import exported
 from echolearn import ESNForecaster, __version__
 from echolearn.exceptions import ExportError
 from echolearn.export import plan_of
-from echolearn.export.onnx_model import IR, OPSET, onnx_model
+from echolearn.export.onnx.graph import IR, OPSET, onnx_model
 from reliability.exports import difference, in_onnx, in_onnx_steps, session
 
 onnx = pytest.importorskip("onnx")

@@ -8,15 +8,24 @@ import numpy as np
 
 from echolearn import __version__
 from echolearn.exceptions import ExportError
-from echolearn.export import c_functions as c
-from echolearn.export.c_text import Constants, Struct, c_number, c_string, check_name, fill_in, smallest_unsigned
-from echolearn.export.c_weights import GROUP, dense, in_groups, is_rather_dense, padded
-from echolearn.export.evaluation import evaluate
-from echolearn.export.fixed_point import FULL, LARGEST, quantize_entries, quantize_rows
-from echolearn.export.plan import Clip, FillGaps, Layer, Plan, Project, Standardize, check_runs_forward
+from echolearn.export.c import functions as c
+from echolearn.export.c.text import Constants, Struct, c_number, c_string, check_name, fill_in, smallest_unsigned
+from echolearn.export.c.weights import (
+    MAX_STATE,
+    MAX_WEIGHTS,
+    UNITS_PER_GROUP,
+    answers_in,
+    in_groups,
+    is_rather_dense,
+    padded,
+    quantize_entries,
+    quantize_rows,
+)
+from echolearn.export.plan import check_runs_forward
+from echolearn.runtime._plan import Clip, FillGaps, Layer, Plan, Project, Standardize
 from echolearn.validation import Array
 
-NUMBERS = ("float32", "float64", "int16", "int8")
+C_NUMBERS = ("float32", "float64", "int16", "int8")
 WHOLE = {"int16": "short", "int8": "signed char"}
 SAID = {
     "float32": "weights, states and sums are float",
@@ -32,8 +41,8 @@ def c_header(plan: Plan, *, name: str = "esn", numbers: str | None = None, X: Ar
     """Return the header; numbers: of weights and states, None for the plan's own; X: what losses are measured on."""
     check_name(name)
     numbers = plan.precision if numbers is None else numbers
-    if numbers not in NUMBERS:
-        raise ExportError(f"numbers={numbers!r:.40} cannot be exported to C; expected one of {NUMBERS}, or None.")
+    if numbers not in C_NUMBERS:
+        raise ExportError(f"numbers={numbers!r:.40} cannot be exported to C; expected one of {C_NUMBERS}, or None.")
     check_runs_forward(plan, "C", ("mean", "last"))
     writer = _Writer(plan, name, numbers)
     functions = writer.functions()
@@ -82,7 +91,7 @@ def _meaning(plan: Plan) -> str:
 def _loss(plan: Plan, X: Array, numbers: str) -> str:
     """Return a line that says how far answers in these numbers are from those of the model."""
     begin = f" * measured on {len(X)} frames, beside the model itself:"
-    exact, found = evaluate(plan, X), evaluate(plan, X, numbers)
+    exact, found = answers_in(plan, X, plan.precision), answers_in(plan, X, numbers)
     if plan.answer.kind == "values":
         spread = np.maximum(exact.std(axis=0), 1e-300)
         error = float((np.sqrt(((found - exact) ** 2).mean(axis=0)) / spread).max())
@@ -107,7 +116,7 @@ class _Writer:
         self.real = "double" if self.numbers == "float64" else "float"
         self.constants = Constants(self.name)
         longest = max(max(layer.units, layer.n_in, layer.n_out) for layer in self.plan.layers)
-        exact = self.numbers == "int8" and longest * LARGEST["int8"] * FULL < 2**31
+        exact = self.numbers == "int8" and longest * MAX_WEIGHTS["int8"] * MAX_STATE < 2**31
         entries = [layer.W_rec.indptr for layer in self.plan.layers]
         units = np.array([layer.units for layer in self.plan.layers])
         self.tokens = {
@@ -189,7 +198,7 @@ class _Writer:
         if len(W_rec.data) == 0:
             return ""
         if is_rather_dense(W_rec):
-            return self._product(f"W_rec{k}", dense(W_rec).T, f"s->h{k}", "s->z", rounded=states)
+            return self._product(f"W_rec{k}", W_rec.dense().T, f"s->h{k}", "s->z", rounded=states)
         groups = in_groups(W_rec)
         count = len(groups.start) - 1
         start = self.constants.add(f"start{k}", groups.start, self.tokens["S"])
@@ -197,9 +206,9 @@ class _Writer:
         if not self.whole:
             w = self._real(f"W_rec{k}", groups.arrange(W_rec.data))
             return f"    $N_add_recurrent({start}, {places}, {w}, s->h{k}, s->z, {count});\n"
-        weights, scales = quantize_entries(W_rec.indptr, W_rec.data, self.numbers)
+        weights, scales = quantize_entries(W_rec, self.numbers)
         w = self.constants.add(f"W_rec{k}", groups.arrange(weights), WHOLE[self.numbers])
-        scale = self._real(f"W_rec{k}_scales", np.append(scales, np.zeros(count * GROUP - layer.units)))
+        scale = self._real(f"W_rec{k}_scales", np.append(scales, np.zeros(count * UNITS_PER_GROUP - layer.units)))
         call = ", ".join([start, places, w, scale, *states])
         return f"    $N_add_recurrent({call}, s->z, {count});\n"
 

@@ -1,5 +1,8 @@
 """`export` of the estimators, `export_model`, and the command."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -11,8 +14,8 @@ from echolearn import ESNClassifier, ESNRegressor, StackedRegressor
 from echolearn.cli.main import main
 from echolearn.exceptions import ExportError
 from echolearn.export import export_model, plan_of
-from echolearn.export.c_header import c_header
-from echolearn.export.onnx_model import onnx_model
+from echolearn.export.c.header import c_header
+from echolearn.export.onnx.graph import onnx_model
 from echolearn.export.page import build_page, page_model
 
 
@@ -90,3 +93,26 @@ def test_a_file_that_is_no_model_is_named(tmp_path):
     done = CliRunner().invoke(main, ["export", str(tmp_path / "frames.csv"), "--out", str(tmp_path / "model.h")])
     assert done.exit_code == 2
     assert "frames.csv is a text file (such as CSV) and not a model file; expected" in done.output
+
+
+LOADED = """
+import sys
+import numpy as np
+from echolearn import ESNRegressor
+x = np.sin(np.arange(200.0))[:, None]
+esn = ESNRegressor(10, learn="none").fit(x, np.roll(x[:, 0], 1))
+before = set(sys.modules)
+esn.export(sys.argv[1])
+print(*sorted(name for name in set(sys.modules) - before if name.startswith("echolearn.")))
+"""
+
+
+def test_a_header_loads_neither_speech_nor_the_other_formats(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, str(tmp_path / "model.h")], capture_output=True, text=True, check=True
+    )
+    loaded = done.stdout.split()
+    assert "echolearn.export.c.header" in loaded
+    assert len(loaded) <= 12
+    unwanted = ("speech", "export.page", "export.onnx", "export.service", "paper", "experiments")
+    assert not [name for name in loaded if name.removeprefix("echolearn.").startswith(unwanted)]

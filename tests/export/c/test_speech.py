@@ -13,14 +13,14 @@ import toyspeech
 from echolearn.cli.main import main
 from echolearn.exceptions import ExportError
 from echolearn.export import export_model
-from echolearn.export.c_speech import c_features
+from echolearn.export.c.speech import c_features
 from echolearn.speech.features import log_bands, mfcc
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition import Recognizer
 from reliability.exports import SANITIZED, compiled
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
-EXAMPLE = Path(__file__).parents[2] / "examples" / "c" / "listen.c"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "c" / "listen.c"
 RNG = np.random.default_rng(1)
 SCALE = (RNG.normal(size=39), RNG.uniform(0.5, 5, 39))
 PROGRAM = """

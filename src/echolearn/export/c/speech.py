@@ -11,8 +11,8 @@ import numpy as np
 
 from echolearn import __version__
 from echolearn.exceptions import ExportError
-from echolearn.export import c_speech_functions as c
-from echolearn.export.c_text import Constants, Struct, check_name, fill_in
+from echolearn.export.c import speech_functions as c
+from echolearn.export.c.text import Constants, Struct, check_name, fill_in
 from echolearn.speech.audio import RATE
 from echolearn.speech.features import (
     BANDS,

@@ -10,14 +10,22 @@ import numpy as np
 from echolearn.exceptions import ExportError, ModelFileError
 from echolearn.modelfile.layout import MODEL, RECOGNIZER
 from echolearn.modelfile.reader import file_kind, read_tensors
-from echolearn.runtime.coding import decode, encode, labels_or_values
-from echolearn.runtime.forecasting import Forecasts
-from echolearn.runtime.opening import Given, open_sequences
-from echolearn.runtime.plan import Plan
-from echolearn.runtime.planning import plan_from_contents
-from echolearn.runtime.running import RunningLayers
-from echolearn.runtime.starting import check_can_warm_up, is_cold, running_from, training_end
-from echolearn.runtime.streams import Stream, Streams
+from echolearn.runtime._forecast import Forecasts
+from echolearn.runtime._opening import (
+    Given,
+    check_can_warm_up,
+    decode,
+    encode,
+    is_cold,
+    labels_or_values,
+    open_sequences,
+    running_from,
+    training_end,
+)
+from echolearn.runtime._plan import Plan
+from echolearn.runtime._planning import plan_from_contents
+from echolearn.runtime._running import RunningLayers
+from echolearn.runtime._streams import Stream, Streams
 from echolearn.validation import Answers, Array, check_integer, check_path
 
 

@@ -11,14 +11,15 @@ import numpy as np
 
 from echolearn import __version__
 from echolearn.exceptions import ExportError
-from echolearn.export.onnx_layers import Builder
-from echolearn.export.onnx_nodes import DOUBLE, SINGLE, Nodes, ScanTime, StepTime
-from echolearn.export.onnx_pooling import Pooler
-from echolearn.export.plan import Plan, check_runs_forward
+from echolearn.export.onnx.layers import Builder
+from echolearn.export.onnx.nodes import DOUBLE, SINGLE, Nodes, ScanTime, StepTime
+from echolearn.export.onnx.pooling import Pooler
+from echolearn.export.plan import check_runs_forward
+from echolearn.runtime._plan import Plan
 
 OPSET, IR = 17, 8  # fixed: what runtimes since 2022 read
 Shape = list[int | str]
-NUMBERS = ("float32", "float64")
+PRECISIONS = ("float32", "float64")
 
 
 def onnx_model(plan: Plan, *, step: bool = False, numbers: str | None = None, name: str = "esn") -> bytes:
@@ -28,8 +29,8 @@ def onnx_model(plan: Plan, *, step: bool = False, numbers: str | None = None, na
         from onnx import helper, numpy_helper
     except ImportError as problem:
         raise ImportError("the package onnx is missing: pip install 'echolearn[onnx]'") from problem
-    if numbers not in (None, *NUMBERS):
-        raise ExportError(f"numbers={numbers!r:.40} cannot be exported to ONNX; expected one of {NUMBERS}, or None.")
+    if numbers not in (None, *PRECISIONS):
+        raise ExportError(f"numbers={numbers!r:.40} cannot be exported to ONNX; expected one of {PRECISIONS}, or None.")
     if step:
         check_runs_forward(plan, "a step graph of ONNX", ("mean", "last"))
     g = Nodes()

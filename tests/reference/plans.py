@@ -1,4 +1,4 @@
-"""The meaning of a `Plan` in NumPy: slow and plain. Exports are compared with it, and losses are measured by it."""
+"""The meaning of a `Plan` in NumPy: slow and plain."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn.export.fixed_point import LARGEST, quantize_entries, quantize_rows, quantize_vectors
-from echolearn.export.plan import Layer, Plan, Pooling, Sparse
-from echolearn.runtime.coding import decode, encode, softmax
+from echolearn.export.c.weights import MAX_WEIGHTS, quantize_entries, quantize_rows, quantize_vectors
+from echolearn.runtime._opening import decode, encode
+from echolearn.runtime._plan import Layer, Plan, Pooling, Sparse
+from echolearn.runtime._running import softmax
 from echolearn.validation import Array
 
 Product = Callable[[Array], Array]  # from rows (K, n) to rows (K, m)
@@ -28,7 +29,7 @@ class Arithmetic:
 
     def dense(self, matrix: Array) -> Product:
         """Return the product of rows with a matrix (n, m)."""
-        if self.numbers not in LARGEST:
+        if self.numbers not in MAX_WEIGHTS:
             M = matrix.astype(self.dtype)
             return lambda x: x @ M
         whole, scales = quantize_rows(matrix.T, self.numbers)
@@ -38,8 +39,8 @@ class Arithmetic:
         """Return the product of rows (K, N) with the transpose of a matrix in compressed rows."""
         N = len(matrix.indptr) - 1
         rows, scales, data = np.repeat(np.arange(N), np.diff(matrix.indptr)), None, matrix.data.astype(self.dtype)
-        if self.numbers in LARGEST:
-            data, scales = quantize_entries(matrix.indptr, matrix.data, self.numbers)
+        if self.numbers in MAX_WEIGHTS:
+            data, scales = quantize_entries(matrix, self.numbers)
         M = np.zeros((N, N), data.dtype)
         np.add.at(M, (rows, matrix.indices), data)
         return (lambda h: h @ M.T) if scales is None else _whole_product(lambda q: q @ M.T, scales)

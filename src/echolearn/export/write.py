@@ -1,28 +1,30 @@
-"""`export_model`: write a fitted model to a file, in the format that its ending names."""
+"""`export_model`: write a fitted model to a file, in the format that its ending names.
+
+What writes a format is imported when the format is asked for, and what knows of speech for a recogniser only.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from echolearn.exceptions import ExportError
-from echolearn.export.c_header import c_header
-from echolearn.export.c_speech import c_features
-from echolearn.export.c_text import check_name
-from echolearn.export.onnx_model import onnx_model
-from echolearn.export.page import build_page, page_model
-from echolearn.export.plan import Plan
-from echolearn.export.planning import plan_of
+from echolearn.export.c.text import check_name
+from echolearn.export.plan import load, plan_of
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech.recognition import Recognizer
+from echolearn.runtime._plan import Plan
 from echolearn.validation import Array, check_boolean, check_path
 
-PAGES = (".html", ".htm")
+if TYPE_CHECKING:
+    from echolearn.speech.recognition import Recognizer
+
+PAGE_ENDINGS = (".html", ".htm")
 
 
 def export_model(
@@ -90,38 +92,54 @@ def export_model(
     place = check_path("path", path)
     check_name(name)
     check_boolean("step", step)
-    if place.suffix not in (".onnx", ".h", *PAGES):
+    if place.suffix not in (".onnx", ".h", *PAGE_ENDINGS):
         raise ExportError(f"{place.name!r:.80} says no format; expected a name that ends in .onnx, .h or .html.")
-    if place.suffix in PAGES:
+    if place.suffix in PAGE_ENDINGS:
         if step or numbers is not None or X is not None:
             raise ExportError("step, numbers and X are for ONNX and C; leave them out for a page.")
-        page = build_page([page_model(name, model)])
-        write_atomically(place, page.html.encode("utf-8"))
-        return [place]
-    plan = _plan(model)
-    if place.suffix == ".onnx":
+        page = load("echolearn.export.page")
+        contents = {place: page.build_page([page.page_model(name, model)]).html.encode("utf-8")}
+    elif place.suffix == ".onnx":
         if X is not None:
             raise ExportError("X measures the loss of a header in C; leave it out for ONNX.")
-        content = onnx_model(plan, step=step, numbers=numbers, name=name)
+        graph = load("echolearn.export.onnx.graph")
+        contents = {place: graph.onnx_model(_plan(model), step=step, numbers=numbers, name=name)}
     else:
         if step:
             raise ExportError("step=True is for ONNX; a header in C always takes one frame at a time. Leave it out.")
-        frames = None if X is None else _frames(X, plan)
-        content = c_header(plan, name=name, numbers=numbers, X=frames).encode("ascii")
-    written = [place]
-    if isinstance(model, Recognizer) and place.suffix == ".h" and model.features.audio:
-        written.append(place.with_name(f"{place.stem}_features.h"))
-        write_atomically(written[-1], c_features(model.features, name=name).encode("ascii"))
-    write_atomically(place, content)
-    return written
+        contents = _headers(model, place, name, numbers, X)
+    for file in reversed(contents):
+        write_atomically(file, contents[file])
+    return list(contents)
+
+
+def _headers(
+    model: BaseEstimator | Recognizer, place: Path, name: str, numbers: str | None, X: ArrayLike | None
+) -> dict[Path, bytes]:
+    """Return the headers in C of a network, and of the features of a recogniser of sound."""
+    plan = _plan(model)
+    frames = None if X is None else _frames(X, plan)
+    header = load("echolearn.export.c.header").c_header(plan, name=name, numbers=numbers, X=frames)
+    texts = {place: header}
+    if _is_recognizer(model) and model.features.audio:
+        features = load("echolearn.export.c.speech").c_features(model.features, name=name)
+        texts[place.with_name(f"{place.stem}_features.h")] = features
+    return {file: text.encode("ascii") for file, text in texts.items()}
+
+
+def _is_recognizer(model: BaseEstimator | Recognizer) -> TypeGuard[Recognizer]:
+    """Return whether a model is a recogniser; speech is not imported for an estimator."""
+    if isinstance(model, BaseEstimator):
+        return False
+    return isinstance(model, load("echolearn.speech.recognition").Recognizer)
 
 
 def _plan(model: BaseEstimator | Recognizer) -> Plan:
     """Return the plan of a model, of a recogniser that of its network."""
-    if not isinstance(model, Recognizer):
-        return plan_of(model)
-    plan = plan_of(model.model)
-    return replace(plan, answer=replace(plan.answer, names=model.phones.states))
+    if _is_recognizer(model):
+        plan = plan_of(model.model)
+        return replace(plan, answer=replace(plan.answer, names=model.phones.states))
+    return plan_of(model)
 
 
 def _frames(X: ArrayLike, plan: Plan) -> Array:

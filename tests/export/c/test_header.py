@@ -12,11 +12,11 @@ import exported
 from echolearn import ESNForecaster, ESNRegressor
 from echolearn.exceptions import ExportError
 from echolearn.export import plan_of
-from echolearn.export.c_header import c_header
-from echolearn.export.c_text import c_number, c_string, check_name
-from echolearn.export.c_weights import dense, in_groups
-from echolearn.export.evaluation import evaluate
-from echolearn.runtime.plan import Sparse
+from echolearn.export.c.header import c_header
+from echolearn.export.c.text import c_number, c_string, check_name
+from echolearn.export.c.weights import in_groups
+from echolearn.runtime._plan import Sparse
+from reference.plans import evaluate
 from reliability.exports import SANITIZED, compiled, difference, in_c
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
@@ -56,7 +56,7 @@ def test_recurrent_weights_in_groups_of_four():
         for k in range(4):
             again[4 * (p >= groups.start[1]) + k, places[k]] += weights[k]
     np.testing.assert_array_equal(again[:7], W)
-    np.testing.assert_array_equal(dense(matrix), W)
+    np.testing.assert_array_equal(matrix.dense(), W)
 
 
 def test_a_matrix_that_is_more_than_half_full_is_a_dense_one():
@@ -104,7 +104,7 @@ def test_probabilities_of_small_logits_are_exact_too(tmp_path, some):
 
 
 @pytest.mark.parametrize("numbers", ["int16", "int8"])
-def test_whole_numbers_are_those_of_the_evaluation(some, numbers):
+def test_whole_numbers_are_those_of_the_slow_version(some, numbers):
     """The sanitizers would find a sum that overflows."""
     for one, found in zip(some, in_c(some, numbers), strict=True):
         expected = evaluate(one.plan, one.x, numbers)
@@ -265,7 +265,7 @@ def test_unknown_numbers_are_refused():
 
 
 def test_the_example_in_c(tmp_path):
-    example = (Path(__file__).parents[2] / "examples" / "c" / "classify.c").read_text()
+    example = (Path(__file__).parents[3] / "examples" / "c" / "classify.c").read_text()
     drawn = exported.drawn(exported.classifier())
     program = compiled({"esn": c_header(drawn.plan)}, example, tmp_path)
     frames = "\n".join(" ".join(f"{v:.9g}" for v in x) for x in drawn.x.tolist())
@@ -275,7 +275,7 @@ def test_the_example_in_c(tmp_path):
 
 
 def test_the_example_in_c_refuses_lines_that_are_no_frames(tmp_path):
-    example = (Path(__file__).parents[2] / "examples" / "c" / "classify.c").read_text()
+    example = (Path(__file__).parents[3] / "examples" / "c" / "classify.c").read_text()
     plan = exported.drawn(exported.classifier()).plan
     program = compiled({"esn": c_header(plan)}, example, tmp_path)
     right = ["0.5"] * plan.n_features

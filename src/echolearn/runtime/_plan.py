@@ -16,6 +16,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import DTypeLike
+
 from echolearn.display.facts import counted, one_line
 from echolearn.validation import Array
 
@@ -69,7 +72,40 @@ class Sparse:
     @property
     def widest(self) -> int:
         """The largest number of entries in a row."""
-        return int((self.indptr[1:] - self.indptr[:-1]).max(initial=0))
+        return int(np.diff(self.indptr).max(initial=0))
+
+    @property
+    def rows(self) -> Array:
+        """The row of every entry."""
+        counts = np.diff(self.indptr)
+        return np.repeat(np.arange(len(counts)), counts)
+
+    def dense(self, dtype: DTypeLike = np.float64) -> Array:
+        """Return the matrix (N, N) itself."""
+        N = len(self.indptr) - 1
+        full = np.zeros((N, N), dtype)
+        np.add.at(full, (self.rows, self.indices), self.data.astype(dtype))
+        return full
+
+    def columns(self, dtype: DTypeLike = np.float64) -> tuple[Array, Array]:
+        """Return columns and values (widest, N): of the first entries of all rows, the second ones, ...; 0 at ends."""
+        shape, rows = (max(1, self.widest), len(self.indptr) - 1), self.rows
+        indices, data = np.zeros(shape, np.intp), np.zeros(shape, dtype)
+        places = np.arange(len(rows)) - self.indptr[rows]
+        indices[places, rows], data[places, rows] = self.indices, self.data
+        return indices, data
+
+    def of_units(self, which: Array) -> Sparse:
+        """Return the rows and columns of some units (N,) of bool, which are connected with one another only."""
+        if which.all():
+            return self
+        counts = np.diff(self.indptr)
+        kept = np.repeat(which, counts)
+        numbers = np.cumsum(which) - 1
+        if not which[self.indices[kept]].all():
+            raise ValueError("units that run forward are connected with units that run backward")
+        indptr = np.concatenate([[0], np.cumsum(counts[which])])
+        return Sparse(indptr, numbers[self.indices[kept]], self.data[kept])
 
 
 @dataclass(frozen=True, eq=False)

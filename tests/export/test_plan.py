@@ -11,8 +11,8 @@ import exported
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, ReservoirFeatures
 from echolearn.exceptions import ExportError
 from echolearn.export import plan_of
-from echolearn.export.evaluation import evaluate, forecast
 from echolearn.export.plan import check_runs_forward
+from reference.plans import evaluate, forecast
 
 
 def test_a_plan_means_what_the_model_answers():

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn.export.onnx_nodes import DOUBLE, Nodes, StepTime, Time
-from echolearn.export.plan import Clip, FillGaps, Layer, Plan, Project, Sparse, Standardize
+from echolearn.export.onnx.nodes import DOUBLE, Nodes, StepTime, Time
+from echolearn.runtime._plan import Clip, FillGaps, Layer, Plan, Project, Sparse, Standardize
 from echolearn.validation import Array
 
 
@@ -123,8 +123,7 @@ class Builder:
         return time.recur(g, starts, [drive, x], body, reverse=False)
 
     def update(self, layer: Layer, units: Array) -> Update:
-        W_rec = layer.W_rec if units.all() else _of_units(layer.W_rec, units)
-        return Update(self, W_rec, layer.leak[units], layer.activation)
+        return Update(self, layer.W_rec.of_units(units), layer.leak[units], layer.activation)
 
     def readout(self, g: Nodes, layer: Layer, H: str, x: str) -> str:
         """Return the outputs for rows of states, or of statistics of states, and of inputs."""
@@ -153,22 +152,8 @@ class Update:
 
     def _recurrent(self, g: Nodes, h: str) -> str:
         """Return W_rec h: by gathering k states per unit where that takes less room than a dense matrix."""
-        N, k = len(self.leak), self.W_rec.widest
-        rows = np.repeat(np.arange(N), np.diff(self.W_rec.indptr))
-        if 2 * k >= N:
-            dense = np.zeros((N, N))
-            np.add.at(dense, (self.W_rec.indices, rows), self.W_rec.data)
-            return g("MatMul", h, self.builder.weights(dense, "W_rec"))
-        place, weight = np.zeros((k, N), np.int32), np.zeros((k, N))
-        position = np.arange(len(rows)) - self.W_rec.indptr[rows]
-        place[position, rows], weight[position, rows] = self.W_rec.indices, self.W_rec.data
-        taken = g("Gather", h, g.constant(place, "from"), axis=-1)
+        if 2 * self.W_rec.widest >= len(self.leak):
+            return g("MatMul", h, self.builder.weights(self.W_rec.dense().T, "W_rec"))
+        place, weight = self.W_rec.columns()
+        taken = g("Gather", h, g.constant(place.astype(np.int32), "from"), axis=-1)
         return g("ReduceSum", g("Mul", taken, self.builder.weights(weight, "W_rec")), g.whole(-2), keepdims=0)
-
-
-def _of_units(matrix: Sparse, units: Array) -> Sparse:
-    """Return the matrix of some units, which have no connections with the others."""
-    number, counts = np.cumsum(units) - 1, np.diff(matrix.indptr)
-    kept = np.repeat(units, counts)
-    indptr = np.concatenate([[0], np.cumsum(counts[units])])
-    return Sparse(indptr, number[matrix.indices[kept]], matrix.data[kept])

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn.export.onnx_layers import Builder
-from echolearn.export.onnx_nodes import DOUBLE, ScanTime
-from echolearn.export.plan import Layer, Pooling
+from echolearn.export.onnx.layers import Builder
+from echolearn.export.onnx.nodes import DOUBLE, ScanTime
+from echolearn.runtime._plan import Layer, Pooling
 
 
 @dataclass(frozen=True)

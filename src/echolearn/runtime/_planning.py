@@ -6,7 +6,7 @@ compared with one another before they are used; a file of unknown origin can be 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,19 +14,20 @@ import numpy as np
 
 from echolearn.exceptions import ExportError
 from echolearn.modelfile.facts import as_count, as_truth, as_whole, as_words
-from echolearn.runtime.plan import (
+from echolearn.runtime._plan import (
     Answer,
+    Clip,
     FillGaps,
     InputOperation,
     Layer,
     Passing,
     Plan,
     Pooling,
+    Project,
     Resumption,
     Sparse,
     Standardize,
 )
-from echolearn.runtime.transformers import frozen, step_operations
 from echolearn.validation import Array
 
 Facts = Mapping[str, Any]
@@ -44,6 +45,7 @@ IGNORED = {  # of the fit, not of its answers
     *("G", "Q", "topology", "topology.data", "topology.indices", "topology.indptr", "history", "history.there"),
     *("reservoir.W", "reservoir.W_rec", "reservoir.leak", "reservoir.bias", "reservoir.W_fb"),
 }
+TRANSFORMERS = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "SimpleImputer", "StandardScaler")
 ESTIMATORS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
 
 
@@ -80,6 +82,15 @@ def plan_from_contents(tensors: Mapping[str, Array], facts: Facts) -> Plan:
     return _network_plan(_Contents(tensors, facts))
 
 
+def _frozen(values: Array) -> Array:
+    """Return a copy in float64 that cannot be written to."""
+    copy = np.array(values, np.float64, order="C")
+    if not np.isfinite(copy).all():
+        raise ExportError("the model holds weights that are not finite; fit it again.")
+    copy.flags.writeable = False
+    return copy
+
+
 class _Contents:
     """The arrays and facts of one network, each array with the shape that the others announce."""
 
@@ -106,7 +117,7 @@ class _Contents:
 
     def array(self, name: str, *shape: int | None) -> Array:
         """Return an array as finite float64 of this shape, in which None is any length."""
-        value = frozen(self.tensors[name])
+        value = _frozen(self.tensors[name])
         fits = value.ndim == len(shape) and all(n in (None, found) for n, found in zip(shape, value.shape, strict=True))
         if not fits:
             raise ValueError(f"{name} has shape {value.shape}; expected {shape}")
@@ -168,7 +179,7 @@ def _forecast_plan(plan: Plan, contents: _Contents) -> Plan:
     ends = tuple(Resumption(h, x, None) for h, x in zip(states, values, strict=True))
     return replace(
         plan,
-        inputs=(Standardize(frozen(mean), frozen(scale)),),
+        inputs=(Standardize(_frozen(mean), _frozen(scale)),),
         horizon=n_out,
         resumption=ends[0] if len(ends) == 1 else None,
         ends=ends,
@@ -214,7 +225,7 @@ def _pipeline_plan(tensors: Mapping[str, Array], facts: Facts) -> Plan:
     steps = facts["steps"]
     operations: list[InputOperation] = []
     for number, step in enumerate(steps):
-        operations += step_operations(_owned(tensors, str(number)), step)
+        operations += _step_operations(_owned(tensors, str(number)), step)
     if not steps:
         return plan
     if plan.horizon is not None:
@@ -247,15 +258,15 @@ def _layer(contents: _Contents) -> Layer:
     return Layer(
         W=contents.array("W", n_in, N),
         W_rec=_sparse(contents),
-        W_fb=frozen(contents.array("W_fb", N, n_out).T) if "W_fb" in contents else None,
+        W_fb=_frozen(contents.array("W_fb", N, n_out).T) if "W_fb" in contents else None,
         bias=contents.of_units("bias"),
         leak=contents.array("leak", N),
         initial_state=contents.of_units("initial_state"),
         backward=backward,
         activation=activation,
-        U_states=frozen(U[:of_states]),
-        U_inputs=frozen(U[of_states:-1]),
-        intercept=frozen(U[-1]),
+        U_states=_frozen(U[:of_states]),
+        U_inputs=_frozen(U[of_states:-1]),
+        intercept=_frozen(U[-1]),
         softmax=_is_softmax(contents),
     )
 
@@ -338,5 +349,50 @@ def _input_operations(contents: _Contents) -> tuple[tuple[InputOperation, ...], 
         operations.append(FillGaps(fill, missing == "carry", flagged))
     if mean.any() or (scale != 1).any():
         zeros = np.zeros(int(flagged.sum()))
-        operations.append(Standardize(frozen(np.append(mean, zeros)), frozen(np.append(scale, zeros + 1))))
+        operations.append(Standardize(_frozen(np.append(mean, zeros)), _frozen(np.append(scale, zeros + 1))))
     return tuple(operations), n
+
+
+def _step_operations(arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Sequence[InputOperation]:
+    """Return the operations of a fitted transformer; its arrays and settings have the names of its attributes."""
+    name, settings, n = facts["transformer"], facts["settings"], as_count(facts["features"])
+    if name not in TRANSFORMERS:
+        raise ExportError(
+            f"{name:.40} cannot be exported or run with a pipeline; known are {', '.join(TRANSFORMERS)}. Apply it to "
+            "the frames before they reach the exported model."
+        )
+    zero, one = np.zeros(n), np.ones(n)
+
+    def fitted(array: str, otherwise: Array | None = None) -> Array:
+        found = _frozen(arrays[array]) if otherwise is None or array in arrays else otherwise
+        if found.shape[-1] != n:
+            raise ValueError(f"{array} of {name} has shape {found.shape}; expected {n} features")
+        return found
+
+    if name == "StandardScaler":
+        return [Standardize(fitted("mean_", zero) if settings["with_mean"] else zero, fitted("scale_", one))]
+    if name == "RobustScaler":
+        return [Standardize(fitted("center_", zero), fitted("scale_", one))]
+    if name == "MaxAbsScaler":
+        return [Standardize(zero, fitted("scale_")), *([Clip(-one, one)] if settings.get("clip") else [])]
+    if name == "MinMaxScaler":
+        low, high = (np.full(n, float(bound)) for bound in settings["feature_range"])
+        scale = fitted("scale_")
+        scaled = Standardize(_frozen(-fitted("min_") / scale), _frozen(1 / scale))
+        return [scaled, *([Clip(low, high)] if settings["clip"] else [])]
+    if name == "PCA":
+        components, spread = fitted("components_"), np.ones(1)
+        if settings["whiten"]:
+            spread = np.sqrt(np.maximum(_frozen(arrays["explained_variance_"]), np.finfo(float).eps))
+        return [Standardize(fitted("mean_"), one), Project(_frozen(components.T / spread))]
+    return [_imputed(arrays["statistics_"], settings, n)]
+
+
+def _imputed(statistics: Array, settings: Mapping[str, object], n: int) -> FillGaps:
+    """Return what a SimpleImputer does."""
+    missing, values = settings["missing_values"], np.asarray(statistics, np.float64)
+    if not (isinstance(missing, float) and np.isnan(missing)):
+        raise ExportError(f"SimpleImputer(missing_values={missing!r:.40}) cannot be exported or run; expected NaN.")
+    if np.isnan(values).any() or values.shape != (n,):
+        raise ExportError("SimpleImputer with features that were empty when it was fitted cannot be exported or run.")
+    return FillGaps(_frozen(values), False, np.zeros(n, bool))

@@ -7,22 +7,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from echolearn.runtime.coding import decode
-from echolearn.runtime.plan import Plan, Standardize
-from echolearn.runtime.running import Running, RunningLayer
+from echolearn.runtime._opening import decode
+from echolearn.runtime._plan import Plan, Standardize
+from echolearn.runtime._running import Floats, Running, RunningLayer
 from echolearn.validation import Answers, Array, check_columns, check_integer
 
-FAR = 100.0  # standard deviations from the mean at which a forecast has left its series
+MAX_FORECAST_DEVIATIONS = 100.0  # from the mean, at which a forecast has left its series
 
 
 class Forecasts:
-    """The continuation of series by one network.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan of a forecaster.
-    """
+    """The continuation of series by the network of a forecaster."""
 
     def __init__(self, plan: Plan):
         if plan.horizon is None:
@@ -32,8 +26,8 @@ class Forecasts:
         (scaling,) = plan.inputs
         assert isinstance(scaling, Standardize)
         self._mean, self._scale = scaling.mean, scaling.scale
-        self._warming = RunningLayer(plan.top, plan.precision)
-        self._looping = RunningLayer(plan.top, "float64")  # in which the library runs closed loops
+        self._warming = RunningLayer(plan.top, Floats(plan.precision))
+        self._looping = RunningLayer(plan.top, Floats("float64"))  # in which the library runs closed loops
 
     def forecast(self, steps: int, X: object, exogenous: object) -> Answers:
         """Return the next values of each series, in the form of the series."""
@@ -71,11 +65,12 @@ class Forecasts:
             for t, e in enumerate(E):
                 out[t], now = layer.step(np.concatenate([x, e], axis=1), now)
                 x = out[t]
-            far = ~(np.abs(out) < FAR).all(axis=(1, 2))
+            far = ~(np.abs(out) < MAX_FORECAST_DEVIATIONS).all(axis=(1, 2))
         if far.any():
             warnings.warn(
-                f"the forecast runs away: after {int(far.argmax()) + 1} steps it is {FAR:g} standard deviations from "
-                "the mean of its series. Fit with some noise (for example noise=1e-3), a larger ridge, or more data.",
+                f"the forecast runs away: after {int(far.argmax()) + 1} steps it is {MAX_FORECAST_DEVIATIONS:g} "
+                "standard deviations from the mean of its series. Fit with some noise (for example noise=1e-3), a "
+                "larger ridge, or more data.",
                 stacklevel=4,
             )
         return out

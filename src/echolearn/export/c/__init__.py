@@ -1,0 +1,1 @@
+"""A fitted network, and the features of speech before it, as headers in C."""

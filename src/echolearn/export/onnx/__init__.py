@@ -1,0 +1,1 @@
+"""A fitted network as an ONNX graph."""
