@@ -55,9 +55,7 @@ MUTANTS = {
     "two steps of conjugate gradients": Patch(
         f"{_SRC}/readout/conjugate_gradients.py", "ITERATIONS = 8", "ITERATIONS = 2"
     ),
-    "no phone error": Patch(
-        f"{_SRC}/experiments/commands.py", "phone_error=float(wrong.sum() / counts.sum())", "phone_error=0.0"
-    ),
+    "no phone error": Patch(f"{_SRC}/cli/train.py", "phone_error=float(wrong.sum() / counts.sum())", "phone_error=0.0"),
     "states unseen in training do not count": Patch(
         f"{_SRC}/experiments/measured_fit.py",
         "float(np.mean(spoken != recognised))",

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import toyspeech
 from echolearn.cli.main import main
+from echolearn.speech.corpus import Corpus, open_corpus
 from smallcorpus import write
+from speechfiles import write_riff
+
+SPOKEN = toyspeech.speech(seed=1, utterances=10)
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +40,24 @@ def refused(run: Callable[..., Result]) -> Callable[..., str]:
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"features:{write(tmp_path_factory.mktemp('corpus') / 'small.npz')}"
+
+
+@pytest.fixture(scope="session")
+def opened(corpus: str) -> Corpus:
+    return open_corpus(corpus)
+
+
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recogniser of toy speech."""
+    path = tmp_path_factory.mktemp("toy") / "toy.safetensors"
+    toyspeech.recognizer().save(path)
+    return path
+
+
+@pytest.fixture
+def recordings(tmp_path: Path) -> Path:
+    """A folder with three recordings, one of which has a blank in its name."""
+    for name, (_, samples, _) in zip(("ann/one", "ann/two words", "bob/one"), SPOKEN, strict=False):
+        write_riff(tmp_path / "sound" / f"{name}.wav", np.round(samples))
+    return tmp_path / "sound"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from echolearn.cli.forecast import dates_ahead, read_series
 from echolearn.cli.main import main
-from echolearn.experiments.forecast_file import dates_ahead, read_series
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """`echolearn predict` and `echolearn info` of any saved estimator."""
 
 import csv
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,13 @@ from sklearn.preprocessing import StandardScaler
 import echolearn
 import toyspeech
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedClassifier, StackedRegressor
+from echolearn.cli.corpora import part_features
+from echolearn.cli.models import open_state_network
+from echolearn.cli.predict import audio_features, write_predictions
+from echolearn.exceptions import CorpusError
+from echolearn.speech.corpus import Corpus
+from echolearn.speech.labels import read_mlf
+from smallcorpus import STATES
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(RNG.normal(size=(90, 2)).round(6), columns=["heat", "load"])
@@ -181,3 +189,40 @@ def test_stacks_of_labels_are_described(run, saved):
     labels = np.where(TABLE["heat"] > 0, "up", "down")
     stack = StackedClassifier([layer, layer], joint_epochs=0).fit(TABLE, labels)
     assert "2 classes (down, up)" in run("info", saved(stack)).output
+
+
+@pytest.fixture(scope="module")
+def network(opened: Corpus) -> ESNClassifier:
+    names = np.array(opened.state_names)
+    X, y = opened.part("train")
+    network = ESNClassifier(10, learn="none", readout="ridge", random_state=0)
+    return network.fit(list(X), [names[labels] for labels in y])
+
+
+def test_a_network_of_another_kind_is_refused(tmp_path: Path) -> None:
+    X = [np.random.default_rng(k).normal(size=(20, 2)) for k in range(3)]
+    ESNRegressor(5, learn="none").fit(X, X).save(tmp_path / "r.safetensors")
+    with pytest.raises(ValueError, match="is not a network for phone states"):
+        open_state_network(tmp_path / "r.safetensors")
+
+
+def test_predictions_are_written_as_labels_or_as_probabilities(
+    opened: Corpus, network: ESNClassifier, tmp_path: Path
+) -> None:
+    names, X = part_features(opened, "test")
+    write_predictions(network, names, X, tmp_path / "x.mlf")
+    labels = read_mlf(tmp_path / "x.mlf")
+    assert len(labels) == len(names)
+    for segments, x in zip(labels.values(), X, strict=True):
+        assert segments[-1].end == pytest.approx(len(x) / 100)
+    write_predictions(network, names, X, tmp_path / "x.npz")
+    with np.load(tmp_path / "x.npz", allow_pickle=False) as stored:
+        np.testing.assert_allclose(stored["posteriors"].sum(axis=1), 1, rtol=1e-5)
+        assert stored["lengths"].tolist() == [len(x) for x in X]
+        assert set(stored["state_names"]) <= set(STATES)
+
+
+def test_audio_files_given_twice_or_missing_are_all_reported(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="is given twice") as caught:
+        audio_features([tmp_path / "a.wav", tmp_path / "a.wav"])
+    assert len(caught.value.problems) == 3

@@ -1,4 +1,4 @@
-"""Tests of the commands for recognition, from their arguments to what they write."""
+"""Tests of the command `recognize`, and of `train --for recognition`."""
 
 from __future__ import annotations
 
@@ -20,22 +20,6 @@ from speechfiles import write_riff
 
 Run = Callable[..., Result]
 Refused = Callable[..., str]
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recogniser of toy speech."""
-    path = tmp_path_factory.mktemp("toy") / "toy.safetensors"
-    toyspeech.recognizer().save(path)
-    return path
-
-
-@pytest.fixture
-def recordings(tmp_path: Path) -> Path:
-    """A folder with three recordings, one of which has a blank in its name."""
-    for name, (_, samples, _) in zip(("ann/one", "ann/two words", "bob/one"), SPOKEN, strict=False):
-        write_riff(tmp_path / "sound" / f"{name}.wav", np.round(samples))
-    return tmp_path / "sound"
 
 
 SPOKEN = toyspeech.speech(seed=1, utterances=10)
@@ -212,64 +196,3 @@ def test_phones_without_training_data_are_refused_before_the_fit(refused: Refuse
     assert "far.dic: the lexicon has phones that the model does not know: QQ" in answer
     assert "only if it occurs in the training part" in answer
     assert "epoch" not in answer
-
-
-@pytest.fixture
-def transcripts(tmp_path: Path) -> tuple[Path, Path]:
-    (tmp_path / "reference.txt").write_text("u1 GO ON NOW\nu2 STOP SIL\nu3 YES\n")
-    (tmp_path / "found.ctm").write_text(
-        "u1 1 0.00 0.10 go\nu1 1 0.10 0.10 in\nu2 1 0.00 0.20 stop\nu2 1 0.20 0.20 it\n"
-    )
-    return tmp_path / "reference.txt", tmp_path / "found.ctm"
-
-
-def test_scores(run: Run, transcripts: tuple[Path, Path], tmp_path: Path) -> None:
-    printed = run("score", *transcripts).output
-    assert "error 80.00 % (S 1, D 2, I 1 of 5 tokens in 3 utterances)" in printed
-    assert " as in (1)" in printed
-    assert "1 utterances have no hypothesis" in printed
-    assert "of 6 tokens" in run("score", *transcripts, "--ignore", "nothing").output
-    (tmp_path / "utt2spk").write_text("u1 ann\nu2 ann\nu3 bob\n")
-    tables = run("score", *transcripts, "--speakers", tmp_path / "utt2spk", "--by", "speaker", "--by", "token").output
-    assert "interval over 2 speakers" in tables
-    assert ["ann", "75.00", "1", "1", "1", "4"] in [line.split() for line in tables.splitlines()]
-    numbers = json.loads(run("score", *transcripts, "--json", "--against", transcripts[0]).output)
-    assert (numbers["substitutions"], numbers["deletions"], numbers["insertions"]) == (1, 2, 1)
-    assert numbers["against"]["error"] == 0.0
-    assert "more errors than" in run("score", *transcripts, "--against", transcripts[0]).output
-    assert "error 100.00 %" in run("score", *transcripts, "--case", "--ignore", "SIL,stop,it,go,in").output
-
-
-def test_phones_are_folded(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "a.mlf").write_text(
-        '#!MLF!#\n"*/u.lab"\n0 100000 ix_s2\n100000 200000 ix_s3\n200000 300000 ix_s2\n300000 400000 zh_s2\n.\n'
-    )
-    (tmp_path / "b").write_text("u ih ih sh\n")
-    assert "error 100.00 %" in run("score", tmp_path / "a.mlf", tmp_path / "b").output
-    assert "error 0.00 %" in run("score", tmp_path / "a.mlf", tmp_path / "b", "--map", "39").output
-    (tmp_path / "map").write_text("IX ih\nzh sh\nih ih\nsh sh\n")
-    assert "error 0.00 %" in run("score", tmp_path / "a.mlf", tmp_path / "b", "--map", tmp_path / "map").output
-
-
-def test_references_of_every_format(run: Run, toy: Path, recordings: Path, tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("".join(f"{text} ({name})\n" for name, text in TEXTS.items()))
-    for name in ("a.json", "a.ctm", "a.stm", "a.mlf", "grids"):
-        run("recognize", toy, recordings, "--out", tmp_path / name)
-        assert "error 0.00 %" in run("score", tmp_path / "text", tmp_path / name).output
-        assert "error 0.00 %" in run("score", tmp_path / name, tmp_path / "text").output
-    phones = ("--level", "phones")
-    assert "error 0.00 %" in run("score", tmp_path / "grids", tmp_path / "a.json", *phones).output
-
-
-def test_transcripts_that_do_not_fit_are_refused(
-    refused: Refused, transcripts: tuple[Path, Path], tmp_path: Path
-) -> None:
-    (tmp_path / "other").write_text("x1 GO\n")
-    assert "no utterance is in both" in refused("score", transcripts[0], tmp_path / "other")
-    assert "no such file" in refused("score", transcripts[0], tmp_path / "nothing.ctm")
-    (tmp_path / "utt2spk").write_text("u1 ann\n")
-    assert "2 utterances have no speaker" in refused("score", *transcripts, "--speakers", tmp_path / "utt2spk")
-    (tmp_path / "utt2spk").write_text("u1\n")
-    assert "utt2spk: line 1" in refused("score", *transcripts, "--speakers", tmp_path / "utt2spk")
-    (tmp_path / "empty").mkdir()
-    assert "holds no TextGrids" in refused("score", transcripts[0], tmp_path / "empty")

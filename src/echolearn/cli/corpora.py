@@ -1,4 +1,4 @@
-"""The corpus of a command, opened with its progress on the terminal."""
+"""The corpus of a command, opened with its progress on the terminal, and the features of one of its parts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from echolearn.cli.options import CorpusOptions
 from echolearn.cli.progress import stage_progress, stderr
 from echolearn.exceptions import EspeakError
 from echolearn.speech.corpus import Corpus, open_corpus
+from echolearn.validation import Array
 
 
 def opened_corpus(**options: Unpack[CorpusOptions]) -> Corpus:
@@ -27,3 +28,11 @@ def opened_corpus(**options: Unpack[CorpusOptions]) -> Corpus:
             )
         except EspeakError as problem:
             raise UserError(str(problem)) from problem
+
+
+def part_features(corpus: Corpus, part: str) -> tuple[list[str], list[Array]]:
+    """Return the names and features of a part's utterances."""
+    which = corpus.which(part)
+    if not which:
+        raise ValueError(f"{corpus.name} has no utterances of the {part} part.")
+    return [corpus.utterances[k] for k in which], [corpus.features[k] for k in which]

@@ -1,4 +1,4 @@
-"""The command `export`. Whatever is slow to import is imported when it runs."""
+"""The command `export`: a model as ONNX, as C, or as a page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
+from echolearn.cli.models import open_model
 from echolearn.cli.options import FILE
+from echolearn.export import export_model
 
 
 @click.command()
@@ -23,12 +25,5 @@ def export(*, model: Path, out: Path, name: str, step: bool, numbers: str | None
 
     Of a recogniser of speech, the network is written; in C, a second header computes its features from sound.
     """
-    from echolearn.estimators.loading import load
-    from echolearn.export import export_model
-    from echolearn.modelfile.layout import RECOGNIZER
-    from echolearn.modelfile.reader import file_kind
-    from echolearn.speech.recognition import load_recognizer
-
-    whole = load_recognizer(model) if file_kind(model) == RECOGNIZER else load(model)
-    for path in export_model(whole, out, name=name, step=step, numbers=numbers):
+    for path in export_model(open_model(model), out, name=name, step=step, numbers=numbers):
         click.echo(f"written: {path} ({path.stat().st_size:,} bytes)")

@@ -1,17 +1,44 @@
-"""The command `info`. Whatever is slow to import is imported when it runs."""
+"""The command `info`: a model, a corpus, or the installation."""
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
+import os
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Unpack
 
 import click
+import numpy as np
+from scipy import sparse
+from sklearn.pipeline import Pipeline
 
-from echolearn.cli.options import (
-    FILE,
-    CorpusOptions,
-    corpus_options,
-)
+from echolearn import __version__
+from echolearn.cli.corpora import opened_corpus
+from echolearn.cli.models import Network, open_model
+from echolearn.cli.options import FILE, CorpusOptions, corpus_options
+from echolearn.display.facts import counted
+from echolearn.estimators._forecaster import ESNForecaster
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators.framewise import FrameWise
+from echolearn.estimators.loading import SingleEstimator, StackEstimator
+from echolearn.estimators.regressor import ESNRegressor
+from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
+from echolearn.execution.threads import thread_count
+from echolearn.modelfile.reader import saved_by
+from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.speech.audio import RATE
+from echolearn.speech.cache import default_cache
+from echolearn.speech.corpus import Corpus
+from echolearn.speech.features import SHIFT
+from echolearn.speech.recognition import NGramModel, Recognizer
+from echolearn.speech.recognition._decoder import DecodingWeights
+from echolearn.training.progress import clock
 
 
 @click.command()
@@ -24,17 +51,176 @@ def info(ctx: click.Context, /, *, model: Path | None, **corpus_settings: Unpack
     MODEL is any file of a saved estimator, stack, pipeline or recogniser. Printed are its kind, its size, its features
     and classes, its readout, its training, its settings, and the version that saved it.
     """
-    from echolearn.cli.corpora import opened_corpus
-    from echolearn.estimators.loading import load
-    from echolearn.experiments import descriptions, model_descriptions, recognition
-
     if model is not None:
-        if recognition.is_recognizer(model):
-            click.echo(descriptions.describe_recognizer(recognition.open_recognizer(model), model))
-        else:
-            click.echo(model_descriptions.describe_model(load(model), model))
-        click.echo(model_descriptions.describe_file(model))
+        whole = open_model(model)
+        described = describe_recognizer if isinstance(whole, Recognizer) else describe_model
+        click.echo(described(whole, model))
+        click.echo(describe_file(model))
     elif ctx.get_parameter_source("corpus") is not click.core.ParameterSource.DEFAULT:
-        click.echo(descriptions.describe_corpus(opened_corpus(**corpus_settings)))
+        click.echo(describe_corpus(opened_corpus(**corpus_settings)))
     else:
-        click.echo(descriptions.describe_installation())
+        click.echo(describe_installation())
+
+
+SHOWN = 8  # names of features or classes that are listed
+LEARNED = {"none": "nothing but the readout", "input": "W", "both": "W and W_rec"}
+
+
+def describe_file(path: Path) -> str:
+    """Return with which version a file was saved, how large it is, and when it was last changed."""
+    about = path.stat()
+    changed = datetime.fromtimestamp(about.st_mtime).astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    return f"saved by echolearn {saved_by(path)}; {about.st_size:,} bytes, last changed {changed}"
+
+
+def describe_model(model: Network, path: Path | str) -> str:
+    """Return kind, sizes, features, classes, ridge, training and settings of a fitted model."""
+    if isinstance(model, Pipeline):
+        *steps, (_, network) = model.steps
+        names = [type(step.transformer_ if isinstance(step, FrameWise) else step).__name__ for _, step in steps]
+        taken = _listed(model.n_features_in_, "feature", ())
+        first = f"{path}: pipeline of {', '.join([*names, type(network).__name__])}; {taken}"
+        return f"{first}\n{describe_model(network, 'network')}"
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    about = [_size(model), _listed(model.n_features_in_, "feature", names), *_answers(model)]
+    lines = [f"{path}: {type(model).__name__}, {', '.join(about)}"]
+    if isinstance(model, (StackedClassifier, StackedRegressor)):
+        for number, layer in enumerate(model.layers_, 1):
+            lines += [f"layer {number}: {line}" for line in _network_lines(layer)]
+    else:
+        lines += _network_lines(model)
+    lines.append(f"settings other than the defaults: {_changed_settings(model)}")
+    return "\n".join(lines)
+
+
+def _size(model: SingleEstimator | StackEstimator) -> str:
+    if isinstance(model, (StackedClassifier, StackedRegressor)):
+        sizes = ", ".join(f"{layer.reservoir_.N:,}" for layer in model.layers_)
+        return f"{len(model.layers_)} layers of {sizes} hidden units"
+    return counted(model.reservoir_.N, "hidden unit")
+
+
+def _answers(model: SingleEstimator | StackEstimator) -> list[str]:
+    """Return what the answers of a model are."""
+    if isinstance(model, ESNForecaster):
+        season = "no season" if model.season_ is None else f"season {' and '.join(map(str, model.season_))}"
+        method = model.method_.replace("_", " ")
+        return [f"forecasts of {counted(len(model.target_mean_), 'value')} per step, method {method}, {season}"]
+    each = f"one answer per {'step' if model.per_step_ else 'sequence'}"
+    if isinstance(model, (ESNClassifier, StackedClassifier)):
+        return [_listed(len(model.classes_), "class", [str(label) for label in model.classes_], "classes"), each]
+    top = model if isinstance(model, ESNRegressor) else model.layers_[-1]
+    return [counted(len(top.target_mean_), "value"), each]
+
+
+def _network_lines(model: SingleEstimator) -> list[str]:
+    """Return weights, readout and training of one network."""
+    reservoir, history = model.reservoir_, model.history_
+    learned = LEARNED[model.learn if history else "none"]
+    kind = "softmax" if model.network_.readout.softmax else "ridge regression"
+    lines = [
+        f"learned: {learned}; readout: {kind}, ridge {model.ridge_:.3g}; activation: {reservoir.activation}",
+        f"spectral radius {spectral_radius_of(reservoir.W_rec):.3f}, {reservoir.W_rec.nnz:,} connections, "
+        f"leak {reservoir.leak.min():.3g} to {reservoir.leak.max():.3g}",
+    ]
+    if history:
+        best = min(row.get("valid_error", row["error"]) for row in history)
+        seconds = clock(history[-1]["seconds"])
+        lines.append(f"{counted(len(history), 'epoch')} in {seconds}, best held-out error {best:.4f}")
+    return lines
+
+
+def _listed(count: int, name: str, names: Sequence[str], plural: str = "") -> str:
+    """Return `2 features (a, b)`; only the first of many names are listed."""
+    more = ", ..." if len(names) > SHOWN else ""
+    shown = f" ({', '.join(names[:SHOWN])}{more})" if names else ""
+    return f"{counted(count, name, plural)}{shown}"
+
+
+def _changed_settings(model: SingleEstimator | StackEstimator) -> str:
+    """Return the settings of an estimator, or a stack, that are not its defaults."""
+    defaults = type(model)().get_params(deep=False)
+    given: Mapping[str, object] = model.get_params(deep=False)
+    changed = {name: value for name, value in given.items() if name != "layers" and not _same(value, defaults[name])}
+    return ", ".join(f"{name}={_shown(value)}" for name, value in changed.items()) or "none"
+
+
+def _same(value: object, default: object) -> bool:
+    return type(value) is type(default) and not _is_matrix(value) and value == default
+
+
+def _is_matrix(value: object) -> bool:
+    return isinstance(value, np.ndarray) or sparse.issparse(value)
+
+
+def _shown(value: object) -> str:
+    return f"an array of shape {value.shape}" if _is_matrix(value) else f"{value!r:.80}"  # type: ignore[attr-defined]
+
+
+# Optional packages, and the extra of echolearn that installs each.
+EXTRAS = {
+    "kaldi_native_fbank": "speech",
+    "soundfile": "speech",
+    "espeakng_loader": "speech",
+    "matplotlib": "report",
+    "optuna": "tune",
+}
+
+
+def describe_recognizer(recognizer: Recognizer, path: Path) -> str:
+    """Return what a recogniser recognises and how, and its network."""
+    phones, words = recognizer.phones, recognizer.words
+    lines = [
+        f"{path}: recogniser of {len(phones.phones)} phones"
+        + (f" and {len(words.lexicon.words):,} words" if words else ""),
+        f"features: {recognizer.features.describe()}; can stream: {_can_stream(recognizer)}",
+        f"phones: {_grams_text(phones.language_model)}; {_weights_text(phones.weights)}",
+    ]
+    if words is not None:
+        lines.append(f"words: {_grams_text(words.language_model)}; {_weights_text(words.weights)}")
+    lines.append(describe_model(recognizer.model, "network"))
+    return "\n".join(lines)
+
+
+def _can_stream(recognizer: Recognizer) -> str:
+    try:
+        recognizer.stream()
+    except ValueError as problem:
+        return f"no ({problem})"
+    return f"yes, {1000 * recognizer.features.latency:.0f} ms behind the sound"
+
+
+def _grams_text(model: NGramModel) -> str:
+    counts = Counter(len(gram) for gram in model.probability)
+    return "n-grams of " + ", ".join(f"order {order}: {counts[order]:,}" for order in sorted(counts))
+
+
+def _weights_text(weights: DecodingWeights) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in asdict(weights).items())
+
+
+def describe_corpus(corpus: Corpus) -> str:
+    """Return frames, utterances and speakers of every part of a corpus."""
+    lines = [f"{corpus.name}{' (synthetic speech)' if corpus.synthetic else ''}: {len(corpus.state_names)} states"]
+    for part, frames in corpus.frames.items():
+        which = corpus.which(part)
+        speakers = len({corpus.speakers[k] for k in which})
+        length = clock(frames * SHIFT / RATE)
+        lines.append(f"  {part:5}  {frames:>9,} frames ({length})  {len(which):,} utterances  {speakers} speakers")
+    return "\n".join([*lines, *(f"  {note}" for note in corpus.notes)])
+
+
+def describe_installation() -> str:
+    """Return versions, threads, the cache, and which optional packages are installed."""
+    versions = ", ".join(f"{n} {importlib.metadata.version(n)}" for n in ("numpy", "scipy", "numba", "scikit-learn"))
+    cache = default_cache()
+    size = sum(f.stat().st_size for f in cache.rglob("*") if f.is_file()) if cache.is_dir() else 0
+    lines = [
+        f"echolearn {__version__}, Python {platform.python_version()}, {versions}",
+        f"threads: {thread_count()} of {os.cpu_count()} cores",
+        f"cache: {cache} ({size / 1e6:,.0f} MB)",
+    ]
+    for module, extra in EXTRAS.items():
+        installed = importlib.util.find_spec(module) is not None
+        lines.append(f"  {module}: " + ("installed" if installed else f"missing; pip install 'echolearn[{extra}]'"))
+    return "\n".join(lines)

@@ -1,13 +1,30 @@
-"""The command `recognize`. Whatever is slow to import is imported when it runs."""
+"""The command `recognize`: phones and words of recordings, printed or written in any format."""
 
 from __future__ import annotations
 
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Unpack
 
 import click
 
+from echolearn.cli.corpora import opened_corpus, part_features
+from echolearn.cli.models import open_recognizer
 from echolearn.cli.options import FILE, PATH, CorpusOptions, corpus_options, part_option, word_options
+from echolearn.cli.progress import StageProgress, stage_progress, stderr
+from echolearn.exceptions import CorpusError, Problem
+from echolearn.modelfile.atomic import write_atomically
+from echolearn.speech._typing import Frames
+from echolearn.speech.audio import read_channels
+from echolearn.speech.formats.results import Recognised
+from echolearn.speech.formats.textgrid import textgrid_of
+from echolearn.speech.formats.writing import KINDS, write_results
+from echolearn.speech.recognition import Recognizer, Transcription, read_arpa, read_lexicon
+from echolearn.speech.utterances import AUDIO_ENDINGS, pair_files
 
 
 def channels_of(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | str | None:
@@ -62,25 +79,19 @@ def recognize(
     MODEL is a recogniser, made by: echolearn train MODEL --for recognition. Recordings that cannot be read are
     listed and the others recognised; the exit code is 1 then.
     """
-    from echolearn.cli.corpora import opened_corpus
-    from echolearn.cli.progress import stage_progress, stderr
-    from echolearn.experiments import commands, recognition
-    from echolearn.experiments.recognition_output import Destination
-
     if not recordings and ctx.get_parameter_source("corpus") is click.core.ParameterSource.DEFAULT:
         raise ValueError("there is nothing to recognise: name recordings or a folder of them, or give --corpus")
     place = Destination(out or ("json" if nbest else "ctm"), form)
-    recognizer = recognition.open_recognizer(model)
-    recognizer = recognition.with_words(recognizer, lexicon, language_model, words_list)
-    options = recognition.RecognitionOptions(channels, level, confidences, nbest)
-    found = recognition.find_recordings(recordings)
+    recognizer = with_words(open_recognizer(model), lexicon, language_model, words_list)
+    options = RecognitionOptions(channels, level, confidences, nbest)
+    found = find_recordings(recordings)
     place.check(found, nbest=nbest > 0)
-    features = None if recordings else commands.part_features(opened_corpus(**corpus_settings), part)
+    features = None if recordings else part_features(opened_corpus(**corpus_settings), part)
     with stage_progress(stderr()) as progress:
         if features is None:
-            done = recognition.recognize_recordings(recognizer, found, options, progress)
+            done = recognize_recordings(recognizer, found, options, progress)
         else:
-            done = recognition.recognize_features(recognizer, features, options, progress)
+            done = recognize_features(recognizer, features, options, progress)
     if done.results:
         click.echo(place.put_nbest(done.nbest) if nbest else place.put(done.results, done.level, found), nl=False)
     for problem in done.problems:
@@ -88,3 +99,227 @@ def recognize(
     if done.problems:
         click.echo(f"{len(done.problems)} of {len(found)} recordings could not be recognised.", err=True)
         ctx.exit(1)
+
+
+def with_words(
+    recognizer: Recognizer, lexicon: Path | None, language_model: Path | None, words_list: Path | None
+) -> Recognizer:
+    """Return the recogniser with the words of other files."""
+    if lexicon is not None or language_model is not None:
+        recognizer = recognizer.with_words(
+            None if lexicon is None else read_lexicon(lexicon),
+            None if language_model is None else read_arpa(language_model),
+        )
+    return recognizer if words_list is None else recognizer.with_word_list(read_word_list(words_list))
+
+
+def read_word_list(path: Path) -> list[str]:
+    """Return the words of a text file, separated by blanks or line breaks; lines that begin with # do not count."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError.one(path, f"is not a list of words that can be read ({error})") from error
+    words = [word for line in lines if not line.lstrip().startswith("#") for word in line.split()]
+    if not words:
+        raise CorpusError.one(path, "holds no word; expected one word per line")
+    return words
+
+
+def find_recordings(given: Sequence[Path]) -> dict[str, Path]:
+    """Return the recordings among files and below folders by their names: paths without ending and without blanks."""
+    found: list[tuple[Path, Path]] = []  # file, and its name from the folder on
+    for path in given:
+        if path.is_dir():
+            inside = [audio for audio, _ in pair_files(path).values() if audio is not None]
+            if not inside:
+                raise ValueError(f"{path} holds no recordings; expected files that end in {', '.join(AUDIO_ENDINGS)}")
+            found += [(audio, audio.relative_to(path)) for audio in inside]
+        else:
+            found.append((path, Path(path.name)))
+    counts = Counter(_name(short) for _, short in found)
+    names = [_name(short if counts[_name(short)] == 1 else path) for path, short in found]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"{twice[0]} is given twice; give each recording once")
+    return dict(zip(names, (path for path, _ in found), strict=True))
+
+
+def _name(path: Path) -> str:
+    return "_".join(path.with_suffix("").as_posix().lstrip("/.").split()) or "recording"
+
+
+@dataclass
+class Recognition:
+    """The words or phones recognised in recordings, and the problems of those that could not be read."""
+
+    level: str
+    results: list[Recognised] = field(default_factory=list)
+    nbest: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class RecognitionOptions:
+    """How recordings are recognised: channels ("mix", "split", a number or None), words or phones, what is added."""
+
+    channels: int | str | None = None
+    level: str | None = None
+    confidences: bool = False
+    nbest: int = 0
+
+    def level_of(self, recognizer: Recognizer) -> str:
+        """Return what is recognised: words or phones."""
+        return self.level or ("phones" if recognizer.words is None else "words")
+
+
+def recognize_recordings(
+    recognizer: Recognizer, recordings: Mapping[str, Path], options: RecognitionOptions, progress: StageProgress
+) -> Recognition:
+    """Recognise recordings. One that cannot be read is among the problems, and the others are recognised."""
+    if not recognizer.features.audio:
+        raise ValueError(
+            f"this recogniser takes features, not sound ({recognizer.features.describe()}); recognise a part of a "
+            "corpus of features with --corpus features:FILE.npz --part valid"
+        )
+    done = Recognition(options.level_of(recognizer))
+
+    def inputs() -> Iterator[tuple[tuple[str, int], Frames]]:
+        for name, path in recordings.items():
+            try:
+                for channel, samples in enumerate(read_channels(path, options.channels), 1):
+                    number = options.channels if isinstance(options.channels, int) else channel
+                    yield (name, number), recognizer.inputs(samples)
+            except CorpusError as error:
+                done.problems += [_several_channels(problem) for problem in error.problems]
+            except ValueError as error:
+                done.problems.append(Problem(str(path), str(error)))
+
+    _recognize(recognizer, inputs(), options, done, lambda count: progress("recognising", count, len(recordings)))
+    return done
+
+
+def recognize_features(
+    recognizer: Recognizer,
+    features: tuple[Sequence[str], Sequence[Frames]],
+    options: RecognitionOptions,
+    progress: StageProgress,
+) -> Recognition:
+    """Recognise utterances, by name, of which the features are ready."""
+    done = Recognition(options.level_of(recognizer))
+
+    def inputs() -> Iterator[tuple[tuple[str, int], Frames]]:
+        for name, frames in zip(*features, strict=True):
+            yield ("_".join(name.split()), 1), recognizer.inputs(frames)
+
+    _recognize(recognizer, inputs(), options, done, lambda count: progress("recognising", count, len(features[0])))
+    return done
+
+
+def _recognize(
+    recognizer: Recognizer,
+    inputs: Iterable[tuple[tuple[str, int], Frames]],
+    options: RecognitionOptions,
+    done: Recognition,
+    counted: Callable[[int], None],
+) -> None:
+    """Add the results of some utterances, named by recording and channel, to those that are done."""
+    words = None if options.level is None else options.level == "words"
+    kept: dict[str, Frames] = {}
+
+    def named() -> Iterator[tuple[str, Frames]]:
+        for (name, channel), frames in inputs:
+            key = f"{name} {channel}"
+            if options.nbest:
+                kept[key] = frames
+            yield key, frames
+
+    found: dict[str, Transcription] = recognizer.recognize_all(
+        named(), words=words, confidences=options.confidences, progress=lambda what, count, total: counted(count)
+    )
+    for key, transcription in found.items():
+        name, _, channel = key.rpartition(" ")
+        done.results.append(transcription.as_result(name, level=options.level, channel=int(channel)))
+        if options.nbest:
+            done.nbest[name if channel == "1" else key] = recognizer.nbest(kept[key], options.nbest, words=words)
+
+
+def _several_channels(problem: Problem) -> Problem:
+    if "channels, expected 1" not in problem.what:
+        return problem
+    return Problem(
+        problem.file, problem.what.split(",")[0] + "; give --channels mix, --channels split, or the number of one"
+    )
+
+
+class Destination:
+    """The place of `--out`: the name of a format alone is printed, TextGrids beside their recordings; others are paths.
+
+    out: the name of a format, a file or a folder; form: the format of a file, by default by its ending.
+    """
+
+    def __init__(self, out: str, form: str | None) -> None:
+        self.path = None if out in KINDS else Path(out)
+        self.kind = out if self.path is None else form or _kind_of(self.path)
+        if self.path is None and form not in (None, out):
+            raise ValueError(f"--out {out} prints {out}; --format {form} is the format of --out PATH")
+        if self.path is not None and not self.path.absolute().parent.is_dir():
+            raise ValueError(f"--out {out} cannot be written: the folder {self.path.parent} does not exist")
+        if self.path is not None and (self.kind != "textgrid") == self.path.is_dir() and self.path.exists():
+            raise ValueError(
+                f"--out {out} is {'a folder' if self.path.is_dir() else 'a file'}; {self.kind} needs the other"
+            )
+
+    @property
+    def beside(self) -> bool:
+        """Whether results are written beside the recordings."""
+        return self.path is None and self.kind == "textgrid"
+
+    def check(self, recordings: Mapping[str, Path], *, nbest: bool) -> None:
+        """Refuse n-best lists as anything but JSON, and to replace TextGrids beside recordings: they may be labels."""
+        if nbest and self.kind != "json":
+            raise ValueError("--nbest gives JSON: use --out json, or --out FILE.json")
+        there = [_beside(path, 1) for path in recordings.values() if _beside(path, 1).exists()] if self.beside else []
+        if there:
+            raise ValueError(f"{there[0]} exists already; give --out FOLDER to write TextGrids elsewhere")
+
+    def put(self, results: Sequence[Recognised], level: str, recordings: Mapping[str, Path]) -> str:
+        """Write the results and return what to print: the results themselves, or what was written."""
+        if self.beside:
+            if not recordings:
+                raise ValueError("a part of a corpus has no place for TextGrids beside it; give --out FOLDER")
+            texts = {_beside(recordings[r.utterance], r.channel): textgrid_of(r, level=level) for r in results}
+            for path, text in texts.items():
+                write_atomically(path, text.encode())
+            return f"written: {len(texts)} TextGrids beside their recordings\n"
+        if self.path is not None:
+            written = write_results(self.path, results, self.kind, level=level)
+            return (
+                f"written: {self.path} ({len(written)} TextGrids)\n"
+                if self.kind == "textgrid"
+                else f"written: {self.path}\n"
+            )
+        with tempfile.TemporaryDirectory() as folder:
+            write_results(Path(folder) / "results", results, self.kind, level=level)
+            return (Path(folder) / "results").read_text(encoding="utf-8")
+
+    def put_nbest(self, nbest: Mapping[str, Sequence[tuple[str, float]]]) -> str:
+        """Write the best hypotheses as JSON and return what to print."""
+        found = {name: [{"text": text, "score": score} for text, score in best] for name, best in nbest.items()}
+        text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+        if self.path is None:
+            return text
+        write_atomically(self.path, text.encode())
+        return f"written: {self.path}\n"
+
+
+def _kind_of(path: Path) -> str:
+    ending = path.suffix.lower().removeprefix(".")
+    if path.is_dir() or not ending:
+        return "textgrid"
+    if ending not in KINDS:
+        raise ValueError(f"--out {path}: expected a format ({', '.join(KINDS)}), a file that ends in one, or a folder")
+    return ending
+
+
+def _beside(path: Path, channel: int) -> Path:
+    return path.with_suffix(".TextGrid" if channel == 1 else f".{channel}.TextGrid")

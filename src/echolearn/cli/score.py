@@ -1,13 +1,27 @@
-"""The command `score`. Whatever is slow to import is imported when it runs."""
+"""The command `score`: transcripts of any format, compared."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
 from echolearn.cli.options import FILE, PATH, words
+from echolearn.exceptions import CorpusError
+from echolearn.speech.folding import fold, level_map, read_phone_map
+from echolearn.speech.formats.ctm import read_ctm
+from echolearn.speech.formats.json_results import read_json
+from echolearn.speech.formats.results import Recognised
+from echolearn.speech.formats.stm import read_stm
+from echolearn.speech.formats.textgrid import read_textgrid
+from echolearn.speech.formats.writing import UNKNOWN
+from echolearn.speech.labels import read_mlf
+from echolearn.speech.phones import SILENCES, split_state
+from echolearn.speech.scoring import Comparison, Counts, Evaluation, Pair, evaluate, matched_pairs
+from echolearn.speech.words import read_transcripts
 
 
 @click.command()
@@ -44,20 +58,284 @@ def score(
     Each is a CTM, STM, MLF or JSON file, a TextGrid or a folder of them, or a list of transcripts (Kaldi's text, or
     WORDS (UTTERANCE) on every line).
     """
-    from echolearn.experiments import transcript_scores as work
-
-    settings = work.ScoreSettings(phone_map, ignore, case, level)
-    true, who = work.read_any(reference, level), {} if speakers is None else work.read_speakers(speakers)
-    found = work.score(true, work.read_any(hypothesis, level), who, settings)
-    other = None if against is None else work.score(true, work.read_any(against, level), who, settings)
+    settings = ScoreSettings(phone_map, ignore, case, level)
+    true, who = read_any(reference, level), {} if speakers is None else read_speakers(speakers)
+    found = score_transcripts(true, read_any(hypothesis, level), who, settings)
+    other = None if against is None else score_transcripts(true, read_any(against, level), who, settings)
     if as_json:
         numbers = found.as_json()
         if other is not None:
-            numbers["against"] = work.comparison_json(found, other)
+            numbers["against"] = comparison_json(found, other)
         click.echo(json.dumps(numbers, indent=1))
         return
     click.echo(found.as_text())
     for group in by:
         click.echo(f"\n{found.table(group)}")
     if other is not None:
-        click.echo(work.comparison_text(found, other, str(against)))
+        click.echo(comparison_text(found, other, str(against)))
+
+
+SHOWN = 8
+TEXTGRID = ".textgrid"
+Tokens = dict[str, list[str]]  # of each utterance
+
+
+@dataclass(frozen=True)
+class TranscriptFile:
+    """The tokens of each utterance, and who speaks where the file says it."""
+
+    tokens: Tokens
+    speakers: dict[str, str] = field(default_factory=dict)
+
+
+def read_any(path: Path, level: str = "words") -> TranscriptFile:
+    """Read a CTM, STM, MLF or JSON file, a TextGrid or a folder of them, or a list of transcripts, by its ending.
+
+    level: words or phones, where a file has both.
+    """
+    kind = path.suffix.lower()
+    if path.is_dir():
+        return TranscriptFile(_textgrids(path, level))
+    if not path.is_file():
+        raise CorpusError.one(path, "no such file; expected a CTM, STM, MLF or JSON file, TextGrids, or transcripts")
+    if kind == ".stm":
+        return _stm(path)
+    if kind in (".ctm", ".json"):
+        return TranscriptFile(_results(read_ctm(path) if kind == ".ctm" else read_json(path), level))
+    if kind == ".mlf":
+        return TranscriptFile({name: _phones([s.name for s in found]) for name, found in read_mlf(path).items()})
+    if kind == TEXTGRID:
+        return TranscriptFile(_results([read_textgrid(path, level=level, silences=True)], level))
+    return TranscriptFile({name: list(words) for name, words in read_transcripts(path).items()})
+
+
+def _results(results: Iterable[Recognised], level: str) -> Tokens:
+    """Return the tokens of results; with the level of phones those below words, if there are any."""
+    return {
+        result.utterance if result.channel == 1 else f"{result.utterance} {result.channel}": [
+            token.name for token in (result.phones if level == "phones" and result.phones else result.tokens)
+        ]
+        for result in results
+    }
+
+
+def _textgrids(folder: Path, level: str) -> Tokens:
+    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() == TEXTGRID)
+    if not files:
+        raise CorpusError.one(folder, "holds no TextGrids")
+    names = [path.relative_to(folder).with_suffix("").as_posix() for path in files]
+    return _results(
+        [
+            read_textgrid(path, utterance="_".join(name.split()), level=level, silences=True)
+            for name, path in zip(names, files, strict=True)
+        ],
+        level,
+    )
+
+
+def _stm(path: Path) -> TranscriptFile:
+    """Return the words of each recording, all its stretches together."""
+    tokens: Tokens = {}
+    speakers: dict[str, set[str]] = {}
+    for segment in read_stm(path):
+        name = segment.file if segment.channel == 1 else f"{segment.file} {segment.channel}"
+        tokens.setdefault(name, []).extend(segment.words)
+        speakers.setdefault(name, set()).add(segment.speaker)
+    known = {name: next(iter(found)) for name, found in speakers.items() if len(found) == 1 and found != {UNKNOWN}}
+    return TranscriptFile(tokens, known)
+
+
+def _phones(names: Sequence[str]) -> list[str]:
+    """Return labels as they are, or the phones of states: a phone ends where its states begin again."""
+    parts = [split_state(name) for name in names]
+    if any(state is None for _, state in parts):
+        return list(names)
+    found: list[str] = []
+    last: tuple[str, int] | None = None
+    for phone, state in parts:
+        assert state is not None
+        if last is None or last[0] != phone or state <= last[1]:
+            found.append(phone)
+        last = phone, state
+    return found
+
+
+@dataclass(frozen=True)
+class ScoreSettings:
+    """What counts. phone_map: "39", "48" or a file; ignore: tokens that do not count; case: whether it matters."""
+
+    phone_map: str | None = None
+    ignore: tuple[str, ...] | None = None
+    case: bool = False
+    level: str = "words"
+
+
+@dataclass(frozen=True)
+class Score:
+    """A hypothesis against its reference. missing: utterances without hypothesis; extra: those without reference."""
+
+    evaluation: Evaluation
+    missing: int
+    extra: int
+    known_speakers: bool
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `echolearn score --json` prints."""
+        interval = self.evaluation.interval()
+        single = len(self.evaluation.by_speaker()) < 2
+        return {
+            **_counts(self.evaluation.total),
+            "interval": None if single else [interval.low, interval.high],
+            "utterances": len(self.evaluation.alignments),
+            "speakers": len(self.evaluation.by_speaker()) if self.known_speakers else None,
+            "without_hypothesis": self.missing,
+            "without_reference": self.extra,
+            "by_speaker": {s: _counts(c) for s, c in self.evaluation.by_speaker().items()}
+            if self.known_speakers
+            else {},
+            "by_token": {token: _counts(counts) for token, counts in self.evaluation.by_token().items()},
+            "confusions": [
+                {"true": true, "recognised": found, "count": count}
+                for (true, found), count in self.evaluation.confusions().most_common()
+            ],
+        }
+
+    def as_text(self) -> str:
+        """Return what `echolearn score` prints."""
+        total, interval = self.evaluation.total, self.evaluation.interval()
+        groups = len(self.evaluation.by_speaker())
+        over = f"{groups} speakers" if self.known_speakers else f"{groups} utterances"
+        lines = [
+            f"error {100 * total.error_rate:.2f} % (S {total.substitutions:,}, D {total.deletions:,}, "
+            f"I {total.insertions:,} of {total.reference:,} tokens in {len(self.evaluation.alignments):,} utterances)"
+        ]
+        if groups > 1:
+            lines.append(f"95 % interval over {over}: {100 * interval.low:.2f} to {100 * interval.high:.2f} %")
+        for what in ("substitutions", "deletions", "insertions"):
+            common = [(p, n) for p, n in self.evaluation.confusions().most_common() if _sort(p) == what][:SHOWN]
+            shown = ", ".join(f"{' as '.join(token for token in pair if token)} ({n})" for pair, n in common)
+            lines.append(f"most frequent {what}: {shown or 'none'}")
+        if self.missing:
+            lines.append(f"{self.missing} utterances have no hypothesis; all their tokens count as deletions")
+        if self.extra:
+            lines.append(f"{self.extra} utterances of the hypothesis have no reference and do not count")
+        return "\n".join(lines)
+
+    def table(self, by: str) -> str:
+        """Return one line per speaker or token: the errors, worst first."""
+        found = self.evaluation.by_speaker() if by == "speaker" else self.evaluation.by_token()
+        width = max((len(name) for name in found), default=4)
+        lines = [f"{by:{width}}  error %      S      D      I  tokens"]
+        for name, c in sorted(found.items(), key=lambda item: (-item[1].errors, item[0])):
+            rate = f"{100 * c.error_rate:7.2f}" if c.reference else "      –"
+            lines.append(
+                f"{name:{width}}  {rate}  {c.substitutions:5}  {c.deletions:5}  {c.insertions:5}  {c.reference:6}"
+            )
+        return "\n".join(lines)
+
+
+def _sort(pair: Pair) -> str:
+    """Return what sort of error a pair of a true and a recognised token is."""
+    return "insertions" if pair[0] is None else "deletions" if pair[1] is None else "substitutions"
+
+
+def _counts(counts: Counts) -> dict[str, object]:
+    return {
+        "error": counts.error_rate if counts.reference else None,
+        "substitutions": counts.substitutions,
+        "deletions": counts.deletions,
+        "insertions": counts.insertions,
+        "reference": counts.reference,
+    }
+
+
+def score_transcripts(
+    reference: TranscriptFile, hypothesis: TranscriptFile, speakers: Mapping[str, str], settings: ScoreSettings
+) -> Score:
+    """Compare a hypothesis with its reference; ValueError if they have no utterance in common."""
+    found, extra = _matched(reference.tokens, hypothesis.tokens)
+    missing = sum(name not in found for name in reference.tokens)
+    true = {name: _prepared(tokens, settings) for name, tokens in reference.tokens.items()}
+    heard = {name: _prepared(found.get(name, []), settings) for name in reference.tokens}
+    if settings.phone_map is not None:
+        phone_map = _phone_map(settings.phone_map, (*true.values(), *heard.values()), settings.case)
+        true, heard = ({name: fold(one, phone_map) for name, one in side.items()} for side in (true, heard))
+    ignore = SILENCES if settings.ignore is None else settings.ignore
+    ignored = [token if settings.case else token.lower() for token in ignore]
+    known = {**reference.speakers, **speakers}
+    who = None
+    if known:
+        without = [name for name in reference.tokens if name not in known]
+        if without:
+            raise ValueError(f"{len(without)} utterances have no speaker, the first is {without[0]!r}")
+        who = {name: known[name] for name in reference.tokens}
+    return Score(evaluate(true, heard, speakers=who, ignore=ignored), missing, extra, who is not None)
+
+
+def _phone_map(word: str, transcripts: Iterable[Sequence[str]], case: bool) -> dict[str, str | None]:
+    """Return the classes of all tokens by TIMIT's 39 or 48 phones or by a file."""
+    if word in ("39", "48"):
+        return level_map(f"phone{word}", {token for tokens in transcripts for token in tokens})
+    found = read_phone_map(Path(word))
+    return found if case else {token.lower(): name and name.lower() for token, name in found.items()}
+
+
+def _prepared(tokens: Sequence[str], settings: ScoreSettings) -> list[str]:
+    return list(tokens) if settings.case else [token.lower() for token in tokens]
+
+
+def _matched(reference: Tokens, hypothesis: Tokens) -> tuple[Tokens, int]:
+    """Return the hypotheses by the names of the reference, and how many belong to none.
+
+    If no name is the same, the last parts of names are compared: an4/ann/u1 and u1 are one utterance.
+    """
+    found = {name: hypothesis[name] for name in reference if name in hypothesis}
+    if not found:
+        short = {name.rpartition("/")[2]: name for name in hypothesis}
+        wanted = {name.rpartition("/")[2]: name for name in reference}
+        if len(short) == len(hypothesis) and len(wanted) == len(reference):
+            found = {wanted[last]: hypothesis[short[last]] for last in wanted if last in short}
+    if not found:
+        ours, theirs = next(iter(reference), "nothing"), next(iter(hypothesis), "nothing")
+        raise ValueError(
+            f"no utterance is in both: the reference has {ours!r}, the hypothesis {theirs!r}; expected the same names"
+        )
+    return found, len(hypothesis) - len(found)
+
+
+def read_speakers(path: Path) -> dict[str, str]:
+    """Return the speakers of utterances: `utterance speaker` on every line, as Kaldi's utt2spk."""
+    found: dict[str, str] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError.one(path, f"is not a list of speakers that can be read ({error})") from error
+    for number, line in enumerate(lines, 1):
+        fields = line.split()
+        if fields and len(fields) != 2:
+            raise CorpusError.one(path, f"line {number}: {line.strip()[:60]!r}; expected an utterance and its speaker")
+        if fields and fields[0] in found:
+            raise CorpusError.one(path, f"line {number}: {fields[0]} has a speaker already; keep one of the two lines")
+        if fields:
+            found[fields[0]] = fields[1]
+    if not found:
+        raise CorpusError.one(path, "names no speaker; expected an utterance and its speaker on every line")
+    return found
+
+
+def comparison_text(first: Score, second: Score, other: str) -> str:
+    """Return how two hypotheses differ, by the matched-pairs test."""
+    found: Comparison = matched_pairs(first.evaluation, second.evaluation)
+    better = "fewer" if found.difference > 0 else "more"
+    difference = f"{100 * abs(found.difference):.2f} % {better} errors than {other}"
+    if found.difference == 0:
+        difference = f"as many errors as {other}"
+    clear = "significant" if found.p_value < 0.05 else "not significant"
+    rate = 100 * second.evaluation.total.error_rate
+    return f"{difference} ({rate:.2f} %); matched pairs: p = {found.p_value:.3g}, {clear} at 5 %"
+
+
+def comparison_json(first: Score, second: Score) -> dict[str, object]:
+    """Return the matched-pairs test as numbers."""
+    found = matched_pairs(first.evaluation, second.evaluation)
+    return {"error": second.evaluation.total.error_rate, "difference": found.difference, "p_value": found.p_value}

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Unpack
 
 import click
+import numpy as np
 
+from echolearn.cli.corpora import opened_corpus, part_features
 from echolearn.cli.errors import RESUME_NOTE
+from echolearn.cli.models import open_recognizer, open_state_network
 from echolearn.cli.options import (
     FILE,
     CorpusOptions,
@@ -20,6 +26,22 @@ from echolearn.cli.options import (
     recognition_options,
     scheduler_option,
 )
+from echolearn.cli.progress import FitDisplay, StageProgress, stderr
+from echolearn.cluster.connection import use_engine
+from echolearn.estimators import parameters
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.experiments.corpus_parts import CorpusParts
+from echolearn.experiments.fitted_cells import fit_fingerprint
+from echolearn.experiments.measured_fit import FitResult, confusion_counts, fit_and_test, planned_epochs
+from echolearn.speech.corpus import Corpus
+from echolearn.speech.phones import phones_of_states, split_state
+from echolearn.speech.recognition import Lexicon, Recognizer, learn_recognizer, read_arpa, read_lexicon
+from echolearn.speech.recognition._recognizer import valid_part
+from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words
+from echolearn.speech.scoring import Evaluation as Scores
+from echolearn.training.progress import clock
+
+SHOWN_CONFUSIONS = 8
 
 
 @click.command()
@@ -53,30 +75,157 @@ def train(
 
     The same command resumes a fit that was stopped. At most five minutes of work are lost.
     """
-    from echolearn.cli.corpora import opened_corpus
-    from echolearn.cli.progress import FitDisplay, stderr
-    from echolearn.cluster.connection import use_engine
-    from echolearn.estimators.classifier import ESNClassifier
-    from echolearn.experiments import commands, recognition
-
     changes = network_changes(ctx, epochs, settings, seed)
     estimator = (ESNClassifier.paper if paper else ESNClassifier)(units, **changes)
-    commands.check_training(model, estimator)
-    how = recognition.settings_for(purpose, lexicon, language_model, order)
+    check_training(model, estimator)
+    how = settings_for(purpose, lexicon, language_model, order)
     with use_engine(scheduler):
         corpus = opened_corpus(**corpus_settings)
         if how is not None:
-            recognition.words_for(corpus, how)  # refuses before the fit what would fail after it
+            words_for(corpus, how)  # refuses before the fit what would fail after it
         ctx.meta[RESUME_NOTE] = (
             "stopped; run the same command again to continue: its last state is kept beside the model."
         )
         with FitDisplay(stderr()) as display:
-            made_of = None if how is None else partial(recognition.recognizer_for, corpus, how, display.stage)
-            result = commands.train(corpus, estimator, model, display, made_of)
-    click.echo(commands.training_summary(result, corpus))
+            made_of = None if how is None else partial(recognizer_for, corpus, how, display.stage)
+            result = fit_and_save(corpus, estimator, model, display, made_of)
+    click.echo(training_summary(result, corpus))
     if how is not None:
-        click.echo(recognition.recognition_summary(recognition.open_recognizer(model), corpus))
+        click.echo(recognition_summary(open_recognizer(model), corpus))
     click.echo(f"written: {model}")
+
+
+def _kind(synthetic: bool) -> str:
+    return " (synthetic speech)" if synthetic else ""
+
+
+def check_training(model: Path, estimator: ESNClassifier) -> None:
+    """Check the settings and the place of the model file, before anything slow begins."""
+    parameters.check(estimator.get_params(deep=False))
+    if model.is_dir() or not model.absolute().parent.is_dir():
+        raise ValueError(f"{model} cannot be written: its folder does not exist, or it is a folder itself.")
+
+
+def fit_and_save(
+    corpus: Corpus,
+    estimator: ESNClassifier,
+    model: Path,
+    progress: FitDisplay,
+    made_of: Callable[[ESNClassifier], Recognizer] | None = None,
+) -> FitResult:
+    """Fit and save a network, or what is made of it. Until the file is there, a checkpoint allows resuming."""
+    parts = CorpusParts.load(corpus)
+    checkpoint = model.with_name(f"{model.name}-{fit_fingerprint(estimator, parts.fingerprint)}.checkpoint")
+    for note in (*corpus.notes, *parts.notes):
+        progress.note(note)
+    progress.start(planned_epochs(estimator, len(parts.train[0])))
+    result = fit_and_test(estimator, parts, checkpoint, on_epoch=progress.epoch, note=progress.note)
+    if made_of is None:
+        if corpus.recipe.audio:
+            estimator.recipe_ = corpus.recipe.facts()
+        estimator.save(model)
+    else:
+        made_of(estimator).save(model)
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    return result
+
+
+def training_summary(result: FitResult, corpus: Corpus) -> str:
+    """Return the errors and the time of a fit in one line."""
+    test, valid = 100 * result["test_error"], 100 * result["valid_error"]
+    duration = f"{result['epochs']} epochs in {clock(result['seconds'])}"
+    return f"state error{_kind(corpus.synthetic)}: test {test:.1f} %, valid {valid:.1f} %, {duration}"
+
+
+@dataclass(frozen=True)
+class RecognitionSettings:
+    """How a recogniser is made of a network: the files of its words, and the order of its n-grams."""
+
+    lexicon: Path | None = None
+    language_model: Path | None = None
+    order: int = 2
+
+    def check(self) -> None:
+        """Read the files, before anything slow begins; CorpusError for what is wrong with them."""
+        if self.lexicon is not None:
+            read_lexicon(self.lexicon)
+        if self.language_model is not None:
+            read_arpa(self.language_model)
+
+
+def settings_for(
+    purpose: str, lexicon: Path | None, language_model: Path | None, order: int
+) -> RecognitionSettings | None:
+    """Return checked settings, None for a network of states; ValueError for files that such a network does not need."""
+    if purpose == "recognition":
+        settings = RecognitionSettings(lexicon, language_model, order)
+        settings.check()
+        return settings
+    useless = lexicon or language_model
+    if useless:
+        raise ValueError(f"{useless} is for recognition of words; add --for recognition")
+    return None
+
+
+def words_for(corpus: Corpus, settings: RecognitionSettings) -> Lexicon | None:
+    """Return the lexicon of the settings, or else that of the corpus.
+
+    ValueError if it has a phone without a frame in the training part: no network can learn such a phone.
+    """
+    path = settings.lexicon or (Path(corpus.lexicon) if corpus.lexicon else None)
+    if path is None:
+        if settings.language_model is not None:
+            raise ValueError(f"{settings.language_model} is a language model of words; --lexicon FILE must say them")
+        return None
+    lexicon = read_lexicon(path)
+    states = {int(k) for utterance in corpus.which("train") for k in corpus.labels[utterance]}
+    try:
+        lexicon.with_phones_of(sorted({split_state(corpus.state_names[k])[0] for k in states}))
+    except ValueError as problem:
+        raise ValueError(
+            f"{path}: {problem}. A phone can be learned only if it occurs in the training part: use more training data "
+            "(of synthetic speech: more --frames), or a lexicon without words that have these phones."
+        ) from problem
+    return lexicon
+
+
+def recognizer_for(
+    corpus: Corpus, settings: RecognitionSettings, progress: StageProgress, network: ESNClassifier
+) -> Recognizer:
+    """Return a recogniser of a fitted network, with the words of the settings or else those of the corpus."""
+    return learn_recognizer(
+        network,
+        corpus,
+        order=settings.order,
+        lexicon=words_for(corpus, settings),
+        language_model=None if settings.language_model is None else read_arpa(settings.language_model),
+        progress=progress,
+    )
+
+
+def recognition_summary(recognizer: Recognizer, corpus: Corpus) -> str:
+    """Return phone error and, where words are known, word error on the validation part, one line each."""
+    part = valid_part(corpus)
+    inputs = {corpus.utterances[k]: corpus.features[k] for k in corpus.which("valid")}
+    found = recognizer.recognize_all(inputs)
+    kind = " (synthetic speech)" if corpus.synthetic else ""
+    phones = evaluate_phones(part.phones, {n: t.phones for n, t in found.items()}, speakers=part.speakers)
+    lines = [f"phone error{kind}: valid {counts_text(phones, 'phones')}"]
+    if recognizer.words is not None and part.words:
+        words = evaluate_words(part.words, {n: found[n].words or () for n in part.words}, speakers=part.speakers)
+        lines.append(f"word error{kind}: valid {counts_text(words, 'words')}")
+    elif recognizer.words is not None:
+        lines.append("word error: unknown, because the words of the valid part are not known (see --transcripts)")
+    return "\n".join(lines)
+
+
+def counts_text(evaluation: Scores, of: str) -> str:
+    """Return `12.8 % (S 64, D 56, I 24 of 1,127 phones)`."""
+    total = evaluation.total
+    return (
+        f"{100 * total.error_rate:.1f} % (S {total.substitutions:,}, D {total.deletions:,}, I {total.insertions:,} "
+        f"of {total.reference:,} {of})"
+    )
 
 
 @click.command()
@@ -86,12 +235,84 @@ def train(
 @click.option("--json", "as_json", is_flag=True, help="Print numbers as JSON.")
 def evaluate(*, model: Path, part: str, as_json: bool, **corpus_settings: Unpack[CorpusOptions]) -> None:
     """Print the state and phone error of MODEL on a part of a corpus, by frame."""
-    from echolearn.cli.corpora import opened_corpus
-    from echolearn.experiments import commands
-
-    network = commands.load_model(model)
-    result = commands.evaluate(network, opened_corpus(**corpus_settings), part)
+    network = open_state_network(model)
+    result = part_errors(network, opened_corpus(**corpus_settings), part)
     click.echo(json.dumps(result.as_json(), indent=1) if as_json else result.as_text())
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Frames of one phone that were recognised as another."""
+
+    spoken: str
+    recognised: str
+    frames: int
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Errors on a part of a corpus, as fractions of frames."""
+
+    corpus: str
+    synthetic: bool
+    part: str
+    frames: int
+    state_error: float
+    phone_error: float
+    unknown_states: list[str]
+    confusions: list[Confusion]
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `echolearn evaluate --json` prints."""
+        return {
+            "corpus": self.corpus,
+            "synthetic": self.synthetic,
+            "part": self.part,
+            "frames": self.frames,
+            f"{self.part}_error": self.state_error,
+            "phone_error": self.phone_error,
+            "states_unknown_to_the_model": self.unknown_states,
+            "confused": [{"said": c.spoken, "heard": c.recognised, "frames": c.frames} for c in self.confusions],
+        }
+
+    def as_text(self) -> str:
+        """Return what `echolearn evaluate` prints."""
+        confusions = ", ".join(f"{c.spoken} as {c.recognised} ({c.frames})" for c in self.confusions)
+        lines = [
+            f"state error{_kind(self.synthetic)}: {self.part} {100 * self.state_error:.1f} %",
+            f"phone error by frame: {100 * self.phone_error:.1f} %, {self.frames:,} frames",
+            f"most frequent confusions (frames): {confusions or 'none'}",
+        ]
+        if self.unknown_states:
+            lines.append(f"states unknown to the model: {', '.join(self.unknown_states)}")
+        return "\n".join(lines)
+
+
+def part_errors(model: ESNClassifier, corpus: Corpus, part: str) -> Evaluation:
+    """Return the errors of a network on a part, and the phones most often recognised as another."""
+    _, X = part_features(corpus, part)
+    names = np.array(corpus.state_names)
+    spoken = np.concatenate([names[corpus.labels[k]] for k in corpus.which(part)])
+    unknown = sorted({str(s) for s in np.unique(spoken)} - set(model.classes_.tolist()))
+    if len(unknown) == len(np.unique(spoken)):
+        raise ValueError(
+            f"the model knows none of the corpus's states: it knows {model.classes_[0]}, the corpus has {unknown[0]}"
+        )
+    recognised = np.concatenate(model.predict(X))
+    phones = phones_of_states([*corpus.state_names, *model.classes_])
+    counts = confusion_counts(spoken, recognised, phones)
+    wrong = counts - np.diag(np.diag(counts))
+    largest = zip(*np.unravel_index(np.argsort(-wrong, axis=None)[:SHOWN_CONFUSIONS], wrong.shape), strict=True)
+    return Evaluation(
+        corpus=corpus.name,
+        synthetic=corpus.synthetic,
+        part=part,
+        frames=len(spoken),
+        state_error=float(np.mean(spoken != recognised)),
+        phone_error=float(wrong.sum() / counts.sum()),
+        unknown_states=unknown,
+        confusions=[Confusion(phones[a], phones[b], int(wrong[a, b])) for a, b in largest if wrong[a, b] > 0],
+    )
 
 
 @click.command()
@@ -102,9 +323,6 @@ def align(*, out: Path, **corpus_settings: Unpack[CorpusOptions]) -> None:
 
     Phones with times are refined; phones without times (.lab files of names alone) are aligned from a flat start.
     """
-    from echolearn.cli.corpora import opened_corpus
-    from echolearn.experiments import commands
-
     corpus = opened_corpus(**corpus_settings)
-    commands.write_alignment(corpus, out)
+    corpus.write_mlf(out)
     click.echo(f"written: {out} ({len(corpus.utterances)} utterances, {sum(corpus.frames.values()):,} frames)")

@@ -1,20 +1,26 @@
-"""The command `tune`. Whatever is slow to import is imported when it runs."""
+"""The command `tune`: a search for settings on a corpus."""
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Unpack
 
 import click
 
+from echolearn.cli.corpora import opened_corpus
 from echolearn.cli.errors import RESUME_NOTE
-from echolearn.cli.options import (
-    FOLDER,
-    CorpusOptions,
-    corpus_options,
-    network_changes,
-    network_options,
-)
+from echolearn.cli.options import FOLDER, CorpusOptions, corpus_options, network_changes, network_options
+from echolearn.estimators import parameters
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.experiments.corpus_parts import CorpusParts
+from echolearn.experiments.measured_fit import warnings_as_notes
+from echolearn.modelfile.atomic import write_atomically
+from echolearn.speech.corpus import Corpus
+from echolearn.tuning import search
+from echolearn.tuning.results import Tuning
 
 
 @click.command()
@@ -40,10 +46,6 @@ def tune(
 
     The same command resumes a search that was stopped; with more --trials it continues a finished one.
     """
-    from echolearn.cli.corpora import opened_corpus
-    from echolearn.estimators.classifier import ESNClassifier
-    from echolearn.experiments.corpus_tuning import tune_on_corpus
-
     changes = network_changes(ctx, epochs, settings, seed)
     estimator = ESNClassifier(units, **changes)
     corpus = opened_corpus(**corpus_settings)
@@ -51,3 +53,44 @@ def tune(
     found = tune_on_corpus(corpus, estimator, out, trials, changes)
     click.echo(found.summary())
     click.echo(f"written: {out / 'report.html'}, best.toml (echolearn train MODEL --config {out / 'best.toml'})")
+
+
+def tune_on_corpus(
+    corpus: Corpus, estimator: ESNClassifier, out: Path, trials: int, given: Mapping[str, object]
+) -> Tuning:
+    """Fit trials on the training part, score them on the validation part, and write the result to the folder `out`.
+
+    `given` are the settings that the user chose; `best.toml` repeats them beside those that were found.
+    """
+    parameters.check(estimator.get_params(deep=False))
+    parts = CorpusParts.load(corpus)
+    if not parts.valid_known[0]:
+        raise ValueError(f"{corpus.name}: every validation utterance has states that no training frame has.")
+    out.mkdir(parents=True, exist_ok=True)
+    with warnings_as_notes(lambda text: print(text, file=sys.stderr, flush=True)):
+        found = search.tune(
+            estimator,
+            *parts.train,
+            validation=parts.valid_known,
+            trials=trials,
+            storage=out / "trials.sqlite",
+            refit=False,
+            random_state=0,
+            verbose=1,
+        )
+    best = {**given, **found.best_settings}
+    write_atomically(out / "best.toml", as_toml(estimator.hidden_units, best).encode())
+    found.report(out / "report.html", corpus.name)
+    return found
+
+
+def as_toml(units: int, settings: Mapping[str, object]) -> str:
+    """Return a configuration file for `echolearn train --config`."""
+    lines = [f"{name} = {_toml_value(value)}" for name, value in sorted(settings.items())]
+    return "\n".join([f"units = {units}", "", "[estimator]", *lines, ""])
+
+
+def _toml_value(value: object) -> str:
+    if value is None:
+        return '"none"'
+    return json.dumps(list(value) if isinstance(value, tuple) else value)

@@ -1,18 +1,20 @@
-"""Tests of a search on a corpus; tests/cli/test_main.py runs one."""
+"""Tests of the command `tune`."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import Result
 
 from echolearn import ESNClassifier
-from echolearn.experiments import corpus_tuning
-from echolearn.experiments.corpus_tuning import as_toml, tune_on_corpus
+from echolearn.cli.tune import as_toml, tune_on_corpus
 from echolearn.speech.corpus import open_corpus
+from echolearn.tuning import search
 from smallcorpus import arrays, write
 
 
@@ -33,7 +35,7 @@ def test_trials_are_fitted_on_train_and_scored_on_the_validation_part(
         given.update(options, X=X, y=y)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(corpus_tuning, "tune", record)
+    monkeypatch.setattr(search, "tune", record)
     corpus = open_corpus(f"features:{write(tmp_path / 'x.npz')}")
     with pytest.raises(KeyboardInterrupt):
         tune_on_corpus(corpus, ESNClassifier(5), tmp_path / "out", 3, {})
@@ -60,9 +62,29 @@ def test_the_folder_of_a_search_is_made_with_those_around_it(tmp_path: Path, mon
     def stop(*given: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(corpus_tuning, "tune", stop)
+    monkeypatch.setattr(search, "tune", stop)
     corpus = open_corpus(f"features:{write(tmp_path / 'x.npz')}")
     for _ in range(2):  # it may exist
         with pytest.raises(KeyboardInterrupt):
             tune_on_corpus(corpus, ESNClassifier(5), tmp_path / "searches" / "first", 3, {})
     assert (tmp_path / "searches" / "first").is_dir()
+
+
+def test_tune_finds_settings_that_train_takes(
+    run: Callable[..., Result], refused: Callable[..., str], corpus: str, tmp_path: Path
+) -> None:
+    out, fixed = tmp_path / "search", ("--units", 8, "--set", "learn=none", "--set", "readout=ridge")
+    first = run("tune", "--corpus", corpus, *fixed, "--trials", 2, "--out", out)
+    assert first.exit_code == 0, first.output
+    assert "best of 2 trials" in first.output
+    again = run("tune", "--corpus", corpus, *fixed, "--trials", 3, "--out", out)
+    assert "resuming after 2 finished trials" in again.output
+    page = (out / "report.html").read_text()
+    assert "Every trial, best first" in page
+    assert page.count("<svg") == 1
+    assert "http" not in page.replace("http://www.w3.org", "")
+    model = tmp_path / "best.safetensors"
+    trained = run("train", model, "--corpus", corpus, "--config", out / "best.toml")
+    assert trained.exit_code == 0, trained.output
+    assert "learn='none'" in run("info", model).output
+    assert "holds another search" in refused("tune", "--corpus", corpus, "--units", 9, "--out", out)

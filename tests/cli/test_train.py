@@ -1,35 +1,91 @@
-"""Tests of the work behind the commands; tests/cli/test_main.py runs the commands themselves."""
+"""Tests of the commands `train`, `evaluate` and `align`."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import Result
 
-from echolearn import ESNClassifier, ESNRegressor, load
-from echolearn.exceptions import CorpusError
-from echolearn.experiments import commands
+from echolearn import ESNClassifier, load
+from echolearn.cli.models import open_state_network
+from echolearn.cli.predict import recipe_of
+from echolearn.cli.train import Confusion, fit_and_save, part_errors
 from echolearn.speech.corpus import Corpus, open_corpus
 from echolearn.speech.labels import read_mlf
 from echolearn.speech.recipe import FeatureRecipe
 from smallcorpus import STATES, arrays, write
 
+Run = Callable[..., Result]
+Refused = Callable[..., str]
+
 
 @pytest.fixture(scope="module")
-def network(corpus: Corpus) -> ESNClassifier:
-    names = np.array(corpus.state_names)
-    X, y = corpus.part("train")
+def model(run: Run, corpus: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "net.safetensors"
+    result = run("train", path, "--corpus", corpus, "--units", 15, "--epochs", 2, "--set", "leak=[0.2, 1.0]")
+    assert result.exit_code == 0, result.output
+    return path
+
+
+def test_train_evaluate_predict_info(run: Run, corpus: str, model: Path, tmp_path: Path) -> None:
+    assert not list(model.parent.glob("*.checkpoint"))
+    assert "state error: test" in run("evaluate", model, "--corpus", corpus).output
+    numbers = json.loads(run("evaluate", model, "--corpus", corpus, "--part", "valid", "--json").output)
+    assert 0 < numbers["valid_error"] < 1
+    assert numbers["phone_error"] <= numbers["valid_error"]
+    assert run("predict", model, "--corpus", corpus, "--out", tmp_path / "x.mlf").exit_code == 0
+    assert (tmp_path / "x.mlf").read_text().startswith('#!MLF!#\n"*/u05.lab"\n0 ')
+    assert run("predict", model, "--corpus", corpus, "--out", tmp_path / "x.npz").exit_code == 0
+    with np.load(tmp_path / "x.npz", allow_pickle=False) as stored:
+        np.testing.assert_allclose(stored["posteriors"].sum(axis=1), 1, rtol=1e-5)
+        assert stored["lengths"].sum() == len(stored["posteriors"])
+        assert set(stored["state_names"]) <= set(STATES)
+    described = run("info", model).output
+    assert "15 hidden units" in described
+    assert "leak=(0.2, 1.0)" in described
+
+
+def test_align_writes_the_labels_of_every_utterance(run: Run, corpus: str, tmp_path: Path) -> None:
+    assert run("align", "--corpus", corpus, "--out", tmp_path / "a.mlf").exit_code == 0
+    assert (tmp_path / "a.mlf").read_text().count('.lab"') == 24
+
+
+def test_mistakes_on_the_command_line_are_reported(refused: Refused, corpus: str, model: Path, tmp_path: Path) -> None:
+    assert "expected synthetic" in refused("info", "--corpus", "timmit:/x")
+    assert "no such folder" in refused("info", "--corpus", f"timit:{tmp_path / 'none'}")
+    assert "100,500" in refused("table1", "--units", "ten")
+    assert "expected some of esn" in refused("table1", "--columns", "esm", "--corpus", corpus)
+    assert "name=value" in refused("train", tmp_path / "m", "--set", "leak")
+    assert "did you mean spectral_radius?" in refused("train", tmp_path / "m", "--set", "spectral_radus=1")
+    assert "its folder does not exist" in refused("train", tmp_path / "none" / "m", "--corpus", corpus)
+    assert ".mlf or .npz" in refused("predict", model, "--corpus", corpus, "--out", tmp_path / "x.txt")
+    assert "no model file" in refused("evaluate", tmp_path / "none", "--corpus", corpus)
+    (tmp_path / "junk").write_bytes(b"junk")
+    assert "is a text file" in refused("evaluate", tmp_path / "junk", "--corpus", corpus)
+    (tmp_path / "junk").write_bytes(bytes(range(100)))
+    assert "damaged" in refused("evaluate", tmp_path / "junk", "--corpus", corpus)
+    missing = refused("predict", model, tmp_path / "a.wav", tmp_path / "b.wav", "--out", tmp_path / "x.mlf")
+    assert "a.wav" in missing
+    assert "b.wav" in missing
+
+
+@pytest.fixture(scope="module")
+def network(opened: Corpus) -> ESNClassifier:
+    names = np.array(opened.state_names)
+    X, y = opened.part("train")
     network = ESNClassifier(10, learn="none", readout="ridge", random_state=0)
     return network.fit(list(X), [names[labels] for labels in y])
 
 
-def test_an_evaluation_counts_frames(corpus: Corpus, network: ESNClassifier) -> None:
-    result = commands.evaluate(network, corpus, "test")
-    names = np.array(corpus.state_names)
-    X, y = corpus.part("test")
+def test_an_evaluation_counts_frames(opened: Corpus, network: ESNClassifier) -> None:
+    result = part_errors(network, opened, "test")
+    names = np.array(opened.state_names)
+    X, y = opened.part("test")
     assert result.frames == sum(map(len, y))
     assert result.state_error == pytest.approx(1 - network.score(list(X), [names[labels] for labels in y]))
     assert result.phone_error <= result.state_error
@@ -39,10 +95,10 @@ def test_an_evaluation_counts_frames(corpus: Corpus, network: ESNClassifier) -> 
     assert sum(counts) == round(result.phone_error * result.frames)  # three phones have only six confusions
 
 
-def test_the_phone_error_counts_frames_of_another_phone(corpus: Corpus, network: ESNClassifier) -> None:
-    result = commands.evaluate(network, corpus, "test")
-    X, y = corpus.part("test")
-    spoken = [corpus.state_names[label] for labels in y for label in labels]
+def test_the_phone_error_counts_frames_of_another_phone(opened: Corpus, network: ESNClassifier) -> None:
+    result = part_errors(network, opened, "test")
+    X, y = opened.part("test")
+    spoken = [opened.state_names[label] for labels in y for label in labels]
     recognised = np.concatenate(network.predict(list(X))).tolist()
     phones = [(a.split("_")[0], b.split("_")[0]) for a, b in zip(spoken, recognised, strict=True)]
     wrong = sum(a != b for a, b in phones)
@@ -64,7 +120,7 @@ def test_an_evaluation_counts_frames_of_states_that_the_model_does_not_know(
     labels, names = given["labels"].copy(), np.array([*given["state_names"], "zh_s2"])
     labels[rows[::4]] = 9
     other = open_corpus(f"features:{write(tmp_path / 'x.npz', labels=labels, state_names=names)}")
-    result = commands.evaluate(network, other, "test")
+    result = part_errors(network, other, "test")
     recognised = np.concatenate(network.predict([other.features[k] for k in other.which("test")]))
     spoken = names[labels[rows]]
     known = spoken != "zh_s2"
@@ -76,8 +132,8 @@ def test_an_evaluation_counts_frames_of_states_that_the_model_does_not_know(
     assert "states unknown to the model: zh_s2" in result.as_text()
 
 
-def test_the_json_of_an_evaluation_has_the_names_of_earlier_versions(corpus: Corpus, network: ESNClassifier) -> None:
-    content = json.loads(json.dumps(commands.evaluate(network, corpus, "valid").as_json()))
+def test_the_json_of_an_evaluation_has_the_names_of_earlier_versions(opened: Corpus, network: ESNClassifier) -> None:
+    content = json.loads(json.dumps(part_errors(network, opened, "valid").as_json()))
     assert list(content) == [
         "corpus",
         "synthetic",
@@ -92,48 +148,19 @@ def test_the_json_of_an_evaluation_has_the_names_of_earlier_versions(corpus: Cor
 
 
 @pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")
-def test_a_network_that_knows_no_state_of_the_corpus_is_refused(corpus: Corpus) -> None:
-    X, y = corpus.part("train")
+def test_a_network_that_knows_no_state_of_the_corpus_is_refused(opened: Corpus) -> None:
+    X, y = opened.part("train")
     other = ESNClassifier(5, learn="none", readout="ridge", random_state=0)
     other.fit(list(X), [np.array([f"other_s{label % 3 + 2}" for label in labels]) for labels in y])
     with pytest.raises(ValueError, match="knows none of the corpus's states: it knows other_s2, the corpus has aa_s2"):
-        commands.evaluate(other, corpus, "test")
+        part_errors(other, opened, "test")
 
 
-def test_a_network_of_another_kind_is_refused(tmp_path: Path) -> None:
-    X = [np.random.default_rng(k).normal(size=(20, 2)) for k in range(3)]
-    ESNRegressor(5, learn="none").fit(X, X).save(tmp_path / "r.safetensors")
-    with pytest.raises(ValueError, match="is not a network for phone states"):
-        commands.load_model(tmp_path / "r.safetensors")
-
-
-def test_predictions_are_written_as_labels_or_as_probabilities(
-    corpus: Corpus, network: ESNClassifier, tmp_path: Path
-) -> None:
-    names, X = commands.part_features(corpus, "test")
-    commands.write_predictions(network, names, X, tmp_path / "x.mlf")
-    labels = read_mlf(tmp_path / "x.mlf")
-    assert len(labels) == len(names)
-    for segments, x in zip(labels.values(), X, strict=True):
-        assert segments[-1].end == pytest.approx(len(x) / 100)
-    commands.write_predictions(network, names, X, tmp_path / "x.npz")
-    with np.load(tmp_path / "x.npz", allow_pickle=False) as stored:
-        np.testing.assert_allclose(stored["posteriors"].sum(axis=1), 1, rtol=1e-5)
-        assert stored["lengths"].tolist() == [len(x) for x in X]
-        assert set(stored["state_names"]) <= set(STATES)
-
-
-def test_the_alignment_has_the_labels_of_the_corpus(corpus: Corpus, tmp_path: Path) -> None:
-    commands.write_alignment(corpus, tmp_path / "a.mlf")
+def test_the_alignment_has_the_labels_of_the_corpus(opened: Corpus, tmp_path: Path) -> None:
+    opened.write_mlf(tmp_path / "a.mlf")
     first = next(iter(read_mlf(tmp_path / "a.mlf").values()))
     frames = [segment.name for segment in first for _ in range(round(100 * (segment.end - segment.start)))]
-    assert frames == [corpus.state_names[label] for label in corpus.labels[0]]
-
-
-def test_audio_files_given_twice_or_missing_are_all_reported(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="is given twice") as caught:
-        commands.audio_features([tmp_path / "a.wav", tmp_path / "a.wav"])
-    assert len(caught.value.problems) == 3
+    assert frames == [opened.state_names[label] for label in opened.labels[0]]
 
 
 class Answers:
@@ -150,16 +177,16 @@ class Answers:
 
 
 @pytest.mark.parametrize(("same_phone", "phones"), [(True, 0), (False, 1)])
-def test_one_wrong_frame_is_counted_and_shown(corpus: Corpus, same_phone: bool, phones: int) -> None:
-    spoken = corpus.state_names[corpus.labels[corpus.which("valid")[1]][3]]
+def test_one_wrong_frame_is_counted_and_shown(opened: Corpus, same_phone: bool, phones: int) -> None:
+    spoken = opened.state_names[opened.labels[opened.which("valid")[1]][3]]
     phone = spoken.split("_")[0]
-    answer = next(s for s in corpus.state_names if s != spoken and s.startswith(f"{phone}_") == same_phone)
-    result = commands.evaluate(Answers(corpus, "valid", answer), corpus, "valid")  # type: ignore[arg-type]
+    answer = next(s for s in opened.state_names if s != spoken and s.startswith(f"{phone}_") == same_phone)
+    result = part_errors(Answers(opened, "valid", answer), opened, "valid")  # type: ignore[arg-type]
     assert result.state_error == pytest.approx(1 / result.frames)
     assert result.phone_error == pytest.approx(phones / result.frames)
-    wanted = [] if same_phone else [commands.Confusion(phone, answer.split("_")[0], 1)]
+    wanted = [] if same_phone else [Confusion(phone, answer.split("_")[0], 1)]
     assert result.confusions == wanted
-    assert (result.corpus, result.synthetic, result.part) == (corpus.name, False, "valid")
+    assert (result.corpus, result.synthetic, result.part) == (opened.name, False, "valid")
     assert result.unknown_states == []
 
 
@@ -183,15 +210,15 @@ class Progress:
 @pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")
 @pytest.mark.parametrize(("settings", "epochs"), [({"epochs": 2}, [1, 2]), ({"learn": "none"}, [])])
 def test_training_saves_the_network_and_leaves_no_checkpoint(
-    corpus: Corpus, tmp_path: Path, settings: dict[str, object], epochs: list[int]
+    opened: Corpus, tmp_path: Path, settings: dict[str, object], epochs: list[int]
 ) -> None:
     progress = Progress()
     network = ESNClassifier(5, readout="ridge", random_state=0, **settings)
-    result = commands.train(corpus, network, tmp_path / "m.safetensors", progress)
+    result = fit_and_save(opened, network, tmp_path / "m.safetensors", progress)
     assert progress.planned == [len(epochs)]
     assert progress.epochs == epochs
     assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
-    evaluation = commands.evaluate(commands.load_model(tmp_path / "m.safetensors"), corpus, "test")
+    evaluation = part_errors(open_state_network(tmp_path / "m.safetensors"), opened, "test")
     assert evaluation.state_error == pytest.approx(result["test_error"])
     assert evaluation.phone_error == pytest.approx(1 - np.trace(result["confusion"]) / np.sum(result["confusion"]))
 
@@ -204,25 +231,25 @@ class _Silent:
     def epoch(self, row: object) -> None: ...
 
 
-def test_a_trained_network_says_how_its_features_are_made(corpus: Corpus, tmp_path: Path) -> None:
+def test_a_trained_network_says_how_its_features_are_made(opened: Corpus, tmp_path: Path) -> None:
     """Otherwise recordings would be normalised per utterance, whatever the network was trained with."""
     scale = np.arange(39.0), np.arange(1.0, 40.0)
-    spoken = replace(corpus, recipe=FeatureRecipe(normalise="running", context=5, scale=scale))
+    spoken = replace(opened, recipe=FeatureRecipe(normalise="running", context=5, scale=scale))
     path = tmp_path / "model.safetensors"
-    commands.train(spoken, ESNClassifier(5, learn="none", readout="ridge"), path, _Silent())
-    found = commands.recipe_of(path)
+    fit_and_save(spoken, ESNClassifier(5, learn="none", readout="ridge"), path, _Silent())
+    found = recipe_of(path)
     assert (found.normalise, found.context) == ("running", 5)
     assert found.scale is not None
     np.testing.assert_array_equal(found.scale, scale)
     again = load(path)
     again.save(tmp_path / "copy.safetensors")
-    assert commands.recipe_of(tmp_path / "copy.safetensors").normalise == "running"
-    again.fit(*fit_data(corpus)).save(tmp_path / "new.safetensors")  # to data of unknown origin
-    assert commands.recipe_of(tmp_path / "new.safetensors").normalise == "utterance"
+    assert recipe_of(tmp_path / "copy.safetensors").normalise == "running"
+    again.fit(*fit_data(opened)).save(tmp_path / "new.safetensors")  # to data of unknown origin
+    assert recipe_of(tmp_path / "new.safetensors").normalise == "utterance"
 
 
-def test_a_network_of_ready_features_says_nothing(corpus: Corpus, tmp_path: Path) -> None:
-    commands.train(corpus, ESNClassifier(5, learn="none", readout="ridge"), tmp_path / "m", _Silent())
+def test_a_network_of_ready_features_says_nothing(opened: Corpus, tmp_path: Path) -> None:
+    fit_and_save(opened, ESNClassifier(5, learn="none", readout="ridge"), tmp_path / "m", _Silent())
     assert not hasattr(load(tmp_path / "m"), "recipe_")
 
 

@@ -1,15 +1,17 @@
-"""Tests of what `echolearn info` prints."""
+"""Tests of the command `info`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 
 import toys
 from echolearn import ESNClassifier
-from echolearn.experiments import descriptions
-from echolearn.experiments.model_descriptions import describe_model
+from echolearn.cli import info
+from echolearn.cli.info import describe_model
 from echolearn.speech.corpus import Corpus
 
 
@@ -25,15 +27,20 @@ def test_a_network_is_described_by_its_size_and_its_changed_settings() -> None:
     assert "activation=" not in text
 
 
-def test_a_corpus_is_described_part_by_part(corpus: Corpus) -> None:
-    text = descriptions.describe_corpus(corpus)
-    for part, frames in corpus.frames.items():
+def test_a_corpus_is_described_part_by_part(opened: Corpus) -> None:
+    text = info.describe_corpus(opened)
+    for part, frames in opened.frames.items():
         assert any(line.split()[:2] == [part, f"{frames:,}"] for line in text.splitlines())
     assert "synthetic" not in text
 
 
 def test_missing_packages_are_listed_with_the_extra_that_installs_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(descriptions.EXTRAS, "no_such_package", "report")
-    text = descriptions.describe_installation()
+    monkeypatch.setitem(info.EXTRAS, "no_such_package", "report")
+    text = info.describe_installation()
     assert "no_such_package: missing; pip install 'echolearn[report]'" in text
     assert "cache:" in text
+
+
+def test_info_on_a_corpus_and_on_the_installation(run: Callable[..., Result], corpus: str) -> None:
+    assert "valid" in run("info", "--corpus", corpus).output
+    assert "cache:" in run("info").output
