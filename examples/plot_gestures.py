@@ -9,9 +9,9 @@ offset of its own, and there is noise. "left" and "right" have the same movement
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.metrics import confusion_matrix
 
 from echolearn import ESNClassifier
-from echolearn.metrics import confusion_matrix
 
 plt.rcParams["axes.spines.top"] = plt.rcParams["axes.spines.right"] = False
 

@@ -104,6 +104,10 @@ def of_answers(metric):
     return lambda X, labels, values, cv: metric(labels, classifier().fit(X, labels).predict(X))
 
 
+def joining(metric):
+    return lambda y, answers: metric(*ours.joined(y, answers))
+
+
 def of_model_selection(name, **more):
     def tool(X, labels, values, cv):
         how = {"error_score": "raise"} if name != "permutation_test_score" else {}
@@ -149,8 +153,11 @@ TOOLS = {  # name -> the tool, and our line in its place
     "validation_curve": (of_model_selection("validation_curve", param_name="leak", param_range=[0.3, 1.0]), None),
     "permutation_test_score": (of_model_selection("permutation_test_score", n_permutations=2, random_state=0), None),
     "train_test_split": (lambda X, labels, values, cv: model_selection.train_test_split(X, labels), None),
-    "confusion_matrix": (of_answers(metrics.confusion_matrix), of_answers(ours.confusion_matrix)),
-    "classification_report": (of_answers(metrics.classification_report), of_answers(ours.classification_report)),
+    "confusion_matrix": (of_answers(metrics.confusion_matrix), of_answers(joining(metrics.confusion_matrix))),
+    "classification_report": (
+        of_answers(metrics.classification_report),
+        of_answers(joining(metrics.classification_report)),
+    ),
     "permutation_importance": (important(permutation_importance), important(ours.permutation_importance)),
     "Pipeline with FrameWise": (fitted(lambda: make_pipeline(FrameWise(StandardScaler()), classifier())), None),
     "VotingClassifier": (fitted(two(ensemble.VotingClassifier, classifier)), None),

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from echolearn.execution.blas import one_blas_thread
 from echolearn.forecasting.nvar import PolynomialFeatures
 from echolearn.forecasting.series import check_runs_down, check_steps_ahead, open_series
-from echolearn.metrics.forecasts import THRESHOLD, step_errors
+from echolearn.metrics._forecast_errors import THRESHOLD, step_errors
 from echolearn.readout.orthogonal import RIDGES, OrthogonalFactors
 from echolearn.sequences.checks import mean_and_scale
 from echolearn.validation import Answers, Array, SequencesLike, check_integer

@@ -1,81 +1,20 @@
 """Scores and errors for sequences of different lengths, and errors of forecasts of chaotic series.
 
-The module has scikit-learn's metrics under their own names and with their own parameters: `accuracy_score`,
-`confusion_matrix`, `f1_score`, `roc_auc_score`, `mean_squared_error`, `r2_score` and others. They also take lists of
-arrays, one array per sequence, and count every step of every sequence the same. `SCORERS` lists the names that `scorer`
-accepts. See docs/howto/scikit_learn.md for a table of what scikit-learn can do with which data.
+`SCORERS` lists the names that `scorer` accepts. See docs/howto/scikit_learn.md for a table of what scikit-learn can do
+with which data.
 """
 
-from echolearn.metrics.forecasts import lyapunov_scaled_error, spectrum_distance, valid_time
-from echolearn.metrics.scores import (
-    SCORERS,
-    Scorer,
-    accuracy_score,
-    average_precision_score,
-    balanced_accuracy_score,
-    brier_score_loss,
-    classification_report,
-    cohen_kappa_score,
-    confusion_matrix,
-    cross_val_predict,
-    explained_variance_score,
-    f1_score,
-    fbeta_score,
-    jaccard_score,
-    log_loss,
-    matthews_corrcoef,
-    max_error,
-    mean_absolute_error,
-    mean_absolute_percentage_error,
-    mean_squared_error,
-    median_absolute_error,
-    nrmse,
-    permutation_importance,
-    precision_recall_curve,
-    precision_score,
-    r2_score,
-    recall_score,
-    roc_auc_score,
-    roc_curve,
-    root_mean_squared_error,
-    scorer,
-    top_k_accuracy_score,
-)
+from echolearn.metrics._forecast_errors import lyapunov_scaled_error, spectrum_distance, valid_time
+from echolearn.metrics._scorers import SCORERS, cross_val_predict, joined, nrmse, permutation_importance, scorer
 
 __all__ = [
     "SCORERS",
-    "Scorer",
-    "accuracy_score",
-    "average_precision_score",
-    "balanced_accuracy_score",
-    "brier_score_loss",
-    "classification_report",
-    "cohen_kappa_score",
-    "confusion_matrix",
     "cross_val_predict",
-    "explained_variance_score",
-    "f1_score",
-    "fbeta_score",
-    "jaccard_score",
-    "log_loss",
+    "joined",
     "lyapunov_scaled_error",
-    "matthews_corrcoef",
-    "max_error",
-    "mean_absolute_error",
-    "mean_absolute_percentage_error",
-    "mean_squared_error",
-    "median_absolute_error",
     "nrmse",
     "permutation_importance",
-    "precision_recall_curve",
-    "precision_score",
-    "r2_score",
-    "recall_score",
-    "roc_auc_score",
-    "roc_curve",
-    "root_mean_squared_error",
     "scorer",
     "spectrum_distance",
-    "top_k_accuracy_score",
     "valid_time",
 ]

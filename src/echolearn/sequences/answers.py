@@ -28,9 +28,9 @@ class AnswerList(list[Array]):
         except ValueError as problem:
             raise TypeError(
                 "answers to sequences of different lengths are a list of arrays, not one array. In scikit-learn's "
-                "functions, use scoring=echolearn.metrics.scorer('f1_macro') in place of scoring='f1_macro'; use the "
-                "metrics and cross_val_predict of echolearn.metrics in place of scikit-learn's; elsewhere join them: "
-                "numpy.concatenate(answers)."
+                "functions, use scoring=echolearn.metrics.scorer('f1_macro') in place of scoring='f1_macro', and "
+                "cross_val_predict of echolearn.metrics; give metrics *echolearn.metrics.joined(y, answers); elsewhere "
+                "join them: numpy.concatenate(answers)."
             ) from problem
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from echolearn.gradients.closed_loop import Series, factored, one_step, several_steps
-from echolearn.metrics.forecasts import THRESHOLD, step_errors
+from echolearn.metrics._forecast_errors import THRESHOLD, step_errors
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.states.closed_loop import loop_outputs
 from echolearn.states.run import run

@@ -1,9 +1,8 @@
 """Scores of sequences of different lengths: scikit-learn's metrics over the steps of all sequences joined.
 
-scikit-learn's metrics take one array. The functions here have the names and the parameters of its own, take lists of
-arrays as well, join them, and pass everything else on as it is: one array, and one label per sequence. Every step of
-every sequence counts the same; metrics of labels leave out the entries that `ignore_label` marks.
-docs/howto/scikit_learn.md has the table of what scikit-learn can do with which data.
+scikit-learn's metrics take one array. `joined` makes one of a list of arrays, and `scorer` does so inside the searches
+and cross-validations of scikit-learn. Every step of every sequence counts the same. docs/howto/scikit_learn.md has the
+table of what scikit-learn can do with which data.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -27,6 +25,64 @@ from echolearn.sequences.targets import concatenate_targets, open_targets
 from echolearn.validation import Answers, Array, SequencesLike, check_integer, check_name
 
 Metric = Callable[..., Any]  # of scikit-learn, called as metric(y_true, y_pred, **options)
+
+
+def joined(y_true: object, y_pred: object, *, ignore_label: object = None) -> tuple[Array, Array]:
+    """Return the targets and the answers of all sequences as two arrays, for any metric of scikit-learn.
+
+    Parameters
+    ----------
+    y_true : list of arrays, or array
+        The true labels or values; a list has one array per sequence. One array, or one label per sequence, stays as it
+        is.
+    y_pred : list of arrays, or array
+        The answers of an estimator (labels, values or probabilities), in the same form.
+    ignore_label : label, default=None
+        Entries of `y_true` that have this label are left out of both arrays, as `ESNClassifier(ignore_label=...)` does;
+        NaN stands for NaN and None. None leaves out nothing.
+
+    Returns
+    -------
+    tuple of two arrays
+        The true ones and the answers, one row per step of every sequence.
+
+    Raises
+    ------
+    ValueError
+        If the two differ in the number or the lengths of their sequences.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics import accuracy_score
+    >>> from echolearn.metrics import joined
+    >>> y, answers = [np.array([0, 1, 1]), np.array([1, 0])], [np.array([0, 1, 0]), np.array([1, 0])]
+    >>> accuracy_score(*joined(y, answers))
+    0.8
+    """
+    _check_match(_lengths(y_true), _lengths(y_pred))
+    true, answers = np.asarray(_joined(y_true, "y_true")), np.asarray(_joined(y_pred, "y_pred"))
+    if len(answers) != len(true):
+        raise ValueError(f"y_true and y_pred do not match: they have {len(true)} and {len(answers)} entries.")
+    if ignore_label is None:
+        return true, answers
+    counts = ~_ignored(true, ignore_label)
+    if not counts.any():
+        raise ValueError(f"there is nothing to score: every entry of y_true is ignore_label={ignore_label!r}.")
+    return _plain(true[counts]), _plain(answers[counts])
+
+
+def _ignored(true: Array, ignore_label: object) -> Array:
+    """Return whether each label is the one to ignore; a row of labels is if one of them is."""
+    if isinstance(ignore_label, (float, np.floating)) and np.isnan(ignore_label):
+        return _missing(true)
+    same = np.array([label == ignore_label for label in true.ravel().tolist()], bool)
+    return np.asarray(same.reshape(len(true), -1).any(axis=1))
+
+
+def _plain(labels: Array) -> Array:
+    """Return labels that came as objects, because None or NaN stood among them, in a type of their own."""
+    return np.array(labels.tolist()) if labels.dtype == object else labels
 
 
 def nrmse(true: ArrayLike | Sequence[ArrayLike], predicted: ArrayLike | Sequence[ArrayLike]) -> float:
@@ -85,8 +141,8 @@ def _weights(weights: object, lengths: list[int] | None) -> object:
     """Return one weight per step: joined, or that of each sequence repeated for its steps."""
     if lengths is None or weights is None or _lengths(weights) is not None:
         return _joined(weights, "sample_weight")
-    given = np.asarray(weights)
-    return np.repeat(given, lengths) if given.shape == (len(lengths),) else given
+    array = np.asarray(weights)
+    return np.repeat(array, lengths) if array.shape == (len(lengths),) else array
 
 
 def _check_match(lengths: list[int] | None, others: list[int] | None) -> None:
@@ -102,99 +158,8 @@ def _check_match(lengths: list[int] | None, others: list[int] | None) -> None:
     raise ValueError(f"y_true and y_pred do not match: they have {where}.")
 
 
-def _on_sequences(metric: Metric) -> Metric:
-    """Return a metric of scikit-learn that also takes lists of arrays, one per sequence."""
-
-    @wraps(metric)
-    def joining(y_true: object, y_pred: object, *arguments: object, **options: object) -> Any:
-        lengths = _lengths(y_true)
-        _check_match(lengths, _lengths(y_pred))
-        if "sample_weight" in options:
-            options["sample_weight"] = _weights(options["sample_weight"], lengths)
-        return metric(_joined(y_true, "y_true"), _joined(y_pred, "y_pred"), *arguments, **options)
-
-    joining.__doc__ = f"""Return what `sklearn.metrics.{metric.__name__}` returns, for arrays or lists of arrays.
-
-    A list of arrays, one per sequence, is joined; `sample_weight` may have one weight per step or one per sequence. Its
-    other parameters are scikit-learn's.
-    """
-    return joining
-
-
-def _on_labels(metric: Metric) -> Metric:
-    """Return a metric of labels that also takes lists of arrays, and leaves out those that are marked as missing."""
-    whole = _on_sequences(metric)
-
-    @wraps(whole)
-    def counting(
-        y_true: object, y_pred: object, *arguments: object, ignore_label: object = None, **options: object
-    ) -> Any:
-        if ignore_label is None:
-            return whole(y_true, y_pred, *arguments, **options)
-        lengths = _lengths(y_true)
-        _check_match(lengths, _lengths(y_pred))
-        true, answers = np.asarray(_joined(y_true, "y_true")), np.asarray(_joined(y_pred, "y_pred"))
-        counts = ~_ignored(true, ignore_label)
-        if len(answers) != len(true):
-            raise ValueError(f"y_true and y_pred do not match: they have {len(true)} and {len(answers)} entries.")
-        if not counts.any():
-            raise ValueError(f"there is nothing to score: every entry of y_true is ignore_label={ignore_label!r}.")
-        if options.get("sample_weight") is not None:
-            options["sample_weight"] = np.asarray(_weights(options["sample_weight"], lengths))[counts]
-        return metric(_plain(true[counts]), _plain(answers[counts]), *arguments, **options)
-
-    assert whole.__doc__ is not None
-    counting.__doc__ = f"""{whole.__doc__.rstrip()} Entries of y_true that are `ignore_label` are left out, as
-    `ESNClassifier(ignore_label=...)` does; NaN stands for NaN and None.
-    """
-    known = signature(metric)
-    ignoring = Parameter("ignore_label", Parameter.KEYWORD_ONLY, default=None)
-    counting.__signature__ = known.replace(parameters=[*known.parameters.values(), ignoring])  # type: ignore[attr-defined]
-    return counting
-
-
-def _ignored(true: Array, ignore_label: object) -> Array:
-    """Return whether each label is the one to ignore; a row of labels is if one of them is."""
-    if isinstance(ignore_label, (float, np.floating)) and np.isnan(ignore_label):
-        return _missing(true)
-    same = np.array([label == ignore_label for label in true.ravel().tolist()], bool)
-    return np.asarray(same.reshape(len(true), -1).any(axis=1))
-
-
-def _plain(labels: Array) -> Array:
-    """Return labels that came as objects, because None or NaN stood among them, in a type of their own."""
-    return np.array(labels.tolist()) if labels.dtype == object else labels
-
-
-accuracy_score = _on_labels(metrics.accuracy_score)
-average_precision_score = _on_labels(metrics.average_precision_score)
-balanced_accuracy_score = _on_labels(metrics.balanced_accuracy_score)
-brier_score_loss = _on_labels(metrics.brier_score_loss)
-classification_report = _on_labels(metrics.classification_report)
-cohen_kappa_score = _on_labels(metrics.cohen_kappa_score)
-confusion_matrix = _on_labels(metrics.confusion_matrix)
-explained_variance_score = _on_sequences(metrics.explained_variance_score)
-f1_score = _on_labels(metrics.f1_score)
-fbeta_score = _on_labels(metrics.fbeta_score)
-jaccard_score = _on_labels(metrics.jaccard_score)
-log_loss = _on_labels(metrics.log_loss)
-matthews_corrcoef = _on_labels(metrics.matthews_corrcoef)
-max_error = _on_sequences(metrics.max_error)
-mean_absolute_error = _on_sequences(metrics.mean_absolute_error)
-mean_absolute_percentage_error = _on_sequences(metrics.mean_absolute_percentage_error)
-mean_squared_error = _on_sequences(metrics.mean_squared_error)
-median_absolute_error = _on_sequences(metrics.median_absolute_error)
-precision_recall_curve = _on_labels(metrics.precision_recall_curve)
-precision_score = _on_labels(metrics.precision_score)
-r2_score = _on_sequences(metrics.r2_score)
-recall_score = _on_labels(metrics.recall_score)
-roc_auc_score = _on_labels(metrics.roc_auc_score)
-roc_curve = _on_labels(metrics.roc_curve)
-root_mean_squared_error = _on_sequences(metrics.root_mean_squared_error)
-top_k_accuracy_score = _on_labels(metrics.top_k_accuracy_score)
-
-_OWN = {"neg_nrmse": metrics.make_scorer(nrmse, greater_is_better=False)}
-SCORERS = (*metrics.get_scorer_names(), *_OWN)
+OUR_SCORERS = {"neg_nrmse": metrics.make_scorer(nrmse, greater_is_better=False)}
+SCORERS = (*metrics.get_scorer_names(), *OUR_SCORERS)
 
 
 class _Joining:
@@ -204,13 +169,13 @@ class _Joining:
         self._estimator, self._join = estimator, join
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._estimator, name)
+        method = getattr(self._estimator, name)
         if name not in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
-            return found
+            return method
 
-        @wraps(found)
+        @wraps(method)
         def answer(X: SequencesLike) -> Array:
-            return self._join(found(X))
+            return self._join(method(X))
 
         return answer
 
@@ -249,17 +214,8 @@ def _counted(estimator: BaseEstimator, X: SequencesLike, true: Array, lengths: A
 class Scorer:
     """A score over all steps of all sequences, called as ``scorer(estimator, X, y)``; greater is better.
 
-    Steps count that the estimator's own `score` counts: those after the washout whose target is not missing. All of
-    them count the same. With one target per sequence, every sequence counts the same.
-
-    Parameters
-    ----------
-    scoring : str or callable
-        One of `SCORERS`, or what `sklearn.metrics.make_scorer` returns.
-
-    See Also
-    --------
-    scorer : Makes such a score, and has an example.
+    Steps count that the estimator's own `score` counts: those after the washout whose target is not missing. With one
+    target per sequence, every sequence counts the same.
     """
 
     scoring: str | Metric
@@ -267,17 +223,17 @@ class Scorer:
     def __call__(
         self, estimator: BaseEstimator, X: SequencesLike, y: SequencesLike, *, sample_weight: object = None
     ) -> float:
-        given = open_sequences(X, gaps=True, layout=getattr(estimator, "layout_", "time_first"))
-        entries, per_step = open_targets(y, given, missing=True)
+        sequences = open_sequences(X, gaps=True, layout=getattr(estimator, "layout_", "time_first"))
+        entries, per_step = open_targets(y, sequences, missing=True)
         true = concatenate_targets(entries, per_step)
-        counts = _counted(estimator, X, true, given.lengths if per_step else None)
+        counts = _counted(estimator, X, true, sequences.lengths if per_step else None)
 
         def join(answers: Answers) -> Array:
-            return (concatenate_targets(given.split(answers), True) if per_step else np.asarray(answers))[counts]
+            return (concatenate_targets(sequences.split(answers), True) if per_step else np.asarray(answers))[counts]
 
         how = {}
         if sample_weight is not None:
-            weights = _weights(sample_weight, given.lengths.tolist() if per_step else None)
+            weights = _weights(sample_weight, sequences.lengths.tolist() if per_step else None)
             how["sample_weight"] = np.asarray(weights)[counts]
         return float(self._of_joined(estimator)(_Joining(estimator, join), X, true[counts], **how))
 
@@ -288,7 +244,7 @@ class Scorer:
         if self.scoring == "neg_log_loss":  # with all classes: a few sequences may lack some
             options = {"response_method": "predict_proba", "greater_is_better": False, "labels": estimator.classes_}
             return metrics.make_scorer(metrics.log_loss, **options)  # type: ignore[no-any-return]
-        return _OWN.get(self.scoring) or metrics.get_scorer(self.scoring)  # type: ignore[no-any-return]
+        return OUR_SCORERS.get(self.scoring) or metrics.get_scorer(self.scoring)  # type: ignore[no-any-return]
 
     def _accept_sample_weight(self) -> bool:
         """Return whether a weight may be passed on; scikit-learn asks every scorer."""
@@ -377,32 +333,33 @@ def cross_val_predict(
     --------
     >>> import numpy as np
     >>> from echolearn import ESNClassifier
-    >>> from echolearn.metrics import confusion_matrix, cross_val_predict
+    >>> from sklearn.metrics import confusion_matrix
+    >>> from echolearn.metrics import cross_val_predict, joined
     >>> rng = np.random.default_rng(0)
     >>> X = [rng.standard_normal((n, 2)) for n in range(30, 42)]
     >>> y = [x[:, 0] > 0 for x in X]
     >>> answers = cross_val_predict(ESNClassifier(10, learn="none", readout="ridge"), X, y, cv=3)
-    >>> int(confusion_matrix(y, answers).sum()) == sum(map(len, X))
+    >>> int(confusion_matrix(*joined(y, answers)).sum()) == sum(map(len, X))
     True
     """
-    given = open_sequences(X, gaps=True, layout=getattr(estimator, "layout_", "time_first"))
-    entries, per_step = open_targets(y, given, missing=True)
-    if given.kind == "one":
+    sequences = open_sequences(X, gaps=True, layout=getattr(estimator, "layout_", "time_first"))
+    entries, per_step = open_targets(y, sequences, missing=True)
+    if sequences.kind == "one":
         raise ValueError("X is one sequence, which has no folds of sequences; use sklearn.model_selection's function.")
     by_label = None if per_step else concatenate_targets(entries, per_step)
     folds = model_selection.check_cv(cv, by_label, classifier=not per_step and is_classifier(estimator))
-    answers: list[Array | None] = [None] * len(given.X)
-    for train, test in folds.split(np.zeros(len(given.X)), by_label, groups):
-        fitted = clone(estimator).fit([given.X[i] for i in train], [entries[i] for i in train])
-        for i, answer in zip(test, getattr(fitted, method)([given.X[i] for i in test]), strict=True):
+    answers: list[Array | None] = [None] * len(sequences.X)
+    for train, test in folds.split(np.zeros(len(sequences.X)), by_label, groups):
+        fitted = clone(estimator).fit([sequences.X[i] for i in train], [entries[i] for i in train])
+        for i, answer in zip(test, getattr(fitted, method)([sequences.X[i] for i in test]), strict=True):
             if answers[i] is not None:
                 raise ValueError(f"cv puts sequence {i} into two test parts; expected one for each sequence.")
             answers[i] = answer
     left = [i for i, answer in enumerate(answers) if answer is None]
     if left:
         raise ValueError(f"cv puts sequence {left[0]} into no test part; expected one for each sequence.")
-    found = [np.asarray(answer) for answer in answers]
-    return given.in_given_form(found) if per_step else np.stack(found)
+    arrays = [np.asarray(answer) for answer in answers]
+    return sequences.in_given_form(arrays) if per_step else np.stack(arrays)
 
 
 def permutation_importance(
@@ -452,15 +409,15 @@ def permutation_importance(
     >>> int(permutation_importance(esn, X, y, random_state=0).importances_mean.argmax())
     1
     """
-    given = open_sequences(X, gaps=True, layout=getattr(estimator, "layout_", "time_first"))
+    sequences = open_sequences(X, gaps=True, layout=getattr(estimator, "layout_", "time_first"))
     check_integer("n_repeats", n_repeats, 1)
     measure = None if scoring is None else scorer(scoring)
 
     def score(frames: Array) -> float:
-        inputs = given.in_given_form(np.split(frames, np.cumsum(given.lengths)[:-1]))
+        inputs = sequences.in_given_form(np.split(frames, np.cumsum(sequences.lengths)[:-1]))
         return float(estimator.score(inputs, y) if measure is None else measure(estimator, inputs, y))
 
-    frames, rng = np.concatenate(given.X), np.random.default_rng(random_state)
+    frames, rng = np.concatenate(sequences.X), np.random.default_rng(random_state)
     importances = np.empty((frames.shape[1], n_repeats))
     whole = score(frames)
     for feature, repeat in np.ndindex(importances.shape):
