@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from benchmarks.layouts import ArrayLike, PolarsFrame, Tensor, cells, objects, padded
 from echolearn import ESNClassifier, ESNRegressor, FrameWise, StackedClassifier
-from echolearn.estimators.fit_data import open_data
 from echolearn.exceptions import InputWarning
+from echolearn.fitting.data import open_data
 from reliability import odd
 from reliability.entries import SMALL, Call, draw_some, stop
 

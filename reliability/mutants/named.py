@@ -32,7 +32,7 @@ MUTANTS = {
         f"{_SRC}/speech/statelabels.py", "chosen = train[::stride]", "chosen = range(len(transcripts))[::stride]"
     ),
     "refining keeps the last epoch": Patch(
-        f"{_SRC}/estimators/fitting.py", "reservoir, V = result.best", "reservoir, V = objective.snapshot()"
+        f"{_SRC}/fitting/stages.py", "reservoir, V = result.best", "reservoir, V = objective.snapshot()"
     ),
     "the weakest softmax penalty always": Patch(
         f"{_SRC}/readout/softmax.py", "        if not score < best_score:\n            break\n", ""

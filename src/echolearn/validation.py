@@ -196,7 +196,7 @@ def check_each(settings: Mapping[str, object], rules: Mapping[str, Rule]) -> Non
 
 def _shown(value: object) -> str:
     """Return a value in words; of a matrix, which would fill the screen, its shape."""
-    if getattr(value, "ndim", 0) > 1:  # a dense or a sparse one
+    if not isinstance(value, type) and getattr(value, "ndim", 0) > 1:  # a dense or a sparse one
         return f"an array of shape {value.shape}"  # type: ignore[attr-defined]
     return f"{value!r:.80}"
 

@@ -5,8 +5,8 @@ import pytest
 
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
-from echolearn.estimators.codecs import ValueCodec
 from echolearn.exceptions import EchoStateWarning, ReadoutWarning
+from echolearn.fitting.codecs import ValueCodec
 from reliability import stress
 
 HARD = [

@@ -17,8 +17,8 @@ from echolearn.cluster.connection import on
 from echolearn.cluster.dealing import Dealer
 from echolearn.cluster.executor import ClusterExecutor
 from echolearn.cluster.worker import do_piece, work
-from echolearn.estimators.dealt_networks import Overseer
 from echolearn.exceptions import CheckpointError, EchoStateWarning
+from echolearn.fitting.ensemble import Overseer
 from echolearn.sequences.dataset import Dataset
 
 pytest.importorskip("distributed")

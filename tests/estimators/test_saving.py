@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 import echolearn
 import toys
 from echolearn import ESNClassifier, load
-from echolearn.estimators.codecs import ClassCodec
 from echolearn.estimators.model_layout import FORMAT
+from echolearn.fitting.codecs import ClassCodec
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.writer import write_tensors
 from reliability import forging

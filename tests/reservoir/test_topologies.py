@@ -8,9 +8,8 @@ from scipy import sparse
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor, Reservoir, load
-from echolearn.estimators.parameters import check
-from echolearn.estimators.settings import NetworkSettings
 from echolearn.exceptions import CheckpointError
+from echolearn.fitting.settings import NetworkSettings, check
 from echolearn.modelfile.fingerprints import matrix_fingerprint
 from echolearn.reservoir.topologies import (
     GROUPS,

@@ -11,13 +11,22 @@ from numpy.typing import ArrayLike
 from echolearn.diagnostics.findings import Diagnosis, Finding, ordered
 from echolearn.diagnostics.stability import echo
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.codecs import ClassCodec, ValueCodec
-from echolearn.estimators.examination import NO_BETTER, cold_start, edge_of, target_variance
-from echolearn.estimators.labelled import Labelled
-from echolearn.estimators.outcome import NEARLY_PERFECT, lag, lags, last_value_error, usual_target
 from echolearn.estimators.regressor import ESNRegressor
-from echolearn.estimators.settings import NetworkSettings
-from echolearn.estimators.target_rules import TargetRule
+from echolearn.fitting.advice.after import (
+    NEARLY_PERFECT,
+    NO_BETTER,
+    Labelled,
+    cold_start,
+    edge_of,
+    lag,
+    lags,
+    last_value_error,
+    target_variance,
+    usual_target,
+)
+from echolearn.fitting.codecs import ClassCodec, ValueCodec
+from echolearn.fitting.data import TargetRule
+from echolearn.fitting.settings import NetworkSettings
 from echolearn.readout.hidden_states import hidden_states
 from echolearn.readout.ridge import squared_error
 from echolearn.reservoir.reservoir import Reservoir

@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 from echolearn.diagnostics.guarding import GuardedStream
 from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.input_codec import InputCodec
-from echolearn.estimators.models import TrainingEnd
 from echolearn.estimators.regressor import ESNRegressor
-from echolearn.estimators.starting import FittedParts
 from echolearn.estimators.streams import ClassifierStream, EstimatorStream, Stream
 from echolearn.exceptions import InputWarning
+from echolearn.fitting.inputs import InputCodec
+from echolearn.fitting.model import TrainingEnd
+from echolearn.fitting.start import FittedParts
 from echolearn.validation import Answers, Array, user_stacklevel
 
 Watchable = ESNRegressor | ESNClassifier | ESNForecaster | Stream | GuardedStream

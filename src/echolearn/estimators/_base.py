@@ -15,12 +15,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn.cluster.sources import open_inputs, open_source
-from echolearn.estimators.codecs import LabelSetCodec, TargetCodec, ValueCodec
-from echolearn.estimators.ensemble import fit_ensemble
-from echolearn.estimators.examination import look_for_cold_start, warn_of_outcome
 from echolearn.estimators.exporting import ExportMixin
-from echolearn.estimators.fit_data import (
+from echolearn.estimators.naming import NamedSettings
+from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, network_facts
+from echolearn.estimators.plotting import PlotMixin
+from echolearn.estimators.saving import model_parts, save_model
+from echolearn.execution.blas import one_blas_thread
+from echolearn.fitting.advice.after import Labelled, labelled, look_for_cold_start, warn_of_outcome
+from echolearn.fitting.advice.before import explained_swap
+from echolearn.fitting.codecs import LabelSetCodec, TargetCodec, ValueCodec
+from echolearn.fitting.data import (
     OpenedData,
+    TargetRule,
     Validation,
     Weighing,
     check_kind,
@@ -30,17 +36,12 @@ from echolearn.estimators.fit_data import (
     open_validation,
     warn_of_input_scale,
 )
-from echolearn.estimators.fitting import Callback, FitRequest, FittedNetwork, fit_network
-from echolearn.estimators.input_codec import InputCodec
-from echolearn.estimators.labelled import Labelled, labelled
-from echolearn.estimators.models import FittedModel, TrainingEnd
-from echolearn.estimators.naming import NamedSettings
-from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, network_facts
-from echolearn.estimators.own_reservoir import check_beside_reservoir
-from echolearn.estimators.plotting import PlotMixin
-from echolearn.estimators.saving import model_parts, save_model
-from echolearn.estimators.settings import NetworkSettings
-from echolearn.estimators.starting import (
+from echolearn.fitting.ensemble import fit_ensemble
+from echolearn.fitting.inputs import InputCodec
+from echolearn.fitting.model import FittedModel, TrainingEnd
+from echolearn.fitting.settings import NetworkSettings, check_beside_reservoir
+from echolearn.fitting.stages import Callback, FitRequest, FittedNetwork, fit_network
+from echolearn.fitting.start import (
     FittedParts,
     Prediction,
     begin_prediction,
@@ -48,10 +49,7 @@ from echolearn.estimators.starting import (
     unsettled_steps,
     warn_of_runaway,
 )
-from echolearn.estimators.summarizing import fit_summary, needs_more, settle_pooling
-from echolearn.estimators.swapped import explained_swap
-from echolearn.estimators.target_rules import TargetRule
-from echolearn.execution.blas import one_blas_thread
+from echolearn.fitting.summaries import fit_summary, needs_more, settle_pooling
 from echolearn.modelfile.layout import Facts
 from echolearn.readout.collect import collect
 from echolearn.readout.hidden_states import hidden_states

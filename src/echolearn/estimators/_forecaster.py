@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn.estimators._base import FittedEstimator, SequenceEstimator, set_fitted, store_parameters
-from echolearn.estimators.codecs import ValueCodec, squared_error
 from echolearn.estimators.direct_forecasts import (
     MIN_KNOWN_VALUES,
     SeriesSettings,
@@ -25,14 +24,15 @@ from echolearn.estimators.direct_forecasts import (
     followed,
     one_value_ahead,
 )
-from echolearn.estimators.fitting import Callback, FitRequest, fit_network
-from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.loop_fitting import fit_through_loop
-from echolearn.estimators.models import ForecastState
-from echolearn.estimators.poor_scores import warn_of_poor_values
-from echolearn.estimators.settings import NetworkSettings
 from echolearn.exceptions import ForecastWarning
 from echolearn.execution.blas import one_blas_thread
+from echolearn.fitting.advice.scores import warn_of_poor_values
+from echolearn.fitting.codecs import ValueCodec, squared_error
+from echolearn.fitting.inputs import InputCodec
+from echolearn.fitting.model import ForecastState
+from echolearn.fitting.settings import NetworkSettings
+from echolearn.fitting.stages import Callback, FitRequest, fit_network
 from echolearn.forecasting.dynamics import MIN_PROBE_STEPS, MIN_PROBE_UNITS, follows_dynamics
 from echolearn.forecasting.model import DirectModel, FollowedSeries
 from echolearn.forecasting.seasons import check_time_index, seasons_of_index

@@ -17,19 +17,16 @@ from echolearn.display.facts import counted
 from echolearn.estimators._base import fitted_model, set_fitted
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.exporting import ExportMixin
-from echolearn.estimators.fit_data import OpenedData, check_names, open_data, warn_of_input_scale
-from echolearn.estimators.input_codec import InputCodec
-from echolearn.estimators.models import FittedStack
 from echolearn.estimators.naming import NamedSettings
 from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, history_facts
-from echolearn.estimators.own_reservoir import check_beside_reservoir
-from echolearn.estimators.parameters import Parameters, check_each
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.saving import save_model
-from echolearn.estimators.settings import NetworkSettings
-from echolearn.estimators.stack_fitting import FittedLayers, LayerRequest
-from echolearn.estimators.stack_layers import Passing, StackLayer
-from echolearn.estimators.swapped import explained_swap
+from echolearn.fitting.advice.before import explained_swap
+from echolearn.fitting.data import OpenedData, check_names, open_data, warn_of_input_scale
+from echolearn.fitting.inputs import InputCodec
+from echolearn.fitting.model import FittedStack
+from echolearn.fitting.settings import NetworkSettings, Parameters, check_beside_reservoir, check_each
+from echolearn.fitting.stack import FittedLayers, LayerRequest, Passing, StackLayer
 from echolearn.readout.solver import solver_for
 from echolearn.sequences.answers import UNNAMED, with_names
 from echolearn.sequences.dataset import Dataset

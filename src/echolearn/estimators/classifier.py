@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
@@ -14,17 +15,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from echolearn.cluster.connection import use_engine
-from echolearn.estimators._base import SequenceEstimator, store_parameters
-from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, is_label_sets
-from echolearn.estimators.data_warnings import warn_of_whole_labels
-from echolearn.estimators.fit_data import OpenedData, Validation
-from echolearn.estimators.fitting import Callback
-from echolearn.estimators.label_sets import calibrate
-from echolearn.estimators.parameters import Parameters, check_each
-from echolearn.estimators.poor_scores import check_comparable, warn_of_poor_labels
-from echolearn.estimators.settings import NetworkSettings
+from echolearn.estimators._base import FittedEstimator, SequenceEstimator, store_parameters
 from echolearn.estimators.streams import ClassifierStream
-from echolearn.estimators.target_rules import ClassWeight, OpenedTargets, TargetRule
+from echolearn.execution.blas import one_blas_thread
+from echolearn.fitting.advice.before import warn_of_whole_labels
+from echolearn.fitting.advice.scores import check_comparable, warn_of_poor_labels
+from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, is_label_sets
+from echolearn.fitting.data import ClassWeight, OpenedData, OpenedTargets, TargetRule, Validation, encoded_inputs
+from echolearn.fitting.settings import NetworkSettings, Parameters, check_each
+from echolearn.fitting.stages import Callback
 from echolearn.readout.online import OnlineRule
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import Topology
@@ -697,3 +696,20 @@ def _distinct(classes: ArrayLike) -> Array:
         return np.unique(classes)
     except (TypeError, ValueError):
         raise ValueError(f"classes={classes!r:.80}; expected labels of one type, as in y.") from None
+
+
+# ---------------- Probabilities of several labels at once, from the outputs of a ridge readout
+
+
+def calibrate(codec: LabelSetCodec, fitted: FittedEstimator, opened: OpenedData, dtype: str) -> FittedEstimator:
+    """Return the fit with a codec whose probabilities fit the labels of the training data, in one pass over them."""
+    network, targets = fitted.network.network, opened.targets
+    data = encoded_inputs(opened.given, fitted.inputs, per_step=targets.per_step, dtype=dtype)
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        outputs = network.outputs(data)
+    first = network.view.washout if targets.per_step else 0
+    weights = targets.weights or [np.ones(np.shape(e)[:-1]) for e in targets.entries]
+    Y = np.concatenate([o[first:] for o in outputs])
+    T = np.concatenate([np.atleast_2d(e)[first:] for e in targets.encoded(codec)])
+    w = np.concatenate([np.atleast_1d(v)[first:] for v in weights])
+    return replace(fitted, codec=codec.calibrated(Y[w > 0], T[w > 0], w[w > 0]))

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn.estimators.codecs import ValueCodec
-from echolearn.estimators.models import ForecastState
-from echolearn.estimators.settings import NetworkSettings
 from echolearn.execution.blas import one_blas_thread
+from echolearn.fitting.codecs import ValueCodec
+from echolearn.fitting.model import ForecastState
+from echolearn.fitting.settings import NetworkSettings
 from echolearn.forecasting.members import Allowed
 from echolearn.forecasting.model import DirectModel, FollowedSeries, fit_direct, seasons_for
 from echolearn.readout.network import Network, Readout

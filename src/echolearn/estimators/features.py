@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.fit_data import check_names
 from echolearn.estimators.regressor import ESNRegressor
+from echolearn.fitting.data import check_names
 from echolearn.gradients.parameters import GRADIENT_RULES
 from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.reservoir.reservoir import Reservoir

@@ -12,7 +12,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.estimators.fit_data import check_names
+from echolearn.fitting.data import check_names
 from echolearn.sequences.layouts import warn_of_more_features_than_steps
 from echolearn.sequences.opening import Sequences, open_sequences, unpack
 from echolearn.sequences.targets import concatenate_targets, open_targets

@@ -11,12 +11,12 @@ from echolearn.estimators._base import set_fitted
 from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.model_layout import FORMAT
-from echolearn.estimators.models import FittedModel, FittedStack
 from echolearn.estimators.pipelines import check_file, restore_pipeline
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.restoring import restore
 from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
 from echolearn.exceptions import ModelFileError
+from echolearn.fitting.model import FittedModel, FittedStack
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.validation import check_path

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from echolearn.estimators.fitting import Callback, FitContext, FitRequest, FittedNetwork, draw_reservoir
-from echolearn.estimators.little_data import learning_of
 from echolearn.exceptions import TrainingWarning
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.memory import available_memory
+from echolearn.fitting.small_data import learning_of
+from echolearn.fitting.stages import Callback, FitContext, FitRequest, FittedNetwork, draw_reservoir
 from echolearn.gradients.closed_loop import Series, factored
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.orthogonal import RIDGES, OrthogonalFactors

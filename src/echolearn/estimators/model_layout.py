@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from echolearn.estimators.parameters import check_each
+from echolearn.fitting.settings import check_each
 from echolearn.modelfile.facts import as_count, as_truth, as_words
 from echolearn.modelfile.history import HISTORY_TENSORS
 from echolearn.modelfile.json_values import from_json

@@ -20,7 +20,6 @@ from echolearn.estimators._stack import StackedEstimator, fitted_stack
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.framewise import FrameWise
 from echolearn.estimators.model_layout import check_layout
-from echolearn.estimators.models import FittedModel, FittedStack
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.restoring import restore
 from echolearn.estimators.saving import check_model_path, model_parts, write_model
@@ -32,6 +31,7 @@ from echolearn.estimators.transformers import (
     restore_transformer,
     transformer_parts,
 )
+from echolearn.fitting.model import FittedModel, FittedStack
 from echolearn.modelfile.facts import as_truth
 from echolearn.modelfile.layout import Entry, Facts
 from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot

@@ -14,12 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import SequenceEstimator, store_parameters
-from echolearn.estimators.codecs import ValueCodec
-from echolearn.estimators.fit_data import OpenedData, Validation
-from echolearn.estimators.fitting import Callback
-from echolearn.estimators.poor_scores import warn_of_poor_values
 from echolearn.estimators.streams import EstimatorStream
-from echolearn.estimators.target_rules import TargetRule
+from echolearn.fitting.advice.scores import warn_of_poor_values
+from echolearn.fitting.codecs import ValueCodec
+from echolearn.fitting.data import OpenedData, TargetRule, Validation
+from echolearn.fitting.stages import Callback
 from echolearn.readout.online import OnlineRule
 from echolearn.reservoir.reservoir import Reservoir
 from echolearn.reservoir.topologies import Topology

@@ -8,13 +8,11 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
-from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.model_layout import FORECASTING, SCALE
-from echolearn.estimators.models import FittedModel, FittedStack, ForecastState, TrainingEnd
-from echolearn.estimators.own_reservoir import PREFIX
-from echolearn.estimators.parameters import check_each
-from echolearn.estimators.settings import NetworkSettings
+from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
+from echolearn.fitting.inputs import InputCodec
+from echolearn.fitting.model import FittedModel, FittedStack, ForecastState, TrainingEnd
+from echolearn.fitting.settings import PREFIX, NetworkSettings, check_each
 from echolearn.forecasting.storing import restore_direct
 from echolearn.modelfile.facts import as_finite, as_truth, as_whole, as_words
 from echolearn.modelfile.history import history_rows

@@ -14,13 +14,12 @@ import numpy as np
 from scipy import sparse
 
 from echolearn import __version__
-from echolearn.estimators.codecs import ClassCodec, LabelSetCodec, ValueCodec
-from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.model_layout import FORECASTING, FORMAT, SCALE, check_layout
-from echolearn.estimators.models import FittedModel, FittedStack, ForecastState, TrainingEnd
-from echolearn.estimators.own_reservoir import reservoir_tensors
-from echolearn.estimators.parameters import Parameters
 from echolearn.estimators.restoring import restore
+from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, ValueCodec
+from echolearn.fitting.inputs import InputCodec
+from echolearn.fitting.model import FittedModel, FittedStack, ForecastState, TrainingEnd
+from echolearn.fitting.settings import Parameters, reservoir_tensors
 from echolearn.forecasting.storing import direct_facts, direct_tensors
 from echolearn.modelfile.history import history_tensors
 from echolearn.modelfile.json_values import from_json, to_json

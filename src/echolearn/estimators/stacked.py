@@ -14,12 +14,11 @@ from sklearn.utils import Tags
 from echolearn.estimators._base import store_parameters
 from echolearn.estimators._stack import StackedEstimator, draw_layers, layer_requests
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.codecs import ClassCodec, ValueCodec
-from echolearn.estimators.data_warnings import warn_of_whole_labels
-from echolearn.estimators.fitting import Callback
 from echolearn.estimators.regressor import ESNRegressor
-from echolearn.estimators.stack_fitting import StackRequest, fit_stack
-from echolearn.estimators.stack_layers import Passing
+from echolearn.fitting.advice.before import warn_of_whole_labels
+from echolearn.fitting.codecs import ClassCodec, ValueCodec
+from echolearn.fitting.stack import Passing, StackRequest, fit_stack
+from echolearn.fitting.stages import Callback
 from echolearn.validation import Answers, Array, SequencesLike
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.display.facts import counted, one_line
-from echolearn.estimators.codecs import ClassCodec, LabelSetCodec
-from echolearn.estimators.starting import FittedParts, begin_stream
+from echolearn.fitting.codecs import ClassCodec, LabelSetCodec
+from echolearn.fitting.start import FittedParts, begin_stream
 from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot
 from echolearn.readout.online import OnlineRule
 from echolearn.reservoir.activations import ACTIVATIONS, is_registered

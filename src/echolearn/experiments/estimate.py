@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.settings import DataSize, NetworkSettings
 from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
 from echolearn.experiments.plan import Cell, Plan
+from echolearn.fitting.settings import DataSize, NetworkSettings
 from echolearn.reporting.table import TITLES, aligned
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.synthetic import part_frames

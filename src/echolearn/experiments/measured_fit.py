@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.stacked import StackedClassifier
 from echolearn.experiments.corpus_parts import CorpusParts, Part
 from echolearn.experiments.provenance import MadeWith, made_with
+from echolearn.fitting.settings import NetworkSettings
 from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.speech.phones import split_state
 

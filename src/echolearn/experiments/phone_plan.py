@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from echolearn.estimators import parameters
 from echolearn.estimators._stack import draw_layers
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.settings import NetworkSettings
 from echolearn.estimators.stacked import StackedClassifier
 from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
 from echolearn.experiments.estimate import CorpusSize, Cost, cost_of_cell, gigabytes
 from echolearn.experiments.measured_fit import StateClassifier, planned_epochs
 from echolearn.experiments.phone_scoring import TRIALS, TRIGRAM_TRIALS
+from echolearn.fitting import settings
+from echolearn.fitting.settings import NetworkSettings
 from echolearn.reporting.phone_table import LEVELS
 from echolearn.reporting.table import aligned
 from echolearn.training import cost_model
@@ -104,7 +104,7 @@ class PhonePlan:
                              "bidirectional among the systems instead.")  # fmt: skip
         for estimator in map(self.estimator, self.systems):
             if isinstance(estimator, ESNClassifier):
-                parameters.check(estimator.get_params(deep=False))
+                settings.check(estimator.get_params(deep=False))
             else:
                 draw_layers(estimator.get_params(deep=False), ESNClassifier)
 

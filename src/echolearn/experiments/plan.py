@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from echolearn.estimators import parameters
 from echolearn.estimators.classifier import ESNClassifier
 from echolearn.experiments.levels import LEVELS
+from echolearn.fitting import settings
 
 Settings = Mapping[str, Any]  # parameters of ESNClassifier
 
@@ -136,7 +136,7 @@ class Plan:
             raise ValueError("[ours] ensemble=1: the columns of ensembles would be those of single networks again; "
                              "leave them out of the columns.")  # fmt: skip
         for cell in self.cells():
-            parameters.check(self.estimator(cell).get_params(deep=False))
+            settings.check(self.estimator(cell).get_params(deep=False))
 
 
 def quick_plan(

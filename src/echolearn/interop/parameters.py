@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import Parameter, signature
 
-from echolearn.estimators.parameters import Parameters
+from echolearn.fitting.settings import Parameters
 
 Constructor = Callable[..., None]
 

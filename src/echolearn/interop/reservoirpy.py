@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.codecs import ValueCodec
-from echolearn.estimators.input_codec import InputCodec
 from echolearn.estimators.loading import estimator_of
-from echolearn.estimators.models import FittedModel
 from echolearn.estimators.regressor import ESNRegressor
+from echolearn.fitting.codecs import ValueCodec
+from echolearn.fitting.inputs import InputCodec
+from echolearn.fitting.model import FittedModel
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.observation import ReadoutView
 from echolearn.reservoir.activations import ACTIVATIONS

@@ -11,11 +11,11 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from echolearn.estimators._forecaster import ESNForecaster
-from echolearn.estimators.codecs import LabelSetCodec
 from echolearn.estimators.loading import SingleEstimator, StackEstimator, load
 from echolearn.estimators.pipelines import PipelineStream, stream
 from echolearn.estimators.streams import EstimatorStream
 from echolearn.export.service.models import About, FrameStream, NetworkModel, as_rows
+from echolearn.fitting.codecs import LabelSetCodec
 from echolearn.validation import Array
 
 Saved: TypeAlias = SingleEstimator | StackEstimator | Pipeline

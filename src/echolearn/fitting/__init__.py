@@ -1,0 +1,1 @@
+"""A fit: from checked data and settings to a fitted model."""

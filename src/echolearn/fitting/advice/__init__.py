@@ -1,0 +1,1 @@
+"""Advice to the user: warnings about the data before a fit, about its result, and about scores."""

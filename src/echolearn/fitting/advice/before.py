@@ -1,0 +1,224 @@
+"""Warnings about inputs and labels from which little can be learned, before the work starts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from echolearn.exceptions import InputWarning
+from echolearn.reservoir.activations import BOUNDED
+from echolearn.reservoir.construction import input_scales
+from echolearn.sequences.answers import DictForm, Form, TableForm
+from echolearn.sequences.checks import LARGEST, mean_and_scale
+from echolearn.sequences.opening import Sequences
+from echolearn.sequences.targets import Target
+from echolearn.validation import Array, user_stacklevel
+
+# Where reliability/stress.py saw results turn poor.
+# drives W'x: above, units only see the sign of their input; below, inputs are lost in rounding errors
+STRONGEST, WEAKEST = 60.0, 3e-4
+SHIFT = 4.0  # drive by the features' means, above which units sit where they hardly bend,
+APART_BOUNDED, APART = 8.0, 1e3  # if it is also this many times the drive by their spread
+MAJORITY = 0.97  # of the labels: more, and the answer was always the same
+MANY, FEW = 20, 15  # classes, and labels for each, that are too few
+LEAST_IDS = 5  # sequences from which on whole numbers that are constant in each are taken for their names
+LEAST_RUN = 5  # rows on average for which a column holds a number, from which on it is taken for a name
+LEAST_WHOLE = 5  # sequences from which on labels that are constant in each are taken for those of whole sequences
+EXAMINED = 1000, 4e5  # sequences, and numbers in them, from which their scale is estimated
+
+
+def warn_of_scale(X: Sequence[Array], input_scaling: ArrayLike, activation: str) -> None:
+    """Warn of inputs that hardly move the units, or hold them at their limits."""
+    mean, spread = _scale_of_some(X)
+    widest = np.ravel(input_scales(input_scaling, X[0].shape[1]))
+    weight = widest / np.sqrt(3)  # the standard deviation of a uniform weight
+    with np.errstate(over="ignore"):
+        drives = np.abs(weight) * np.hypot(mean, spread)
+        drive, moved = float(np.linalg.norm(drives)), float(np.linalg.norm(weight * spread))
+        shift = float(np.linalg.norm(weight * mean))
+    cure = "Centre the features and scale them to about 1, for example with FrameWise(StandardScaler()) in a Pipeline."
+    j = int(np.argmax(drives))
+    about = f"(feature {j}: mean {mean[j]:.2g}, standard deviation {spread[j]:.2g})"
+    if not spread.any():
+        if not all((x == X[0][0]).all() for x in X):  # what varies too rarely for the sample may yet be of use
+            return
+        text = "all features are constant: the network can only tell how many steps have passed. Look at X."
+    elif drive > STRONGEST and activation in BOUNDED:
+        text = (
+            f"inputs drive the units by about {drive:.2g} {about}, far beyond where they bend (about 1), so that they "
+            f"forget the past. {cure}"
+        )
+    elif moved < WEAKEST:
+        text = (
+            f"inputs move the units by about {moved:.2g} only (largest standard deviation of a feature: "
+            f"{spread.max():.2g}): they are lost beside bias, ridge and rounding errors. {cure}"
+        )
+    elif shift > max(SHIFT, (APART_BOUNDED if activation in BOUNDED else APART) * moved):
+        text = (
+            f"the means of the features shift the units by about {shift:.2g}, while their changes move them by "
+            f"{moved:.2g} only {about}. {cure}"
+        )
+    else:
+        return
+    warnings.warn(text, InputWarning, stacklevel=user_stacklevel())
+
+
+def _scale_of_some(X: Sequence[Array]) -> tuple[Array, Array]:
+    """Return mean and standard deviation (0 where constant) of each feature, from a quick sample of steps."""
+    sequences, numbers = EXAMINED
+    some = X[:: -(-len(X) // sequences)]
+    every = int(np.ceil(sum(x.size for x in some) / numbers))
+    table = np.clip(np.concatenate([x[::every] for x in some]).astype(np.float64), -LARGEST, LARGEST)
+    mean, spread = mean_and_scale(table, "X")
+    return mean, np.where(np.ptp(table, axis=0) > 0, spread, 0.0)
+
+
+def warn_of_ids(X: Sequence[Array], names: Array | None) -> None:
+    """Warn of features that are whole numbers, one in each sequence and another in every other: names of sequences."""
+    if len(X) == 1 and names is not None:
+        _warn_of_id_column(X[0], names)
+    if len(X) < LEAST_IDS or not isinstance(X[0], np.ndarray) or X[0].shape[1] < 2 or min(map(len, X)) < 2:
+        return
+    first, last = (np.stack([x[t] for x in X]) for t in (0, -1))
+    for j in np.flatnonzero((first == last).all(axis=0) & (first == np.round(first)).all(axis=0)).tolist():
+        if len(np.unique(first[:, j])) == len(X) and all((x[:, j] == x[0, j]).all() for x in X):
+            name = f"column {j}" if names is None else f"column {names[j]!r}"
+            how = f"np.delete(x, {j}, axis=1)" if names is None else f"x.drop(columns={names[j]!r})"
+            warnings.warn(
+                f"the {name} of X has one whole number in each sequence, and another one in every other sequence. It "
+                f"looks like the name of the sequence, not like a feature: pass [{how} for x in X].",
+                InputWarning,
+                stacklevel=user_stacklevel(),
+            )
+
+
+def _warn_of_id_column(x: Array, names: Array) -> None:
+    """Warn of a column of one table that holds a whole number for many rows, then another one: the table has several.
+
+    Every number must occur in one run of rows only.
+    """
+    for j, name in enumerate(names):
+        starts = np.flatnonzero(np.diff(x[:, j], prepend=np.nan) != 0)
+        numbers = x[starts, j]
+        if not LEAST_IDS <= len(starts) <= len(x) / LEAST_RUN or len(np.unique(numbers)) < len(starts):
+            continue
+        if (numbers == np.round(numbers)).all():
+            warnings.warn(
+                f"the column {name!r} of X holds {len(starts)} whole numbers, one after the other, for many rows each. "
+                f"If it counts recordings, X is read as one series now, and {name!r} as a feature: pass "
+                f"X.set_index([{name!r}, TIME]) instead, where TIME is the column of the time.",
+                InputWarning,
+                stacklevel=user_stacklevel(),
+            )
+
+
+def warn_of_labels(labels: Array, *, weighted: bool = False) -> None:
+    """Warn if nearly all labels are of one class, or if there are many classes with few labels each.
+
+    weighted: whether weights of the classes make up for the first.
+    """
+    classes, counts = np.unique(labels, return_counts=True)
+    share, each = counts.max() / len(labels), len(labels) / len(classes)
+    if len(classes) >= MANY and each < FEW:
+        warnings.warn(
+            f"y has {len(classes)} classes and {len(labels)} labels, {each:.2g} for each: too few to tell the classes "
+            "apart. Give more sequences, or join classes.",
+            InputWarning,
+            stacklevel=user_stacklevel(),
+        )
+    if share > MAJORITY and not weighted:
+        warnings.warn(
+            f"{share:.3%} of y is {classes.tolist()[counts.argmax()]!r}: answering it always is right that often, and "
+            "other labels will hardly be predicted. Set class_weight='balanced', leave out some of its sequences, or "
+            "decide by predict_proba.",
+            InputWarning,
+            stacklevel=user_stacklevel(),
+        )
+
+
+def warn_of_whole_labels(entries: Sequence[Target], given: Sequences) -> None:
+    """Warn of labels given per step that are constant in every sequence: one per sequence may be meant."""
+    labels = [np.ravel(entry) for entry in entries]
+    if len(labels) < LEAST_WHOLE or min(map(len, labels)) < 2 or not all((y == y[0]).all() for y in labels):
+        return
+    if len({y[0] for y in labels}) < 2:
+        return
+    warnings.warn(
+        f"y has one label per step, but the same one at all steps of each of the {len(labels)} sequences. If each "
+        f"sequence has one label, pass {_first_labels(given.form, given.kind)}: the network then answers once for a "
+        "whole sequence.",
+        InputWarning,
+        stacklevel=user_stacklevel(),
+    )
+
+
+def _first_labels(form: Form | None, kind: str) -> str:
+    """Return the line that makes one label per sequence of labels per step in this form."""
+    if isinstance(form, TableForm) and form.ids is not None:
+        levels = 0 if form.ids.nlevels == 1 else list(range(form.ids.nlevels))
+        if form.index is not None and form.index.nlevels > 1:
+            return f"y.groupby(level={levels}).first() (y: a Series with the index of X)"
+        return f"y.groupby(X[{form.ids.name!r}]).first()"
+    if isinstance(form, DictForm):
+        return "{name: t[0] for name, t in y.items()}"
+    if kind == "joined":
+        return "y[numpy.cumsum(lengths) - lengths]"
+    return "[t[0] for t in y]"
+
+
+# ---------------- X and y in the wrong order
+
+
+@contextmanager
+def explained_swap(X: object, y: object, n_features: int) -> Iterator[None]:
+    """Explain the refusal of X where X and y were swapped; n_features: those of the fit."""
+    try:
+        yield
+    except (TypeError, ValueError) as problem:
+        if _width(y) != n_features or _width(X) == n_features:
+            raise
+        if n_features == 1:  # which one is X cannot be known
+            kind = TypeError if isinstance(problem, TypeError) else ValueError
+            raise kind(f"{problem} If X and y are swapped, call score(X, y).") from problem
+        raise ValueError(
+            f"X and y are swapped: y has the {n_features} features of the fit, and X has not. Call score(X, y)."
+        ) from problem
+
+
+@contextmanager
+def explained_swap_of_fit(X: object, y: object) -> Iterator[None]:
+    """Explain the refusal of the data of a fit where X and y were swapped."""
+    try:
+        yield
+    except (TypeError, ValueError) as problem:
+        features = _width(y)
+        if features is None or features < 2 or _width(X) is not None:
+            raise
+        if _are_labels(X):
+            raise ValueError(
+                f"X and y are swapped: X holds labels, and y has {features} features. Call fit(X, y)."
+            ) from problem
+        kind = TypeError if isinstance(problem, TypeError) else ValueError
+        raise kind(f"{problem} If X and y are swapped, call fit(X, y).") from problem
+
+
+def _are_labels(given: object) -> bool:
+    """Return whether an array, or the first entry of a list, holds text, whole numbers or truth values, but no path."""
+    first = given[0] if isinstance(given, (list, tuple)) and len(given) else given
+    if isinstance(first, str) and ("/" in first or "." in first):
+        return False
+    try:
+        return np.asarray(first).dtype.kind in "USOiub"
+    except ValueError:
+        return False
+
+
+def _width(given: object) -> int | None:
+    """Return the number of columns of an array or table, or of the first one in a list; None: it has none."""
+    first = given[0] if isinstance(given, (list, tuple)) and len(given) else given
+    shape: tuple[int, ...] = getattr(first, "shape", ())
+    return int(shape[-1]) if len(shape) > 1 else None

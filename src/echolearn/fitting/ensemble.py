@@ -1,0 +1,296 @@
+"""Several networks, each fitted on its own, that answer by the mean of their outputs.
+
+The outputs of k networks have a mean that is itself the output of one network (`readout.network.average`). Such
+ensembles overfit less than as many units that learn as one network, and cost less: k Gram matrices of (N/k)² instead of
+one of N², and cores that need not wait for each other.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Lock
+from typing import Any
+
+import numpy as np
+
+from echolearn.cluster.dealing import Dealer, Report
+from echolearn.cluster.executor import ClusterExecutor
+from echolearn.cluster.worker import warnings_to
+from echolearn.exceptions import AbandonedError, CheckpointError
+from echolearn.execution.blas import one_blas_thread
+from echolearn.execution.threads import map_in_order
+from echolearn.fitting.advice.after import joined_examinations
+from echolearn.fitting.stages import Callback, FitRequest, FittedNetwork, fit_network
+from echolearn.modelfile.atomic import write_atomically
+from echolearn.modelfile.checkpoint import STATES, on_save
+from echolearn.readout.network import average
+from echolearn.sequences.dataset import Dataset
+from echolearn.training.history import History
+from echolearn.training.progress import say, shown_by
+from echolearn.validation import user_stacklevel
+
+# the parameters in which the networks differ from one another, or from the estimator
+OWN = ("hidden_units", "ensemble", "random_state", "verbose", "initial_state", "leak")
+
+
+def fit_ensemble(request: FitRequest, count: int) -> FittedNetwork:
+    """Fit each network on one core, from end to end. After Ctrl-C, what has been learned by then is kept.
+
+    On a cluster, each network is fitted by one thread of a worker, if every worker has the memory for all the data.
+    """
+
+    def on_done(index: int) -> None:
+        say(request.settings.verbose, f"network {index + 1} of {count}: done")
+
+    fit = fit_on_workers if workers_hold(request) else _fit_here
+    fitted, stopped = fit(_requests(request, count), on_done)
+    done = [one for one in fitted if one is not None]
+    if not done:
+        raise KeyboardInterrupt
+    return FittedNetwork(
+        network=average([one.network for one in done]),
+        history=_numbered([one.history for one in done]),
+        refinement=_numbered([one.refinement for one in done]),
+        interrupted=stopped,
+        examination=joined_examinations([one.examination for one in done]),
+    )
+
+
+def _fit_here(
+    requests: Sequence[FitRequest], on_done: Callable[[int], object]
+) -> tuple[list[FittedNetwork | None], bool]:
+    """Return the fitted networks, and whether Ctrl-C has ended them early; those that had not begun then are None."""
+    fitted: list[FittedNetwork | None] = [None] * len(requests)
+    running, stop, failed = [Lock() for _ in requests], Event(), Event()
+
+    def fit_one(index: int) -> None:
+        callback = requests[index].callback
+
+        def after_epoch(row: dict[str, float]) -> object:
+            if failed.is_set():
+                raise AbandonedError
+            if stop.is_set():
+                raise KeyboardInterrupt
+            return None if callback is None else callback(row)
+
+        with running[index]:
+            if stop.is_set():
+                return
+            result = fit_network(replace(requests[index], callback=after_epoch))
+            fitted[index] = result
+            if result.interrupted:
+                stop.set()  # by a callback; the other networks end too
+        on_done(index)
+
+    with one_blas_thread():
+        try:
+            deque(map_in_order(fit_one, range(len(requests))), maxlen=0)
+        except BaseException as problem:
+            stop.set()
+            if not isinstance(problem, KeyboardInterrupt):
+                failed.set()
+            for lock in running:
+                lock.acquire()  # until the network has ended; after Ctrl-C with a readout for what it has learned
+            if failed.is_set():
+                raise
+    return fitted, stop.is_set()
+
+
+def _requests(request: FitRequest, count: int) -> list[FitRequest]:
+    """Return the fits of the networks, each with its share of the units and a seed of its own."""
+    settings = request.settings
+    seeds = np.random.default_rng(settings.random_state).integers(2**31, size=count)
+    requests = []
+    for number, (units, seed) in enumerate(
+        zip(np.array_split(np.arange(settings.hidden_units), count), seeds, strict=True), 1
+    ):
+        own = replace(
+            settings,
+            hidden_units=len(units),
+            ensemble=1,
+            random_state=int(seed),
+            verbose=settings.verbose if number == 1 else 0,  # progress is shown for the first one only
+            leak=settings.leak[units] if isinstance(settings.leak, np.ndarray) else settings.leak,
+            initial_state=None if settings.initial_state is None else np.asarray(settings.initial_state)[units],
+        )
+        folder = None if request.checkpoint is None else Path(request.checkpoint) / f"network-{number}"
+        requests.append(
+            replace(
+                request,
+                settings=own,
+                params={**request.params, **{name: getattr(own, name) for name in OWN}},
+                callback=_numbering(request.callback, number),
+                checkpoint=folder,
+                networks=count,
+            )
+        )
+    return requests
+
+
+def _numbering(callback: Callback | None, number: int) -> Callback | None:
+    """Return a callback whose rows have the number of their network."""
+    return None if callback is None else lambda row: callback({"network": number, **row})
+
+
+def _numbered(histories: list[History]) -> History:
+    return History({"network": number, **row} for number, history in enumerate(histories, 1) for row in history)
+
+
+# ---------------- Networks that are fitted on the workers of a cluster, each whole on one of them, with all the d
+
+
+Files = dict[str, bytes]  # the contents of files by their paths, relative to a folder
+Answer = tuple[str, bool]  # "continue", "end" or "abandon", and what the callback has returned
+
+
+def workers_hold(request: FitRequest) -> bool:
+    """Return whether the data of a fit are on a cluster, each of whose workers has the memory for all of them."""
+    executor = request.data.executor
+    return isinstance(executor, ClusterExecutor) and executor.holds(*_datasets(request))
+
+
+def fit_on_workers(
+    requests: Sequence[FitRequest], on_done: Callable[[int], object]
+) -> tuple[list[FittedNetwork | None], bool]:
+    """Return the fitted networks, and whether Ctrl-C has ended them early; those that had not begun then are None.
+
+    on_done(index): called when a network has ended.
+    """
+    overseer, executor = Overseer(requests, on_done), requests[0].data.executor
+    assert isinstance(executor, ClusterExecutor)
+    dealer = Dealer(executor, overseer.hear, stop=overseer.stop, failed=overseer.failed)
+    sent = [replace(one, data=None, validation=None, callback=None) for one in requests]  # type: ignore[arg-type]
+    fitted = dealer.deal(partial(fit_on_this_worker, sent), _datasets(requests[0]), len(requests))
+    return fitted, overseer.stop.is_set()
+
+
+def _datasets(request: FitRequest) -> list[Dataset]:
+    return [request.data] if request.validation is None else [request.data, request.validation]
+
+
+class Overseer:
+    """Answers the reports of networks on the workers.
+
+    stop: whether all networks shall end with what they have learned; failed: whether they are abandoned.
+    """
+
+    def __init__(self, requests: Sequence[FitRequest], on_done: Callable[[int], object]):
+        self.requests, self.on_done = requests, on_done
+        self.stop, self.failed = Event(), Event()
+        self.answers: list[dict[float, Answer]] = [{} for _ in requests]  # of every epoch that was reported
+
+    def hear(self, number: int, message: tuple[Any, ...]) -> object:
+        """Return the answer to a message of network `number`."""
+        kind, *rest = message
+        if kind == "begin":
+            return self._word(), _files(self.requests[number].checkpoint)
+        if kind == "epoch":
+            return self._after_epoch(number, *rest)
+        if kind == "line":
+            say(1, *rest)
+        elif kind == "warning":
+            category, text = rest
+            warnings.warn(text, category, stacklevel=user_stacklevel())
+        elif kind == "state":
+            _keep_state(Path(str(self.requests[number].checkpoint)), *rest)
+        elif kind == "done":
+            self.on_done(number)
+        return None
+
+    def _word(self) -> str:
+        return "abandon" if self.failed.is_set() else "end" if self.stop.is_set() else "continue"
+
+    def _after_epoch(self, number: int, row: dict[str, float]) -> Answer:
+        """Return what a network does after an epoch; one that is repeated is answered as it was before."""
+        answers, callback, word = self.answers[number], self.requests[number].callback, self._word()
+        if word != "continue":
+            return word, False
+        if row["epoch"] not in answers:
+            try:
+                ended = callback is not None and callback(dict(row)) is True
+                answers[row["epoch"]] = "continue", ended
+            except KeyboardInterrupt:
+                self.stop.set()
+                return "end", False
+        return answers[row["epoch"]]
+
+
+def fit_on_this_worker(
+    requests: Sequence[FitRequest], number: int, datasets: list[Dataset], report: Report
+) -> FittedNetwork | None:
+    """Fit network `number` on one thread of this worker; None if it is not wanted any more."""
+    word, files = report(("begin",))
+    if word != "continue":
+        return None
+
+    def after_epoch(row: dict[str, float]) -> bool:
+        word, ended = report(("epoch", row))
+        if word == "abandon":
+            raise AbandonedError
+        if word == "end":
+            raise KeyboardInterrupt
+        return bool(ended)
+
+    request = replace(
+        requests[number],
+        data=datasets[0],
+        validation=datasets[1] if len(datasets) > 1 else None,
+        callback=after_epoch,
+        networks=1,
+    )
+    with ExitStack() as contexts:
+        contexts.enter_context(shown_by(lambda text: report(("line", text))))
+        contexts.enter_context(warnings_to(lambda category, text: report(("warning", category, text))))
+        if request.checkpoint is not None:
+            folder = contexts.enter_context(_mirrored(Path(request.checkpoint), files, report))
+            request = replace(request, checkpoint=folder)
+        fitted = fit_network(request)
+    report(("done",))
+    return fitted
+
+
+@contextmanager
+def _mirrored(there: Path, files: Files, report: Report) -> Iterator[Path]:
+    """Yield a folder of this worker for the checkpoint that the client has in the folder `there`."""
+    with TemporaryDirectory() as name:
+        here = Path(name)
+        for path, content in files.items():
+            (here / path).parent.mkdir(parents=True, exist_ok=True)
+            (here / path).write_bytes(content)
+
+        def saved(path: Path) -> None:
+            kept = [file.name for file in path.parent.glob(STATES)]
+            report(("state", str(path.relative_to(here)), path.read_bytes(), kept))
+
+        token = on_save.set(saved)
+        try:
+            yield here
+        except CheckpointError as problem:
+            raise CheckpointError(str(problem).replace(name, str(there))) from problem
+        finally:
+            on_save.reset(token)
+
+
+def _files(folder: object) -> Files:
+    """Return the states of a checkpoint, those of all stages."""
+    if folder is None:
+        return {}
+    here = Path(str(folder))
+    return {str(path.relative_to(here)): path.read_bytes() for path in here.rglob(STATES)}
+
+
+def _keep_state(folder: Path, path: str, content: bytes, kept: list[str]) -> None:
+    """Write a state that a worker has saved, and remove those that it has removed."""
+    file = folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, content)
+    for old in file.parent.glob(STATES):
+        if old.name not in kept:
+            old.unlink(missing_ok=True)

@@ -1,0 +1,519 @@
+"""The parameters of estimators: what each may be, and which of them exclude each other."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from numbers import Real
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from echolearn import validation
+from echolearn.execution.threads import on_worker_thread, thread_count
+from echolearn.gradients.parameters import GRADIENT_RULES
+from echolearn.modelfile.fingerprints import matrix_fingerprint, weights_fingerprint
+from echolearn.readout.observation import Task
+from echolearn.readout.ridge import RIDGES
+from echolearn.readout.solver import Ridge
+from echolearn.reservoir.activations import BOUNDED
+from echolearn.reservoir.parameters import RESERVOIR_RULES
+from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.layouts import LAYOUTS
+from echolearn.sequences.selection import Pooling, pooled_parts
+from echolearn.sequences.split import SEQUENCES
+from echolearn.training.cost_model import Job
+from echolearn.training.objectives.ridge import LearningPlan
+from echolearn.training.optimizers import default_step_size
+from echolearn.validation import (
+    BOOLEAN,
+    NON_NEGATIVE,
+    POSITIVE,
+    Array,
+    Rule,
+    any_of,
+    is_list,
+    is_number,
+    number,
+    one_of,
+    or_none,
+    whole_number,
+)
+
+Parameters = Mapping[str, Any]  # of an estimator, by their names
+
+
+def _is_list_of_ridges(value: object) -> bool:
+    return is_list(value) and len(value) > 0 and all(is_number(v) and v > 0 for v in value)
+
+
+def _is_table_of_weights(value: Mapping[object, object]) -> bool:
+    return all(is_number(v) and v >= 0 for v in value.values()) and any(v != 0 for v in value.values())
+
+
+_BALANCED = one_of("balanced")
+
+RULES: dict[str, Rule] = {
+    **RESERVOIR_RULES,
+    **GRADIENT_RULES,
+    "washout": any_of(one_of("auto"), whole_number(0), expected="a whole number >= 0, or 'auto'"),
+    "ensemble": whole_number(1),
+    "reservoir": Rule(lambda v: v is None or isinstance(v, Reservoir), "None (one is drawn), or a Reservoir"),
+    "bidirectional": BOOLEAN,
+    "standardize": BOOLEAN,
+    "state_noise": NON_NEGATIVE,
+    "missing": one_of("error", "carry", "mean"),
+    "learn_leak": BOOLEAN,
+    "plasticity": or_none(number(lambda v: 1e-3 <= v <= 1, "a number from 0.001 to 1"), "no intrinsic plasticity"),
+    "feedback": BOOLEAN,
+    "pooling": any_of(
+        one_of("auto", "summary"),
+        GRADIENT_RULES["pooling"],
+        expected="'auto', 'summary', 'mean', 'last', or a whole number >= 1 (into how many parts time is cut, each "
+        "with its own mean)",
+    ),
+    "direct": BOOLEAN,
+    "fit_intercept": BOOLEAN,
+    "noise": NON_NEGATIVE,
+    "method": one_of("auto", "closed_loop", "direct"),
+    "horizon": or_none(whole_number(1), "two seasons, 8 to 48"),
+    "season": any_of(
+        one_of("auto"),
+        or_none(whole_number(1), "no season"),
+        expected="'auto', a whole number of steps, or None (no season)",
+    ),
+    "trend": any_of(one_of("auto"), BOOLEAN, expected="'auto', True or False"),
+    "log": any_of(one_of("auto"), BOOLEAN, expected="'auto', True or False"),
+    "ridge": Rule(
+        lambda v: v == "auto" if isinstance(v, str) else (is_number(v) and v >= 0) or _is_list_of_ridges(v),
+        "a number >= 0, a list of numbers > 0 to choose from, or 'auto'",
+    ),
+    "readout": one_of("ridge", "softmax"),
+    "learn": one_of("none", "input", "both"),
+    "case": one_of(1, 2),
+    "optimizer": one_of("adam", "fista"),
+    "solver": one_of("gram", "qr"),
+    "loop_steps": whole_number(1),
+    "momentum": one_of("fista", "printed"),
+    "step_size": or_none(POSITIVE, "chosen from the number of hidden units"),
+    "refine_epochs": whole_number(0),
+    "joint_epochs": whole_number(0),
+    "sees": one_of("output", "output+input", "output+hidden"),
+    "epochs": or_none(whole_number(0), "as many as the data need"),
+    "batch_size": any_of(
+        one_of("auto"),
+        or_none(whole_number(1), "all sequences at once"),
+        expected="a whole number >= 1, None (all sequences at once), or 'auto' (by the amount of data)",
+    ),
+    "clip": or_none(POSITIVE, "no clipping"),
+    "renormalize": BOOLEAN,
+    "validation_fraction": number(lambda v: 0 <= v < 1, "a number in [0, 1); 0 holds nothing back"),
+    "patience": any_of(
+        one_of("auto"),
+        or_none(whole_number(1), "no early stopping"),
+        expected="a whole number >= 1, 'auto' (a quarter of the epochs), or None (no early stopping)",
+    ),
+    "class_weight": Rule(
+        lambda v: _is_table_of_weights(v) if isinstance(v, Mapping) else v is None or _BALANCED.allows(v),
+        "None, 'balanced', or a dict from labels to numbers >= 0, not all 0",
+    ),
+    "ignore_label": Rule(
+        lambda v: v is None or isinstance(v, (str, bool, int, float, np.generic)),
+        "one label, NaN (which stands for None too), or None (no label is ignored)",
+    ),
+    "layout": one_of(*LAYOUTS),
+    "dtype": one_of("float32", "float64"),
+    "verbose": any_of(
+        BOOLEAN,
+        whole_number(0),
+        expected="0 (silent), 1 (one line per epoch) or 2 (one line per epoch, none rewritten)",
+    ),
+}
+
+
+def check_each(settings: Parameters) -> None:
+    """Raise ValueError for the first setting that breaks its rule."""
+    validation.check_each(settings, RULES)
+
+
+def check(settings: Parameters) -> None:
+    """Raise ValueError for a setting that breaks its rule, or for two that exclude each other."""
+    check_each(settings)
+    _check_topology(settings)
+    state, units = settings.get("initial_state"), settings.get("hidden_units")
+    if state is not None and len(state) != units:
+        raise ValueError(f"initial_state has shape ({len(state)},); expected {units} finite numbers, one per unit.")
+    leak = settings.get("leak")
+    if isinstance(leak, np.ndarray) and len(leak) != units:
+        raise ValueError(f"leak has shape {leak.shape}; expected {units} numbers in (0, 1], one per unit.")
+    if settings.get("bidirectional"):
+        _check_directions(settings)
+    leaky = leak is not None and bool(np.any(np.asarray(leak) != 1))
+    unknown_to_paper = settings.get("feedback") or leaky or settings.get("learn_leak")
+    if settings.get("gradient") == "printed" and settings.get("learn") != "none" and unknown_to_paper:
+        raise ValueError(
+            "gradient='printed': the paper's formulas know neither leak nor feedback. Set leak=1, "
+            "learn_leak=False and feedback=False, or gradient='exact'."
+        )
+
+
+def _check_directions(settings: Parameters) -> None:
+    """Raise ValueError where units that run from the end of a sequence exclude other settings."""
+    for cannot, why in (
+        (settings["hidden_units"] < 2, "hidden_units=1: there must be a unit for each direction. Give 2 or more"),
+        (
+            settings["feedback"],
+            "feedback=True: what is fed back is not there yet at the end of a sequence. Set feedback=False",
+        ),
+        (settings["gradient"] == "printed", "gradient='printed': the paper's formulas run one way. Use 'exact'"),
+        (
+            not isinstance(settings["topology"], str),
+            "topology is a matrix of all units, but each direction has a network of its own. Name a topology",
+        ),
+    ):
+        if cannot:
+            raise ValueError(f"bidirectional=True with {why}, or bidirectional=False.")
+
+
+def _check_topology(settings: Parameters) -> None:
+    """Raise ValueError where a given matrix, or intrinsic plasticity, excludes other settings."""
+    topology = settings.get("topology", "random")
+    given = not isinstance(topology, str)
+    if given and topology.shape[0] != settings.get("hidden_units"):
+        raise ValueError(
+            f"topology is a matrix of shape {topology.shape}, but hidden_units={settings.get('hidden_units')!r}. "
+            f"Set hidden_units={topology.shape[0]}."
+        )
+    if given and settings.get("ensemble", 1) > 1:
+        raise ValueError(f"ensemble={settings['ensemble']!r}; expected 1, since topology is a matrix of all units.")
+    if settings.get("spectral_radius", 1) is None and (not given or settings.get("renormalize")):
+        raise ValueError(
+            "spectral_radius=None; expected a number > 0, unless topology is a matrix to be taken as it is (and not "
+            "renormalised). Set spectral_radius, for example 0.9."
+        )
+    if settings.get("plasticity") is not None:
+        known = settings.get("activation") in BOUNDED and not settings.get("feedback")
+        if not known or (settings.get("activation") == "sigmoid" and settings["plasticity"] >= 1):
+            raise ValueError(
+                f"plasticity={settings['plasticity']!r}; expected None, or tanh or sigmoid units (these with a "
+                "plasticity below 1) without feedback."
+            )
+
+
+# ---------------- A reservoir that the user gives to an estimator
+
+
+PREFIX = "reservoir."  # of its arrays in a model file
+
+
+def with_reservoir(params: Parameters) -> Parameters:
+    """Return the parameters of an estimator, with those that a given reservoir decides taken from it."""
+    reservoir = params.get("reservoir")
+    if not isinstance(reservoir, Reservoir):
+        return params
+    taken = _taken_from(reservoir)
+    taken |= {"topology": "random", "connections": max(1, reservoir.W_rec.nnz // reservoir.N)}
+    if params.get("renormalize") is True:
+        taken["spectral_radius"] = spectral_radius_of(reservoir.W_rec)
+    return {**params, **taken}
+
+
+def _taken_from(reservoir: Reservoir) -> dict[str, object]:
+    return {
+        "hidden_units": reservoir.N,
+        "activation": reservoir.activation,
+        "leak": reservoir.leak,
+        "feedback": reservoir.W_fb is not None,
+        "bidirectional": reservoir.backward is not None,
+        "initial_state": reservoir.initial_state,
+    }
+
+
+def check_beside_reservoir(estimator: BaseEstimator) -> None:
+    """Raise ValueError if a parameter of the estimator is neither at its default nor what its reservoir has."""
+    params = estimator.get_params(deep=False)
+    reservoir = params.get("reservoir")
+    if not isinstance(reservoir, Reservoir):
+        return
+    defaults = inspect.signature(type(estimator)).parameters
+    for name, own in _taken_from(reservoir).items():
+        given = params[name]
+        if not _equal(given, defaults[name].default) and not _equal(given, own):
+            raise ValueError(
+                f"{name}={given!r:.60} beside reservoir=, which has {name}={own!r:.60}. Leave {name} out, or give "
+                "another reservoir (reservoir.with_weights(...) replaces single weights)."
+            )
+    if params.get("ensemble", 1) != 1:
+        raise ValueError(f"ensemble={params['ensemble']!r} beside reservoir=; expected 1: it is one network.")
+
+
+def _equal(given: object, other: object) -> bool:
+    """Return whether two settings are the same; one number equals an array that is full of it."""
+    if isinstance(given, tuple) or isinstance(other, tuple):
+        return given == other if isinstance(given, tuple) and isinstance(other, tuple) else False
+    a, b = np.asarray(given), np.asarray(other)
+    return a.shape in ((), b.shape) and bool(np.all(a == b))
+
+
+def fitting_reservoir(reservoir: Reservoir, n_in: int, n_out: int) -> Reservoir:
+    """Return the given reservoir if it takes the inputs and outputs of the data, or raise ValueError."""
+    if reservoir.n_in != n_in:
+        raise ValueError(f"reservoir has {reservoir.n_in} inputs (W has shape {reservoir.W.shape}); X has {n_in}.")
+    if reservoir.W_fb is not None and reservoir.W_fb.shape[1] != n_out:
+        raise ValueError(
+            f"reservoir feeds back {reservoir.W_fb.shape[1]} outputs (W_fb has shape {reservoir.W_fb.shape}); y makes "
+            f"{n_out}: one per class, or one per column of values."
+        )
+    return reservoir
+
+
+def reservoir_fingerprint(reservoir: Reservoir) -> str:
+    """Return a hash of everything that a reservoir is, for a checkpoint."""
+    arrays = {**reservoir.weights(), "initial_state": reservoir.initial_state, "backward": reservoir.backward}
+    known = {name: value for name, value in arrays.items() if value is not None}
+    return weights_fingerprint(known, (reservoir.activation, matrix_fingerprint(reservoir.W_rec)))
+
+
+def reservoir_tensors(reservoir: object) -> dict[str, Array]:
+    """Return the arrays of a given reservoir in a model file: what learning may have changed."""
+    if not isinstance(reservoir, Reservoir):
+        return {}
+    return {f"{PREFIX}{name}": value for name, value in reservoir.weights().items()}
+
+
+# ---------------- The parameters of an estimator as one typed value, and what follows from them for a given amoun
+
+
+UPDATES = 400  # where `epochs` is None there are so many epochs that the weights are updated this often,
+LEAST_EPOCHS = 8  # and never fewer than these
+MINIBATCH = 8  # sequences per mini-batch, where batch_size is "auto" and there is much data
+LONG = 100  # steps from which on a sequence is a long series;
+LONGEST_WASHOUT, WASHOUT_SHARE = 100, 10  # washout="auto" of few such series: a tenth of the steps, at most so many
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DataSize:
+    """What the cost of a fit depends on in its data: lengths of the sequences, inputs, outputs, held-out frames."""
+
+    lengths: Array
+    n_in: int
+    n_out: int
+    held_out: int = 0
+    per_step: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSettings:
+    """The parameters of an estimator; those that it does not have are at their defaults.
+
+    ridge_path: the ridges that "auto" chooses from, in units of the mean diagonal of the Gram matrix. time_folds:
+    whether a ridge for a few long series is chosen by folds of time, and their learned weights must pay.
+    """
+
+    hidden_units: int
+    spectral_radius: float | None
+    connections: int
+    input_scaling: float | Sequence[float]
+    bias_scaling: float
+    activation: str
+    leak: float | tuple[float, float] | Array
+    learn_leak: bool
+    initial_state: ArrayLike | None
+    washout: int | str
+    direct: bool
+    fit_intercept: bool = True
+    ridge: str | float | Sequence[float]
+    learn: str
+    lookback: int | None
+    optimizer: str
+    step_size: float | None
+    epochs: int | None
+    batch_size: int | str | None
+    clip: float | None
+    renormalize: bool
+    validation_fraction: float
+    patience: int | str | None
+    dtype: str
+    random_state: int | np.random.Generator | None
+    verbose: int
+    standardize: bool = False
+    state_noise: float = 0.0
+    missing: str = "error"
+    ensemble: int = 1
+    reservoir: Reservoir | None = None
+    topology: str | Array | sparse.csr_array = "random"
+    bidirectional: bool = False
+    feedback: bool = False
+    feedback_scaling: float = 1.0
+    plasticity: float | None = None
+    pooling: Pooling = "mean"
+    readout: str = "ridge"
+    targets: str = "all"
+    gradient: str = "exact"
+    case: int = 2
+    momentum: str = "fista"
+    refine_epochs: int = 0
+    layout: str = "auto"
+    ridge_path: Sequence[float]
+    time_folds: bool
+
+    @classmethod
+    def of(
+        cls, params: Parameters, *, ridge_path: Sequence[float] = tuple(RIDGES), time_folds: bool = True
+    ) -> NetworkSettings:
+        """Return the settings of an estimator with these parameters, checked; a given reservoir decides on some."""
+        params = with_reservoir(params)
+        check(params)
+        names = {field.name for field in fields(cls)}
+        return cls(
+            **{name: value for name, value in params.items() if name in names},
+            ridge_path=ridge_path,
+            time_folds=time_folds,
+        )
+
+    @property
+    def softmax(self) -> bool:
+        return self.readout == "softmax"
+
+    @property
+    def learns(self) -> bool:
+        """Whether anything but the readout is learned."""
+        return self.learn != "none" and self.epochs != 0
+
+    def resolved(self, lengths: Array, per_step: bool) -> NetworkSettings:
+        """Return the settings for data of these lengths: a washout that is "auto" becomes a number.
+
+        The transient at the start of a few long series spoils the fit of all the rest, while many sequences are all
+        starts: what the network answers there is part of the task.
+        """
+        if self.washout != "auto":
+            return self
+        few = per_step and len(lengths) < SEQUENCES and min(lengths) >= LONG
+        return replace(self, washout=min(LONGEST_WASHOUT, int(min(lengths)) // WASHOUT_SHARE) if few else 0)
+
+    def for_inputs(self, n_features: int, n_in: int) -> NetworkSettings:
+        """Return the settings for inputs that also have flags of gaps, scaled like an average feature."""
+        if n_in == n_features or np.shape(self.input_scaling) != (n_features,):
+            return self
+        given = np.asarray(self.input_scaling, dtype=np.float64)
+        return replace(self, input_scaling=np.append(given, np.full(n_in - n_features, given.mean())).tolist())
+
+    @property
+    def washout_steps(self) -> int:
+        """The washout as a number; "auto" has become one in `resolved`."""
+        return 0 if isinstance(self.washout, str) else int(self.washout)
+
+    def task(self, per_step: bool) -> Task:
+        """Return what the weights learn from, for one target per step or one per sequence."""
+        pooling = "mean" if self.pooling == "auto" else self.pooling
+        seen = (self.washout_steps, self.direct, None if per_step else pooling)
+        return Task(*seen, self.lookback, self.targets, intercept=self.fit_intercept)
+
+    def check_targets(self, per_step: bool) -> None:
+        """Refuse settings that only make sense for one target per step."""
+        if not per_step and self.feedback:
+            raise ValueError("feedback=True needs one target per step; y has one per sequence. Set feedback=False.")
+        if not per_step and self.targets == "last":
+            raise ValueError("targets='last' needs one target per step; y has one per sequence. Use targets='all'.")
+
+    @property
+    def minibatch(self) -> int | None:
+        """The sequences per mini-batch, or None for all at once; "auto" is MINIBATCH where there is much data."""
+        return MINIBATCH if isinstance(self.batch_size, str) else self.batch_size
+
+    def epochs_for(self, sequences: int) -> int:
+        """Return the epochs given, or enough for `UPDATES` updates."""
+        if self.epochs is not None:
+            return int(self.epochs)
+        batches = np.ceil(sequences / (self.minibatch or sequences))
+        return max(LEAST_EPOCHS, int(np.ceil(UPDATES / batches)))
+
+    def patience_for(self, epochs: int) -> int | None:
+        """Return the patience given, or a quarter of the epochs."""
+        return max(5, epochs // 4) if self.patience == "auto" else cast("int | None", self.patience)
+
+    def refines(self, per_step: bool) -> bool:
+        """Return whether the last epochs are on the cross entropy.
+
+        With one label per sequence there are too few targets for all weights to follow: it made toy tasks worse.
+        """
+        exact = self.learns and self.gradient == "exact" and per_step
+        return bool(exact and self.softmax and self.refine_epochs > 0)
+
+    def networks(self) -> int:
+        """Return how many networks the hidden units are split into, each with a readout of its own."""
+        if self.pooling == "summary":
+            return 1  # one readout of all units
+        most = self.hidden_units // 2 if self.bidirectional else self.hidden_units
+        return int(min(most, self.ensemble))
+
+    def ridge_choice(self) -> Ridge:
+        """Return the ridge given, or the function from the mean diagonal of G to those to choose from."""
+        if isinstance(self.ridge, Real):
+            return float(self.ridge)
+        if isinstance(self.ridge, str):
+            path = np.asarray(self.ridge_path)
+            return lambda diagonal: path * diagonal
+        given = self.ridge
+        return lambda diagonal: cast("Sequence[float]", given)
+
+    def plan(self, ridge: float, epochs: int) -> LearningPlan:
+        """Return how the weights are learned."""
+        return LearningPlan(
+            learn=self.learn,
+            learn_leak=self.learn_leak,
+            gradient=self.gradient,
+            case=self.case,
+            optimizer=self.optimizer,
+            momentum=self.momentum,
+            step_size=self.step_size or default_step_size(self.optimizer, self.hidden_units),
+            epochs=epochs,
+            batch_size=self.minibatch,
+            clip=self.clip,
+            renormalize=self.renormalize,
+            spectral_radius=cast(float, self.spectral_radius),
+            ridge=ridge,
+            threads=1 if on_worker_thread() else 2,
+        )
+
+    def job(self, train: Dataset, held_out: Dataset | None, networks: int) -> Job:
+        """Return the fit as the estimate of its cost sees it; networks: how many of its kind are fitted."""
+        size = DataSize(
+            lengths=train.lengths,
+            n_in=train.X[0].shape[1],
+            n_out=train.n_out,
+            held_out=0 if held_out is None else held_out.frames,
+            per_step=train.per_step,
+        )
+        return self.job_of_size(size, networks, threads=1 if on_worker_thread() else thread_count())
+
+    def job_of_size(self, size: DataSize, networks: int, threads: int) -> Job:
+        """Return the fit of data of this size as the estimate of its cost sees it."""
+        sequences = len(size.lengths)
+        batch = None if self.minibatch is None else int(min(self.minibatch, sequences) * size.lengths.mean())
+        return Job(
+            N=int(self.hidden_units),
+            n_in=size.n_in,
+            n_out=size.n_out,
+            connections=min(self.connections, self.hidden_units),
+            frames=int(size.lengths.sum()),
+            held_out=size.held_out,
+            longest=int(size.lengths.max()),
+            epochs=0 if self.learn == "none" else self.epochs_for(sequences),
+            refine_epochs=self.refine_epochs if self.refines(size.per_step) else 0,
+            batch=batch,
+            softmax=self.softmax,
+            choose=not isinstance(self.ridge, Real),
+            direct=self.direct,
+            parts=pooled_parts(None if size.per_step else self.pooling),
+            itemsize=np.dtype(self.dtype).itemsize,
+            threads=threads,
+            networks=networks,
+            bidirectional=self.bidirectional,
+        )
