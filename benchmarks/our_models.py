@@ -17,8 +17,8 @@ from echolearn import ESNClassifier
 from echolearn.execution.blas import one_blas_thread
 from echolearn.gradients import exact
 from echolearn.readout.network import probabilities
-from echolearn.reservoir.combination import bidirectional_reservoir
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._combination import bidirectional_reservoir
 from echolearn.sequences.batch import draw_minibatches, group_sequences, pack
 from echolearn.speech.augmentation import FACTORS, warp_matrix, warped_copies
 from echolearn.speech.features import CEPSTRA, CONTEXT, normalised, with_context, with_differences

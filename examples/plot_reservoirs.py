@@ -11,7 +11,7 @@ import numpy as np
 
 from echolearn import Reservoir
 from echolearn.diagnostics import echo, linearised, lyapunov, memory_capacity, ranks
-from echolearn.reservoir.topologies import TOPOLOGIES
+from echolearn.reservoir._topologies import TOPOLOGIES
 
 plt.rcParams["axes.spines.top"] = plt.rcParams["axes.spines.right"] = False
 

@@ -260,7 +260,7 @@ def reservoirs(data: Any, folder: Path) -> Call:
 
 def topologies(data: Any, folder: Path) -> Call:
     """Draw topologies with their parameters."""
-    from echolearn.reservoir.topologies import TOPOLOGIES
+    from echolearn.reservoir._topologies import TOPOLOGIES
 
     settings = {
         "topology": data.draw(st.one_of(st.sampled_from(TOPOLOGIES), odd.matrices((4, 4)), odd.setting("topology"))),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from echolearn import Reservoir
 from echolearn.diagnostics import memory_capacity, ranks
-from echolearn.reservoir.topologies import delay_line
+from echolearn.reservoir._topologies import delay_line
 from echolearn.states import harvest
 
 

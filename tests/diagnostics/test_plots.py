@@ -7,7 +7,7 @@ import pytest
 
 from echolearn import Reservoir
 from echolearn.diagnostics import echo, linearised, lyapunov, memory_capacity, ranks
-from echolearn.reservoir.topologies import delay_line
+from echolearn.reservoir._topologies import delay_line
 
 X = np.random.default_rng(0).normal(size=(600, 1))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import reference as ref
 from echolearn import Reservoir
 from echolearn.diagnostics import echo, linearised, lyapunov
-from echolearn.reservoir.topologies import delay_line, ring
+from echolearn.reservoir._topologies import delay_line, ring
 
 X = np.random.default_rng(0).normal(size=(600, 1))
 

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor, FrameWise, Reservoir, ReservoirFeatures
-from echolearn.reservoir.combination import bidirectional_reservoir
+from echolearn.reservoir._combination import bidirectional_reservoir
 from echolearn.states import harvest
 
 X, VALUES = toys.echoes(sequences=10)

@@ -14,7 +14,7 @@ import pytest
 from echolearn.experiments import figures, table1
 from echolearn.experiments.plan import Plan
 from echolearn.reporting.svg import VARIABLES
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.speech.corpus import Corpus
 from echolearn.states.harvesting import harvest
 from sampletable import table

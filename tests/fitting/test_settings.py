@@ -11,8 +11,8 @@ from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, Sta
 from echolearn.exceptions import ModelFileError
 from echolearn.fitting import settings as module
 from echolearn.fitting.settings import RULES, NetworkSettings, check
-from echolearn.reservoir.combination import bidirectional_reservoir
-from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.reservoir._combination import bidirectional_reservoir
+from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.sequences.dataset import Dataset
 from echolearn.states import harvest
 from echolearn.training.cost_model import Job

@@ -27,7 +27,7 @@ from echolearn.readout.collect import collect
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.observation import ReadoutView, Task
 from echolearn.readout.ridge import solve
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.harvesting import harvest
 

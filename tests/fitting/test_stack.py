@@ -7,7 +7,7 @@ import reference as ref
 from echolearn.fitting.stack import Passing, StackLayer
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.observation import ReadoutView
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from stacks import SEES
 
 RNG = np.random.default_rng(2)

@@ -5,7 +5,7 @@ import pytest
 
 import reference as ref
 from echolearn.gradients.loss import loss_and_gradients
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from networks import two_directions
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import networks
 import reference as ref
 from echolearn.gradients.exact import error_wrt_states, through_time
-from echolearn.reservoir.activations import ACTIVATIONS
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.sequences.batch import LANES, pack
 from echolearn.states import _loops as loops
 from echolearn.states.chunked import SHORTEST, agreement, chunk_count

@@ -9,8 +9,8 @@ import networks
 import reference as ref
 import toys
 from echolearn.gradients.loss import loss_and_gradients
-from echolearn.reservoir.activations import ACTIVATIONS
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import ACTIVATIONS
 
 LOOKBACKS = [None, 1, 2, 3, 7]
 DRAWS = 240  # each 20 of them have every activation with every look-back; the rest is random

@@ -13,7 +13,7 @@ from echolearn.readout import observation, statistics
 from echolearn.readout.collect import collect
 from echolearn.readout.observation import Task
 from echolearn.readout.statistics import Statistics
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.harvesting import harvest
 from threadpools import thread_pool

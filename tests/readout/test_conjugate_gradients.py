@@ -19,7 +19,7 @@ from echolearn.readout.observation import Task
 from echolearn.readout.ridge import loss, solve
 from echolearn.readout.sketch import make_sketch, sample_rows
 from echolearn.readout.statistics import statistics_of
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 
 X, VALUES = toys.echoes(sequences=12, steps=(30, 60))

@@ -21,7 +21,7 @@ from echolearn.readout.ridge import loss, solve
 from echolearn.readout.sketch import make_sketch
 from echolearn.readout.statistics import statistics_of
 from echolearn.readout.tracking import fade_in
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 
 X, LABELS = toys.labels(sequences=8)

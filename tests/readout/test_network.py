@@ -10,7 +10,7 @@ from echolearn import ESNClassifier, ESNRegressor
 from echolearn.readout import observation
 from echolearn.readout.network import Network, Readout, apply_readout, average, mean_error, probabilities
 from echolearn.readout.observation import ReadoutView, observe, stack
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 
 LENGTHS = [40, 13, 25, 7]

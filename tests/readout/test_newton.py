@@ -12,7 +12,7 @@ from echolearn.readout.observation import Task
 from echolearn.readout.ridge import solve
 from echolearn.readout.softmax import cross_entropy, fit_softmax, keep_rows, solve_softmax
 from echolearn.readout.solver import ExactFit
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from threadpools import thread_pool
 

@@ -16,7 +16,7 @@ from echolearn.readout.observation import (
     stream_states,
     time_chunks,
 )
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.harvesting import harvest
 

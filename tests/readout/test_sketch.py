@@ -12,7 +12,7 @@ from echolearn.readout.observation import Task, observe
 from echolearn.readout.ridge import choose_ridge, solve
 from echolearn.readout.sketch import TAIL, choose_ridge_by_sample, make_sketch, sample_rows, sample_sequences
 from echolearn.readout.statistics import column_squares, statistics_of
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 
 X, VALUES = toys.echoes(sequences=12, steps=(30, 60))

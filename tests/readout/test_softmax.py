@@ -15,7 +15,7 @@ from echolearn.readout.observation import Task, observe
 from echolearn.readout.ridge import solve
 from echolearn.readout.softmax import PreconditionedMomentum, cross_entropy, descend, fit_softmax, log_likelihood
 from echolearn.readout.solver import ExactFit
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 
 X, LABELS = toys.labels(sequences=12, steps=(30, 60))

@@ -18,7 +18,7 @@ from echolearn.readout.observation import Task
 from echolearn.readout.ridge import choose_ridge, solve
 from echolearn.readout.solver import ExactSolver, IterativeSolver, chosen_ridge, solver_for
 from echolearn.readout.tracking import ExactFullBatch, ExactMiniBatches
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split
 

@@ -10,7 +10,7 @@ from echolearn.readout.observation import Task
 from echolearn.readout.ridge import solve
 from echolearn.readout.statistics import Statistics
 from echolearn.readout.tracking import ExactFullBatch, ExactMiniBatches, fade_in
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 
 X, VALUES = toys.echoes(sequences=8)

@@ -5,7 +5,7 @@ import pytest
 
 import reference as ref
 from echolearn.reservoir import Reservoir
-from echolearn.reservoir.combination import bidirectional_reservoir, join_reservoirs
+from echolearn.reservoir._combination import bidirectional_reservoir, join_reservoirs
 from echolearn.states import harvest
 
 

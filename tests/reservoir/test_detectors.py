@@ -3,7 +3,13 @@
 import numpy as np
 
 from echolearn.readout.summary import delayed
-from echolearn.reservoir.detectors import TAPS, draw_change_detectors, draw_level_detectors, spacings, tap_delays
+from echolearn.reservoir._detectors import (
+    TAPS_PER_UNIT,
+    draw_change_detectors,
+    draw_level_detectors,
+    spacings,
+    tap_delays,
+)
 from echolearn.states.harvesting import harvest
 
 rng = np.random.default_rng(0)
@@ -14,7 +20,7 @@ def test_delays_grow_to_the_length_of_a_sequence():
     assert spacings(100).tolist() == [1, 2, 4, 8]
     assert spacings(2).tolist() == [1]
     assert tap_delays(100).max() == 64
-    assert set(np.arange(TAPS)) <= set(tap_delays(9).tolist())
+    assert set(np.arange(TAPS_PER_UNIT)) <= set(tap_delays(9).tolist())
 
 
 def test_detectors_of_changes_do_not_see_a_level():
@@ -22,7 +28,7 @@ def test_detectors_of_changes_do_not_see_a_level():
     units = draw_change_detectors(delayed(X, delays), delays, 60, 20, np.random.default_rng(1))
     of_feature = units.W.reshape(len(delays), 3, 20).sum(axis=0)
     np.testing.assert_allclose(of_feature, 0, atol=1e-9)
-    assert ((np.abs(units.W.reshape(len(delays), 3, 20)) > 0).sum(axis=0) <= TAPS).all()
+    assert ((np.abs(units.W.reshape(len(delays), 3, 20)) > 0).sum(axis=0) <= TAPS_PER_UNIT).all()
 
 
 def test_the_scale_and_offset_of_features_do_not_matter():

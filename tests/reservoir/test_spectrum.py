@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from echolearn.reservoir import spectrum
-from echolearn.reservoir.spectrum import rescaled, spectral_radius_of
-from echolearn.reservoir.topologies import random_connections
+from echolearn.reservoir import _spectrum
+from echolearn.reservoir._spectrum import rescaled, spectral_radius_of
+from echolearn.reservoir._topologies import random_connections
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_arpack_and_dense_agree(seed, monkeypatch):
     W_rec = random_connections(np.random.default_rng(seed), 300, 5)
     by_arpack = spectral_radius_of(W_rec)
-    monkeypatch.setattr(spectrum, "DENSE_LIMIT", 10_000)
+    monkeypatch.setattr(_spectrum, "MAX_DENSE_UNITS", 10_000)
     assert by_arpack == pytest.approx(spectral_radius_of(W_rec), rel=1e-6)
 
 
@@ -33,9 +33,9 @@ def test_radius_of_a_ring_whose_eigenvalues_lie_side_by_side():
 
 def test_radius_is_found_where_arpack_gives_up(monkeypatch):
     def stall(*_, **__):
-        raise spectrum.ArpackError(-9999)
+        raise _spectrum.ArpackError(-9999)
 
-    monkeypatch.setattr(spectrum, "eigs", stall)
+    monkeypatch.setattr(_spectrum, "eigs", stall)
     W_rec = random_connections(np.random.default_rng(0), 300, 5)
     assert spectral_radius_of(W_rec) == pytest.approx(np.abs(np.linalg.eigvals(W_rec.toarray())).max())
 

@@ -11,8 +11,8 @@ from echolearn import ESNClassifier, ESNRegressor, Reservoir, load
 from echolearn.exceptions import CheckpointError
 from echolearn.fitting.settings import NetworkSettings, check
 from echolearn.modelfile.fingerprints import matrix_fingerprint
-from echolearn.reservoir.topologies import (
-    GROUPS,
+from echolearn.reservoir._topologies import (
+    MAX_GROUPS,
     TOPOLOGIES,
     delay_line,
     group_of_units,
@@ -118,7 +118,7 @@ def test_rotations_are_drawn_evenly():
 @given(st.integers(1, 40), seeds)
 def test_groups_are_separate_and_deep_ones_connected_to_the_group_before(N, seed):
     group = group_of_units(N)
-    assert group[-1] + 1 == min(GROUPS, N)
+    assert group[-1] + 1 == min(MAX_GROUPS, N)
     assert np.bincount(group).max() - np.bincount(group).min() <= 1
     step = group[:, None] - group
     assert (made("groups", N, seed)[step != 0] == 0).all()

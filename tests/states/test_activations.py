@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 
 import reference as ref
-from echolearn.reservoir.activations import ACTIVATIONS
+from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.states import _activations as compiled
 
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference as ref
-from echolearn.reservoir.activations import ACTIVATIONS
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.sequences.batch import pack, unpack
 from echolearn.states import closed_loop
 from echolearn.states.closed_loop import run_closed_loop, run_with_feedback

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import networks
 import reference as ref
-from echolearn.reservoir.activations import ACTIVATIONS
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.sequences.batch import LANES
 from echolearn.states.harvesting import harvest
 

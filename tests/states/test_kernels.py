@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from echolearn.reservoir.activations import ACTIVATIONS
+from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.sequences.batch import LANES, pack
 from echolearn.sequences.selection import block_starts
 from echolearn.states import _kernels as kernels

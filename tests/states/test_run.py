@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import networks
 import reference as ref
-from echolearn.reservoir.activations import ACTIVATIONS
-from echolearn.reservoir.combination import bidirectional_reservoir
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import ACTIVATIONS
+from echolearn.reservoir._combination import bidirectional_reservoir
 from echolearn.sequences.batch import LANES, pack, unpack
 from echolearn.sequences.targets import one_hot
 from echolearn.states.harvesting import harvest

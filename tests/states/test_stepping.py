@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import reference as ref
-from echolearn.reservoir.activations import ACTIVATIONS
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.states._stepping import advance
 from echolearn.states._weights import compressed
 

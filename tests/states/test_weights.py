@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import reference as ref
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.states._weights import compressed, drive, padded, padded_positions
 
 

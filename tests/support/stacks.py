@@ -7,7 +7,7 @@ import numpy as np
 import reference as ref
 from echolearn.gradients.stacked_network import Layer
 from echolearn.readout.observation import Task
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 
 N_OUT = 3

@@ -5,8 +5,8 @@ import pytest
 
 import reference as ref
 from echolearn.gradients.gradients import Gradients
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.training.optimizers import (
     Adam,
     Fista,

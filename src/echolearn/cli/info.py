@@ -31,7 +31,7 @@ from echolearn.estimators.regressor import ESNRegressor
 from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
 from echolearn.execution.threads import thread_count
 from echolearn.modelfile.reader import saved_by
-from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.speech.audio import RATE
 from echolearn.speech.cache import default_cache
 from echolearn.speech.corpus import Corpus

@@ -13,7 +13,7 @@ from echolearn.display.facts import brief
 from echolearn.readout.observation import stack
 from echolearn.readout.ridge import solve
 from echolearn.readout.statistics import statistics_of
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.states.harvesting import harvest
 from echolearn.validation import Array, as_generator, check_integer, check_positive
 
@@ -104,7 +104,7 @@ def memory_capacity(
     >>> import numpy as np
     >>> from echolearn import Reservoir
     >>> from echolearn.diagnostics import memory_capacity
-    >>> from echolearn.reservoir.topologies import delay_line
+    >>> from echolearn.reservoir._topologies import delay_line
     >>> line = Reservoir(W=np.eye(1, 5), W_rec=delay_line(5), activation="identity")
     >>> memory_capacity(line).by_delay[:7].round(1)  # each unit holds one past input
     array([1., 1., 1., 1., 1., 0., 0.])
@@ -228,7 +228,7 @@ def ranks(
     >>> import numpy as np
     >>> from echolearn import Reservoir
     >>> from echolearn.diagnostics import ranks
-    >>> from echolearn.reservoir.topologies import delay_line
+    >>> from echolearn.reservoir._topologies import delay_line
     >>> line = Reservoir(W=np.eye(1, 6), W_rec=delay_line(6), activation="identity")
     >>> found = ranks(line, steps=20, common=8)  # six units distinguish inputs, and forget after six steps
     >>> found.kernel, found.generalisation

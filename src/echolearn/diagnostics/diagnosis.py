@@ -29,8 +29,8 @@ from echolearn.fitting.data import TargetRule
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.readout.hidden_states import hidden_states
 from echolearn.readout.ridge import squared_error
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.validation import Array, SequencesLike
 
 FRAMES = 5000  # of which states are looked at

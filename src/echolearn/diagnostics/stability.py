@@ -12,9 +12,9 @@ from scipy import sparse
 from echolearn.diagnostics.driving import driven_states
 from echolearn.diagnostics.plots import plot_distances, plot_eigenvalues, plot_growth
 from echolearn.display.facts import brief
-from echolearn.reservoir.activations import slope
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import slope
+from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.validation import Array, as_generator, check_integer
 
 if TYPE_CHECKING:  # an optional dependency

@@ -57,7 +57,7 @@ from echolearn.readout.network import Network, Readout
 from echolearn.readout.ridge import solve
 from echolearn.readout.solver import LARGE, chosen_ridge
 from echolearn.readout.statistics import Statistics
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.runtime._model import Model
 from echolearn.runtime._planning import plan_from_contents
 from echolearn.runtime._streams import Streams

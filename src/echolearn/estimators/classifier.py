@@ -25,8 +25,8 @@ from echolearn.fitting.data import ClassWeight, OpenedData, OpenedTargets, Targe
 from echolearn.fitting.settings import NetworkSettings, Parameters, check_each
 from echolearn.fitting.stages import Callback
 from echolearn.readout.online import OnlineRule
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.reservoir.topologies import Topology
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._topologies import Topology
 from echolearn.sequences.selection import Pooling
 from echolearn.sequences.targets import concatenate_targets
 from echolearn.training.history import History

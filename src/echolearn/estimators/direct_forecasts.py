@@ -16,8 +16,7 @@ from echolearn.forecasting.members import Allowed
 from echolearn.forecasting.model import DirectModel, FollowedSeries, fit_direct, seasons_for
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.observation import ReadoutView
-from echolearn.reservoir.plasticity import intrinsic_plasticity
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir, intrinsic_plasticity
 from echolearn.validation import Array
 
 PLASTICITY_STEPS = 1000  # of noise by which intrinsic plasticity adapts

@@ -15,9 +15,9 @@ from echolearn.estimators.classifier import ESNClassifier
 from echolearn.estimators.regressor import ESNRegressor
 from echolearn.fitting.data import check_names
 from echolearn.gradients.parameters import GRADIENT_RULES
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._topologies import Topology
 from echolearn.reservoir.parameters import RESERVOIR_RULES
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.reservoir.topologies import Topology
 from echolearn.sequences.checks import check_finite
 from echolearn.sequences.opening import Sequences, check_long_enough, open_sequences, unpack
 from echolearn.sequences.selection import Pooling, part_bounds, pooled_parts

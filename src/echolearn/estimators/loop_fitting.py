@@ -21,7 +21,7 @@ from echolearn.gradients.closed_loop import Series, factored
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.orthogonal import RIDGES, OrthogonalFactors
 from echolearn.readout.statistics import Statistics
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import SEQUENCES, Split

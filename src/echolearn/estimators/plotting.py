@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn.display.figures import BLUE, GREY, ORANGE, new_figure, prepared_axes
 from echolearn.readout.network import Network
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.training.history import History
 from echolearn.validation import Answers, Array, SequencesLike
 

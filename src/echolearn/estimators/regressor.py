@@ -20,8 +20,8 @@ from echolearn.fitting.codecs import ValueCodec
 from echolearn.fitting.data import OpenedData, TargetRule, Validation
 from echolearn.fitting.stages import Callback
 from echolearn.readout.online import OnlineRule
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.reservoir.topologies import Topology
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._topologies import Topology
 from echolearn.sequences.selection import Pooling
 from echolearn.validation import Answers, Array, SequencesLike
 

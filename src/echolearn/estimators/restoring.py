@@ -21,7 +21,7 @@ from echolearn.readout.network import Network, Readout
 from echolearn.readout.observation import ReadoutView
 from echolearn.readout.statistics import Statistics
 from echolearn.readout.summary import Summary
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.layouts import LAYOUTS
 from echolearn.training.history import History
 from echolearn.validation import Array

@@ -20,8 +20,8 @@ from echolearn.fitting.codecs import ClassCodec, LabelSetCodec
 from echolearn.fitting.start import FittedParts, begin_stream
 from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot
 from echolearn.readout.online import OnlineRule
-from echolearn.reservoir.activations import ACTIVATIONS, is_registered
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import ACTIVATIONS, is_registered
 from echolearn.sequences.selection import Pooling
 from echolearn.states._stepping import advance
 from echolearn.validation import (

@@ -19,7 +19,7 @@ from echolearn.estimators.stacked import StackedClassifier
 from echolearn.experiments.corpus_parts import CorpusParts, Part
 from echolearn.experiments.provenance import MadeWith, made_with
 from echolearn.fitting.settings import NetworkSettings
-from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.speech.phones import split_state
 
 Note = Callable[[str], object]  # receives a line for the user

@@ -20,10 +20,10 @@ from echolearn.modelfile.fingerprints import matrix_fingerprint, weights_fingerp
 from echolearn.readout.observation import Task
 from echolearn.readout.ridge import RIDGES
 from echolearn.readout.solver import Ridge
-from echolearn.reservoir.activations import BOUNDED
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import BOUNDED_ACTIVATIONS
+from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.reservoir.parameters import RESERVOIR_RULES
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.reservoir.spectrum import spectral_radius_of
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.layouts import LAYOUTS
 from echolearn.sequences.selection import Pooling, pooled_parts
@@ -198,7 +198,7 @@ def _check_topology(settings: Parameters) -> None:
             "renormalised). Set spectral_radius, for example 0.9."
         )
     if settings.get("plasticity") is not None:
-        known = settings.get("activation") in BOUNDED and not settings.get("feedback")
+        known = settings.get("activation") in BOUNDED_ACTIVATIONS and not settings.get("feedback")
         if not known or (settings.get("activation") == "sigmoid" and settings["plasticity"] >= 1):
             raise ValueError(
                 f"plasticity={settings['plasticity']!r}; expected None, or tanh or sigmoid units (these with a "

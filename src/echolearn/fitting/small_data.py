@@ -22,7 +22,7 @@ from echolearn.readout.network import Loss, Network, mean_error
 from echolearn.readout.observation import ReadoutView, Task
 from echolearn.readout.ridge import choose_ridge_by_folds
 from echolearn.readout.solver import Ridge
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import LEAD_IN, SEQUENCES, Piece, cut_into_windows, cut_out
 from echolearn.training.optimizers import default_step_size

@@ -36,9 +36,8 @@ from echolearn.readout.network import Loss, Network, Readout, mean_error
 from echolearn.readout.observation import Task
 from echolearn.readout.ridge import solve, warn_of_large_ridge
 from echolearn.readout.solver import RidgeFit, chosen_ridge, solver_for
-from echolearn.reservoir.combination import bidirectional_reservoir
-from echolearn.reservoir.plasticity import intrinsic_plasticity
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir, intrinsic_plasticity
+from echolearn.reservoir._combination import bidirectional_reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split, hold_out
 from echolearn.training import cost_model

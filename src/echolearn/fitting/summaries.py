@@ -24,9 +24,9 @@ from echolearn.readout.leave_one_out import Columns, LeftOut, solve_dual, temper
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.observation import ReadoutView, frames_at_once
 from echolearn.readout.summary import Summary, delayed, thresholds_of
-from echolearn.reservoir.combination import join_reservoirs
-from echolearn.reservoir.detectors import draw_change_detectors, draw_level_detectors, tap_delays
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._combination import join_reservoirs
+from echolearn.reservoir._detectors import draw_change_detectors, draw_level_detectors, tap_delays
 from echolearn.sequences.batch import group_sequences, pack
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.targets import one_hot

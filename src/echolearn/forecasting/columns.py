@@ -16,7 +16,7 @@ import numpy as np
 from echolearn.forecasting._loops import advance_features
 from echolearn.forecasting.members import Allowed, errors_ahead, first_origin, fit_smoothing
 from echolearn.forecasting.smoothing import Position, Smoothing, forecast_ahead, to_scale
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.states.run import run
 from echolearn.validation import Array

@@ -12,7 +12,7 @@ from echolearn.forecasting.members import Allowed, errors_ahead, fit_smoothing
 from echolearn.forecasting.model import default_horizon
 from echolearn.forecasting.seasons import find_seasons
 from echolearn.forecasting.series import inputs_of
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.states.closed_loop import run_closed_loop
 from echolearn.states.run import run

@@ -22,7 +22,7 @@ from echolearn.forecasting.correction import Correction, fit_correction
 from echolearn.forecasting.members import Allowed, errors_ahead, first_origin
 from echolearn.forecasting.seasons import find_seasons
 from echolearn.forecasting.smoothing import forecast_ahead, from_scale, to_scale
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.validation import Array
 
 MIN_HORIZON_STEPS, MAX_HORIZON_STEPS = 8, 48  # the horizon is two seasons within these bounds,

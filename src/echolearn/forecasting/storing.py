@@ -10,7 +10,7 @@ import numpy as np
 from echolearn.forecasting.columns import Column, ColumnState
 from echolearn.forecasting.model import DirectModel, FollowedSeries
 from echolearn.forecasting.smoothing import TRENDS, Position, Smoothing
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.validation import Array, is_number
 
 NAMES = ("D", "errors", "members", "seasonal", "counts", "columns", "spread", "effects", "states", "inputs")

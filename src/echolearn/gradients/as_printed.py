@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from echolearn.gradients.gradients import Gradients
-from echolearn.reservoir.activations import slope
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import slope
 from echolearn.sequences.batch import Batch
 from echolearn.states.run import States
 from echolearn.validation import Array

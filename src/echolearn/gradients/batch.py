@@ -12,7 +12,7 @@ from echolearn.gradients.exact import error_wrt_states
 from echolearn.gradients.gradients import Gradients
 from echolearn.readout.observation import Observation, Task
 from echolearn.readout.statistics import Statistics, residual, statistics_of, weighted
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.validation import Array
 
 Backward = Callable[..., Gradients]

@@ -23,8 +23,8 @@ from echolearn.gradients.exact import through_time
 from echolearn.gradients.gradients import Gradients
 from echolearn.readout.observation import stack
 from echolearn.readout.orthogonal import OrthogonalFactors
-from echolearn.reservoir.activations import activate, is_registered, slope
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import activate, is_registered, slope
 from echolearn.sequences.batch import Batch
 from echolearn.states.run import run
 from echolearn.validation import Array

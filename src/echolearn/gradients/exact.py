@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from echolearn.gradients.gradients import Gradients
-from echolearn.reservoir.activations import ACTIVATIONS, activate, is_registered, slope
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import ACTIVATIONS, activate, is_registered, slope
 from echolearn.sequences.batch import Batch
 from echolearn.sequences.selection import block_starts
 from echolearn.states import _kernels as kernels

@@ -18,7 +18,7 @@ from echolearn.readout.network import apply_readout
 from echolearn.readout.observation import FRAMES, Task, observe
 from echolearn.readout.ridge import loss, solve
 from echolearn.readout.statistics import Statistics, residual, sample_precision, statistics_of, weighted
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.checks import check_finite
 from echolearn.sequences.dataset import Dataset

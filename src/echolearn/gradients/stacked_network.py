@@ -9,7 +9,7 @@ import numpy as np
 
 from echolearn.readout.network import probabilities
 from echolearn.readout.observation import Task, stack
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Selection

@@ -21,8 +21,8 @@ from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.observation import ReadoutView
-from echolearn.reservoir.activations import ACTIVATIONS
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.training.history import History
 from echolearn.validation import Array
 

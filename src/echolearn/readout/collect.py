@@ -14,7 +14,7 @@ from echolearn.readout.statistics import (
     sample_precision,
     statistics_of,
 )
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import frames_for_two, group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array

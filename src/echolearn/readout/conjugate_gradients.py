@@ -24,7 +24,7 @@ from echolearn.readout.observation import FRAMES, ReadoutView, stream_states
 from echolearn.readout.ridge import refuse_infinite
 from echolearn.readout.sketch import Operator, Sketch
 from echolearn.readout.statistics import residual, weighted
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array

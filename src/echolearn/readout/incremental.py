@@ -19,7 +19,7 @@ from echolearn.readout.observation import Observation, ReadoutView, Task, observ
 from echolearn.readout.sketch import Operator, Rows, Sketch, make_sketch, sample_rows, sample_sequences
 from echolearn.readout.statistics import Statistics, weighted
 from echolearn.readout.tracking import TURNOVER, Kept
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array
 

@@ -10,8 +10,8 @@ import numpy as np
 from echolearn.display.facts import counted, one_line
 from echolearn.readout.observation import FRAMES, ReadoutView, frames_at_once, observe, time_chunks
 from echolearn.readout.statistics import Statistics
-from echolearn.reservoir.combination import join_reservoirs
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._combination import join_reservoirs
 from echolearn.sequences.batch import group_sequences, pack, unpack
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import pooled_parts

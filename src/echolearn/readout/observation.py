@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from echolearn.readout.summary import Summary
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import Batch, group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Pooling, Selection, block_ends, pooled_parts

@@ -15,7 +15,7 @@ from scipy import linalg
 from echolearn.readout.observation import FRAMES, ReadoutView, observe
 from echolearn.readout.ridge import choose_ridge, refuse_infinite
 from echolearn.readout.statistics import Statistics, statistics_of, weighted
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array

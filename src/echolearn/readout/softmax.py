@@ -27,7 +27,7 @@ from echolearn.readout.observation import ReadoutView, observe, stream_rows
 from echolearn.readout.sketch import Operator, Rows
 from echolearn.readout.solver import RidgeFit
 from echolearn.readout.statistics import residual, weighted
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array

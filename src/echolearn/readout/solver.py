@@ -25,7 +25,7 @@ from echolearn.readout.ridge import choose_ridge, degrees_of_freedom, gram_eigen
 from echolearn.readout.sketch import Operator, Rows, Sketch, choose_ridge_by_sample, make_sketch, sample_rows
 from echolearn.readout.statistics import Statistics, column_squares
 from echolearn.readout.tracking import ExactFullBatch, ExactMiniBatches, FullBatchTracker, MiniBatchTracker
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split
 from echolearn.validation import Array

@@ -16,7 +16,7 @@ from echolearn.readout.collect import collect
 from echolearn.readout.observation import Observation, ReadoutView, Task, frames_at_once, observe
 from echolearn.readout.ridge import solve
 from echolearn.readout.statistics import Statistics, product_precision, sample_precision, statistics_of
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import frames_for_two, group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array

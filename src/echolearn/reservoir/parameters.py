@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from echolearn.reservoir.activations import ACTIVATIONS, names
-from echolearn.reservoir.topologies import TOPOLOGIES
+from echolearn.reservoir._activations import ACTIVATIONS, activation_names
+from echolearn.reservoir._topologies import TOPOLOGIES
 from echolearn.validation import (
     MAX_NUMBER,
     NON_NEGATIVE,
@@ -66,7 +66,7 @@ RESERVOIR_RULES: dict[str, Rule] = {
     "bias_scaling": NON_NEGATIVE,
     "feedback_scaling": POSITIVE,
     "activation": Rule(
-        lambda value: isinstance(value, str) and value in names(),
+        lambda value: isinstance(value, str) and value in activation_names(),
         one_of(*ACTIVATIONS).expected + ", or a name registered by echolearn.reservoir.register",
     ),
     "leak": Rule(

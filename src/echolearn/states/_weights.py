@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.validation import Array
 
 

@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn.reservoir.activations import ACTIVATIONS
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.sequences.batch import LANES
 from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, drive

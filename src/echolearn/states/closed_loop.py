@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn.reservoir.activations import activate, leaky_update
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import activate, leaky_update
 from echolearn.sequences.batch import Batch
 from echolearn.validation import Array
 

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import map_in_order
-from echolearn.reservoir.activations import ACTIVATIONS, is_registered
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import ACTIVATIONS, is_registered
 from echolearn.sequences.batch import group_sequences, pack, unpack
 from echolearn.sequences.checks import check_finite
 from echolearn.sequences.opening import open_sequences

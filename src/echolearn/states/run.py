@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from echolearn.display.facts import brief
-from echolearn.reservoir.activations import ACTIVATIONS, activate, is_registered, leaky_update
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._activations import ACTIVATIONS, activate, is_registered, leaky_update
 from echolearn.sequences.batch import Batch
 from echolearn.sequences.targets import one_hot, without_missing
 from echolearn.states import _kernels as kernels

@@ -11,8 +11,8 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 
 from echolearn.gradients.gradients import Gradients
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.reservoir.spectrum import rescaled
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._spectrum import rescaled
 from echolearn.validation import Array
 
 Weights = dict[str, Array]

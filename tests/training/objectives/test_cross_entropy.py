@@ -12,8 +12,8 @@ from echolearn.readout.network import Network, Readout
 from echolearn.readout.observation import Task
 from echolearn.readout.ridge import solve
 from echolearn.readout.solver import ExactFit
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.sequences.dataset import Dataset
 from echolearn.training.loop import Schedule, run_epochs
 from echolearn.training.objectives import cross_entropy as module

@@ -10,8 +10,8 @@ from echolearn.readout import tracking
 from echolearn.readout.collect import collect
 from echolearn.readout.observation import Task, observe
 from echolearn.readout.ridge import loss, solve, squared_error
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.sequences import batch
 from echolearn.sequences.dataset import Dataset
 from echolearn.training.loop import Schedule, run_epochs

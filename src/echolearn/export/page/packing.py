@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from echolearn.exceptions import ExportError
-from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.runtime._plan import (
     Clip,
     FillGaps,

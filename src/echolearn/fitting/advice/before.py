@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.exceptions import InputWarning
-from echolearn.reservoir.activations import BOUNDED
-from echolearn.reservoir.construction import input_scales
+from echolearn.reservoir._activations import BOUNDED_ACTIVATIONS
+from echolearn.reservoir._reservoir import input_scales
 from echolearn.sequences.answers import DictForm, Form, TableForm
 from echolearn.sequences.checks import LARGEST, mean_and_scale
 from echolearn.sequences.opening import Sequences
@@ -47,7 +47,7 @@ def warn_of_scale(X: Sequence[Array], input_scaling: ArrayLike, activation: str)
         if not all((x == X[0][0]).all() for x in X):  # what varies too rarely for the sample may yet be of use
             return
         text = "all features are constant: the network can only tell how many steps have passed. Look at X."
-    elif drive > STRONGEST and activation in BOUNDED:
+    elif drive > STRONGEST and activation in BOUNDED_ACTIVATIONS:
         text = (
             f"inputs drive the units by about {drive:.2g} {about}, far beyond where they bend (about 1), so that they "
             f"forget the past. {cure}"
@@ -57,7 +57,7 @@ def warn_of_scale(X: Sequence[Array], input_scaling: ArrayLike, activation: str)
             f"inputs move the units by about {moved:.2g} only (largest standard deviation of a feature: "
             f"{spread.max():.2g}): they are lost beside bias, ridge and rounding errors. {cure}"
         )
-    elif shift > max(SHIFT, (APART_BOUNDED if activation in BOUNDED else APART) * moved):
+    elif shift > max(SHIFT, (APART_BOUNDED if activation in BOUNDED_ACTIVATIONS else APART) * moved):
         text = (
             f"the means of the features shift the units by about {shift:.2g}, while their changes move them by "
             f"{moved:.2g} only {about}. {cure}"

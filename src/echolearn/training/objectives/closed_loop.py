@@ -13,7 +13,7 @@ import numpy as np
 
 from echolearn.gradients.closed_loop import Series, factored, one_step, several_steps
 from echolearn.metrics._forecast_errors import THRESHOLD, step_errors
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.states.closed_loop import loop_outputs
 from echolearn.states.run import run
 from echolearn.training.lbfgs import ValueAndGradient

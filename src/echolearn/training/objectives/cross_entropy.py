@@ -24,7 +24,7 @@ from echolearn.readout.observation import Task, observe
 from echolearn.readout.softmax import PreconditionedMomentum, cross_entropy, entropy
 from echolearn.readout.solver import RidgeFit
 from echolearn.readout.statistics import residual, weighted
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import Batch, split_minibatch
 from echolearn.sequences.dataset import Dataset
 from echolearn.training.objectives.objective import Pause

@@ -18,8 +18,8 @@ from echolearn.readout.observation import FRAMES, Observation, Task
 from echolearn.readout.solver import solver_for
 from echolearn.readout.statistics import Statistics
 from echolearn.readout.tracking import FullBatchTracker, MiniBatchTracker, observe_sequences, whole_groups
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.reservoir.spectrum import spectral_radius_of
+from echolearn.reservoir import Reservoir
+from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.sequences.batch import group_sequences, split_minibatch
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.run import run

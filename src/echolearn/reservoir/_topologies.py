@@ -28,13 +28,13 @@ from typing import TypeAlias
 import numpy as np
 from scipy import sparse
 
-from echolearn.reservoir.spectrum import rescaled
+from echolearn.reservoir._spectrum import rescaled
 from echolearn.validation import Array
 
 Topology: TypeAlias = str | Array | sparse.csr_array  # a name, or a matrix (N, N)
 
-REWIRED = 0.1  # share of the connections of "small_world"
-GROUPS = 4  # number of groups of "groups" and "deep", if there are that many units
+REWIRED_SHARE = 0.1  # share of the connections of "small_world"
+MAX_GROUPS = 4  # number of groups of "groups" and "deep", if there are that many units
 
 
 def random_connections(rng: np.random.Generator, N: int, connections: int) -> sparse.csr_array:
@@ -63,7 +63,7 @@ def delay_line(N: int) -> sparse.csr_array:
     return sparse.csr_array((np.ones(N - 1), (units, units - 1)), shape=(N, N))
 
 
-def small_world(rng: np.random.Generator, N: int, connections: int, rewired: float = REWIRED) -> sparse.csr_array:
+def small_world(rng: np.random.Generator, N: int, connections: int, rewired: float = REWIRED_SHARE) -> sparse.csr_array:
     """Return a matrix of connections from the `connections` nearest neighbours on a ring, uniform in ±1.
 
     With probability `rewired` each of them is replaced by one from a unit that is not yet connected.
@@ -89,7 +89,7 @@ def orthogonal(rng: np.random.Generator, N: int) -> sparse.csr_array:
 
 
 def grouped(rng: np.random.Generator, N: int, connections: int, *, deep: bool) -> sparse.csr_array:
-    """Return `GROUPS` random matrices of spectral radius 1 along the diagonal.
+    """Return `MAX_GROUPS` random matrices of spectral radius 1 along the diagonal.
 
     With `deep`, unit i of a group also has a connection of weight 1 from unit i of the group before.
     """
@@ -107,7 +107,7 @@ def grouped(rng: np.random.Generator, N: int, connections: int, *, deep: bool) -
 
 def group_of_units(N: int) -> Array:
     """Return the group of each unit (N,): 0 0 0 1 1 1 ..."""
-    return np.arange(N) * min(GROUPS, N) // N
+    return np.arange(N) * min(MAX_GROUPS, N) // N
 
 
 _MATRICES: dict[str, Callable[[np.random.Generator, int, int], sparse.csr_array]] = {

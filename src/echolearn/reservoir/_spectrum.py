@@ -18,7 +18,7 @@ ECHO_LIMIT = {"sigmoid": 4.0, "tanh": 1.0, "relu": 1.0, "identity": 1.0}
 # hardly more than their present input (reliability/stress.py).
 LEAKY_FACTOR = 4.0
 
-DENSE_LIMIT = 64  # up to this size all eigenvalues at once are cheap, and never fail to converge
+MAX_DENSE_UNITS = 64  # up to this size all eigenvalues at once are cheap, and never fail to converge
 
 
 def rescaled(W_rec: sparse.csr_array, spectral_radius: float) -> sparse.csr_array:
@@ -40,7 +40,7 @@ def spectral_radius_of(W_rec: sparse.csr_array, tol: float = 1e-7) -> float:
     N = W_rec.shape[0]
     if _has_no_cycle(W_rec):
         return 0.0
-    if N > DENSE_LIMIT:
+    if N > MAX_DENSE_UNITS:
         try:
             v0 = np.random.default_rng(0).standard_normal(N)
             restarts = max(50, N * N // 2000)  # which take about as long as the dense way

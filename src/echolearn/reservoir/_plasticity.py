@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn.reservoir.activations import activate, leaky_update
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir._activations import activate, leaky_update
+from echolearn.reservoir._reservoir import Reservoir
 from echolearn.sequences.opening import open_sequences
 from echolearn.validation import Array
 
@@ -186,7 +186,7 @@ def synaptic_plasticity(
     --------
     >>> import numpy as np
     >>> from echolearn import Reservoir
-    >>> from echolearn.reservoir.plasticity import synaptic_plasticity
+    >>> from echolearn.reservoir._plasticity import synaptic_plasticity
     >>> X = np.random.default_rng(0).normal(size=(200, 1))
     >>> adapted = synaptic_plasticity(Reservoir.random(1, 20, random_state=0), X)
     >>> adapted.W_rec.nnz

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from echolearn.reservoir.reservoir import Reservoir
+from echolearn.reservoir._reservoir import Reservoir
 from echolearn.validation import Array
 
 

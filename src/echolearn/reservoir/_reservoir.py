@@ -10,13 +10,11 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
 from echolearn.display.facts import counted, one_line
-from echolearn.reservoir import weights as checks
-from echolearn.reservoir.activations import names
-from echolearn.reservoir.construction import draw_input_weights, draw_leaks
+from echolearn.reservoir._activations import activation_names
+from echolearn.reservoir._spectrum import spectral_radius_of, warn_without_echo
+from echolearn.reservoir._topologies import Topology, group_of_units, has_groups, recurrent_weights
 from echolearn.reservoir.parameters import RESERVOIR_RULES
-from echolearn.reservoir.spectrum import spectral_radius_of, warn_without_echo
-from echolearn.reservoir.topologies import Topology, recurrent_weights
-from echolearn.validation import MAX_COUNT, Array, as_generator, check_each, check_integer
+from echolearn.validation import MAX_COUNT, Array, as_generator, check_each, check_integer, finite_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,24 +104,24 @@ class Reservoir:
         return one_line(self, facts)
 
     def __post_init__(self) -> None:
-        W = checks.check_matrix("W", self.W)
+        W = check_matrix("W", self.W)
         N = W.shape[1]
-        checked: dict[str, Array | sparse.csr_array | None] = {"W": W, "W_rec": checks.check_recurrent(self.W_rec, W)}
-        if not isinstance(self.activation, str) or self.activation not in names():
+        checked: dict[str, Array | sparse.csr_array | None] = {"W": W, "W_rec": check_recurrent(self.W_rec, W)}
+        if not isinstance(self.activation, str) or self.activation not in activation_names():
             raise ValueError(
-                f"activation={self.activation!r} is unknown; choose one of {sorted(names())}, or register your own by "
-                "echolearn.reservoir.register."
+                f"activation={self.activation!r} is unknown; choose one of {sorted(activation_names())}, or register "
+                "your own by echolearn.reservoir.register."
             )
-        checked["leak"] = checks.check_leak(self.leak, N)
+        checked["leak"] = check_leak(self.leak, N)
         if self.bias is not None:
-            checked["bias"] = checks.check_per_unit("bias", self.bias, N)
+            checked["bias"] = check_per_unit("bias", self.bias, N)
         if self.initial_state is not None:
-            checked["initial_state"] = checks.check_per_unit("initial_state", self.initial_state, N)
+            checked["initial_state"] = check_per_unit("initial_state", self.initial_state, N)
         if self.W_fb is not None:
-            checked["W_fb"] = checks.check_feedback(self.W_fb, N)
+            checked["W_fb"] = check_feedback(self.W_fb, N)
         if self.backward is not None:
             feedback = self.W_fb is not None
-            checked["backward"] = checks.check_backward(self.backward, checked["W_rec"], feedback=feedback)
+            checked["backward"] = check_backward(self.backward, checked["W_rec"], feedback=feedback)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -338,3 +336,111 @@ class Reservoir:
             W_fb=kept(self.W_fb),
             initial_state=kept(self.initial_state),
         )
+
+
+# Random draws of the weights (those of W_rec: see _topologies.py)
+
+
+def input_scales(input_scaling: ArrayLike, n_in: int) -> Array:
+    """Return one number for all features, or a column (n_in, 1) with one per feature."""
+    scale = np.asarray(input_scaling, dtype=np.float64)
+    if scale.shape not in ((), (n_in,)):
+        raise ValueError(
+            f"input_scaling has {scale.size} numbers, but X has {n_in} features; give one number, or one each."
+        )
+    return scale if scale.ndim == 0 else scale[:, None]
+
+
+def draw_input_weights(
+    rng: np.random.Generator, n_in: int, N: int, input_scaling: ArrayLike, topology: Topology
+) -> Array:
+    """Return W (n_in, N), uniform in ±input_scaling. In a deep topology inputs reach the first group only."""
+    scale = input_scales(input_scaling, n_in)
+    W = rng.uniform(-scale, scale, (n_in, N))
+    if isinstance(topology, str) and topology == "deep":
+        W[:, group_of_units(N) > 0] = 0
+    return W
+
+
+def draw_leaks(rng: np.random.Generator, limits: tuple[float, float], N: int, topology: Topology) -> Array:
+    """Return leaks (N,), evenly spaced in logarithm between limits (low, high).
+
+    Units get them in random order; the groups of a topology from the first (high) to the last (low).
+    """
+    low, high = limits
+    if not has_groups(topology):
+        return rng.permutation(np.geomspace(low, high, N))
+    group = group_of_units(N)
+    return np.asarray(np.geomspace(high, low, group[-1] + 1)[group])
+
+
+# Checks of the weights: each returns a new array, or raises an error that names the argument
+
+
+def check_matrix(name: str, value: ArrayLike) -> Array:
+    """Return a matrix of finite numbers that is not empty."""
+    matrix = finite_array(name, value)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ValueError(f"{name} has shape {matrix.shape}; expected a matrix of finite numbers.")
+    return matrix
+
+
+def check_recurrent(W_rec: ArrayLike | sparse.csr_array, W: Array) -> sparse.csr_array:
+    """Return W_rec (N, N), sparse and in float64, for input weights W (n_in, N)."""
+    if isinstance(W_rec, (sparse.sparray, sparse.spmatrix)):
+        if W_rec.ndim != 2 or W_rec.dtype.kind not in "fiub":
+            raise ValueError(f"W_rec is sparse, {W_rec.dtype} of shape {W_rec.shape}; expected a matrix of numbers.")
+        matrix = sparse.csr_array(W_rec, dtype=np.float64, copy=True)
+    else:
+        matrix = sparse.csr_array(check_matrix("W_rec", W_rec))
+    N = W.shape[1]
+    if matrix.shape != (N, N):
+        raise ValueError(
+            f"W_rec has shape {matrix.shape}, but W with shape {W.shape} (inputs, hidden units) requires ({N}, {N})."
+        )
+    matrix.sum_duplicates()
+    if not np.isfinite(matrix.data).all():
+        raise ValueError("W_rec holds NaN or infinity; give finite weights.")
+    return matrix
+
+
+def check_leak(leak: ArrayLike, N: int) -> Array:
+    """Return leaks (N,) in (0, 1]."""
+    rates = finite_array("leak", leak)
+    if rates.shape not in ((), (1,), (N,)):
+        raise ValueError(f"leak has shape {rates.shape}; expected one number, or {N}, one per unit.")
+    leaks = np.broadcast_to(rates, (N,)).copy()
+    if not ((leaks > 0) & (leaks <= 1)).all():
+        raise ValueError(
+            f"leak lies between {leaks.min():g} and {leaks.max():g}; every leak must be in (0, 1] (1: no leak)."
+        )
+    return leaks
+
+
+def check_per_unit(name: str, value: ArrayLike, N: int) -> Array:
+    """Return finite numbers (N,)."""
+    numbers = finite_array(name, value)
+    if numbers.shape != (N,):
+        raise ValueError(f"{name} has shape {numbers.shape}; expected {N} finite numbers, one per unit.")
+    return numbers
+
+
+def check_feedback(W_fb: ArrayLike, N: int) -> Array:
+    """Return W_fb (N, n_out)."""
+    matrix = check_matrix("W_fb", W_fb)
+    if matrix.shape[0] != N:
+        raise ValueError(f"W_fb has shape {matrix.shape}; expected ({N}, outputs), one row per hidden unit.")
+    return matrix
+
+
+def check_backward(backward: ArrayLike, W_rec: sparse.csr_array, *, feedback: bool) -> Array | None:
+    """Return which units run backward in time (N,), or None if no unit does."""
+    N, units = W_rec.shape[0], np.array(backward)
+    if units.shape != (N,) or units.dtype != bool:
+        raise ValueError(f"backward has shape {units.shape}; expected {N} times True or False, one per unit.")
+    if feedback:
+        raise ValueError("feedback comes from the step before; backward units come from the step after. Drop W_fb.")
+    into_backward = np.repeat(units, np.diff(W_rec.indptr))
+    if (into_backward != units[W_rec.indices]).any():
+        raise ValueError("W_rec connects forward and backward units; give it only connections within each kind.")
+    return units if units.any() else None

@@ -8,7 +8,7 @@ import pytest
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, load
 from echolearn.gradients import loss_and_gradients
 from echolearn.gradients.closed_loop import Series, several_steps
-from echolearn.reservoir import activations, register
+from echolearn.reservoir import _activations, register
 from echolearn.sequences.batch import pack
 from echolearn.states import harvest
 
@@ -77,7 +77,7 @@ def test_estimators_learn_with_it_and_keep_its_name(my_tanh, tmp_path, monkeypat
     esn = ESNRegressor(12, activation="sine", epochs=3).fit(X, T)
     esn.save(tmp_path / "own.safetensors")
     np.testing.assert_allclose(load(tmp_path / "own.safetensors").predict(X)[0], esn.predict(X)[0])
-    monkeypatch.setattr(activations, "_REGISTERED", {})
+    monkeypatch.setattr(_activations, "_REGISTERED", {})
     with pytest.raises(ValueError, match="sine"):
         load(tmp_path / "own.safetensors")
 

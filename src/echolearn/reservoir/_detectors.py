@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from echolearn.reservoir.combination import bidirectional_reservoir
-from echolearn.reservoir.construction import draw_leaks
-from echolearn.reservoir.reservoir import Reservoir
-from echolearn.reservoir.topologies import recurrent_weights
+from echolearn.reservoir._combination import bidirectional_reservoir
+from echolearn.reservoir._reservoir import Reservoir, draw_leaks
+from echolearn.reservoir._topologies import recurrent_weights
 from echolearn.validation import Array
 
-CONNECTIONS = 10
-TAPS = 9  # delayed inputs of a detector of changes, equally far apart
-MOST_CHANNELS = 9  # features that a detector of changes reads
+CONNECTIONS_PER_UNIT = 10
+TAPS_PER_UNIT = 9  # delayed inputs of a detector of changes, equally far apart
+MAX_CHANNELS_PER_UNIT = 9  # features that a detector of changes reads
 
 
 def draw_level_detectors(X: Array, N: int, rng: np.random.Generator) -> Reservoir:
@@ -35,18 +34,18 @@ def draw_level_detectors(X: Array, N: int, rng: np.random.Generator) -> Reservoi
 def _level_detectors(mean: Array, scale: Array, N: int, rng: np.random.Generator) -> Reservoir:
     W = scale[:, None] * rng.uniform(-1, 1, (len(mean), N)) * _spread(rng, 0.1, 1.0, N)
     bias = rng.uniform(-0.3, 0.3, N) - mean @ W
-    W_rec = recurrent_weights("random", rng, N, CONNECTIONS, 0.9)
+    W_rec = recurrent_weights("random", rng, N, CONNECTIONS_PER_UNIT, 0.9)
     return Reservoir(W=W, W_rec=W_rec, activation="tanh", leak=draw_leaks(rng, (0.03, 1.0), N, "random"), bias=bias)
 
 
 def spacings(steps: int) -> Array:
     """Return the distances between taps for sequences of so many steps: 1, 2, 4, ... up to an eighth of them."""
-    return 2 ** np.arange(1 + int(np.log2(max(1.0, (steps - 1) / (TAPS - 1)))))
+    return 2 ** np.arange(1 + int(np.log2(max(1.0, (steps - 1) / (TAPS_PER_UNIT - 1)))))
 
 
 def tap_delays(steps: int) -> Array:
     """Return all delays, in ascending order, that detectors of changes read in sequences of so many steps."""
-    return np.unique(np.outer(spacings(steps), np.arange(TAPS)))
+    return np.unique(np.outer(spacings(steps), np.arange(TAPS_PER_UNIT)))
 
 
 def draw_change_detectors(X: Array, delays: Array, steps: int, N: int, rng: np.random.Generator) -> Reservoir:
@@ -58,18 +57,18 @@ def draw_change_detectors(X: Array, delays: Array, steps: int, N: int, rng: np.r
     W = np.zeros((len(delays), n_in, N))
     distances = spacings(steps)
     for unit in range(N):
-        taps = rng.standard_normal(TAPS)
+        taps = rng.standard_normal(TAPS_PER_UNIT)
         taps -= taps.mean()
-        few = min(n_in, MOST_CHANNELS)
+        few = min(n_in, MAX_CHANNELS_PER_UNIT)
         channels = rng.choice(n_in, int(2 ** rng.uniform(0, np.log2(few + 1))) if few > 1 else 1, replace=False)
-        rows = np.searchsorted(delays, distances[unit % len(distances)] * np.arange(TAPS))
+        rows = np.searchsorted(delays, distances[unit % len(distances)] * np.arange(TAPS_PER_UNIT))
         W[rows[:, None], channels, unit] = taps[:, None]
     W = W.reshape(-1, N)
     deviation = (X.astype(np.float64) @ W).std(axis=0)
     W *= np.where(deviation > 0, _spread(rng, 0.3, 3.0, N) / np.where(deviation > 0, deviation, 1), 0.0)
     return Reservoir(
         W=W,
-        W_rec=recurrent_weights("random", rng, N, CONNECTIONS, 0.5),
+        W_rec=recurrent_weights("random", rng, N, CONNECTIONS_PER_UNIT, 0.5),
         activation="tanh",
         leak=draw_leaks(rng, (0.3, 1.0), N, "random"),
         bias=rng.uniform(-2, 2, N),

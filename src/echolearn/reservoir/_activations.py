@@ -16,7 +16,7 @@ from echolearn.validation import Array
 
 ACTIVATIONS = {"sigmoid": 0, "tanh": 1, "relu": 2, "identity": 3}
 
-BOUNDED = ("sigmoid", "tanh")  # those whose values have limits, at which units saturate
+BOUNDED_ACTIVATIONS = ("sigmoid", "tanh")  # those whose values have limits, at which units saturate
 
 _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "sigmoid": lambda z: 0.5 + 0.5 * np.tanh(0.5 * z),
@@ -100,29 +100,12 @@ def register(
 
 
 def is_registered(name: str) -> bool:
-    """Return whether an activation is one that a user has registered, which no compiled loop knows.
-
-    Parameters
-    ----------
-    name : str
-        The name of an activation.
-
-    Returns
-    -------
-    bool
-        False for the built-in ones.
-    """
+    """Return whether an activation is one that a user has registered, which no compiled loop knows."""
     return name in _REGISTERED
 
 
-def names() -> tuple[str, ...]:
-    """Return the names of all activations, built-in and registered.
-
-    Returns
-    -------
-    tuple of str
-        The names.
-    """
+def activation_names() -> tuple[str, ...]:
+    """Return the names of all activations, built-in and registered."""
     return (*ACTIVATIONS, *_REGISTERED)
 
 
