@@ -17,8 +17,8 @@ import numpy as np
 
 import results
 from echolearn import ESNClassifier
-from echolearn.export.page import build_page, page_model
-from echolearn.export.page.packing import pack_array
+from echolearn.export.page.document import build_page, page_model
+from echolearn.export.page.payload import pack_array
 from reliability.browser import browser
 
 UNITS, FEATURES, FRAMES, OPENINGS = 300, 39, 400, 10

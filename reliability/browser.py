@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from echolearn.export.page import PageModel, build_page
-from echolearn.export.page.packing import pack_array, pack_plan
+from echolearn.export.page.document import PageModel, build_page
+from echolearn.export.page.payload import pack_array, pack_plan
 from echolearn.runtime._plan import Plan
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")

@@ -29,7 +29,7 @@ from echolearn.exceptions import ExportError
 from echolearn.export import plan_of
 from echolearn.export.c.header import c_header
 from echolearn.export.onnx.graph import onnx_model
-from echolearn.export.page import PageModel
+from echolearn.export.page.document import PageModel
 from echolearn.runtime import Model, load
 from echolearn.runtime._plan import Plan
 from reliability.browser import browser, in_page, in_page_steps, put_page

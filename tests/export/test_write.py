@@ -16,7 +16,7 @@ from echolearn.exceptions import ExportError
 from echolearn.export import export_model, plan_of
 from echolearn.export.c.header import c_header
 from echolearn.export.onnx.graph import onnx_model
-from echolearn.export.page import build_page, page_model
+from echolearn.export.page.document import build_page, page_model
 
 
 def test_the_ending_decides(tmp_path):

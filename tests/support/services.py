@@ -8,8 +8,8 @@ from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.export.service.access import Access
 from echolearn.export.service.application import Service
 from echolearn.export.service.library import served
-from echolearn.export.service.light import open_light_model
 from echolearn.export.service.limits import Limits
+from echolearn.export.service.models import open_light_model
 
 TOKEN = "0123456789abcdef-test"
 X, LABELS = toys.labels(sequences=6)

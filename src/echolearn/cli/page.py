@@ -27,7 +27,7 @@ def page(*, model: Path, out: Path, compare: Path | None, example: Path | None) 
 
     The page needs nothing else and sends nothing: open the file, or put it on any web server.
     """
-    from echolearn.export.page import build_page, open_models
+    from echolearn.export.page.document import build_page, open_models
     from echolearn.modelfile.atomic import write_atomically
 
     if out.suffix.lower() not in (".html", ".htm"):
@@ -50,8 +50,8 @@ def explore(
     """Serve the page of MODEL (.safetensors) on this machine alone, until Ctrl-C."""
     import webbrowser
 
-    from echolearn.export.page import build_page, open_models
-    from echolearn.export.page.serving import PageServer
+    from echolearn.export.page.document import build_page, open_models
+    from echolearn.export.page.server import PageServer
 
     built = build_page(open_models(model, compare, example))
     with PageServer(built.html, built.policy, port) as server:

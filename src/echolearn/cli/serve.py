@@ -132,7 +132,7 @@ def _opened(path: Path) -> Any:
 
         return open_recognizer(path)
     from echolearn.exceptions import ExportError
-    from echolearn.export.service.light import open_light_model
+    from echolearn.export.service.models import open_light_model
 
     try:
         return open_light_model(path)

@@ -76,7 +76,6 @@ def export_model(
     See Also
     --------
     echolearn.runtime.load : Run a saved model with NumPy alone.
-    echolearn.export.page.build_page : A page with several models.
 
     Examples
     --------
@@ -97,7 +96,7 @@ def export_model(
     if place.suffix in PAGE_ENDINGS:
         if step or numbers is not None or X is not None:
             raise ExportError("step, numbers and X are for ONNX and C; leave them out for a page.")
-        page = load("echolearn.export.page")
+        page = load("echolearn.export.page.document")
         contents = {place: page.build_page([page.page_model(name, model)]).html.encode("utf-8")}
     elif place.suffix == ".onnx":
         if X is not None:

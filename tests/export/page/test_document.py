@@ -12,9 +12,8 @@ import pytest
 import exported
 from echolearn.exceptions import ExportError
 from echolearn.export import plan_of
-from echolearn.export.page import PageModel, build_page, open_models, page_model
-from echolearn.export.page.document import embedded_json
-from echolearn.export.page.packing import pack_array, pack_plan
+from echolearn.export.page.document import PageModel, build_page, embedded_json, open_models, page_model
+from echolearn.export.page.payload import pack_array, pack_plan
 
 HOSTILE = "</script><script>alert(1)</script>\"'&{{TITLE}}<!--\u2028\x00"
 

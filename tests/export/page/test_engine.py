@@ -8,8 +8,8 @@ import pytest
 import exported
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, StackedClassifier
 from echolearn.export import plan_of
-from echolearn.export.page import PageModel, page_model
-from echolearn.export.page.packing import pack_array, pack_plan
+from echolearn.export.page.document import PageModel, page_model
+from echolearn.export.page.payload import pack_array, pack_plan
 from echolearn.runtime._plan import Sparse
 from reference.plans import evaluate, forecast
 from reliability import exports

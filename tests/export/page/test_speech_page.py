@@ -12,9 +12,8 @@ from click.testing import CliRunner
 import toyspeech
 from echolearn import ESNClassifier, StackedClassifier
 from echolearn.cli.main import main
-from echolearn.export.page import build_page
-from echolearn.export.page.opening import open_models
-from echolearn.export.page.packing import pack_array
+from echolearn.export.page.document import build_page, open_models
+from echolearn.export.page.payload import pack_array
 from echolearn.export.page.speech_payload import recognizer_payload
 from echolearn.export.plan import plan_of
 from echolearn.speech.audio import resample

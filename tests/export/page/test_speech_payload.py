@@ -10,7 +10,7 @@ import pytest
 
 import toyspeech
 from echolearn.exceptions import ExportError
-from echolearn.export.page.opening import open_model, open_models
+from echolearn.export.page.document import open_model, open_models
 from echolearn.export.page.speech_payload import (
     example_recording,
     hears_sound,

@@ -6,7 +6,7 @@ import pytest
 
 import exported
 from echolearn.export import plan_of
-from echolearn.export.page import PageModel
+from echolearn.export.page.document import PageModel
 from reliability.browser import put_page
 
 READ = """([text, options]) => {

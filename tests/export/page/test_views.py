@@ -12,7 +12,7 @@ import pytest
 import exported
 from echolearn import ESNClassifier, ESNForecaster
 from echolearn.export import plan_of
-from echolearn.export.page import PageModel, page_model
+from echolearn.export.page.document import PageModel, page_model
 from reliability.browser import put_page
 
 NAMED = """() => Array.from(document.querySelectorAll("button, select, textarea, input, canvas, [tabindex='0']"))

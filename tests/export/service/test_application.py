@@ -10,7 +10,7 @@ from starlette.testclient import WebSocketDenialResponse
 
 import services
 from echolearn.export.service.access import Access, read_token
-from echolearn.export.service.front_page import plain_page
+from echolearn.export.service.application import plain_page
 from echolearn.export.service.limits import Limits
 from services import MODELS, TOKEN, X
 

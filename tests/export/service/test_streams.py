@@ -34,7 +34,7 @@ def closed(stream):
 @pytest.mark.parametrize("threads", [False, True])
 def test_every_frame_has_its_answer_in_order(esn, model, threads, monkeypatch):
     if threads:
-        monkeypatch.setattr("echolearn.export.service.work.AT_ONCE_SECONDS", -1.0)
+        monkeypatch.setattr("echolearn.export.service.threads.AT_ONCE_SECONDS", -1.0)
     service, client = services.client(model)
     own = esn.stream().predict_proba(FRAMES)
     with client.websocket_connect("/stream") as stream:

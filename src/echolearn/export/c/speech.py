@@ -30,9 +30,10 @@ from echolearn.speech.features import (
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.validation import Array
 
-POINTS = 512  # of the Fourier transform: the power of two above a window
-EMPHASIS = 0.97  # of high frequencies: every sample less this share of the one before
-KEPT = 2 * SPREAD + 1  # frames that a difference is computed from
+FFT_SAMPLES = 512  # the power of two above a window
+PRE_EMPHASIS = 0.97  # of high frequencies: every sample less this share of the one before
+WINDOW_POWER = 0.85  # of Hann's window: Kaldi's own
+DIFFERENCE_FRAMES = 2 * SPREAD + 1  # that a difference is computed from
 
 
 def c_features(recipe: FeatureRecipe, *, name: str = "esn") -> str:
@@ -65,13 +66,13 @@ def c_features(recipe: FeatureRecipe, *, name: str = "esn") -> str:
         "SIDE": str(recipe.context // 2),
         "AHEAD": str(2 * SPREAD),
         "SPREAD": str(SPREAD),
-        "KEPT": str(KEPT),
+        "KEPT": str(DIFFERENCE_FRAMES),
         "NORM": f"{2 * sum(k * k for k in range(1, SPREAD + 1))}.0f",
         "WINDOW": str(WINDOW),
         "SHIFT": str(SHIFT),
         "RATE": str(RATE),
-        "HALF": str(POINTS // 2),
-        "EMPHASIS": f"{EMPHASIS}f",
+        "HALF": str(FFT_SAMPLES // 2),
+        "EMPHASIS": f"{PRE_EMPHASIS}f",
         "CEPSTRA": str(CEPSTRA),
         "BANDS": str(BANDS),
         "PRIOR": f"{PRIOR_FRAMES}",
@@ -85,8 +86,8 @@ def c_features(recipe: FeatureRecipe, *, name: str = "esn") -> str:
 def _add_constants(constants: Constants) -> None:
     """Add the window, the turns of the Fourier transform, the mel bands and the cosine transform."""
     n = np.arange(WINDOW)
-    constants.add("window", (0.5 - 0.5 * np.cos(2 * np.pi * n / (WINDOW - 1))) ** 0.85, "float")
-    turns = 2 * np.pi * np.arange(POINTS // 2) / POINTS
+    constants.add("window", (0.5 - 0.5 * np.cos(2 * np.pi * n / (WINDOW - 1))) ** WINDOW_POWER, "float")
+    turns = 2 * np.pi * np.arange(FFT_SAMPLES // 2) / FFT_SAMPLES
     constants.add("cosine", np.cos(turns), "float")
     constants.add("sine", np.sin(turns), "float")
     weights = mel_weights()
@@ -100,13 +101,13 @@ def _add_constants(constants: Constants) -> None:
 
 
 def mel_weights() -> Array:
-    """Return the triangles (BANDS, POINTS / 2) of Kaldi's mel bands over the bins of the power spectrum."""
+    """Return the triangles (BANDS, FFT_SAMPLES / 2) of Kaldi's mel bands over the bins of the power spectrum."""
 
     def mel(hertz: Array) -> Array:
         return np.asarray(1127.0 * np.log1p(hertz / 700.0))
 
     edges = np.linspace(mel(np.array(LOWEST)), mel(np.array(RATE / 2)), BANDS + 2)
-    bins = mel(np.arange(POINTS // 2) * RATE / POINTS)
+    bins = mel(np.arange(FFT_SAMPLES // 2) * RATE / FFT_SAMPLES)
     low, middle, high = edges[:-2, None], edges[1:-1, None], edges[2:, None]
     return np.asarray(np.clip(np.minimum((bins - low) / (middle - low), (high - bins) / (high - middle)), 0, None))
 
@@ -125,10 +126,10 @@ def _add_fields(state: Struct, recipe: FeatureRecipe) -> None:
         state.add("double", "mean", COLUMNS, "of every column: mean, or sum in the first pass")
         state.add("double", "square", COLUMNS, "mean of squares, or their sum")
         state.add("double", "seen", 0, "frames that the means stand for")
-    state.add("float", "re", POINTS // 2, "work space")
-    state.add("float", "im", POINTS // 2, "work space")
-    state.add("float", "cepstra", KEPT * CEPSTRA, "of the last frames")
-    state.add("float", "slopes", KEPT * CEPSTRA, "their first differences")
+    state.add("float", "re", FFT_SAMPLES // 2, "work space")
+    state.add("float", "im", FFT_SAMPLES // 2, "work space")
+    state.add("float", "cepstra", DIFFERENCE_FRAMES * CEPSTRA, "of the last frames")
+    state.add("float", "slopes", DIFFERENCE_FRAMES * CEPSTRA, "their first differences")
     state.add("float", "rows", recipe.context * COLUMNS, "the last normalised rows")
     state.add("int", "samples", 0, "samples in the window")
     state.add("int", "now", 0, "frames so far, those that are repeated at the end included")

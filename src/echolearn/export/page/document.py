@@ -1,4 +1,4 @@
-"""`build_page`: one or two models and all assets as a single HTML file from which no request can leave.
+"""The page: models from their files, and one HTML document with them and all assets, from which no request can leave.
 
 Names of models, classes and features, and everything else that a file may hold, reach the page in one block of JSON in
 which no character can end the block; scripts put them on the page as text. The page forbids all requests and all
@@ -11,31 +11,49 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import resources
+from pathlib import Path
 
-from echolearn.export.page.packing import Json, pack_plan
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from echolearn.estimators.loading import load
+from echolearn.exceptions import ExportError
+from echolearn.export.page.payload import Json, pack_array, pack_plan
+from echolearn.export.page.speech_payload import (
+    example_recording,
+    hears_sound,
+    names_states,
+    network_payload,
+    recognizer_payload,
+)
+from echolearn.export.plan import plan_of
+from echolearn.modelfile.layout import RECOGNIZER
+from echolearn.modelfile.reader import file_kind
 from echolearn.runtime._plan import Plan
+from echolearn.speech.recognition import Recognizer, load_recognizer
 
-FIRST = ("engine.js", "interface.js", "drawing.js", "views.js")  # in this order; then the views by name, then LAST
-LAST = "start.js"
-OPTIONAL = {"speech_": "speech"}  # scripts with such a name, and EXTRA.css, are only for models with such an extra
+ASSETS = resources.files("echolearn.export.page") / "assets"
+FIRST_SCRIPTS = ("engine.js", "interface.js", "drawing.js", "views.js")  # then the views by name, then LAST_SCRIPT
+LAST_SCRIPT = "start.js"
+EXTRA_SCRIPTS = {"speech_": "speech"}  # scripts with such a name, and EXTRA.css, are for models with such an extra only
+MAX_TABLE_BYTES = 500_000
+MAX_RESIDUALS = 2000  # of a forecaster that a page draws its interval from
+_COMPARED: dict[str, Callable[[Plan], object]] = {
+    "their numbers of inputs are": lambda plan: plan.n_features,
+    "their numbers of outputs are": lambda plan: plan.answer.n_out,
+    "their answers are": lambda plan: plan.answer.output,
+    "their classes are": lambda plan: plan.answer.names,
+    "one answer per step (True) or per sequence (False):": lambda plan: plan.pooling is None,
+    "whether they are forecasters:": lambda plan: plan.horizon is not None,
+}
 
 
 @dataclass(frozen=True, eq=False)
 class PageModel:
-    """A model for a page, as `page_model` returns it.
-
-    Attributes
-    ----------
-    name : str
-        The name of the model on the page, usually the name of its file.
-    plan : Plan
-        The operations and arrays of the model.
-    extra : mapping of str to JSON
-        Further data for the views of the page, for example {"speech": ...}, with arrays as `pack_array` returns them.
-    """
+    """A model for a page; extra: data for its views beside the plan, with arrays as `pack_array` returns them."""
 
     name: str
     plan: Plan
@@ -44,49 +62,77 @@ class PageModel:
 
 @dataclass(frozen=True)
 class Page:
-    """An HTML document, and the Content-Security-Policy that it declares.
-
-    Parameters
-    ----------
-    html : str
-        The document.
-    policy : str
-        The Content-Security-Policy, for a server that sends it as a header too.
-    """
+    """An HTML document, to be written as UTF-8, and the Content-Security-Policy that it declares."""
 
     html: str
     policy: str
 
 
-def build_page(models: Sequence[PageModel]) -> Page:
-    """Return one self-contained HTML page on which models run in the browser.
+def open_models(path: Path, compare: Path | None = None, example: Path | None = None) -> list[PageModel]:
+    """Return the model of a file, and optionally a second one to be shown beside it.
 
-    Parameters
-    ----------
-    models : sequence of PageModel
-        One model, or several to be shown side by side.
-
-    Returns
-    -------
-    Page
-        The HTML document in its attribute `html`, to be written as UTF-8, and its Content-Security-Policy.
-
-    Raises
-    ------
-    ExportError
-        If the page cannot run an option of a model; the message names the option.
-
-    See Also
-    --------
-    page_model : Prepare a fitted model for a page; it has an example.
-    echolearn.export.export_model : Write a page with one model to a file.
+    example: a table or, of a recogniser, a recording with which the page opens.
     """
+    models = [open_model(place) for place in (path, compare) if place is not None]
+    _check_comparable(models)
+    if example is None:
+        return models
+    if all("speech" in model.extra for model in models):
+        first, *rest = models
+        return [replace(first, extra={**first.extra, "example": example_recording(example)}), *rest]
+    text = _example_text(example)
+    return [replace(model, extra={**model.extra, "example": text}) for model in models]
+
+
+def _example_text(path: Path) -> str:
+    """Return the text of a table that is small enough for a page."""
+    if path.stat().st_size > MAX_TABLE_BYTES:
+        raise ExportError(f"{path} has {path.stat().st_size:,} bytes; an example has at most {MAX_TABLE_BYTES:,}.")
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ExportError(f"{path} is not a text file in UTF-8; expected a table as CSV.") from None
+
+
+def _check_comparable(models: Sequence[PageModel]) -> None:
+    """Raise ExportError unless all models take the same frames and give the same kind of answers."""
+    for model in models[1:]:
+        for what, of in _COMPARED.items():
+            ours, theirs = of(models[0].plan), of(model.plan)
+            if ours != theirs:
+                raise ExportError(
+                    f"{models[0].name} and {model.name} cannot be shown beside each other: {what} {ours} and {theirs}."
+                )
+
+
+def open_model(path: Path) -> PageModel:
+    """Return the model of a file, under the name of the file."""
+    return page_model(path.name, load_recognizer(path) if file_kind(path) == RECOGNIZER else load(path))
+
+
+def page_model(name: str, model: BaseEstimator | Recognizer) -> PageModel:
+    """Return a fitted estimator, pipeline or recogniser in the form that `build_page` takes."""
+    if isinstance(model, Recognizer):
+        return PageModel(name, plan_of(model.model), {"speech": recognizer_payload(model)})
+    extra: dict[str, Json] = {}
+    residuals = getattr(getattr(model, "forecast_", None), "residuals", None)
+    if residuals is not None and len(residuals):
+        kept = np.linspace(0, len(residuals) - 1, min(len(residuals), MAX_RESIDUALS)).round().astype(int)
+        extra["residuals"] = pack_array(np.asarray(residuals, np.float64)[kept], "f4")
+    plan = plan_of(model)
+    if plan.pooling is None and names_states(plan.answer.names) and hears_sound(plan.n_features):
+        extra["speech"] = network_payload(plan.answer.names, plan.n_features)
+    return PageModel(name, plan, extra)
+
+
+def build_page(models: Sequence[PageModel]) -> Page:
+    """Return a page on which one model, or several side by side, run in the browser."""
     extras = {name for model in models for name in model.extra}
     scripts = [_asset(name) for name in _script_names(extras)]
-    style = "".join(_asset(f"{name}.css") for name in ("page", *(e for e in OPTIONAL.values() if e in extras)))
+    style = "".join(_asset(f"{name}.css") for name in ("page", *(e for e in EXTRA_SCRIPTS.values() if e in extras)))
     payload = {"models": [{"name": m.name, **pack_plan(m.plan), "extra": dict(m.extra)} for m in models]}
-    policy = content_policy(scripts, style)
-    parts = {
+    policy = _content_policy(scripts, style)
+    texts = {
         "POLICY": html.escape(policy),
         "TITLE": html.escape(" and ".join(_shown(m.name) for m in models) + " · echolearn"),
         "STYLE": style,
@@ -94,7 +140,7 @@ def build_page(models: Sequence[PageModel]) -> Page:
         "SCRIPTS": "\n".join(f"<script>{script}</script>" for script in scripts),
     }
     first, *rest = _asset("page.html").split("{{")  # one pass: what is put in is not looked at again
-    filled = "".join(parts[name] + after for name, after in (piece.split("}}", 1) for piece in rest))
+    filled = "".join(texts[name] + after for name, after in (piece.split("}}", 1) for piece in rest))
     return Page(first + filled, policy)
 
 
@@ -104,7 +150,7 @@ def embedded_json(value: Json) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def content_policy(scripts: Sequence[str], style: str) -> str:
+def _content_policy(scripts: Sequence[str], style: str) -> str:
     """Return a Content-Security-Policy that allows these scripts and this style, and nothing from anywhere else."""
     allowed = " ".join(_hash(script) for script in scripts)
     return (
@@ -119,15 +165,14 @@ def _hash(text: str) -> str:
 
 def _script_names(extras: set[str]) -> list[str]:
     """Return the names of the scripts that a page with these extras needs, in the order in which they run."""
-    folder = resources.files("echolearn.export.page").joinpath("assets")
-    found = sorted(file.name for file in folder.iterdir() if file.name.endswith(".js"))
-    wanted = [name for name in found if all(not name.startswith(p) or e in extras for p, e in OPTIONAL.items())]
-    return [*FIRST, *(name for name in wanted if name not in (*FIRST, LAST)), LAST]
+    found = sorted(file.name for file in ASSETS.iterdir() if file.name.endswith(".js"))
+    wanted = [name for name in found if all(not name.startswith(p) or e in extras for p, e in EXTRA_SCRIPTS.items())]
+    return [*FIRST_SCRIPTS, *(name for name in wanted if name not in (*FIRST_SCRIPTS, LAST_SCRIPT)), LAST_SCRIPT]
 
 
 def _asset(name: str) -> str:
     """Return the text of an asset."""
-    return resources.files("echolearn.export.page").joinpath("assets", name).read_text(encoding="utf-8")
+    return (ASSETS / name).read_text(encoding="utf-8")
 
 
 def _shown(name: str) -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from echolearn.exceptions import ExportError
-from echolearn.export.page.packing import Json
+from echolearn.export.c.speech import FFT_SAMPLES, PRE_EMPHASIS, WINDOW_POWER
+from echolearn.export.page.payload import Json
 from echolearn.speech import features
 from echolearn.speech.audio import RATE
 from echolearn.speech.phones import SILENCES, split_state
@@ -25,10 +26,9 @@ from echolearn.speech.recognition._stream import PAUSE, pause_frames
 from echolearn.validation import Array
 
 Payload = dict[str, Json]
-EMPHASIS, WINDOW_POWER, FFT = 0.97, 0.85, 512  # Kaldi's pre-emphasis, power of its window, and samples with padding
-FLOOR = 1.0  # of the energy, as `features.mfcc` sets it
-SMALLEST = float(np.finfo(np.float32).eps)  # energies below count as this before Kaldi takes their logarithm
-EXAMPLE_BYTES = 1_000_000
+ENERGY_FLOOR = 1.0  # as `features.mfcc` sets it
+BAND_ENERGY_FLOOR = float(np.finfo(np.float32).eps)  # energies below count as this before Kaldi takes their logarithm
+MAX_RECORDING_BYTES = 1_000_000
 _BEGINNINGS = (b"RIFF", b"NIST_1A", b"fLaC", b"OggS", b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")
 _GROUPS = {
     "vowels": "iy ih ix ey eh ae aa ao ow uh uw ux ah ax ax-h er axr ay aw oy ar or ir air ur ia ayr",
@@ -40,23 +40,7 @@ _GROUPS = {
 
 
 def recognizer_payload(recognizer: Recognizer) -> Payload:
-    """Return the features and decoders of a recogniser as JSON.
-
-    Parameters
-    ----------
-    recognizer : Recognizer
-        A recogniser whose features begin with sound.
-
-    Returns
-    -------
-    dict
-        Features, states and phones, and the decoders of phones and of words (None if it knows no words).
-
-    Raises
-    ------
-    ExportError
-        If its features do not begin with sound: a page has nothing else to listen to.
-    """
+    """Return features, states, phones and decoders of a recogniser whose features begin with sound."""
     task, words = recognizer.phones, recognizer.word_decoder
     return {
         **_shared(recognizer.features, task.states),
@@ -68,82 +52,36 @@ def recognizer_payload(recognizer: Recognizer) -> Payload:
 
 
 def network_payload(states: Sequence[str], n_features: int) -> Payload:
-    """Return the features of a network of states that was saved without a decoder, as `echolearn train` saves it.
+    """Return features, states and phones of a network of states that was saved without a decoder.
 
-    Parameters
-    ----------
-    states : sequence of str
-        The classes of the network, such as ``aa_s2``.
-    n_features : int
-        Its inputs.
-
-    Returns
-    -------
-    dict
-        Features, normalised per utterance as `echolearn predict` does, states and phones; no decoders.
+    Its features are normalised per utterance, as `echolearn predict` does.
     """
     context = n_features // features.COLUMNS
     return {**_shared(FeatureRecipe(context=context), states), "phone_decoder": None, "word_decoder": None}
 
 
 def hears_sound(n_features: int) -> bool:
-    """Return whether a network has as many inputs as features of sound with a context of some frames.
-
-    Parameters
-    ----------
-    n_features : int
-        Its inputs.
-
-    Returns
-    -------
-    bool
-        Whether they are an odd multiple of 39.
-    """
+    """Return whether a network has as many inputs as features of sound with a context: an odd multiple of 39."""
     context, rest = divmod(n_features, features.COLUMNS)
     return rest == 0 and context % 2 == 1
 
 
 def example_recording(path: Path) -> Payload:
-    """Return a recording with which a page opens, as it is in its file.
-
-    Parameters
-    ----------
-    path : Path
-        A sound file of at most a megabyte.
-
-    Returns
-    -------
-    dict
-        Its name, and its bytes in base64.
-
-    Raises
-    ------
-    ExportError
-        If there is no such file, or it is no sound file, or too large.
-    """
+    """Return the name and the bytes of a recording with which a page opens."""
     if not path.is_file():
         raise ExportError(f"there is no recording {path}; check the path.")
     content = path.read_bytes()
-    if len(content) > EXAMPLE_BYTES:
-        raise ExportError(f"{path} has {len(content):,} bytes; a recording in a page has at most {EXAMPLE_BYTES:,}.")
+    if len(content) > MAX_RECORDING_BYTES:
+        raise ExportError(
+            f"{path} has {len(content):,} bytes; a recording in a page has at most {MAX_RECORDING_BYTES:,}."
+        )
     if not content.startswith(_BEGINNINGS):
         raise ExportError(f"{path} is no recording that a page can play; expected a WAV, FLAC, OGG or MP3 file.")
     return {"name": path.name, "bytes": base64.b64encode(content).decode()}
 
 
 def names_states(classes: Sequence[str]) -> bool:
-    """Return whether classes are the states of phones.
-
-    Parameters
-    ----------
-    classes : sequence of str
-        Names of classes.
-
-    Returns
-    -------
-    bool
-        Whether each is the name of a state, such as ``aa_s2``.
-    """
+    """Return whether classes are the states of phones, such as ``aa_s2``."""
     return len(classes) > 0 and all(split_state(name)[1] is not None for name in classes)
 
 
@@ -197,15 +135,15 @@ def _recipe(recipe: FeatureRecipe) -> Payload:
             "rate": RATE,
             "window": features.WINDOW,
             "shift": features.SHIFT,
-            "fft": FFT,
+            "fft": FFT_SAMPLES,
             "bands": features.BANDS,
             "lowest": features.LOWEST,
             "lifter": features.LIFTER,
             "cepstra": features.CEPSTRA,
-            "emphasis": EMPHASIS,
+            "emphasis": PRE_EMPHASIS,
             "window_power": WINDOW_POWER,
-            "floor": FLOOR,
-            "smallest": SMALLEST,
+            "floor": ENERGY_FLOOR,
+            "smallest": BAND_ENERGY_FLOOR,
         },
     }
 
@@ -235,16 +173,7 @@ def _decoder(decoder: Decoder) -> Payload:
 def packed(values: Array) -> Payload:
     """Return an array of four-byte numbers as text.
 
-    Parameters
-    ----------
-    values : array of shape (n,), int32 or float32
-        The numbers.
-
-    Returns
-    -------
-    dict
-        Their type and number, and their bytes: first the lowest byte of each number, then the second one, and so on,
-        which compresses well; deflated, in base64.
+    The lowest byte of each number comes first, then the second one, and so on, which compresses well.
     """
     planes = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<")).view(np.uint8).reshape(-1, 4).T)
     content = base64.b64encode(zlib.compress(planes.tobytes(), 6)).decode()

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from echolearn.export.service.refusals import Refusal
+from echolearn.export.service.limits import Refusal
 
-VARIABLE = "ECHOLEARN_TOKEN"
+TOKEN_VARIABLE = "ECHOLEARN_TOKEN"
 SUBPROTOCOL = "echolearn"  # what a browser names beside token.TOKEN, and the service accepts
-OPEN = ("/health", "/ready")  # without a token: they say nothing but yes or no
-_TOKEN = re.compile(r"[A-Za-z0-9._~+-]{16,256}")
+OPEN_PATHS = ("/health", "/ready")  # without a token: they say nothing but yes or no
+_TOKEN_PATTERN = re.compile(r"[A-Za-z0-9._~+-]{16,256}")
 
 
 def read_token(file: Path | None) -> str | None:
@@ -26,10 +26,10 @@ def read_token(file: Path | None) -> str | None:
     if file is not None:
         token, where = file.read_text(encoding="utf-8").strip(), str(file)
     else:
-        token, where = os.environ.get(VARIABLE, "").strip(), f"the environment variable {VARIABLE}"
+        token, where = os.environ.get(TOKEN_VARIABLE, "").strip(), f"the environment variable {TOKEN_VARIABLE}"
         if not token:
             return None
-    if not _TOKEN.fullmatch(token):
+    if not _TOKEN_PATTERN.fullmatch(token):
         raise ValueError(
             f"{where} holds no usable token; expected 16 to 256 letters, digits or any of . _ ~ + -, as from: "
             "openssl rand -hex 32"
@@ -61,7 +61,7 @@ class Access:
         if token is None and not is_loopback(host):
             raise ValueError(
                 f"--host {host} can be reached from other machines, and there is no token. Write one to a file "
-                f"(openssl rand -hex 32 > token) and give --token-file token, or set {VARIABLE}; or stay with "
+                f"(openssl rand -hex 32 > token) and give --token-file token, or set {TOKEN_VARIABLE}; or stay with "
                 "--host 127.0.0.1."
             )
         for origin in origins:
@@ -78,7 +78,7 @@ class Access:
         """Raise Refusal unless a request may pass."""
         self._check_host(headers.get("host", ""))
         self._check_origin(headers.get("origin"), headers.get("host", ""))
-        if path not in OPEN:
+        if path not in OPEN_PATHS:
             self._check_token(headers.get("authorization", ""), subprotocols)
 
     def _check_host(self, host: str) -> None:

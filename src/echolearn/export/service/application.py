@@ -1,4 +1,4 @@
-"""The ASGI application: routes, and the door that every request passes."""
+"""The ASGI application: routes, the door that every request passes, and the plain page at `/`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from html import escape
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -20,34 +21,28 @@ from starlette.websockets import WebSocket
 
 from echolearn import __version__
 from echolearn.export.service.access import Access
-from echolearn.export.service.bodies import RefusedResponse, noting, read_body
-from echolearn.export.service.front_page import CONTENT_POLICY, plain_page
-from echolearn.export.service.limits import Limits
-from echolearn.export.service.metrics import TYPE, Metrics
+from echolearn.export.service.bodies import RefusedResponse, answer, noting, parse_body, read_body
+from echolearn.export.service.limits import METRICS_TYPE, Limits, Metrics, Refusal
 from echolearn.export.service.models import Json, NetworkModel, ServedModel, SpeechModel
-from echolearn.export.service.parsing import parse_body
-from echolearn.export.service.predictions import answer
-from echolearn.export.service.refusals import Refusal
 from echolearn.export.service.streams import StreamRoute
-from echolearn.export.service.work import Workshop
+from echolearn.export.service.threads import Workshop
 
-LOG = logging.getLogger("echolearn.service")
-_SECURITY = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+LOGGER = logging.getLogger("echolearn.service")
+_SECURITY_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_PAGE_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
+th { text-align: left; vertical-align: top; padding-right: 1.5rem; font-weight: 600; white-space: nowrap; }
+td { overflow-wrap: anywhere; } code, pre { font-family: ui-monospace, monospace; font-size: 0.9em; }
+pre { overflow-x: auto; padding: 0.7rem; border: 1px solid #8886; border-radius: 6px; }
+"""
 
 
 class Service:
     """A model, its limits, and the state that all requests share: metrics, threads, and whether it is stopping.
 
-    Parameters
-    ----------
-    model : NetworkModel or SpeechModel
-        What answers.
-    limits : Limits, default=Limits()
-        What clients may ask for.
-    access : Access, default=Access()
-        The rules of access.
-    page : str, default=None
-        The page at `/`. None: a plain one that says what there is.
+    page: at `/`; None for a plain one that says what there is.
     """
 
     def __init__(
@@ -109,20 +104,22 @@ class Service:
         self.workshop.close()
 
     async def _front(self, request: Request) -> Response:
-        return Response(self._page, media_type="text/html; charset=utf-8", headers={**_SECURITY, **self._policy})
+        return Response(
+            self._page, media_type="text/html; charset=utf-8", headers={**_SECURITY_HEADERS, **self._policy}
+        )
 
     async def _about(self, request: Request) -> Response:
-        return JSONResponse(self.description(), headers=_SECURITY)
+        return JSONResponse(self.description(), headers=_SECURITY_HEADERS)
 
     async def _health(self, request: Request) -> Response:
-        return JSONResponse({"status": "alive"}, headers=_SECURITY)
+        return JSONResponse({"status": "alive"}, headers=_SECURITY_HEADERS)
 
     async def _ready(self, request: Request) -> Response:
         state, status = ("stopping", 503) if self.stopping else ("ready", 200)
-        return JSONResponse({"status": state}, status, headers=_SECURITY)
+        return JSONResponse({"status": state}, status, headers=_SECURITY_HEADERS)
 
     async def _show_metrics(self, request: Request) -> Response:
-        return Response(self.metrics.text(), headers={**_SECURITY, "Content-Type": TYPE})
+        return Response(self.metrics.text(), headers={**_SECURITY_HEADERS, "Content-Type": METRICS_TYPE})
 
     async def _predict(self, request: Request) -> Response:
         model = self.model
@@ -168,7 +165,7 @@ def _recognised(model: SpeechModel, seconds: float, body: bytes) -> bytes:
 
 
 def _json(content: bytes) -> Response:
-    return Response(content, media_type="application/json", headers=_SECURITY)
+    return Response(content, media_type="application/json", headers=_SECURITY_HEADERS)
 
 
 class Door:
@@ -205,7 +202,7 @@ class Door:
         except ClientDisconnect:
             pass
         except Exception:  # the client has its answer, without the traceback
-            LOG.exception("a request failed")
+            LOGGER.exception("a request failed")
         finally:
             service.metrics.request(scope["path"], status, time.perf_counter() - begin)
 
@@ -223,6 +220,60 @@ class Door:
             try:
                 await self._streams(scope, receive, send)
             except Exception:
-                LOG.exception("a stream failed")
+                LOGGER.exception("a stream failed")
         finally:
             service.metrics.request(scope["path"], status, time.perf_counter() - begin)
+
+
+def plain_page(description: Json) -> str:
+    """Return the page of a model; every name in it is escaped."""
+    shown = {
+        "model": description["estimator"],
+        "answers": _answers(description),
+        "numbers per frame": description["n_features"],
+        "features": _listed(description["feature_names"]),
+        "classes": _listed(description["classes"]),
+        "hidden units": description["hidden_units"],
+        "streams": "at /stream" if description["streams"] else description["why_no_stream"],
+        "echolearn": description["echolearn"],
+    }
+    cells = [(escape(name), escape(str(value))) for name, value in shown.items() if value]
+    rows = "\n".join(f"<tr><th scope='row'>{name}</th><td>{value}</td></tr>" for name, value in cells)
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(str(description["estimator"]))} – echolearn</title><style>{_PAGE_STYLE}</style></head>
+<body><main><h1>A model of echolearn</h1>
+<table>{rows}</table>
+<h2>How to ask</h2>
+<pre>{escape(_example(description))}</pre>
+<p><code>GET /model</code> says the same as JSON. <code>/health</code>, <code>/ready</code> and <code>/metrics</code>
+are for those who run it.</p></main></body></html>
+"""
+
+
+def _answers(description: Json) -> str:
+    what = {
+        "classes": "one class and the probabilities of all",
+        "labels": "labels of which several may hold, and their probabilities",
+        "values": "values",
+        "forecast": "the values that follow",
+        "speech": "phones and words of recordings",
+    }[str(description["task"])]
+    if description["task"] in ("forecast", "speech"):
+        return what
+    return f"{what}, {'for every frame' if description['per_step'] else 'for every sequence'}"
+
+
+def _listed(names: object) -> str:
+    assert isinstance(names, list)
+    more = f" and {len(names) - 20:,} more" if len(names) > 20 else ""
+    return ", ".join(str(name)[:80] for name in names[:20]) + more
+
+
+def _example(description: Json) -> str:
+    if description["task"] == "speech":
+        return "curl --data-binary @recording.wav -H 'Content-Type: audio/wav' ADDRESS/recognize"
+    n = int(str(description["n_features"]))
+    frame = "[" + ", ".join(["0.1"] * min(n, 3)) + (", ..." if n > 3 else "") + "]"
+    body = '{"steps": 10}' if description["task"] == "forecast" else f'{{"X": [{frame}, {frame}]}}'
+    return f"curl -H 'Content-Type: application/json' -d '{body}' ADDRESS/predict"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -12,11 +11,10 @@ from sklearn.pipeline import Pipeline
 
 from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.estimators.loading import SingleEstimator, StackEstimator, load
-from echolearn.estimators.pipelines import PipelineStream, stream
-from echolearn.estimators.streams import EstimatorStream
-from echolearn.export.service.models import About, FrameStream, NetworkModel, as_rows
+from echolearn.estimators.pipelines import stream
+from echolearn.export.service.models import About, NetworkModel, served_forecaster, served_network
 from echolearn.fitting.codecs import LabelSetCodec
-from echolearn.validation import Array
+from echolearn.validation import Answers, Array, SequencesLike
 
 Saved: TypeAlias = SingleEstimator | StackEstimator | Pipeline
 
@@ -31,14 +29,10 @@ def served(model: Saved) -> NetworkModel:
     network = model.steps[-1][1] if isinstance(model, Pipeline) else model
     about = _about(model, network)
     if isinstance(network, ESNForecaster):
-        why = "a forecaster continues whole series; POST /predict."
-        return NetworkModel(about, forecast=partial(_forecast, network), why_no_stream=why)
-    respond = partial(_respond, model, about)
-    try:
-        stream(model)
-    except (ValueError, TypeError) as problem:
-        return NetworkModel(about, respond, why_no_stream=str(problem))
-    return NetworkModel(about, respond, open_stream=partial(_open_stream, model, bool(about.classes)))
+        return served_forecaster(about, partial(_forecast, network))
+    assert not isinstance(model, ESNForecaster)
+    predict = model.predict_proba if about.classes else model.predict
+    return served_network(about, predict, partial(_LibraryStream, model, bool(about.classes)))
 
 
 def _about(model: Saved, network: SingleEstimator | StackEstimator) -> About:
@@ -59,27 +53,16 @@ def _about(model: Saved, network: SingleEstimator | StackEstimator) -> About:
     )
 
 
-def _respond(model: Saved, about: About, sequences: Sequence[Array], many: bool) -> list[Array]:
-    assert not isinstance(model, ESNForecaster)
-    ask = model.predict_proba if about.classes else model.predict
-    return as_rows(ask(list(sequences) if many else sequences[0]), len(sequences), many, about.per_step)
+def _forecast(network: ESNForecaster, steps: int, series: SequencesLike) -> Answers:
+    return network.predict(steps, warm_up=series)
 
 
-def _forecast(network: ESNForecaster, series: Sequence[Array] | None, many: bool, steps: int) -> list[Array]:
-    found = network.predict(steps, warm_up=None if series is None else list(series) if many else series[0])
-    return [np.reshape(row, (steps, -1)) for row in (found if isinstance(found, list) else [found])]
-
-
-def _open_stream(model: Saved, probabilities: bool) -> FrameStream:
-    return _Running(stream(model), probabilities)
-
-
-class _Running:
+class _LibraryStream:
     """A stream of the library."""
 
-    def __init__(self, running: EstimatorStream | PipelineStream, probabilities: bool) -> None:
-        self._running = running
-        self._ask = running.predict_proba if probabilities else running.predict  # type: ignore[union-attr]
+    def __init__(self, model: Saved, probabilities: bool) -> None:
+        self._stream = stream(model)
+        self._ask = self._stream.predict_proba if probabilities else self._stream.predict  # type: ignore[union-attr]
 
     def step(self, frames: Array) -> Array:
         """Return the answers to the next frames."""
@@ -88,4 +71,4 @@ class _Running:
 
     def reset(self) -> None:
         """Return to the start of a sequence."""
-        self._running.reset()
+        self._stream.reset()

@@ -1,14 +1,22 @@
-"""A served model: a description, and functions that answer. A model never changes; every stream has its own state."""
+"""A served model: a description, and functions that answer. A model never changes; every stream has its own state.
+
+The models here are those that `echolearn.runtime` runs: NumPy alone, no compiled code.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from echolearn.validation import Array
+from echolearn.runtime import Model, load
+from echolearn.runtime._plan import Plan
+from echolearn.validation import Answers, Array, SequencesLike
 
 Json = dict[str, object]
 
@@ -17,22 +25,8 @@ Json = dict[str, object]
 class About:
     """The description that `GET /model` returns.
 
-    Attributes
-    ----------
-    estimator : str
-        The name of the estimator's class.
-    task : {"classes", "labels", "values", "forecast", "speech"}
-        Whether answers are one class each, labels of which several may hold, values, a continuation, or text.
-    n_features : int
-        Numbers per frame.
-    feature_names : tuple of str
-        Their names; empty if they have none.
-    classes : tuple
-        The classes or labels; empty for values.
-    per_step : bool
-        Whether there is one answer per frame; otherwise one per sequence.
-    units : int
-        Hidden units.
+    task: "classes", "labels" of which several may hold, "values", "forecast" or "speech". per_step: one answer per
+    frame, otherwise one per sequence. classes, feature_names: empty if there are none.
     """
 
     estimator: str
@@ -81,13 +75,6 @@ class NetworkModel:
     why_no_stream: str = ""
 
 
-def as_rows(answers: Array | list[Array], number: int, many: bool, per_step: bool) -> list[Array]:
-    """Return what `predict` answers to so many sequences as rows of each: (steps, n_out), or (1, n_out)."""
-    if not per_step:
-        return list(np.reshape(answers, (number, 1, -1)))
-    return [np.reshape(one, (len(one), -1)) for one in (answers if many else [answers])]
-
-
 @dataclass(frozen=True)
 class SpeechModel:
     """A recogniser. recognize: the bytes of an audio file, and the longest duration in seconds -> text and tokens."""
@@ -99,3 +86,76 @@ class SpeechModel:
 
 
 ServedModel = NetworkModel | SpeechModel
+Predict = Callable[[SequencesLike], Answers]
+Forecast = Callable[[int, SequencesLike], Answers]  # of so many steps, after series or after the training series
+
+
+def served_network(about: About, predict: Predict, open_stream: Callable[[], FrameStream]) -> NetworkModel:
+    """Return a network as the service asks it, with streams if it has any."""
+    respond = partial(_respond, about, predict)
+    try:
+        open_stream()
+    except (ValueError, TypeError) as problem:
+        return NetworkModel(about, respond, why_no_stream=str(problem))
+    return NetworkModel(about, respond, open_stream=open_stream)
+
+
+def served_forecaster(about: About, forecast: Forecast) -> NetworkModel:
+    """Return a forecaster as the service asks it."""
+    why = "a forecaster continues whole series; POST /predict."
+    return NetworkModel(about, forecast=partial(_forecast, forecast), why_no_stream=why)
+
+
+def _respond(about: About, predict: Predict, sequences: Sequence[Array], many: bool) -> list[Array]:
+    answers = predict(list(sequences) if many else sequences[0])
+    if not about.per_step:
+        return list(np.reshape(answers, (len(sequences), 1, -1)))
+    return [np.reshape(one, (len(one), -1)) for one in (answers if many else [answers])]
+
+
+def _forecast(forecast: Forecast, series: Sequence[Array] | None, many: bool, steps: int) -> list[Array]:
+    values = forecast(steps, None if series is None else list(series) if many else series[0])
+    return [np.reshape(row, (steps, -1)) for row in (values if isinstance(values, list) else [values])]
+
+
+def open_light_model(path: Path) -> NetworkModel:
+    """Return a saved model as the runtime runs it; ExportError if it needs the whole library."""
+    model = load(path)
+    about = _about(model.plan)
+    if about.task == "forecast":
+        return served_forecaster(about, model.forecast)
+    return served_network(about, model.predict_proba if about.classes else model.predict, partial(_LightStream, model))
+
+
+def _about(plan: Plan) -> About:
+    answer = plan.answer
+    named = {"softmax": "classes", "nearest": "classes", "independent": "labels"}
+    return About(
+        estimator=plan.estimator,
+        task="forecast" if plan.horizon is not None else named.get(answer.kind, "values"),
+        n_features=plan.n_features if plan.horizon is None else plan.horizon,
+        feature_names=plan.feature_names[: plan.horizon],  # of a forecaster, those of the series
+        classes=() if answer.labels is None else tuple(answer.labels.tolist()),
+        per_step=plan.pooling is None,
+        units=plan.units,
+    )
+
+
+class _LightStream:
+    """A stream of the runtime, which takes one frame at a time."""
+
+    def __init__(self, model: Model) -> None:
+        self._stream = model.stream()
+
+    def step(self, frames: Array) -> Array:
+        """Return the answers to the next frames; if one is refused, none was taken."""
+        if len(frames) == 1:
+            return self._stream.step(frames[0])[None]
+        running = copy(self._stream)  # its arrays are replaced by a step, never changed
+        rows = np.array([running.step(frame) for frame in frames])
+        self._stream = running
+        return rows
+
+    def reset(self) -> None:
+        """Return to the start of a sequence."""
+        self._stream.reset()

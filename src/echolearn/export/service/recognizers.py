@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from echolearn.exceptions import CorpusError
+from echolearn.export.service.limits import Refusal, not_acceptable
 from echolearn.export.service.models import About, Json, SoundStream, SpeechModel
-from echolearn.export.service.refusals import Refusal, not_acceptable
 from echolearn.speech.audio import read_audio
 from echolearn.speech.features import FRAME_SECONDS
 from echolearn.speech.recognition import RecognitionStream, Recognizer, load_recognizer

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from echolearn.export.service.application import Service
-from echolearn.export.service.metrics import Metrics
+from echolearn.export.service.limits import Metrics
 
 SWITCH_SECONDS = 0.001  # how long a thread may keep others waiting: a stream's answer passes from thread to thread
 

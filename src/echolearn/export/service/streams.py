@@ -10,23 +10,105 @@ import asyncio
 import json
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from math import inf
+from typing import Protocol
 
 import numpy as np
 from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope, Send
 
 from echolearn.export.service.access import SUBPROTOCOL
-from echolearn.export.service.limits import Limits
-from echolearn.export.service.metrics import Metrics
-from echolearn.export.service.models import NetworkModel, ServedModel
-from echolearn.export.service.refusals import Refusal, not_acceptable
-from echolearn.export.service.sessions import FrameSession, Reply, Session, SoundSession
-from echolearn.export.service.work import Workshop
+from echolearn.export.service.bodies import command_of, parse_json, parse_message, stream_answer
+from echolearn.export.service.limits import Limits, Metrics, Refusal, malformed, not_acceptable
+from echolearn.export.service.models import About, FrameStream, NetworkModel, ServedModel, SoundStream
+from echolearn.export.service.threads import Workshop
 
-DONE, POLICY, INTERNAL, AGAIN, IDLE, NO_STREAM = 1000, 1008, 1011, 1013, 4408, 4422  # close codes
-RATE = 16_000
+CLOSE_DONE, CLOSE_POLICY, CLOSE_INTERNAL, CLOSE_AGAIN = 1000, 1008, 1011, 1013  # codes of RFC 6455
+CLOSE_IDLE, CLOSE_NO_STREAM = 4408, 4422
+DEFAULT_SAMPLES_PER_SECOND = 16_000
+_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is sent back; frames (or samples) that were taken; whether the stream is over; whether it was refused."""
+
+    text: str
+    frames: int = 0
+    ended: bool = False
+    wrong: bool = False
+
+
+class Session(Protocol):
+    """The stream of one client."""
+
+    def take(self, message: str | bytes) -> Reply:
+        """Return the answer to the next message; Refusal for a wrong one, after which the stream is as it was."""
+
+    def seconds(self, message: str | bytes, per_frame: float) -> float:
+        """Return the time that a message will take at most, if a frame takes `per_frame`."""
+
+
+class FrameSession:
+    """Frames in, probabilities or values out."""
+
+    def __init__(self, about: About, stream: FrameStream) -> None:
+        self._about, self._stream, self._step = about, stream, 0
+
+    def take(self, message: str | bytes) -> Reply:
+        """Return the answer to a frame, to a chunk of frames, or to a command."""
+        found = parse_message(message, self._about.n_features)
+        if isinstance(found, str):
+            return self._command(found)
+        frames, single = found
+        try:
+            rows = self._stream.step(frames)
+            text = _json(stream_answer(self._about, self._step, rows, single))
+        except (ValueError, FloatingPointError) as problem:
+            raise not_acceptable(str(problem)) from problem
+        self._step += len(frames)
+        return Reply(text, frames=len(frames))
+
+    def seconds(self, message: str | bytes, per_frame: float) -> float:
+        """Return the time of as many frames as the message can hold."""
+        smallest = (4 if isinstance(message, bytes) else 2) * self._about.n_features
+        return per_frame * (1 + len(message) // smallest)
+
+    def _command(self, name: str) -> Reply:
+        if name == "end":
+            return Reply(_json({"end": True, "steps": self._step}), ended=True)
+        self._stream.reset()
+        self._step = 0
+        return Reply(_json({"reset": True}))
+
+
+class SoundSession:
+    """Samples in, text out: 16-bit integers, little-endian, one channel."""
+
+    def __init__(self, stream: SoundStream) -> None:
+        self._stream = stream
+
+    def take(self, message: str | bytes) -> Reply:
+        """Return what is known after a piece of sound, or after its end."""
+        if isinstance(message, bytes):
+            if len(message) == 0 or len(message) % 2:
+                raise not_acceptable(f"the message has {len(message):,} bytes; expected samples of 2 bytes each.")
+            samples = np.frombuffer(message, "<i2")
+            try:
+                return Reply(_json(self._stream.push(samples)), frames=len(samples))
+            except (ValueError, FloatingPointError) as problem:
+                raise not_acceptable(str(problem)) from problem
+        value = parse_json(message)
+        if not isinstance(value, dict):
+            raise malformed('the message is text; expected bytes of sound, or {"command": "end"}.')
+        command_of(value, ("end",))
+        return Reply(_json({"end": True, **self._stream.finish()}), ended=True)
+
+    def seconds(self, message: str | bytes, per_frame: float) -> float:
+        """Return the time of a frame: sound is always for a thread."""
+        return per_frame
 
 
 def open_session(model: ServedModel, rate: str | None) -> Session:
@@ -35,7 +117,7 @@ def open_session(model: ServedModel, rate: str | None) -> Session:
         raise not_acceptable(f"this model does not stream: {model.why_no_stream}")
     if isinstance(model, NetworkModel):
         return FrameSession(model.about, model.open_stream())
-    hertz = RATE if rate is None else int(rate) if rate.isdecimal() and len(rate) < 7 else 0
+    hertz = DEFAULT_SAMPLES_PER_SECOND if rate is None else int(rate) if rate.isdecimal() and len(rate) < 7 else 0
     if not 8000 <= hertz <= 192_000:
         raise not_acceptable(f"rate={rate!r:.20}; expected 8000 to 192000 samples per second.")
     return SoundSession(model.open_stream(hertz))
@@ -68,7 +150,7 @@ class StreamRoute:
         workshop, metrics, most = self._workshop, self._metrics, self._limits.streams
         if workshop.open_streams >= most:
             metrics.refuse("streams")
-            await _close(send, AGAIN, f"{most} streams are open, as many as this service takes")
+            await _close(send, CLOSE_AGAIN, f"{most} streams are open, as many as this service takes")
             return
         workshop.open_streams += 1
         metrics.streams.set(workshop.open_streams)
@@ -77,12 +159,12 @@ class StreamRoute:
             await self._serve(rate, receive, send)
         except Refusal as refusal:
             metrics.refuse(refusal.reason)
-            await _close(send, NO_STREAM, refusal.message)
+            await _close(send, CLOSE_NO_STREAM, refusal.message)
         except OSError:
             pass  # the client has gone
         except Exception:
             metrics.refuse("internal")
-            await _close(send, INTERNAL, "the service failed; its log says how")
+            await _close(send, CLOSE_INTERNAL, "the service failed; its log says how")
             raise
         finally:
             workshop.open_streams -= 1
@@ -105,14 +187,14 @@ class StreamRoute:
                     wrong = wrong + 1 if reply.wrong else 0
                     await send({"type": "websocket.send", "text": reply.text})
                     if reply.ended:
-                        await _close(send, DONE, "")
+                        await _close(send, CLOSE_DONE, "")
                         return
         except TimeoutError:
             self._metrics.refuse("idle")
-            await _close(send, IDLE, f"no message for {idle:g} s")
+            await _close(send, CLOSE_IDLE, f"no message for {idle:g} s")
             return
         self._metrics.refuse("stream-errors")
-        await _close(send, POLICY, f"{wrong} wrong messages in a row")
+        await _close(send, CLOSE_POLICY, f"{wrong} wrong messages in a row")
 
     async def _reply(self, session: Session, message: str | bytes) -> Reply:
         """Return the answer to one message, or what is wrong with it."""

@@ -1,12 +1,12 @@
-"""`serve_page`: one page on loopback, for `echolearn explore`."""
+"""One page on loopback, for `echolearn explore`."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-HOST = "127.0.0.1"
-HEADERS = {
+LOOPBACK = "127.0.0.1"
+PAGE_HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -17,34 +17,24 @@ HEADERS = {
 
 
 class PageServer(ThreadingHTTPServer):
-    """A server of one page on loopback, which answers nothing else.
-
-    Parameters
-    ----------
-    page : str
-        The HTML document.
-    policy : str
-        Its Content-Security-Policy; no other page may embed it.
-    port : int, default=0
-        The port; 0 for a free one.
-    """
+    """A server of one page on loopback, which answers nothing else; port 0: any free one."""
 
     daemon_threads = True
 
     def __init__(self, page: str, policy: str, port: int = 0) -> None:
-        super().__init__((HOST, port), _Handler)
+        super().__init__((LOOPBACK, port), _Handler)
         self.content = page.encode("utf-8")
         self.policy = f"{policy}; frame-ancestors 'none'"
 
     @property
     def address(self) -> str:
         """The address of the page."""
-        return f"http://{HOST}:{self.server_port}/"
+        return f"http://{LOOPBACK}:{self.server_port}/"
 
     @property
     def own_names(self) -> tuple[str, str]:
         """The names by which a browser on this machine reaches the server; any other name belongs to a foreign page."""
-        return f"{HOST}:{self.server_port}", f"localhost:{self.server_port}"
+        return f"{LOOPBACK}:{self.server_port}", f"localhost:{self.server_port}"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -66,7 +56,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND, "There is one page here: /")
             return
         self.send_response(HTTPStatus.OK)
-        for name, value in HEADERS.items():
+        for name, value in PAGE_HEADERS.items():
             self.send_header(name, value)
         self.send_header("Content-Security-Policy", self.server.policy)
         self.send_header("Content-Length", str(len(self.server.content)))

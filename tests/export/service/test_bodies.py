@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import services
+from echolearn.export.service.bodies import parse_csv, parse_npy
+from echolearn.export.service.limits import Refusal
 from echolearn.export.service.models import About
-from echolearn.export.service.parsing import parse_csv, parse_npy
-from echolearn.export.service.refusals import Refusal
 from services import MODELS, WAVE, X
 
 

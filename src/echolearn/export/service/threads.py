@@ -7,9 +7,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from echolearn.export.service.limits import Limits
-from echolearn.export.service.metrics import Metrics
-from echolearn.export.service.refusals import busy
+from echolearn.export.service.limits import Limits, Metrics, busy
 
 AT_ONCE_SECONDS = 0.001  # work of a stream up to this is done in the event loop
 Answer = TypeVar("Answer")

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import exported
 from echolearn.cli import main
-from echolearn.export.page.serving import PageServer
+from echolearn.export.page.server import PageServer
 
 
 @pytest.fixture
