@@ -27,17 +27,10 @@ import results
 from contest_plan import CORES
 from echolearn.speech.phones import phones_of_states
 from echolearn.speech.recognition import estimate, read_lexicon
-from echolearn.speech.recognition._decoder import Decoder, DecodingWeights, state_shares
+from echolearn.speech.recognition._decoder import Decoder, DecodingWeights, learn_phone_task, state_shares
 from echolearn.speech.recognition._graph import word_graph
-from echolearn.speech.recognition._phone_models import learn_phone_models
-from echolearn.speech.recognition._tuning import (
-    evaluate_phones,
-    evaluate_words,
-    phone_decoder,
-    spoken_phones,
-    tune_phones,
-    tune_words,
-)
+from echolearn.speech.recognition._phone_models import learn_phone_models, spoken_phones
+from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words, tune_phones, tune_words
 from echolearn.speech.scoring import matched_pairs
 from echolearn.speech.words import match_transcripts, read_transcripts
 
@@ -83,7 +76,7 @@ class Speech:
 
     def phone_decoder(self, order):
         """Return a decoder of phones that has not been tuned."""
-        return phone_decoder(self.parts["train"][1], self.state_names, order=order)
+        return learn_phone_task(self.parts["train"][1], self.state_names, order=order).decoder()
 
     @cached_property
     def phone_models(self):

@@ -12,7 +12,7 @@ from echolearn.experiments.estimate import CorpusSize
 from echolearn.experiments.phone_plan import SYSTEMS, PhonePlan, cost_of_system, decoding_seconds, estimate_text
 from echolearn.experiments.phone_scoring import TRIALS, PhoneScoring
 from echolearn.speech.corpus import Corpus
-from echolearn.speech.recognition._decoder import tune
+from echolearn.speech.recognition._tuning import tune
 from echolearn.training.cost_model import TYPICAL
 
 

@@ -12,7 +12,7 @@ from echolearn.speech.features import first_frame, frame_count, mfcc, with_diffe
 from echolearn.speech.framelist import FrameList
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition import Lexicon, Recognizer, estimate
-from echolearn.speech.recognition._parts import learn_phone_task, word_task
+from echolearn.speech.recognition._decoder import learn_phone_task, word_task
 
 RATE = 16_000
 TONES = {"sil": 0.0, "n": 300.0, "ow": 700.0, "y": 2600.0, "eh": 1500.0, "s": 5200.0}

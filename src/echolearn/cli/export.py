@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from echolearn.cli.models import open_model
 from echolearn.cli.options import FILE
 from echolearn.export import export_model
+from echolearn.speech.recognition._recognizer import load_any
 
 
 @click.command()
@@ -25,5 +25,5 @@ def export(*, model: Path, out: Path, name: str, step: bool, numbers: str | None
 
     Of a recogniser of speech, the network is written; in C, a second header computes its features from sound.
     """
-    for path in export_model(open_model(model), out, name=name, step=step, numbers=numbers):
+    for path in export_model(load_any(model), out, name=name, step=step, numbers=numbers):
         click.echo(f"written: {path} ({path.stat().st_size:,} bytes)")

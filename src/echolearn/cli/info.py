@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline
 
 from echolearn import __version__
 from echolearn.cli.corpora import opened_corpus
-from echolearn.cli.models import Network, open_model
+from echolearn.cli.models import Network
 from echolearn.cli.options import FILE, CorpusOptions, corpus_options
 from echolearn.display.facts import counted
 from echolearn.estimators._forecaster import ESNForecaster
@@ -38,6 +38,7 @@ from echolearn.speech.corpus import Corpus
 from echolearn.speech.features import SHIFT
 from echolearn.speech.recognition import NGramModel, Recognizer
 from echolearn.speech.recognition._decoder import DecodingWeights
+from echolearn.speech.recognition._recognizer import load_any
 from echolearn.training.progress import clock
 
 
@@ -52,7 +53,7 @@ def info(ctx: click.Context, /, *, model: Path | None, **corpus_settings: Unpack
     and classes, its readout, its training, its settings, and the version that saved it.
     """
     if model is not None:
-        whole = open_model(model)
+        whole = load_any(model)
         described = describe_recognizer if isinstance(whole, Recognizer) else describe_model
         click.echo(described(whole, model))
         click.echo(describe_file(model))

@@ -1,4 +1,4 @@
-"""Model files as commands open them: a recogniser, a network, or the network of either."""
+"""Model files as commands open them: a network, that of a recogniser, or a recogniser."""
 
 from __future__ import annotations
 
@@ -8,22 +8,18 @@ from typing import TypeAlias
 from sklearn.pipeline import Pipeline
 
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.loading import SingleEstimator, StackEstimator, load
+from echolearn.estimators.loading import SingleEstimator, StackEstimator
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind
 from echolearn.speech.recognition import Recognizer, load_recognizer
+from echolearn.speech.recognition._recognizer import load_any
 
 Network: TypeAlias = SingleEstimator | StackEstimator | Pipeline
 
 
-def open_model(path: Path) -> Network | Recognizer:
-    """Load any model file."""
-    return load_recognizer(path) if file_kind(path) == RECOGNIZER else load(path)
-
-
 def open_network(path: Path) -> Network:
     """Load an estimator or a pipeline, or the network of a recogniser."""
-    model = open_model(path)
+    model = load_any(path)
     return model.model if isinstance(model, Recognizer) else model
 
 

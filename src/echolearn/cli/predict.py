@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 
 from echolearn.cli.corpora import opened_corpus, part_features
 from echolearn.cli.csv_files import TextTable, read_table, write_table
-from echolearn.cli.models import Network, open_model, open_network, open_state_network
+from echolearn.cli.models import Network, open_network, open_state_network
 from echolearn.cli.options import FILE, CorpusOptions, corpus_options, header_option, part_option
 from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.estimators.classifier import ESNClassifier
@@ -28,6 +28,7 @@ from echolearn.speech.features import SHIFT, WINDOW
 from echolearn.speech.labels import Segment, write_mlf
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition import Recognizer
+from echolearn.speech.recognition._recognizer import load_any
 from echolearn.validation import Array
 
 TABLES = (".csv", ".tsv", ".txt", ".npy", ".npz")
@@ -283,7 +284,7 @@ def _table(answers: object, frames: FrameFile, per_step: bool) -> Array:
 
 def recipe_of(path: Path) -> FeatureRecipe:
     """Return how sound becomes the inputs of a network, as its file says; normalised per utterance, if it does not."""
-    model = open_model(path)
+    model = load_any(path)
     if isinstance(model, Recognizer):
         return model.features
     known = getattr(model, "recipe_", None)

@@ -36,7 +36,7 @@ from echolearn.fitting import settings
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.phones import phones_of_states, split_state
 from echolearn.speech.recognition import Lexicon, Recognizer, learn_recognizer, read_arpa, read_lexicon
-from echolearn.speech.recognition._recognizer import valid_part
+from echolearn.speech.recognition._training import valid_part
 from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words
 from echolearn.speech.scoring import Evaluation as Scores
 from echolearn.training.progress import clock

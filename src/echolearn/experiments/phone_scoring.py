@@ -15,21 +15,28 @@ from echolearn.speech._typing import Labels, Progress
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.folding import PhoneMap, fold, level_map
 from echolearn.speech.phones import phones_of_states, split_state
-from echolearn.speech.recognition._decoder import BEAMS, CHOICES, ROUNDS, Decoder
+from echolearn.speech.recognition._decoder import Decoder, learn_phone_task
+from echolearn.speech.recognition._phone_models import spoken_phones
 from echolearn.speech.recognition._search import Token
 from echolearn.speech.recognition._segments import SegmentClassifier, learn_segments
-from echolearn.speech.recognition._tuning import evaluate_phones, phone_decoder, spoken_phones, tune_phones
+from echolearn.speech.recognition._tuning import (
+    BEAM_CHOICES,
+    TUNING_ROUNDS,
+    WEIGHT_CHOICES,
+    evaluate_phones,
+    tune_phones,
+)
 from echolearn.speech.scoring import Evaluation, evaluate
 from echolearn.validation import Array
 
 Probabilities = Mapping[str, NDArray[np.float32]]  # of each utterance: (frames, states of the corpus)
 # How often `tune` decodes the validation part: once to begin with, then for every value but the one that is in use,
 # and for every beam.
-TRIALS = 1 + ROUNDS * sum(len(values) - 1 for values in CHOICES.values()) + len(BEAMS)
+TRIALS = 1 + TUNING_ROUNDS * sum(len(values) - 1 for values in WEIGHT_CHOICES.values()) + len(BEAM_CHOICES)
 # A trigram starts from the weights of the bigram; these are tried again.
-TRIGRAM_CHOICES = {name: CHOICES[name] for name in ("language_weight", "penalty")}
-TRIGRAM_TRIALS = 1 + ROUNDS * sum(len(values) - 1 for values in TRIGRAM_CHOICES.values()) + len(BEAMS)
-TUNING = (CHOICES, TRIGRAM_CHOICES, ROUNDS, BEAMS)  # a kept score depends on what was tried
+TRIGRAM_CHOICES = {name: WEIGHT_CHOICES[name] for name in ("language_weight", "penalty")}
+TRIGRAM_TRIALS = 1 + TUNING_ROUNDS * sum(len(values) - 1 for values in TRIGRAM_CHOICES.values()) + len(BEAM_CHOICES)
+TUNING = (WEIGHT_CHOICES, TRIGRAM_CHOICES, TUNING_ROUNDS, BEAM_CHOICES)  # a kept score depends on what was tried
 OWN_PHONES = "corpus"  # the level of the phones that a corpus has
 
 
@@ -99,12 +106,12 @@ class PhoneScoring:
     @cached_property
     def decoder(self) -> Decoder:
         """The decoder that the training labels give, its weights not tuned yet; a bigram if the order is not given."""
-        return phone_decoder(self.train_labels, self.names, order=self.order or 2)
+        return learn_phone_task(self.train_labels, self.names, order=self.order or 2).decoder()
 
     @cached_property
     def trigram_decoder(self) -> Decoder:
         """The same with a phone trigram."""
-        return phone_decoder(self.train_labels, self.names, order=3)
+        return learn_phone_task(self.train_labels, self.names, order=3).decoder()
 
     @cached_property
     def segments(self) -> SegmentClassifier:
@@ -113,7 +120,7 @@ class PhoneScoring:
 
     def tuned(self, probabilities: Probabilities, progress: Progress | None = None) -> TunedDecoder:
         """Return the decoder with the order and weights of the smallest phone error on the validation part."""
-        first = self._tuned(self.decoder, probabilities, CHOICES, progress)
+        first = self._tuned(self.decoder, probabilities, WEIGHT_CHOICES, progress)
         if self.order is not None:
             return TunedDecoder(first[0], self.order, first[1])
         start = replace(self.trigram_decoder, weights=first[0].weights)

@@ -20,8 +20,8 @@ from echolearn.speech.audio import resample
 from echolearn.speech.features import mfcc, with_differences
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition import Recognizer, load_recognizer
-from echolearn.speech.recognition._parts import learn_phone_task
-from echolearn.speech.recognition._stream import CommittingSearch
+from echolearn.speech.recognition._decoder import learn_phone_task
+from echolearn.speech.recognition._stream import StreamSearch
 from speechfiles import write_riff
 
 TOKENS = """level => echolearn.speech.view.listeners.map(
@@ -209,7 +209,7 @@ def test_partial_and_final_tokens_are_those_of_python(bare, spoken, kind, pause)
     noise = 0.5 * rng.dirichlet(np.full(speech.shape[1], 0.2), len(speech)) + 0.5 * speech
     for P in (speech, noise):
         sizes = [10, 30, 50, 10] * 2 + [len(P) - 200]
-        search = CommittingSearch(decoder.search(), own.phones.silent_states, pause)
+        search = StreamSearch(decoder.search(), own.phones.silent_states, pause)
         final, partial, pauses, emissions = [], [], [], decoder.emissions(P)
         for end, size in zip(np.cumsum(sizes), sizes, strict=True):
             more, paused = search.advance(emissions[end - size : end])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from echolearn.speech.recognition import Lexicon, estimate
-from echolearn.speech.recognition._decoder import CHOICES, Decoder, DecodingWeights, state_shares, tune
-from echolearn.speech.recognition._graph import phone_graph, word_graph
+from echolearn.speech.recognition._decoder import Decoder, DecodingWeights, state_shares
+from echolearn.speech.recognition._graph import word_graph
 from echolearn.speech.recognition._phone_models import learn_phone_models
 from reference.decoding import best_path
 from reference.words import scores_of_all
@@ -104,29 +104,6 @@ def test_words_without_a_language_model_are_reported():
 
 def test_shares_of_states():
     np.testing.assert_allclose(state_shares([np.array([0, 0, 2]), np.array([2])], 4), [3 / 8, 1 / 8, 3 / 8, 1 / 8])
-
-
-def test_tuning_takes_the_weights_of_the_smallest_error():
-    graph = phone_graph(models(), estimate([["sil", "n", "ow", "sil"]]))
-    decoder = Decoder(graph, np.full(len(NAMES), 1 / len(NAMES)))
-    tried = []
-
-    class Watched(Decoder):
-        def decode(self, probabilities):
-            tried.append(self.weights)
-            return [self.weights]
-
-    wanted = DecodingWeights(prior_exponent=0.2, language_weight=3.0, duration_weight=0.5, penalty=-1.0, beam=60.0)
-
-    def distance(found):
-        """The error grows with every weight's distance, and when the beam is narrower than 60."""
-        ((weights,),) = found.values()
-        return sum(abs(getattr(weights, name) - getattr(wanted, name)) for name in CHOICES) + (weights.beam < 60)
-
-    best, error = tune(Watched(decoder.graph, decoder.priors), distance, {"u": np.zeros((1, len(NAMES)))})
-    assert best.weights == wanted
-    assert error == 0
-    assert len(tried) < 70
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])

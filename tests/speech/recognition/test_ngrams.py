@@ -107,9 +107,6 @@ def test_what_cannot_be_estimated(texts, order, said):
         estimate(texts, order=order)
 
 
-# ---------------- Grammars of word lists
-
-
 WORDS = ["NO", "YES", "KNOWN"]
 
 
@@ -117,14 +114,14 @@ def decoder(graph):
     return Decoder(graph, np.full(len(NAMES), 1 / len(NAMES)), DecodingWeights(beam=np.inf, language_weight=1.0))
 
 
-def heard(graph, spoken):
+def recognised(graph, spoken):
     return [token.name for token in decoder(graph).decode(sure(spoken))]
 
 
 def test_all_sequences_of_a_list_have_a_probability_of_one_together():
-    model = word_list(["A", "B"], end_probability=0.5)
+    model = word_list(["A", "B"])
     total = sum(math.exp(model.log_probability(words)) for n in range(10) for words in product("AB", repeat=n))
-    assert total == pytest.approx(1 - 0.5**10)
+    assert total == pytest.approx(1 - 0.8**10)
     assert model.log_probability(["A", "C"]) == -math.inf
     assert model.log_probability(["A", "A"]) == model.log_probability(["A", "B"])
 
@@ -148,15 +145,15 @@ def test_a_list_read_from_an_arpa_file_is_the_same_model(tmp_path):
             assert found == expected or found == pytest.approx(expected, abs=1e-4)
 
 
-def test_what_is_heard_with_a_list():
+def test_what_is_recognised_with_a_list():
     spoken = ["sil", "y", "eh", "s", "n", "ow", "sil", "n", "ow", "n"]
-    graph = word_graph(models(), LEXICON, word_list(WORDS, lexicon=LEXICON), silence="sil")
-    assert heard(graph, spoken) == ["YES", "NO", "KNOWN"]
+    graph = word_graph(models(), LEXICON, word_list(WORDS), silence="sil")
+    assert recognised(graph, spoken) == ["YES", "NO", "KNOWN"]
     graph = word_graph(models(), LEXICON, word_list(["YES", "NO"]), silence="sil")
-    assert set(heard(graph, spoken)) <= {"YES", "NO"}
+    assert set(recognised(graph, spoken)) <= {"YES", "NO"}
     graph = word_graph(models(), LEXICON, word_list(WORDS, repeat=False), silence="sil")
-    assert len(heard(graph, spoken)) == 1
-    assert heard(graph, ["sil", "n", "ow", "n"]) == ["KNOWN"]
+    assert len(recognised(graph, spoken)) == 1
+    assert recognised(graph, ["sil", "n", "ow", "n"]) == ["KNOWN"]
 
 
 def test_one_word_needs_no_tree_that_nothing_reaches():
@@ -166,11 +163,7 @@ def test_one_word_needs_no_tree_that_nothing_reaches():
 
 
 def test_wrong_lists_are_refused_with_the_words():
-    with pytest.raises(ValueError, match="lacks 2 of 3 words: MAYBE, PERHAPS"):
-        word_list(["NO", "MAYBE", "PERHAPS"], lexicon=LEXICON)
     with pytest.raises(ValueError, match="is empty"):
         word_list([])
     with pytest.raises(ValueError, match="contains </s>"):
         word_list(["A", "</s>"])
-    with pytest.raises(ValueError, match="end_probability is 1"):
-        word_list(["A"], end_probability=1)

@@ -33,7 +33,7 @@ def test_segments(labels, expected):
 
 
 def test_hazards_without_prior_are_the_shares_that_end(monkeypatch):
-    monkeypatch.setattr("echolearn.speech.recognition._phone_models.PRIOR", 0.0)
+    monkeypatch.setattr("echolearn.speech.recognition._phone_models.PRIOR_OBSERVATIONS", 0.0)
     found = hazards(Counter({1: 2, 2: 4, 5: 2}), positions=3)
     # 2 of 8 end after one frame, 4 of 6 after two; the last two last from the third to the fifth frame: 2 of 6
     np.testing.assert_allclose(found, [2 / 8, 4 / 6, 2 / 6])

@@ -7,13 +7,10 @@ import pytest
 
 import toyspeech
 from echolearn import ESNClassifier, StackedClassifier
-from echolearn.speech.phones import split_state
-from echolearn.speech.recognition import Lexicon, Recognizer, estimate, learn_recognizer
-from echolearn.speech.recognition._decoder import DecodingWeights
+from echolearn.speech.recognition import Lexicon, Recognizer
+from echolearn.speech.recognition._decoder import learn_phone_task
 from echolearn.speech.recognition._ngrams import word_list
-from echolearn.speech.recognition._parts import learn_phone_task
-from echolearn.speech.recognition._recognizer import network_states, valid_part
-from echolearn.speech.recognition._tuning import evaluate_phones, spoken_phones
+from echolearn.speech.recognition._phone_models import spoken_phones
 
 
 @pytest.fixture(scope="module")
@@ -62,73 +59,6 @@ def test_many_utterances_at_once_are_as_one_by_one(new):
     found = recognizer.recognize_all(many, progress=lambda *call: calls.append(call))
     assert found == {name: recognizer.recognize(samples) for name, samples in many.items()}
     assert calls[-1] == ("recognising", 10, 10)
-
-
-def test_states_are_matched_by_their_names():
-    """The network's classes are in another order than the corpus's states, and lack one of them."""
-    own, network = toyspeech.corpus(), toyspeech.network()
-    states = network_states(network, own.state_names)
-    assert states != own.state_names[: len(states)]
-    assert set(states) < set(own.state_names)
-    recognizer = learn_recognizer(network, own)
-    for phone in recognizer.phones.phones:
-        assert {split_state(states[label])[0] for label in phone.labels} == {phone.name}
-    counts = dict.fromkeys(states, 1)
-    for k in own.which("train"):
-        for label in own.labels[k]:
-            counts[own.state_names[label]] += 1
-    total = sum(counts.values())
-    np.testing.assert_allclose(recognizer.phones.priors, [counts[name] / total for name in states])
-
-
-def test_classes_may_be_indices_of_states():
-    own = toyspeech.corpus()
-    X, y = own.part("train")
-    network = ESNClassifier(30, learn="none", readout="ridge", random_state=0).fit(X, y)
-    found = learn_recognizer(network, own)
-    assert found.phones.states == network_states(network, own.state_names) != toyspeech.recognizer().phones.states
-    _, samples, labels = toyspeech.speech(seed=1, utterances=10)[0]
-    assert [t.name for t in found.recognize(samples).phones] == spoken_phones(labels, toyspeech.STATE_NAMES)
-
-
-def test_train_is_learned_from_valid_is_tuned_on_and_test_is_not_touched():
-    own = toyspeech.corpus()
-
-    class Guarded(list):
-        def __getitem__(self, k):
-            if not isinstance(k, slice) and own.split[k] == "test":
-                raise AssertionError("the test part was read")
-            return super().__getitem__(k)
-
-    guarded = replace(own, labels=Guarded(own.labels))
-    object.__setattr__(guarded, "said", Guarded(own.said))
-    bounds = Guarded(guarded.features.bounds)
-    guarded.features.bounds, old = bounds, guarded.features.bounds
-    try:
-        found = learn_recognizer(toyspeech.network(), guarded, lexicon=toyspeech.LEXICON)
-    finally:
-        guarded.features.bounds = old
-    part = valid_part(own)
-    inputs = {own.utterances[k]: own.features[k] for k in own.which("valid")}
-
-    def error(recognizer):
-        heard = recognizer.recognize_all(inputs, words=False)
-        return evaluate_phones(part.phones, {n: h.phones for n, h in heard.items()}).total.error_rate
-
-    untuned = replace(found.phones, weights=DecodingWeights())
-    assert error(found) <= error(Recognizer(found.model, untuned, None, found.features))
-    assert len(part.phones) == 6
-    train = [spoken_phones(own.labels[k], own.state_names) for k in own.which("train")]
-    assert found.phones.language_model == estimate(train, order=2)
-    said = estimate([own.said[k] for k in own.which("train")], order=2, vocabulary=toyspeech.LEXICON.words)
-    assert found.words.language_model == said
-
-
-def test_a_network_of_another_corpus_is_refused():
-    own = toyspeech.corpus()
-    other = replace(own, state_names=tuple(f"x{name}" for name in own.state_names))
-    with pytest.raises(ValueError, match=r"does not know 18 states .* such as xeh_s2"):
-        learn_recognizer(toyspeech.network(), other)
 
 
 def test_other_words():

@@ -1,4 +1,4 @@
-"""Recognition of sound while it is heard."""
+"""Recognition of sound while it arrives."""
 
 from functools import cache
 
@@ -14,11 +14,11 @@ from echolearn.speech.recognition import Lexicon, Recognizer, estimate
 from echolearn.speech.recognition._decoder import Decoder, DecodingWeights
 from echolearn.speech.recognition._graph import phone_graph, word_graph
 from echolearn.speech.recognition._phone_models import learn_phone_models
-from echolearn.speech.recognition._stream import GRID, CommittingSearch
+from echolearn.speech.recognition._stream import PAUSE_GRID_FRAMES, StreamSearch
 from echolearn.speech.samples import as_samples
 
 
-def heard(stream, pieces):
+def final_tokens(stream, pieces):
     """Return all final tokens of a stream of pieces."""
     final = [token for piece in pieces for token in stream.push(piece).final]
     return (*final, *stream.finish().final)
@@ -41,7 +41,7 @@ def recording():
 def test_any_pieces_give_what_the_whole_recording_gives(recording, words, pause, cuts):
     _, samples = recording
     recognizer = toyspeech.recognizer()
-    found = heard(recognizer.stream(words=words, pause=pause), np.split(samples, sorted(cuts)))
+    found = final_tokens(recognizer.stream(words=words, pause=pause), np.split(samples, sorted(cuts)))
     offline = recognizer.recognize(samples, pause=pause)
     assert found == (offline.words if words else offline.phones)
 
@@ -51,9 +51,12 @@ def test_pieces_of_one_sample_and_of_ten_milliseconds(recording):
     recognizer = toyspeech.recognizer()
     part = samples[:20_000]
     offline = recognizer.recognize(part).words
-    assert heard(recognizer.stream(pause=None), np.split(part, range(160, len(part), 160))) == offline
+    assert final_tokens(recognizer.stream(pause=None), np.split(part, range(160, len(part), 160))) == offline
     short = part[:2_000]
-    assert heard(recognizer.stream(pause=None), np.split(short, range(1, 2_000))) == recognizer.recognize(short).words
+    assert (
+        final_tokens(recognizer.stream(pause=None), np.split(short, range(1, 2_000)))
+        == recognizer.recognize(short).words
+    )
 
 
 def test_sentences_are_final_at_pauses(recording):
@@ -99,7 +102,7 @@ def test_other_rates_and_integers(recording, rate):
     _, samples = recording
     given_ = np.round(resample_poly(samples, rate // 100, 160)).astype(np.int16)
     recognizer = toyspeech.recognizer()
-    found = heard(recognizer.stream(pause=None, rate=rate), np.split(given_, range(441, len(given_), 441)))
+    found = final_tokens(recognizer.stream(pause=None, rate=rate), np.split(given_, range(441, len(given_), 441)))
     assert found == recognizer.recognize(as_samples(given_), rate=rate).words
 
 
@@ -160,9 +163,6 @@ def test_a_stream_of_minutes_keeps_no_more_than_one_of_seconds():
     assert sizes[-1] == sizes[5] < 5_000_000
 
 
-# ---------------- Tokens that become final while a search runs
-
-
 PHONES = ["n", "ow", "y", "eh", "sil"]
 NAMES = [f"{phone}_s{state}" for phone in PHONES for state in (2, 3, 4)]
 SILENT = [12, 13, 14]
@@ -191,7 +191,7 @@ def noisy(rng, phones, sharpness=3.0, frames=4):
 
 
 def in_pieces(one, frames, cuts, pause):
-    search = CommittingSearch(one.search(), SILENT, pause)
+    search = StreamSearch(one.search(), SILENT, pause)
     final = []
     for piece in np.split(frames, sorted(cuts)):
         more, _ = search.advance(piece)
@@ -227,7 +227,7 @@ def test_what_is_final_is_a_beginning_of_the_best_path_at_any_time(kind):
     rng = np.random.default_rng(0)
     frames = noisy(rng, [PHONES[k] for k in rng.integers(5, size=60)])
     one = decoder(kind)
-    search, whole = CommittingSearch(one.search(), SILENT), one.search()
+    search, whole = StreamSearch(one.search(), SILENT), one.search()
     final = []
     for piece in np.split(frames, range(7, len(frames), 7)):
         final += search.advance(piece)[0]
@@ -243,7 +243,7 @@ def test_what_is_final_is_a_beginning_of_the_best_path_at_any_time(kind):
 
 def test_what_was_said_before_a_pause_is_final_at_the_pause():
     one = decoder("words", beam=1000.0)  # so that no path dies by itself
-    search = CommittingSearch(one.search(), SILENT, pause=20)
+    search = StreamSearch(one.search(), SILENT, pause=20)
     spoken = noisy(np.random.default_rng(0), ["sil", "n", "ow"])
     assert search.advance(spoken) == ([], False)
     silence = noisy(np.random.default_rng(1), ["sil"], frames=30)
@@ -251,13 +251,13 @@ def test_what_was_said_before_a_pause_is_final_at_the_pause():
     pauses = [(frame, final) for frame, final, pause in found if pause]
     assert [[token.name for token in final] for _, final in pauses] == [["NO"]]
     end = pauses[0][1][0].end
-    assert 20 <= pauses[0][0] + 1 - end < 20 + GRID
+    assert 20 <= pauses[0][0] + 1 - end < 20 + PAUSE_GRID_FRAMES
     assert not any(final for frame, final, pause in found if not pause)
 
 
 def test_without_a_pause_nothing_is_given_up():
     one = decoder("words", beam=1000.0)
-    search = CommittingSearch(one.search(), SILENT)
+    search = StreamSearch(one.search(), SILENT)
     final, pause = search.advance(noisy(np.random.default_rng(0), ["sil", "n", "ow", "sil", "sil", "sil", "sil"]))
     assert (final, pause) == ([], False)
 
@@ -265,7 +265,7 @@ def test_without_a_pause_nothing_is_given_up():
 def test_a_long_stream_takes_no_more_memory_than_a_short_one():
     rng = np.random.default_rng(0)
     one = decoder("phones")
-    search = CommittingSearch(one.search(), SILENT)
+    search = StreamSearch(one.search(), SILENT)
     sizes, tokens = [], 0
     for _ in range(240):
         phones = [PHONES[k] for k in rng.integers(5, size=42)]

@@ -1,13 +1,28 @@
-"""A phone decoder from state labels."""
+"""The choice of a decoder's weights and of the scale of confidences, whose measures are worked out by hand."""
+
+import math
 
 import numpy as np
 import pytest
 
 from echolearn.speech.folding import timit_map
+from echolearn.speech.recognition import estimate
+from echolearn.speech.recognition._decoder import Decoder, DecodingWeights, learn_phone_task
+from echolearn.speech.recognition._graph import phone_graph
+from echolearn.speech.recognition._phone_models import spoken_phones
 from echolearn.speech.recognition._search import Token
-from echolearn.speech.recognition._tuning import evaluate_phones, phone_decoder, spoken_phones, tune_phones
+from echolearn.speech.recognition._tuning import (
+    CONFIDENCE_SCALES,
+    WEIGHT_CHOICES,
+    calibrate,
+    confidence_quality,
+    evaluate_phones,
+    tune,
+    tune_phones,
+)
+from speech.recognition.test_decoder import LEXICON, NAMES, labels_of, models, word_decoder
 
-NAMES = ["sil_s2", "k_s2", "k_s3", "ae_s2", "ae_s3", "t_s2"]
+STATES = ["sil_s2", "k_s2", "k_s3", "ae_s2", "ae_s3", "t_s2"]
 
 
 def utterance(rng, phones=("sil", "k", "ae", "t", "sil")):
@@ -22,31 +37,31 @@ def speech():
     valid = {f"u{k}": utterance(rng, ("sil", *rng.permutation(["k", "ae", "t"]), "sil")) for k in range(6)}
     noisy = {}
     for name, y in valid.items():
-        scores = 2.0 * np.eye(len(NAMES))[y] + rng.normal(size=(len(y), len(NAMES)))
+        scores = 2.0 * np.eye(len(STATES))[y] + rng.normal(size=(len(y), len(STATES)))
         noisy[name] = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     return train, valid, noisy
 
 
 def test_phones_are_found_in_clean_probabilities(speech):
     train, valid, _ = speech
-    decoder = phone_decoder(train, NAMES)
+    decoder = learn_phone_task(train, STATES).decoder()
     for y in valid.values():
-        tokens = decoder.decode(np.maximum(np.eye(len(NAMES))[y], 1e-4))
-        assert [t.name for t in tokens] == spoken_phones(y, NAMES)
+        tokens = decoder.decode(np.maximum(np.eye(len(STATES))[y], 1e-4))
+        assert [t.name for t in tokens] == spoken_phones(y, STATES)
 
 
 def test_priors_and_durations_come_from_the_training_labels(speech):
     train, _, _ = speech
-    decoder = phone_decoder(train, NAMES)
-    counts = np.bincount(np.concatenate(train), minlength=len(NAMES)) + 1
+    decoder = learn_phone_task(train, STATES).decoder()
+    counts = np.bincount(np.concatenate(train), minlength=len(STATES)) + 1
     np.testing.assert_allclose(decoder.priors, counts / counts.sum())
     assert decoder.graph.tokens == ("sil", "k", "ae", "t")
 
 
 def test_tuned_weights_are_no_worse_than_those_it_began_with(speech):
     train, valid, noisy = speech
-    references = {name: spoken_phones(y, NAMES) for name, y in valid.items()}
-    decoder = phone_decoder(train, NAMES)
+    references = {name: spoken_phones(y, STATES) for name, y in valid.items()}
+    decoder = learn_phone_task(train, STATES).decoder()
 
     def error(d):
         return evaluate_phones(references, {n: d.decode(P) for n, P in noisy.items()}).total.error_rate
@@ -60,3 +75,97 @@ def test_silences_do_not_count_and_classes_are_folded_before_they_are_compared()
     spoken = {"u": ["ih", "sh", "h#"]}
     assert evaluate_phones(spoken, recognised).total.errors == 2
     assert evaluate_phones(spoken, recognised, phone_map=timit_map(39)).total.errors == 0
+
+
+def tokens(*pairs):
+    return [Token(name, k, k + 1, value) for k, (name, value) in enumerate(pairs)]
+
+
+def test_the_measures_of_a_case_worked_out_by_hand():
+    recognised = {"u": tokens(("a", 0.8), ("x", 0.8), ("c", 0.6)), "v": tokens(("sil", 0.1), ("b", 0.9), ("c", 0.2))}
+    found = confidence_quality({"u": ["a", "b", "c"], "v": ["b", "sil"]}, recognised)
+    # right 0.8, 0.6, 0.9; wrong 0.8 and the insertion 0.2: of 6 pairs, 4 in order and one equal
+    assert found[:3] == (3, 2, 4.5 / 6)
+    entropy = -3 * math.log2(0.6) - 2 * math.log2(0.4)
+    bits = math.log2(0.8) + math.log2(0.6) + math.log2(0.9) + math.log2(0.2) + math.log2(0.8)
+    assert found.cross_entropy == pytest.approx((entropy + bits) / entropy)
+
+
+def test_confidences_equal_to_the_share_of_right_tokens_say_nothing():
+    found = confidence_quality({"u": ["a", "b"]}, {"u": tokens(("a", 0.5), ("x", 0.5))})
+    assert found.roc_area == 0.5
+    assert found.cross_entropy == pytest.approx(0.0)
+
+
+def test_sure_and_wrong_is_bad_but_finite():
+    found = confidence_quality({"u": ["a", "b"]}, {"u": tokens(("a", 0.0), ("x", 1.0))})
+    assert -10 < found.cross_entropy < -5
+
+
+def test_without_errors_there_is_nothing_to_measure():
+    found = confidence_quality({"u": ["a"]}, {"u": tokens(("a", 0.5))})
+    assert math.isnan(found.roc_area)
+    assert math.isnan(found.cross_entropy)
+
+
+def test_tokens_without_confidence_are_reported():
+    with pytest.raises(ValueError, match="confidences=True"):
+        confidence_quality({"u": ["a"]}, {"u": [Token("a", 0, 1)]})
+
+
+def noisy(rng, words):
+    labels = np.concatenate([labels_of(LEXICON.pronunciations[word][0]) for word in words])
+    scores = rng.normal(size=(len(labels), len(NAMES))) * 1.5
+    scores[np.arange(len(labels)), labels] += 1.5
+    P = np.exp(scores)
+    return P / P.sum(axis=1, keepdims=True)
+
+
+def test_the_scale_of_the_largest_cross_entropy_is_chosen():
+    rng = np.random.default_rng(0)
+    spoken = {str(k): [str(word) for word in rng.choice(list(LEXICON.words), size=4)] for k in range(15)}
+    probabilities = {name: noisy(rng, words) for name, words in spoken.items()}
+    decoder = word_decoder(1)
+    chosen, quality = calibrate(decoder, spoken, probabilities)
+    found = {}
+    lattices = {name: decoder.lattice(P) for name, P in probabilities.items()}
+    for scale in (*CONFIDENCE_SCALES, decoder.weights.confidence_scale):
+        recognised = {name: lattice.confidences(lattice.best, scale) for name, lattice in lattices.items()}
+        found[scale] = confidence_quality(spoken, recognised)
+    best = max(found, key=lambda scale: found[scale].cross_entropy)
+    assert quality == found[best]
+    assert chosen.weights.confidence_scale == best
+    assert quality.wrong >= 5
+    assert quality.roc_area > 0.6
+    again = {name: chosen.decode(P, confidences=True) for name, P in probabilities.items()}
+    assert confidence_quality(spoken, again) == quality
+
+
+def test_a_scale_needs_utterances_with_references():
+    with pytest.raises(ValueError, match="no utterance"):
+        calibrate(word_decoder(1), {}, {})
+    with pytest.raises(ValueError, match="no reference: u"):
+        calibrate(word_decoder(1), {}, {"u": np.zeros((1, len(NAMES)))})
+
+
+def test_tuning_takes_the_weights_of_the_smallest_error():
+    graph = phone_graph(models(), estimate([["sil", "n", "ow", "sil"]]))
+    decoder = Decoder(graph, np.full(len(NAMES), 1 / len(NAMES)))
+    tried = []
+
+    class Watched(Decoder):
+        def decode(self, probabilities):
+            tried.append(self.weights)
+            return [self.weights]
+
+    wanted = DecodingWeights(prior_exponent=0.2, language_weight=3.0, duration_weight=0.5, penalty=-1.0, beam=60.0)
+
+    def distance(found):
+        """The error grows with every weight's distance, and when the beam is narrower than 60."""
+        ((weights,),) = found.values()
+        return sum(abs(getattr(weights, name) - getattr(wanted, name)) for name in WEIGHT_CHOICES) + (weights.beam < 60)
+
+    best, error = tune(Watched(decoder.graph, decoder.priors), distance, {"u": np.zeros((1, len(NAMES)))})
+    assert best.weights == wanted
+    assert error == 0
+    assert len(tried) < 70

@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from echolearn.estimators.loading import load
 from echolearn.exceptions import ExportError
 from echolearn.export.page.payload import Json, pack_array, pack_plan
 from echolearn.export.page.speech_payload import (
@@ -30,10 +29,9 @@ from echolearn.export.page.speech_payload import (
     recognizer_payload,
 )
 from echolearn.export.plan import plan_of
-from echolearn.modelfile.layout import RECOGNIZER
-from echolearn.modelfile.reader import file_kind
 from echolearn.runtime._plan import Plan
-from echolearn.speech.recognition import Recognizer, load_recognizer
+from echolearn.speech.recognition import Recognizer
+from echolearn.speech.recognition._recognizer import load_any
 
 ASSETS = resources.files("echolearn.export.page") / "assets"
 FIRST_SCRIPTS = ("engine.js", "interface.js", "drawing.js", "views.js")  # then the views by name, then LAST_SCRIPT
@@ -107,7 +105,7 @@ def _check_comparable(models: Sequence[PageModel]) -> None:
 
 def open_model(path: Path) -> PageModel:
     """Return the model of a file, under the name of the file."""
-    return page_model(path.name, load_recognizer(path) if file_kind(path) == RECOGNIZER else load(path))
+    return page_model(path.name, load_any(path))
 
 
 def page_model(name: str, model: BaseEstimator | Recognizer) -> PageModel:

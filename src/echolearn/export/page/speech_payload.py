@@ -22,7 +22,7 @@ from echolearn.speech.phones import SILENCES, split_state
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._decoder import Decoder
-from echolearn.speech.recognition._stream import PAUSE, pause_frames
+from echolearn.speech.recognition._stream import PAUSE_SECONDS, pause_frames
 from echolearn.validation import Array
 
 Payload = dict[str, Json]
@@ -95,7 +95,7 @@ def _shared(recipe: FeatureRecipe, states: Sequence[str]) -> Payload:
         "phone_of_state": [phones.index(split_state(name)[0]) for name in states],
         "silences": sorted(SILENCES),
         "frame_seconds": features.FRAME_SECONDS,
-        "pause": pause_frames(PAUSE),
+        "pause": pause_frames(PAUSE_SECONDS),
     }
 
 

@@ -2,8 +2,9 @@
 
 from echolearn.speech.recognition._lexicon import Lexicon, read_lexicon
 from echolearn.speech.recognition._ngrams import NGramModel, estimate, read_arpa, write_arpa
-from echolearn.speech.recognition._recognizer import Recognizer, learn_recognizer, load_recognizer
+from echolearn.speech.recognition._recognizer import Recognizer, load_recognizer
 from echolearn.speech.recognition._stream import RecognitionStream
+from echolearn.speech.recognition._training import learn_recognizer
 from echolearn.speech.recognition._transcription import Transcription
 
 __all__ = [

@@ -17,21 +17,20 @@ from echolearn.modelfile.facts import as_count, as_truth, as_words
 from echolearn.modelfile.layout import Entry, Facts
 from echolearn.speech.phones import split_state
 from echolearn.speech.recipe import FeatureRecipe
-from echolearn.speech.recognition._decoder import DecodingWeights
+from echolearn.speech.recognition._decoder import DecodingWeights, PhoneTask, WordTask
 from echolearn.speech.recognition._lexicon import Lexicon
 from echolearn.speech.recognition._ngrams import NGramModel
-from echolearn.speech.recognition._parts import PhoneTask, WordTask
 from echolearn.speech.recognition._phone_models import PhoneModel
 from echolearn.validation import Array
 
-MODEL = "model/"  # before the names of the network's arrays
-_FIXED = {
+NETWORK_PREFIX = "model/"  # of the names of the network's arrays
+_ARRAY_TYPES = {
     "priors": "F64", "phones.labels": "I64", "phones.entry": "F64", "phones.leaving": "F64", "phones.next": "F64",
     "lexicon.words": "U8", "lexicon.word": "I64", "lexicon.length": "I64", "lexicon.phone": "I64",
     "recipe.mean": "F64", "recipe.deviation": "F64",
 }  # fmt: skip
 _GRAMS = re.compile(r"(?:phones|words)\.ngrams\.(?:(?P<text>tokens)|\d(?:\.(?:probability|backoff))?)")
-MOST_ORDERS = 9
+MAX_NGRAM_ORDER = 9
 
 
 def task_parts(phones: PhoneTask, words: WordTask | None, recipe: FeatureRecipe) -> tuple[dict[str, Array], Facts]:
@@ -60,13 +59,13 @@ def check_arrays(entries: Mapping[str, Entry], facts: Facts) -> None:
     network: dict[str, Entry] = {}
     for name, entry in entries.items():
         grams = _GRAMS.fullmatch(name)
-        if name.startswith(MODEL):
-            network[name.removeprefix(MODEL)] = entry
+        if name.startswith(NETWORK_PREFIX):
+            network[name.removeprefix(NETWORK_PREFIX)] = entry
             continue
         if grams is not None:
             expected = "U8" if grams["text"] else ("F64" if name.endswith(("probability", "backoff")) else "I64")
-        elif name in _FIXED:
-            expected = _FIXED[name]
+        elif name in _ARRAY_TYPES:
+            expected = _ARRAY_TYPES[name]
         else:
             raise ValueError(f"it holds arrays that no recogniser has: {name!r:.40}")
         if entry.dtype != expected:
@@ -137,10 +136,10 @@ def _phones(tensors: Mapping[str, Array], listed: object, states: Sequence[str])
     found: list[PhoneModel] = []
     start = 0
     for name, size in zip(names, sizes, strict=True):
-        own = slice(start, start + size)
+        rows = slice(start, start + size)
         start += size
-        model = PhoneModel(name, tuple(labels[own].tolist()), entry[own], leaving[own], moves[own, : size + 1])
-        if any(split_state(states[label])[0] != name for label in model.labels) or moves[own, size + 1 :].any():
+        model = PhoneModel(name, tuple(labels[rows].tolist()), entry[rows], leaving[rows], moves[rows, : size + 1])
+        if any(split_state(states[label])[0] != name for label in model.labels) or moves[rows, size + 1 :].any():
             raise ValueError(f"the states of {name!r:.40} belong to another phone")
         if not _are_shares(model.entry[None]) or np.tril(model.next).any():
             raise ValueError(f"{name!r:.40} is not a phone from left to right")
@@ -176,7 +175,7 @@ def _gram_tensors(kind: str, model: NGramModel) -> dict[str, Array]:
 
 def _grams(kind: str, tensors: Mapping[str, Array], order: object) -> NGramModel:
     """Return a language model."""
-    if as_count(order) > MOST_ORDERS:
+    if as_count(order) > MAX_NGRAM_ORDER:
         raise ValueError(f"n-grams of order {order}")
     assert isinstance(order, int)
     tokens = _texts(tensors[f"{kind}.ngrams.tokens"])

@@ -24,7 +24,7 @@ from echolearn.speech.recognition._lexicon import Lexicon
 from echolearn.speech.recognition._ngrams import END, START, History, NGramModel
 from echolearn.speech.recognition._phone_models import PhoneModel
 
-NONE = -1  # no token; no emission
+NONE = -1  # in place of a token or of the state that a node emits
 _ARC = np.dtype([("source", "i4"), ("target", "i4"), ("duration", "f4"), ("language", "f4"), ("token", "i4")])
 
 
@@ -34,37 +34,16 @@ class Graph:
 
     Arcs are sorted by the node that they leave. Anchors are numbered after all nodes that emit, and an arc between two
     anchors leads to one of a higher number.
-
-    Parameters
-    ----------
-    emission : array of shape (n_nodes,), int32
-        The state that each node emits; -1 for anchors.
-    first : array of shape (n_nodes + 1,), int64
-        The first arc of each node.
-    target : array of shape (n_arcs,), int32
-        The node that each arc leads to.
-    duration : array of shape (n_arcs,), float32
-        Log probability of each arc by the durations of states.
-    language : array of shape (n_arcs,), float32
-        Log probability of each arc by the language model.
-    token : array of shape (n_arcs,), int32
-        The token that each arc completes, an index into `tokens`; -1 for none.
-    final : array of shape (n_nodes,), float32
-        Log probability by the language model that an utterance ends at each node; -inf except at anchors.
-    start : int
-        The anchor at which utterances begin.
-    tokens : tuple of str
-        The tokens.
     """
 
-    emission: NDArray[np.int32]
-    first: NDArray[np.int64]
-    target: NDArray[np.int32]
-    duration: NDArray[np.float32]
-    language: NDArray[np.float32]
-    token: NDArray[np.int32]
-    final: NDArray[np.float32]
-    start: int
+    emission: NDArray[np.int32]  # (n_nodes,): the state that each node emits; -1 for anchors
+    first: NDArray[np.int64]  # (n_nodes + 1,): the first arc of each node
+    target: NDArray[np.int32]  # (n_arcs,): the node that each arc leads to
+    duration: NDArray[np.float32]  # (n_arcs,): log probability by the durations of states
+    language: NDArray[np.float32]  # (n_arcs,): log probability by the language model
+    token: NDArray[np.int32]  # (n_arcs,): what each arc completes, an index into `tokens`; -1 for nothing
+    final: NDArray[np.float32]  # (n_nodes,): log probability that an utterance ends here; -inf except at anchors
+    start: int  # the anchor at which utterances begin
     tokens: tuple[str, ...]
 
     @cached_property
@@ -73,22 +52,7 @@ class Graph:
         return int((self.emission >= 0).sum())
 
     def weights(self, *, duration_weight: float, language_weight: float, penalty: float) -> NDArray[np.float32]:
-        """Return the total weight of every arc.
-
-        Parameters
-        ----------
-        duration_weight : float
-            Factor of the durations.
-        language_weight : float
-            Factor of the language model.
-        penalty : float
-            Subtracted for every token; a larger one gives fewer tokens.
-
-        Returns
-        -------
-        array of shape (n_arcs,), float32
-            The weights.
-        """
+        """Return the total weight of every arc; the penalty is subtracted for every token."""
         total = duration_weight * self.duration + language_weight * self.language
         weights: NDArray[np.float32] = (total - penalty * (self.token >= 0)).astype(np.float32)
         return weights
@@ -260,20 +224,7 @@ def _add_histories(builder: GraphBuilder, model: NGramModel) -> dict[History, in
 
 
 def phone_graph(phones: Sequence[PhoneModel], model: NGramModel) -> Graph:
-    """Build the graph of any sequence of phones, weighted by an n-gram of phones.
-
-    Parameters
-    ----------
-    phones : sequence of PhoneModel
-        The phones.
-    model : NGramModel
-        Language model of the phones. Phones that it does not list cannot be recognised.
-
-    Returns
-    -------
-    Graph
-        The graph; its tokens are the phones.
-    """
+    """Return the graph of any sequence of phones that an n-gram lists, weighted by it."""
     builder = GraphBuilder()
     anchors = _add_histories(builder, model)
     index = {phone.name: k for k, phone in enumerate(phones)}
@@ -295,35 +246,15 @@ def phone_graph(phones: Sequence[PhoneModel], model: NGramModel) -> Graph:
 def word_graph(
     phones: Sequence[PhoneModel], lexicon: Lexicon, model: NGramModel, *, silence: str | None = None
 ) -> Graph:
-    """Build the graph of any sequence of words, weighted by an n-gram of words.
+    """Return the graph of any sequence of words that lexicon and n-gram have in common, with silence around them.
 
-    Every word may be spoken after the empty history, where words share the beginnings of their pronunciations (a prefix
-    tree). The probability of the likeliest word below a node of the tree is taken into account as soon as the node is
-    reached, so that a narrow beam does not lose words before they are complete. The words that are listed after longer
-    histories are few. Each of them has one copy of its states per history that it leads to, whatever the history
-    before it: with a bigram one copy per word, however many bigrams there are.
-
-    Parameters
-    ----------
-    phones : sequence of PhoneModel
-        The phones.
-    lexicon : Lexicon
-        Pronunciations in these phones. Words without one cannot be recognised.
-    model : NGramModel
-        Language model of the words. Words that it does not list cannot be recognised.
-    silence : str, optional
-        The phone that may stand between words, and before and after them.
-
-    Returns
-    -------
-    Graph
-        The graph; its tokens are the words.
-
-    Raises
-    ------
-    ValueError
-        If no word has both a pronunciation and a probability.
+    ValueError if no word has both a pronunciation and a probability.
     """
+    # Every word may be spoken after the empty history, where words share the beginnings of their pronunciations (a
+    # prefix tree). The probability of the likeliest word below a node of the tree is taken into account as soon as the
+    # node is reached, so that a narrow beam does not lose words before they are complete. The words that are listed
+    # after longer histories are few. Each of them has one copy of its states per history that it leads to, whatever the
+    # history before it: with a bigram one copy per word, however many bigrams there are.
     builder = GraphBuilder()
     anchors = _add_histories(builder, model)
     by_name = {phone.name: phone for phone in phones}

@@ -24,21 +24,11 @@ from numpy.typing import NDArray
 from echolearn.speech.recognition._search import Search, Token
 from echolearn.speech.recognition._trellis import search_trellis
 
-BEAM = 20.0
-NONE = -1
-_ROUNDING = 1e-9
+_SCORE_ROUNDING = 1e-9
 
 
 class Hypothesis(NamedTuple):
-    """A sequence of tokens that an utterance may be read as.
-
-    Parameters
-    ----------
-    tokens : tuple of str
-        The phones or words.
-    score : float
-        Log score of the best path with these tokens.
-    """
+    """A sequence of phones or words that an utterance may be read as, and the log score of its best path."""
 
     tokens: tuple[str, ...]
     score: float
@@ -48,43 +38,21 @@ class Hypothesis(NamedTuple):
 class Lattice:
     """The paths that are not much worse than the best one, as a graph.
 
-    Parameters
-    ----------
-    frame : array of shape (n_nodes,), int64
-        The frame at which each node lies. Every path leads from the first node to the last, and every arc to a node of
-        a higher number.
-    start, end : array of shape (n_arcs,), int64
-        The nodes between which each arc lies; arcs are sorted by `start`.
-    token : array of shape (n_arcs,), int64
-        The token of each arc, an index into `tokens`; -1 for none, such as a silence between words or a back-off.
-    acoustic : array of shape (n_arcs,)
-        Score of each arc by the network and the durations, weighted.
-    language : array of shape (n_arcs,)
-        Log probability of each arc by the language model, not weighted.
-    tokens : tuple of str
-        The tokens.
-    language_weight : float, default 1.0
-        Factor of the language model.
-    penalty : float, default 0.0
-        Subtracted for every token.
-    beam : float, default infinity
-        All paths that are not worse than the best one by more than this are in the lattice.
-    decoded : tuple of Token or None, default None
-        What the decoder found. None means the best path of the lattice, which is the same unless the scores of two
-        paths are equal to the last digit.
+    Every path leads from the first node to the last, and every arc to a node of a higher number. Arcs are sorted by the
+    node that they start at.
     """
 
-    frame: NDArray[np.int64]
-    start: NDArray[np.int64]
+    frame: NDArray[np.int64]  # of each node
+    start: NDArray[np.int64]  # node of each arc, and so on below
     end: NDArray[np.int64]
-    token: NDArray[np.int64]
-    acoustic: NDArray[np.float64]
-    language: NDArray[np.float64]
+    token: NDArray[np.int64]  # index into `tokens`; -1 for none, such as a silence between words or a back-off
+    acoustic: NDArray[np.float64]  # score by the network and the durations, weighted
+    language: NDArray[np.float64]  # log probability by the language model, not weighted
     tokens: tuple[str, ...]
+    best: tuple[Token, ...]  # the tokens of the best path, as the decoder found it
     language_weight: float = 1.0
     penalty: float = 0.0
-    beam: float = math.inf
-    decoded: tuple[Token, ...] | None = None
+    beam: float = math.inf  # all paths that are not worse than the best one by more than this are in the lattice
 
     @property
     def scores(self) -> NDArray[np.float64]:
@@ -94,45 +62,10 @@ class Lattice:
         )
         return scores
 
-    def best(self) -> list[Token]:
-        """Return the tokens of the best path.
-
-        Returns
-        -------
-        list of Token
-            The tokens with their frames, as the decoder found them; none if the lattice is empty.
-        """
-        return list(self._best_path() if self.decoded is None else self.decoded)
-
-    def _best_path(self) -> list[Token]:
-        """Return the tokens of the best path by the scores of the arcs."""
-        into, arc_into = _forward_best(len(self.frame), self.start, self.end, self.scores)
-        found: list[Token] = []
-        node = len(self.frame) - 1
-        while into[node] > -math.inf and node > 0:
-            arc = arc_into[node]
-            node = self.start[arc]
-            if self.token[arc] >= 0:
-                name = self.tokens[self.token[arc]]
-                found.append(Token(name, int(self.frame[node]), int(self.frame[self.end[arc]])))
-        return found[::-1]
-
     def nbest(self, n: int) -> list[Hypothesis]:
-        """Return the best sequences of tokens, all different, in order of their scores.
-
-        The search goes from prefix to prefix. A prefix has the best score to every node that its tokens can reach, and
-        since the best way from there to the end is known, the best prefix of all is always one of the next hypothesis.
-
-        Parameters
-        ----------
-        n : int
-            How many to return.
-
-        Returns
-        -------
-        list of Hypothesis
-            At most `n`; fewer if fewer are within the lattice's beam.
-        """
+        """Return the best sequences of tokens, all different, in order of their scores: n, or all within the beam."""
+        # The search goes from prefix to prefix. A prefix has the best score to every node that its tokens can reach,
+        # and since the best way from there to the end is known, the best prefix is always one of the next hypothesis.
         scores = self.scores
         rest = _backward_best(len(self.frame), self.start, self.end, scores).tolist()
         lowest = rest[0] - self.beam
@@ -149,7 +82,7 @@ class Lattice:
                 continue
             ended, following = _extend(reached, arcs, rest, lowest)
             made += 1
-            if -math.inf < ended >= lowest - _ROUNDING:
+            if -math.inf < ended >= lowest - _SCORE_ROUNDING:
                 heapq.heappush(waiting, (-ended, made, tokens, None))
             for token, nodes in following.items():
                 made += 1
@@ -166,19 +99,9 @@ class Lattice:
         return arcs
 
     def posteriors(self, scale: float = 1.0) -> NDArray[np.float64]:
-        """Return the probability of each arc given the whole utterance.
+        """Return the probability of each arc given the whole utterance; those that cross a point in time add up to 1.
 
-        Parameters
-        ----------
-        scale : float, default 1.0
-            Factor of all scores. Frames are not independent, so that scores are too sure of themselves: with 1 nearly
-            all probability is on one path. `calibrate` finds the factor with which probabilities mean what they say.
-
-        Returns
-        -------
-        array of shape (n_arcs,)
-            The probabilities. The arcs that cross any point in time have a sum of 1. A token that a language model both
-            lists and reaches by back-off has a path for each, and both count.
+        Frames are not independent, so that with a scale of 1 nearly all probability is on one path.
         """
         scaled = scale * self.scores
         before = _forward_sum(len(self.frame), self.start, self.end, scaled)
@@ -187,21 +110,7 @@ class Lattice:
         return found
 
     def confidences(self, tokens: Sequence[Token], scale: float = 1.0) -> list[Token]:
-        """Return tokens with their confidences.
-
-        Parameters
-        ----------
-        tokens : sequence of Token
-            Tokens with their frames, such as those of `best`.
-        scale : float, default 1.0
-            As in `posteriors`.
-
-        Returns
-        -------
-        list of Token
-            The same tokens. The confidence of one is the probability that this token is spoken at a frame, summed over
-            all arcs of the same token, in the mean of its frames.
-        """
+        """Return tokens with the probability that each is spoken at a frame, in the mean of its frames."""
         posteriors = self.posteriors(scale)
         length = int(self.frame[-1]) + 1
         number = {name: k for k, name in enumerate(self.tokens)}
@@ -218,22 +127,11 @@ class Lattice:
         return found
 
     def pruned(self, beam: float) -> Lattice:
-        """Return the lattice without the arcs whose best path is worse than the best one by more than a beam.
-
-        Parameters
-        ----------
-        beam : float
-            How much worse a path may be.
-
-        Returns
-        -------
-        Lattice
-            The smaller lattice.
-        """
+        """Return the lattice without the arcs whose best path is worse than the best one by more than a beam."""
         scores, n = self.scores, len(self.frame)
-        before, _ = _forward_best(n, self.start, self.end, scores)
+        before = _forward_best(n, self.start, self.end, scores)
         after = _backward_best(n, self.start, self.end, scores)
-        kept = before[self.start] + scores + after[self.end] >= after[0] - beam - _ROUNDING
+        kept = before[self.start] + scores + after[self.end] >= after[0] - beam - _SCORE_ROUNDING
         used = np.zeros(n, dtype=np.bool_)
         used[[0, n - 1]] = True
         used[self.start[kept]] = used[self.end[kept]] = True
@@ -250,24 +148,10 @@ class Lattice:
         )
 
 
-def build_lattice(search: Search, frames: NDArray[np.float32], *, penalty: float, beam: float = BEAM) -> Lattice:
-    """Search an utterance and return its lattice.
+def build_lattice(search: Search, frames: NDArray[np.float32], *, penalty: float, beam: float) -> Lattice:
+    """Return the lattice of an utterance by a search without frames yet; it has no arcs if no path can end.
 
-    Parameters
-    ----------
-    search : Search
-        A search that has taken no frame yet.
-    frames : array of shape (n_frames, n_states), float32
-        Scaled log probabilities of the utterance.
-    penalty : float
-        What the arcs of the search contain for every token.
-    beam : float, default 20.0
-        How far below the best path a path may be.
-
-    Returns
-    -------
-    Lattice
-        The lattice; without arcs if no path can end.
+    penalty: what the arcs of the search contain for every token.
     """
     trellis = search_trellis(search, frames)
     tokens, _ = search.best()
@@ -280,16 +164,16 @@ def build_lattice(search: Search, frames: NDArray[np.float32], *, penalty: float
         acoustic=arcs.score - search.language_weight * arcs.language + penalty * (arcs.token >= 0),
         language=arcs.language,
         tokens=search.graph.tokens,
+        best=tuple(tokens),
         language_weight=search.language_weight,
         penalty=penalty,
-        decoded=tuple(tokens),
     ).pruned(beam)
 
 
 def _extend(
     reached: dict[int, float], arcs: list[list[tuple[int, int, float]]], rest: list[float], lowest: float
 ) -> tuple[float, dict[int, dict[int, float]]]:
-    """Go on from the nodes of a prefix: return the score of ending, and the nodes reached with every next token."""
+    """Extend a prefix from its nodes: return the score of ending, and the nodes reached with every next token."""
     inside = dict(reached)
     waiting = sorted(inside)
     following: dict[int, dict[int, float]] = {}
@@ -297,10 +181,10 @@ def _extend(
         node = heapq.heappop(waiting)
         for end, token, score in arcs[node]:
             total = inside[node] + score
-            if total + rest[end] < lowest - _ROUNDING:
+            if total + rest[end] < lowest - _SCORE_ROUNDING:
                 continue
-            nodes = inside if token == NONE else following.setdefault(token, {})
-            if token == NONE and end not in inside:
+            nodes = inside if token < 0 else following.setdefault(token, {})
+            if token < 0 and end not in inside:
                 heapq.heappush(waiting, end)
             if total > nodes.get(end, -math.inf):
                 nodes[end] = total
@@ -310,15 +194,13 @@ def _extend(
 @njit(cache=True, nogil=True)
 def _forward_best(
     n: int, start: NDArray[np.int64], end: NDArray[np.int64], score: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the score of the best path from the first node to each, and its last arc."""
-    best, arc = np.full(n, -np.inf), np.full(n, -1)
+) -> NDArray[np.float64]:
+    """Return the score of the best path from the first node to each."""
+    best = np.full(n, -np.inf)
     best[0] = 0.0
     for k in range(len(start)):
-        if best[start[k]] + score[k] > best[end[k]]:
-            best[end[k]] = best[start[k]] + score[k]
-            arc[end[k]] = k
-    return best, arc
+        best[end[k]] = max(best[end[k]], best[start[k]] + score[k])
+    return best
 
 
 @njit(cache=True, nogil=True)

@@ -25,10 +25,10 @@ from pathlib import Path
 from echolearn.display.facts import counted, one_line
 from echolearn.exceptions import CorpusError
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech.recognition._lexicon import Lexicon
 from echolearn.speech.textfile import LINE_END, number_of, read_text
 
 START, END = "<s>", "</s>"
+WORD_LIST_END_PROBABILITY = 0.2  # about four words; a wrong value matters little beside the network's scores
 
 History = tuple[str, ...]
 
@@ -190,35 +190,42 @@ def _interpolated(counts: Mapping[History, Counter[str]], tokens: Sequence[str],
     outcomes = [*tokens, END]
     probability: dict[History, float] = {(START,): -math.inf}
     backoff: dict[History, float] = {}
+    model = NGramModel(order, probability, backoff)
     for history in sorted(counts, key=lambda history: (len(history), history)):
         followers = counts[history]
         total, kinds = followers.total(), len(followers)
         for token in followers if history else outcomes:
-            shorter = math.exp(_score(probability, backoff, history[1:], token)) if history else 1 / len(outcomes)
+            shorter = math.exp(model.score(history[1:], token)) if history else 1 / len(outcomes)
             probability[*history, token] = math.log((followers[token] + kinds * shorter) / (total + kinds))
         if history:
             backoff[history] = math.log(kinds / (total + kinds))
-    return NGramModel(order, probability, backoff)
+    return model
 
 
-def _score(
-    probability: Mapping[History, float], backoff: Mapping[History, float], history: History, token: str
-) -> float:
-    """Return the log probability of a token from the shorter histories that are finished."""
-    weight = 0.0
-    while (*history, token) not in probability:
-        weight += backoff.get(history, 0.0)
-        history = history[1:]
-    return weight + probability[*history, token]
+def word_list(words: Iterable[str], *, repeat: bool = True) -> NGramModel:
+    """Return a model in which all words of a list are equally probable: any sequence of them, or exactly one."""
+    listed = list(dict.fromkeys(words))
+    if not listed:
+        raise ValueError("the list of words is empty; expected one word or more")
+    marks = {START, END} & set(listed)
+    if marks:
+        raise ValueError(f"the list of words contains {sorted(marks)[0]}, which marks the start or end of an utterance")
+    if repeat:
+        each = math.log((1 - WORD_LIST_END_PROBABILITY) / len(listed))
+        loop: dict[History, float] = {(START,): -math.inf, (END,): math.log(WORD_LIST_END_PROBABILITY)}
+        return NGramModel(1, loop | {(word,): each for word in listed}, {})
+    once: dict[History, float] = {(word,): -math.inf for word in (START, *listed, END)}
+    for word in listed:
+        once[START, word], once[word, END] = -math.log(len(listed)), 0.0
+    return NGramModel(2, once, {(word,): -math.inf for word in (START, *listed)})
 
 
-# ---------------- Language models as files of the ARPA format, which SRILM, KenLM, Kaldi and CMU's tools read and
+# Files of the ARPA format, which SRILM, KenLM, Kaldi and CMU's tools read and write
 
-
-_TEN = math.log(10)
-_IMPOSSIBLE = -99.0  # the logarithm that stands for a probability of zero, as SRILM writes it
-_LARGEST = 99.0  # the largest logarithm of a back-off weight: beyond it a number is damaged
-_COUNT = re.compile(r"ngram[ \t]+(\d{1,2})[ \t]*=[ \t]*(\d{1,12})", re.ASCII)
+_LN_10 = math.log(10)
+_LOG10_ZERO = -99.0  # the logarithm that stands for a probability of zero, as SRILM writes it
+_MAX_LOG10_BACKOFF = 99.0  # the largest logarithm of a back-off weight: beyond it a number is damaged
+_COUNT_LINE = re.compile(r"ngram[ \t]+(\d{1,2})[ \t]*=[ \t]*(\d{1,12})", re.ASCII)
 
 
 def write_arpa(path: str | Path, model: NGramModel) -> None:
@@ -258,7 +265,7 @@ def write_arpa(path: str | Path, model: NGramModel) -> None:
 
 def _decimal(value: float) -> str:
     """Return a natural logarithm as a decimal one, with enough digits to give it back to 1e-9."""
-    return f"{_IMPOSSIBLE:g}" if value == -math.inf else f"{value / _TEN:.10g}"
+    return f"{_LOG10_ZERO:g}" if value == -math.inf else f"{value / _LN_10:.10g}"
 
 
 def read_arpa(path: str | Path) -> NGramModel:
@@ -345,7 +352,7 @@ class _Reader:
         found: list[int] = []
         while True:
             line = self.next()
-            match = _COUNT.fullmatch(line)
+            match = _COUNT_LINE.fullmatch(line)
             if match:
                 if int(match[1]) != len(found) + 1:
                     raise self.problem(f"{line!r}; expected the number of {len(found) + 1}-grams")
@@ -379,68 +386,9 @@ class _Reader:
     def logarithm(self, text: str) -> float:
         """Return a decimal logarithm as a natural one."""
         value = -math.inf if text.lower() in ("-inf", "-infinity") else number_of(text)
-        if value is None or value > _LARGEST:
+        if value is None or value > _MAX_LOG10_BACKOFF:
             raise self.problem(f"{text[:40]!r} is not a logarithm of a probability or of a back-off weight")
-        return -math.inf if value <= _IMPOSSIBLE else value * _TEN
+        return -math.inf if value <= _LOG10_ZERO else value * _LN_10
 
     def problem(self, what: str) -> CorpusError:
         return CorpusError.one(self.path, f"line {self.number}: {what}")
-
-
-# ---------------- Grammars without statistics
-
-
-def word_list(
-    words: Iterable[str], *, repeat: bool = True, end_probability: float = 0.2, lexicon: Lexicon | None = None
-) -> NGramModel:
-    """Return a language model in which all words of a list are equally probable, for spelling, digits or commands.
-
-    Parameters
-    ----------
-    words : iterable of str
-        The words; one that is listed twice counts once.
-    repeat : bool, default True
-        Whether an utterance is any sequence of the words, an empty one included. Otherwise it is exactly one of them.
-    end_probability : float, default 0.2
-        Probability that the utterance ends instead of another word, with `repeat`: 0.2 for about four words. A wrong
-        value matters little beside the network's scores.
-    lexicon : Lexicon, optional
-        The lexicon with which the model will be used, to find words that it lacks now.
-
-    Returns
-    -------
-    NGramModel
-        The model, for `word_graph`.
-
-    Raises
-    ------
-    ValueError
-        If there is no word, a word is a mark of start or end, `end_probability` is not between 0 and 1, or the lexicon
-        lacks words, whose names are in the message.
-
-    Examples
-    --------
-    >>> digits = word_list(["ONE", "TWO", "THREE"])
-    >>> round(math.exp(digits.log_probability(["TWO", "TWO"])), 4)  # 0.8 / 3 for each word and 0.2 for the end
-    0.0142
-    >>> word_list(["YES", "NO"], repeat=False).log_probability(["YES", "NO"])
-    -inf
-    """
-    listed = list(dict.fromkeys(words))
-    if not listed:
-        raise ValueError("the list of words is empty; expected one word or more")
-    marks = {START, END} & set(listed)
-    if marks:
-        raise ValueError(f"the list of words contains {sorted(marks)[0]}, which marks the start or end of an utterance")
-    if not 0 < end_probability < 1:
-        raise ValueError(f"end_probability is {end_probability}, expected a number between 0 and 1")
-    if lexicon is not None:
-        lexicon.restricted(listed)
-    if repeat:
-        each = math.log((1 - end_probability) / len(listed))
-        loop: dict[History, float] = {(START,): -math.inf, (END,): math.log(end_probability)}
-        return NGramModel(1, loop | {(word,): each for word in listed}, {})
-    once: dict[History, float] = {(word,): -math.inf for word in (START, *listed, END)}
-    for word in listed:
-        once[START, word], once[word, END] = -math.log(len(listed)), 0.0
-    return NGramModel(2, once, {(word,): -math.inf for word in (START, *listed)})

@@ -2,8 +2,9 @@
 
 A phone has up to three states, each of which emits one frame or more. How long a state lasts is learned as a hazard:
 the probability of leaving it after its 1st, 2nd, ... frame, counted on the labels of the training part. The first
-`POSITIONS` frames have probabilities of their own; from then on it is constant, so long durations are geometric. Where
-a state has few observations, its hazards lean towards its mean rate of leaving, which counts as `PRIOR` observations.
+`HAZARD_FRAMES` frames have probabilities of their own; from then on it is constant, so long durations are geometric.
+Where a state has few observations, its hazards lean towards its mean rate of leaving, which counts as
+`PRIOR_OBSERVATIONS`.
 
 In the decoding graph each frame of a duration is a node of its own, so that the search is an ordinary Viterbi search.
 """
@@ -21,9 +22,9 @@ from numpy.typing import NDArray
 from echolearn.speech.phones import phones_of_states, split_state
 from echolearn.validation import Array
 
-POSITIONS = 8
-PRIOR = 5.0
-SMALLEST = 1e-4  # no move that the topology allows is impossible
+HAZARD_FRAMES = 8
+PRIOR_OBSERVATIONS = 5.0
+MIN_MOVE_PROBABILITY = 1e-4  # no move that the topology allows is impossible
 
 
 @dataclass(frozen=True)
@@ -37,66 +38,25 @@ class StateRun:
 
 @dataclass(frozen=True)
 class PhoneModel:
-    """One phone: its states, how it is entered, how long they last and how one follows another.
-
-    Parameters
-    ----------
-    name : str
-        The phone.
-    labels : tuple of int
-        The label of each state, from left to right.
-    entry : array of shape (n_states,)
-        Probability that the phone begins with each state.
-    leaving : array of shape (n_states, n_positions)
-        Probability of leaving each state after its 1st, 2nd, ... frame; the last holds for all further frames.
-    next : array of shape (n_states, n_states + 1)
-        Probability of the next state when one is left; the last column is the end of the phone.
-    """
+    """One phone: its states, how it is entered, how long they last and how one follows another."""
 
     name: str
-    labels: tuple[int, ...]
-    entry: NDArray[np.float64]
-    leaving: NDArray[np.float64]
-    next: NDArray[np.float64]
+    labels: tuple[int, ...]  # of each state, from left to right
+    entry: NDArray[np.float64]  # (n_states,): probability that the phone begins with each state
+    leaving: NDArray[np.float64]  # (n_states, n_frames): of leaving it after its 1st, 2nd, ... frame
+    next: NDArray[np.float64]  # (n_states, n_states + 1): of the next state; the last column is the end of the phone
 
 
 def state_runs(labels: Array) -> list[StateRun]:
-    """Return the stretches of equal labels of an utterance.
-
-    Parameters
-    ----------
-    labels : array of shape (n_frames,)
-        Label of each frame.
-
-    Returns
-    -------
-    list of StateRun
-        The stretches in order.
-    """
+    """Return the stretches of equal labels of an utterance."""
     edges = np.flatnonzero(np.r_[True, np.diff(labels) != 0, True]).tolist()
     return [StateRun(int(labels[a]), a, b - a) for a, b in pairwise(edges)]
 
 
 def phone_segments(labels: Array, names: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Return the phones of an utterance from its state labels.
+    """Return (phone, first frame, frame after its last) of an utterance from its state labels, indices into `names`.
 
-    Parameters
-    ----------
-    labels : array of shape (n_frames,)
-        Label of each frame.
-    names : sequence of str
-        Name of each state, such as ``aa_s2``.
-
-    Returns
-    -------
-    list of (str, int, int)
-        Phone, first frame and the frame after its last. A phone ends where the phone changes or where its states
-        begin again from the left.
-
-    Examples
-    --------
-    >>> phone_segments(np.array([0, 0, 1, 2, 0, 1]), ["aa_s2", "aa_s3", "aa_s4"])
-    [('aa', 0, 4), ('aa', 4, 6)]
+    A phone ends where the phone changes or where its states begin again from the left.
     """
     found: list[tuple[str, int, int]] = []
     last = -1
@@ -112,21 +72,13 @@ def phone_segments(labels: Array, names: Sequence[str]) -> list[tuple[str, int, 
     return found
 
 
+def spoken_phones(labels: Array, names: Sequence[str]) -> list[str]:
+    """Return the phones of an utterance, silences included, from its state labels."""
+    return [phone for phone, _, _ in phone_segments(labels, names)]
+
+
 def learn_phone_models(labels: Iterable[Array], names: Sequence[str]) -> tuple[PhoneModel, ...]:
-    """Learn the durations of all phones from state labels.
-
-    Parameters
-    ----------
-    labels : iterable of array of shape (n_frames,)
-        State labels of the training utterances.
-    names : sequence of str
-        Name of each state. Names without a state are phones of one state.
-
-    Returns
-    -------
-    tuple of PhoneModel
-        One model per phone, in the order in which the phones first occur in `names`.
-    """
+    """Learn the durations of all phones from state labels; names without a state are phones of one state."""
     durations: dict[int, Counter[int]] = defaultdict(Counter)
     entries: Counter[int] = Counter()
     moves: Counter[tuple[int, int | None]] = Counter()
@@ -151,8 +103,8 @@ def _model(
     moves: Counter[tuple[int, int | None]],
 ) -> PhoneModel:
     """Turn the counts of one phone into probabilities."""
-    own = [(split_state(name), label) for label, name in enumerate(names) if split_state(name)[0] == phone]
-    labels = tuple(label for _, label in sorted(own, key=lambda item: item[0][1] or 0))
+    states = [(split_state(name), label) for label, name in enumerate(names) if split_state(name)[0] == phone]
+    labels = tuple(label for _, label in sorted(states, key=lambda item: item[0][1] or 0))
     n = len(labels)
     entry = np.array([entries[label] for label in labels], dtype=float)
     entry[0] += 1.0
@@ -170,35 +122,17 @@ def _model(
 
 
 def _shares(counts: NDArray[np.float64], allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-    """Return counts as probabilities of at least SMALLEST where they are allowed."""
+    """Return counts as probabilities of at least MIN_MOVE_PROBABILITY where they are allowed."""
     shares = counts / counts.sum()
-    shares = np.maximum(shares, SMALLEST)
+    shares = np.maximum(shares, MIN_MOVE_PROBABILITY)
     if allowed is not None:
         shares = np.where(allowed, shares, 0.0)
     normalised: NDArray[np.float64] = shares / shares.sum()
     return normalised
 
 
-def hazards(durations: Counter[int], positions: int = POSITIONS) -> NDArray[np.float64]:
-    """Return the probability of ending after each frame, for counts of durations.
-
-    Parameters
-    ----------
-    durations : Counter of int
-        How often each duration in frames occurs; may be empty.
-    positions : int, default 8
-        How many frames have a probability of their own; the last holds for all further frames.
-
-    Returns
-    -------
-    array of shape (positions,)
-        The probabilities, all between 0 and 1.
-
-    Examples
-    --------
-    >>> hazards(Counter({2: 1_000_000}), positions=3).round(3)
-    array([0. , 1. , 0.5])
-    """
+def hazards(durations: Counter[int], positions: int = HAZARD_FRAMES) -> NDArray[np.float64]:
+    """Return the probability of ending after each of some frames, the last for all on, for counts of durations."""
     total, frames = durations.total(), sum(length * n for length, n in durations.items())
     rate = (total + 1) / (frames + 2)  # of leaving per frame, all durations together
     ended = np.zeros(positions)
@@ -208,5 +142,5 @@ def hazards(durations: Counter[int], positions: int = POSITIONS) -> NDArray[np.f
         present[:last] += n
         ended[last - 1] += n
         present[positions - 1] += n * max(0, length - positions)
-    found = (ended + PRIOR * rate) / (present + PRIOR)
-    return np.clip(found, SMALLEST, 1 - SMALLEST)
+    found = (ended + PRIOR_OBSERVATIONS * rate) / (present + PRIOR_OBSERVATIONS)
+    return np.clip(found, MIN_MOVE_PROBABILITY, 1 - MIN_MOVE_PROBABILITY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from os import PathLike
@@ -11,42 +11,38 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.pipeline import Pipeline
 
 from echolearn import __version__
 from echolearn.display.facts import counted, one_line
 from echolearn.estimators._base import fitted_model
 from echolearn.estimators._stack import fitted_stack
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.loading import estimator_of
+from echolearn.estimators.loading import SingleEstimator, StackEstimator, estimator_of, load
 from echolearn.estimators.restoring import restore
 from echolearn.estimators.saving import model_parts
 from echolearn.estimators.stacked import StackedClassifier
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.json_values import from_json, to_json
 from echolearn.modelfile.layout import RECOGNIZER, Facts, entries_of
-from echolearn.modelfile.reader import read_tensors
+from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.speech._typing import Frames, Progress
 from echolearn.speech.audio import FULL_SCALE, RATE, resample
-from echolearn.speech.corpus import Corpus
 from echolearn.speech.recipe import FeatureRecipe
-from echolearn.speech.recognition._confidence import calibrate
-from echolearn.speech.recognition._decoder import Decoder
-from echolearn.speech.recognition._file import MODEL, check_arrays, restore_tasks, task_parts
+from echolearn.speech.recognition._decoder import Decoder, PhoneTask, WordTask, word_task
+from echolearn.speech.recognition._file import NETWORK_PREFIX, check_arrays, restore_tasks, task_parts
 from echolearn.speech.recognition._lexicon import Lexicon
-from echolearn.speech.recognition._ngrams import NGramModel, estimate, word_list
-from echolearn.speech.recognition._parts import PhoneTask, WordTask, learn_phone_task, word_task
+from echolearn.speech.recognition._ngrams import NGramModel, word_list
 from echolearn.speech.recognition._search import Token
-from echolearn.speech.recognition._stream import PAUSE, CommittingSearch, RecognitionStream, pause_frames
+from echolearn.speech.recognition._stream import PAUSE_SECONDS, RecognitionStream, StreamSearch, pause_frames
 from echolearn.speech.recognition._transcription import Transcription
-from echolearn.speech.recognition._tuning import spoken_phones, tune_phones, tune_words
 from echolearn.speech.samples import as_samples, refuse_path, scale_problem
 from echolearn.validation import Array, check_path
 
 _Item = TypeVar("_Item")
-_AT_A_TIME = 32  # utterances that the network sees in one call
-MOST_UNSAID = 5000  # words of a lexicon that are possible though nobody said them: a larger one is for all purposes
-_MISFITS = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
+_UTTERANCES_PER_CALL = 32  # of the network
+_MISFIT_ERRORS = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
 
 
 class Recognizer:
@@ -74,13 +70,16 @@ class Recognizer:
     --------
     >>> import numpy as np
     >>> from echolearn import ESNClassifier
-    >>> from echolearn.speech.recognition._parts import learn_phone_task
-    >>> states, rng = ["n_s2", "ow_s2", "sil_s2"], np.random.default_rng(0)
+    >>> from echolearn.speech.corpus import Corpus
+    >>> from echolearn.speech.recognition import learn_recognizer
+    >>> states, rng = ("n_s2", "ow_s2", "sil_s2"), np.random.default_rng(0)
     >>> y = [np.repeat([2, 0, 1, 2], rng.integers(4, 9, 4)) for _ in range(20)]
     >>> X = [np.eye(3)[one] + 0.1 * rng.normal(size=(len(one), 3)) for one in y]
-    >>> network = ESNClassifier(10, learn="none", random_state=0).fit(X, [np.array(states)[one] for one in y])
-    >>> recognizer = Recognizer(network, learn_phone_task(y, states))
-    >>> recognizer.recognize(X[0]).text
+    >>> parts, names = ("train",) * 16 + ("valid",) * 4, tuple("abcdefghijklmnopqrst")
+    >>> corpus = Corpus("toy", X, y, parts, names, names, states, audio=("",) * 20)
+    >>> network = ESNClassifier(10, learn="none", random_state=0).fit(X[:16], [np.array(states)[one] for one in y[:16]])
+    >>> recognizer = learn_recognizer(network, corpus)
+    >>> recognizer.recognize(X[19]).text
     'n ow'
     """
 
@@ -140,7 +139,10 @@ class Recognizer:
         if lexicon is None and old is None:
             raise ValueError("this recogniser knows no words: give a lexicon with their pronunciations")
         model = language_model if language_model is not None or old is None else old.language_model
-        new = word_task(self.phones, lexicon if lexicon is not None else _known(old).lexicon, model)
+        if lexicon is None:
+            assert old is not None
+            lexicon = old.lexicon
+        new = word_task(self.phones, lexicon, model)
         weights = self.phones.weights if old is None else old.weights
         return Recognizer(self.model, self.phones, replace(new, weights=weights), self.features)
 
@@ -210,8 +212,7 @@ class Recognizer:
             If words are requested and the recogniser has none, or the utterance has another form.
         """
         inputs = self.inputs(utterance, rate=rate, full_scale=full_scale)
-        found = self.recognize_all({"utterance": inputs}, words=words, confidences=confidences, pause=pause)
-        return found["utterance"]
+        return self.recognize_all({"": inputs}, words=words, confidences=confidences, pause=pause)[""]
 
     def recognize_all(
         self,
@@ -250,14 +251,17 @@ class Recognizer:
             raise ValueError("confidences need the whole utterance; give pause=None")
         if isinstance(utterances, Mapping):
             total, utterances = len(utterances), utterances.items()
-        found: dict[str, Transcription] = {}
-        for some in _batches(utterances):
-            rows = {name: self.inputs(given) for name, given in some}
-            for name, P in zip(rows, self.probabilities(list(rows.values())), strict=True):
-                found[name] = self._decoded(P, words, confidences, pause)
+        transcriptions: dict[str, Transcription] = {}
+        for batch in batches(utterances):
+            inputs = {name: self.inputs(utterance) for name, utterance in batch}
+            for name, P in zip(inputs, self.probabilities(list(inputs.values())), strict=True):
+                phones = self._tokens(self.phone_decoder, P, confidences, pause)
+                decoder = self.word_decoder if words else None
+                spoken = None if decoder is None else self._tokens(decoder, P, confidences, pause)
+                transcriptions[name] = Transcription(phones, spoken, len(P))
                 if progress is not None:
-                    progress("recognising", len(found), total or len(found))
-        return found
+                    progress("recognising", len(transcriptions), total or len(transcriptions))
+        return transcriptions
 
     def nbest(self, utterance: ArrayLike, n: int, *, words: bool | None = None) -> list[tuple[str, float]]:
         """Return the best hypotheses of one utterance.
@@ -279,7 +283,7 @@ class Recognizer:
         decoder = self.word_decoder if self._wants_words(words) else self.phone_decoder
         assert decoder is not None
         lattice = decoder.lattice(self.probabilities([self.inputs(utterance)])[0])
-        return [(" ".join(found.tokens), found.score) for found in lattice.nbest(n)]
+        return [(" ".join(hypothesis.tokens), hypothesis.score) for hypothesis in lattice.nbest(n)]
 
     def probabilities(self, inputs: Sequence[Frames]) -> list[Array]:
         """Return the probabilities of the states that the network computes for many utterances.
@@ -316,28 +320,28 @@ class Recognizer:
             Ready features.
         """
         refuse_path(utterance)
-        given = np.asarray(utterance)
-        if given.ndim == 1:
-            samples = as_samples(given, full_scale)
+        values = np.asarray(utterance)
+        if values.ndim == 1:
+            samples = as_samples(values, full_scale)
             problem = scale_problem(samples)
             if problem is not None:
                 raise ValueError(problem)
             return self.features.of_samples(resample(samples, rate))
         expected, columns = self.model.n_features_in_, self.features.columns
-        if given.ndim != 2 or given.shape[1] not in (expected, columns):
+        if values.ndim != 2 or values.shape[1] not in (expected, columns):
             also = "" if columns in (None, expected) else f", or (n_frames, {columns})"
             sound = "samples (n_samples,), or " if self.features.audio else ""
             raise ValueError(
-                f"the utterance has shape {given.shape}; expected {sound}features (n_frames, {expected}){also}"
+                f"the utterance has shape {values.shape}; expected {sound}features (n_frames, {expected}){also}"
             )
-        rows = given.astype(np.float32)
-        return rows if given.shape[1] == expected else self.features.of_frames(rows)
+        rows = values.astype(np.float32)
+        return rows if values.shape[1] == expected else self.features.of_frames(rows)
 
     def stream(
         self,
         *,
         words: bool | None = None,
-        pause: float | None = PAUSE,
+        pause: float | None = PAUSE_SECONDS,
         rate: int = RATE,
         full_scale: float = FULL_SCALE,
     ) -> RecognitionStream:
@@ -397,7 +401,7 @@ class Recognizer:
         arrays, known = model_parts(fitted_stack(self.model) if stacked else fitted_model(self.model))
         tensors, facts = task_parts(self.phones, self.words, self.features)
         tensors = {name: storable(name, value) for name, value in tensors.items()}
-        tensors |= {f"{MODEL}{name}": value for name, value in arrays.items()}
+        tensors |= {f"{NETWORK_PREFIX}{name}": value for name, value in arrays.items()}
         facts |= {"echolearn": __version__, "model": known}
         check_arrays(entries_of(tensors), facts)
         _restored(dict(tensors), from_json(to_json(facts)))
@@ -411,27 +415,20 @@ class Recognizer:
             )
         return self.words is not None if words is None else words
 
-    def _decoded(self, P: Array, words: bool, confidences: bool, pause: float | None) -> Transcription:
-        def tokens(decoder: Decoder) -> tuple[Token, ...]:
-            if pause is None:
-                return tuple(decoder.decode(P, confidences=confidences))
-            search = CommittingSearch(decoder.search(), self.phones.silent_states, pause_frames(pause))
-            final, _ = search.advance(decoder.emissions(P))
-            return (*final, *search.finish())
-
-        spoken = tokens(self.word_decoder) if words and self.word_decoder is not None else None
-        return Transcription(tokens(self.phone_decoder), spoken, len(P))
+    def _tokens(self, decoder: Decoder, P: Array, confidences: bool, pause: float | None) -> tuple[Token, ...]:
+        """Return the tokens of an utterance with these probabilities; pause: in seconds, as of a stream."""
+        if pause is None:
+            return tuple(decoder.decode(P, confidences=confidences))
+        search = StreamSearch(decoder.search(), self.phones.silent_states, pause_frames(pause))
+        final, _ = search.advance(decoder.emissions(P))
+        return (*final, *search.finish())
 
 
-def _known(words: WordTask | None) -> WordTask:
-    assert words is not None
-    return words
-
-
-def _batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
-    rest = iter(items)
-    while some := list(islice(rest, _AT_A_TIME)):
-        yield some
+def batches(utterances: Iterable[_Item]) -> Iterator[list[_Item]]:
+    """Yield as many utterances at a time as the network sees in one call."""
+    rest = iter(utterances)
+    while batch := list(islice(rest, _UTTERANCES_PER_CALL)):
+        yield batch
 
 
 def load_recognizer(path: str | PathLike[str]) -> Recognizer:
@@ -462,199 +459,20 @@ def load_recognizer(path: str | PathLike[str]) -> Recognizer:
     tensors, facts = read_tensors(place, RECOGNIZER, check_arrays)
     try:
         return _restored(tensors, facts)
-    except _MISFITS as problem:
+    except _MISFIT_ERRORS as problem:
         raise ModelFileError(f"{place} is not a recogniser that this version understands: {problem}") from problem
 
 
 def _restored(tensors: dict[str, Array], facts: Facts) -> Recognizer:
     """Return the recogniser of a file's content, or raise an error of the usual kinds where something does not fit."""
-    own = {name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)}
-    model = estimator_of(restore(own, facts["model"]))
+    network = {name.removeprefix(NETWORK_PREFIX): v for name, v in tensors.items() if name.startswith(NETWORK_PREFIX)}
+    model = estimator_of(restore(network, facts["model"]))
     if not isinstance(model, (ESNClassifier, StackedClassifier)):
         raise ValueError(f"a network of the kind {type(model).__name__}")
     phones, words, recipe = restore_tasks(tensors, facts)
     return Recognizer(model, phones, words, recipe)
 
 
-def learn_recognizer(
-    model: ESNClassifier | StackedClassifier,
-    corpus: Corpus,
-    *,
-    order: int = 2,
-    lexicon: Lexicon | None = None,
-    language_model: NGramModel | None = None,
-    progress: Progress | None = None,
-) -> Recognizer:
-    """Return a recogniser made from a network that was fitted to the states of a corpus.
-
-    Durations, n-grams and priors are learned from the labels of the training part, and the weights of the decoders are
-    chosen by phone and word error on the validation part. The test part is not used.
-
-    Parameters
-    ----------
-    model : ESNClassifier or StackedClassifier
-        The fitted network. Its classes are names of states, or their indices in `corpus.state_names`.
-    corpus : Corpus
-        The corpus that the network was fitted to.
-    order : int, default 2
-        Order of the n-grams of phones, and of words if no language model is given. Try 3 if the training
-        part has 100,000 phones or more.
-    lexicon : Lexicon, optional
-        Pronunciations of words. By default only phones are recognised.
-    language_model : NGramModel, optional
-        The probabilities of sequences of words. By default it is estimated from the words of the training part. Other
-        words of the lexicon are possible too if the lexicon has at most 5,000 words. All words are equally probable if
-        no words of the training part are known.
-    progress : callable, optional
-        Called as `progress(text, done, total)`.
-
-    Returns
-    -------
-    Recognizer
-        The recogniser.
-
-    Raises
-    ------
-    ValueError
-        If the network lacks states of the training part, the corpus has no validation part, or the lexicon has other
-        phones than the network.
-    CorpusError
-        If files with the words of the corpus have been removed since it was opened.
-
-    See Also
-    --------
-    load_recognizer : Read a recogniser from its file.
-    echolearn.speech.corpus.open_corpus : Open a corpus.
-    """
-    states = network_states(model, corpus.state_names)
-    phones = learn_phone_task(_labels_in(states, corpus), states, order=order)
-    part = valid_part(corpus)
-    base = Recognizer(model, phones, None, corpus.recipe)
-    inputs = [corpus.features[k] for k in corpus.which("valid")]
-    found = [P.astype(np.float32) for some in _batches(inputs) for P in base.probabilities(some)]
-    probabilities = dict(zip(part.phones, found, strict=True))
-    decoder, _ = tune_phones(base.phone_decoder, part.phones, probabilities, progress=_of("phones", progress))
-    decoder, _ = calibrate(decoder, part.phones, probabilities)
-    phones = replace(phones, weights=decoder.weights)
-    words = None
-    if lexicon is not None:
-        if language_model is None:
-            language_model = _trained_words(corpus, lexicon, order)
-        words = word_task(phones, lexicon, language_model)
-        words = replace(words, weights=replace(phones.weights, penalty=0.0))
-        if part.words:
-            own = {name: probabilities[name] for name in part.words}
-            said = {name: _spelled(one, lexicon) for name, one in part.words.items()}
-            best, _ = tune_words(words.decoder(phones), said, own, progress=_of("words", progress))
-            words = replace(words, weights=calibrate(best, said, own)[0].weights)
-    return Recognizer(model, phones, words, corpus.recipe)
-
-
-def _of(level: str, progress: Progress | None) -> Progress | None:
-    """Return the progress of work that is done for phones and for words, under two names."""
-    return None if progress is None else lambda what, done, total: progress(f"{level}: {what}", done, total)
-
-
-@dataclass(frozen=True)
-class SpokenPart:
-    """The words and phones that were spoken in a part of a corpus.
-
-    Parameters
-    ----------
-    phones : dict of str to list of str
-        The phones of each utterance, silences included.
-    words : dict of str to tuple of str
-        The words of the utterances whose words are known.
-    speakers : dict of str to str
-        The speaker of each utterance.
-    """
-
-    phones: dict[str, list[str]]
-    words: dict[str, tuple[str, ...]]
-    speakers: dict[str, str]
-
-
-def valid_part(corpus: Corpus) -> SpokenPart:
-    """Return the words and phones that were spoken in the validation part.
-
-    Parameters
-    ----------
-    corpus : Corpus
-        The corpus.
-
-    Returns
-    -------
-    SpokenPart
-        Phones, words and speakers of its utterances.
-
-    Raises
-    ------
-    ValueError
-        If it has no utterances.
-    """
-    which = corpus.which("valid")
-    if not which:
-        raise ValueError(f"{corpus.name} has no utterances of the valid part, on which the decoder is tuned")
-    return SpokenPart(
-        {corpus.utterances[k]: spoken_phones(corpus.labels[k], corpus.state_names) for k in which},
-        {corpus.utterances[k]: corpus.words[k] for k in which if corpus.words[k]},
-        {corpus.utterances[k]: corpus.speakers[k] for k in which},
-    )
-
-
-def network_states(model: ESNClassifier | StackedClassifier, state_names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of a network's classes, in their order.
-
-    Parameters
-    ----------
-    model : ESNClassifier or StackedClassifier
-        A fitted network whose classes are names of states, or their indices.
-    state_names : sequence of str
-        The names that indices stand for.
-
-    Returns
-    -------
-    tuple of str
-        The names. They may be fewer than `state_names`, and in another order.
-
-    Raises
-    ------
-    ValueError
-        If a class is neither a name nor an index.
-    """
-    classes = model.classes_
-    if classes.dtype.kind in "iu" and 0 <= classes.min() <= classes.max() < len(state_names):
-        return tuple(state_names[k] for k in classes.tolist())
-    if classes.dtype.kind != "U":
-        raise ValueError(f"the network's classes are {classes.dtype}; expected names of phone states such as aa_s2")
-    return tuple(classes.tolist())
-
-
-def _labels_in(states: Sequence[str], corpus: Corpus) -> list[Array]:
-    """Return the labels of the training part as indices into a network's states."""
-    place = {name: k for k, name in enumerate(states)}
-    index = np.array([place.get(name, -1) for name in corpus.state_names])
-    labels = [index[corpus.labels[k]] for k in corpus.which("train")]
-    unknown = {
-        corpus.state_names[s] for k in corpus.which("train") for s in np.unique(corpus.labels[k]) if index[s] < 0
-    }
-    if unknown:
-        some = ", ".join(sorted(unknown)[:5])
-        raise ValueError(
-            f"the network does not know {len(unknown)} states of the training part of {corpus.name}, such as {some}; "
-            "was it fitted to another corpus?"
-        )
-    return labels
-
-
-def _spelled(words: Iterable[str], lexicon: Lexicon) -> list[str]:
-    """Return words in the case of the lexicon, those that it has in some."""
-    spelling = {word.upper(): word for word in lexicon.words}
-    return [word if word in lexicon.pronunciations else spelling.get(word.upper(), word) for word in words]
-
-
-def _trained_words(corpus: Corpus, lexicon: Lexicon, order: int) -> NGramModel | None:
-    """Return a language model of the words of the training part, if they are known, spelled as in the lexicon."""
-    said = [_spelled(corpus.words[k], lexicon) for k in corpus.which("train") if corpus.words[k]]
-    others = lexicon.words if len(lexicon.words) <= MOST_UNSAID else ()
-    return estimate(said, order=order, vocabulary=others) if said else None
+def load_any(path: str | PathLike[str]) -> Recognizer | SingleEstimator | StackEstimator | Pipeline:
+    """Load the recogniser, estimator or pipeline of a file."""
+    return load_recognizer(path) if file_kind(check_path("path", path)) == RECOGNIZER else load(path)

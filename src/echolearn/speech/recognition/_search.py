@@ -19,24 +19,11 @@ from numpy.typing import NDArray
 
 from echolearn.speech.recognition._graph import Graph
 
-NO_BEAM = np.float32(np.inf)
 _LOST = np.float32(-np.inf)
 
 
 class Token(NamedTuple):
-    """A recognised phone or word with its frames.
-
-    Parameters
-    ----------
-    name : str
-        The phone or word.
-    start : int
-        Its first frame.
-    end : int
-        The frame after its last.
-    confidence : float or None, default None
-        How probable it is that the token is right, between 0 and 1; None where it was not computed.
-    """
+    """A recognised phone or word: its first frame, the frame after its last, and its probability if computed."""
 
     name: str
     start: int
@@ -151,28 +138,16 @@ def _advance(
 
 @dataclass
 class Search:
-    """A search in progress.
-
-    Parameters
-    ----------
-    graph : Graph
-        The decoding graph.
-    weights : array of shape (n_arcs,), float32
-        Total weight of every arc.
-    language_weight : float, default 1.0
-        Factor of the probability of ending.
-    beam : float, default infinity
-        How far below the best score a path may be before it is given up.
-    """
+    """A search in progress."""
 
     graph: Graph
-    weights: NDArray[np.float32]
-    language_weight: float = 1.0
+    weights: NDArray[np.float32]  # of every arc
+    language_weight: float = 1.0  # factor of the probability of ending
     beam: float = np.inf
-    scores: NDArray[np.float32] = field(init=False)
-    record: NDArray[np.int64] = field(init=False)
-    records: NDArray[np.int64] = field(init=False)
-    count: int = field(init=False, default=0)
+    scores: NDArray[np.float32] = field(init=False)  # of the best path to each node, without the offset
+    record: NDArray[np.int64] = field(init=False)  # the last record of this path
+    records: NDArray[np.int64] = field(init=False)  # record before, token, frame, anchor
+    count: int = field(init=False, default=0)  # of records
     frame: int = field(init=False, default=0)
     offset: float = field(init=False, default=0.0)
 
@@ -194,13 +169,7 @@ class Search:
                     self.scores[v] = self.scores[u] + self.weights[arc]
 
     def advance(self, frames: NDArray[np.float32]) -> None:
-        """Take more frames.
-
-        Parameters
-        ----------
-        frames : array of shape (n_frames, n_states), float32
-            Scaled log probability of each frame in each state.
-        """
+        """Take more frames of scaled log probabilities (n_frames, n_states)."""
         g = self.graph
         self.records, self.count, offset = _advance(
             g.emission,
@@ -229,33 +198,14 @@ class Search:
         return ended
 
     def best(self) -> tuple[list[Token], float]:
-        """Return the tokens of the best path that ends now, and its score.
-
-        Returns
-        -------
-        tokens : list of Token
-            The tokens with their frames; none if no path can end here.
-        score : float
-            Log score of the path; -inf if no path can end here.
-        """
+        """Return the tokens of the best path that ends now, and its log score; -inf if none can end here."""
         ended = self.final_scores
         node = int(np.argmax(ended))
         score = float(ended[node]) + self.offset
         return ([] if score == -np.inf else self.tokens(int(self.record[node]))), score
 
     def tokens(self, record: int) -> list[Token]:
-        """Read back the tokens of a path.
-
-        Parameters
-        ----------
-        record : int
-            The last record of the path.
-
-        Returns
-        -------
-        list of Token
-            The tokens with their frames.
-        """
+        """Read back the tokens of a path from its last record."""
         found: list[Token] = []
         while record >= 0:
             before, token, end, _ = self.records[record]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from echolearn.speech.folding import PhoneMap
 from echolearn.speech.phones import SILENCES
-from echolearn.speech.recognition._decoder import SMALLEST, DecodingWeights, scaled_logarithms, state_shares
+from echolearn.speech.recognition._decoder import MIN_PROBABILITY, DecodingWeights, scaled_logarithms, state_shares
 from echolearn.speech.recognition._phone_models import PhoneModel, learn_phone_models, phone_segments
 from echolearn.validation import Array
 
@@ -52,7 +52,7 @@ class SegmentClassifier:
         """Return the most probable phone of each segment (first frame, frame after its last) of an utterance."""
         states = _states(self.models)
         frames = scaled_logarithms(probabilities, self.priors, self.prior_exponent)
-        durations = np.maximum(self._padded_durations(), math.log(SMALLEST))
+        durations = np.maximum(self._padded_durations(), math.log(MIN_PROBABILITY))
         found = []
         for start, end in bounds:
             lasting = durations[:, min(end - start, durations.shape[1]) - 1]
@@ -81,18 +81,13 @@ def learn_segments(labels: Sequence[Array], names: Sequence[str]) -> SegmentClas
 
 
 def duration_probabilities(counts: Counter[int]) -> NDArray[np.float64]:
-    """Return the log probability of 1, 2, ... frames: counts smoothed by a log-normal curve of their mean and spread.
-
-    >>> p = np.exp(duration_probabilities(Counter({2: 5, 4: 5})))
-    >>> len(p), float(p.sum().round(6)), int(p.argmax()) + 1
-    (6, 1.0, 2)
-    """
+    """Return log probabilities of 1, 2, ... frames: counts smoothed by a log-normal curve of their mean and spread."""
     observed = np.repeat(list(counts), list(counts.values()))
     frames = np.arange(1, math.ceil(LONGEST_RATIO * observed.max()) + 1)
     spread = max(float(np.log(observed).std()), _MIN_SPREAD)
     curve = np.exp(-0.5 * ((np.log(frames) - np.log(observed).mean()) / spread) ** 2) / frames
     smooth = CURVE_OBSERVATIONS * curve / curve.sum() + np.array([counts[d] for d in frames.tolist()])
-    logarithms: NDArray[np.float64] = np.log(np.maximum(smooth / smooth.sum(), SMALLEST))
+    logarithms: NDArray[np.float64] = np.log(np.maximum(smooth / smooth.sum(), MIN_PROBABILITY))
     return logarithms
 
 

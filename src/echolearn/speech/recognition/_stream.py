@@ -3,6 +3,13 @@
 A stream computes features, states and the search frame by frame, so that it gives the same tokens however the sound is
 cut into pieces. A frame is used as soon as its features are complete. For sound this is five frames later (two
 differences over two frames each, and one frame of context), 62.5 ms after the middle of the frame.
+
+Tokens become final when no live path disagrees with them, or at a pause. Paths of a search share their beginnings. The
+latest record that all live paths go through (their common ancestor) ends the part of the hypothesis that can no longer
+change: its tokens are final. Records that no live path refers to are removed, so that memory does not grow with the
+length of a stream. At a pause, all paths that disagree with the best one about what was said before the pause are given
+up. Then the tokens before it are final at once. Whether there is a pause is looked at every tenth of a second of the
+stream, however it is cut into pieces, so that a recording gives the same tokens in one piece and in many.
 """
 
 from __future__ import annotations
@@ -27,9 +34,11 @@ from echolearn.speech.recognition._transcription import Update, text_of
 from echolearn.speech.samples import Resampler, as_samples, scale_problem
 from echolearn.validation import Array
 
-PAUSE = 0.5  # seconds of silence
-_SHOWN = 1000  # tokens of a text without a pause
-_HEARD = 2 * RATE  # samples after which their scale is looked at
+PAUSE_SECONDS = 0.5  # of silence
+PAUSE_GRID_FRAMES = 10  # between two looks for a pause
+_MAX_TEXT_TOKENS = 1000  # without a pause
+_SCALE_CHECK_SAMPLES = 2 * RATE  # after which their scale is looked at
+_MAX_SPARE_RECORDS = 10_000  # before those that nobody needs are removed
 
 
 class RecognitionStream:
@@ -61,14 +70,16 @@ class RecognitionStream:
 
     >>> import numpy as np
     >>> from echolearn import ESNClassifier
-    >>> from echolearn.speech.recognition._recognizer import Recognizer
-    >>> from echolearn.speech.recognition._parts import learn_phone_task
-    >>> states, rng = ["n_s2", "ow_s2", "sil_s2"], np.random.default_rng(0)
+    >>> from echolearn.speech.corpus import Corpus
+    >>> from echolearn.speech.recognition import learn_recognizer
+    >>> states, rng = ("n_s2", "ow_s2", "sil_s2"), np.random.default_rng(0)
     >>> y = [np.repeat([2, 0, 1, 2], rng.integers(4, 9, 4)) for _ in range(20)]
     >>> X = [np.eye(3)[one] + 0.1 * rng.normal(size=(len(one), 3)) for one in y]
-    >>> network = ESNClassifier(10, learn="none", random_state=0).fit(X, [np.array(states)[one] for one in y])
-    >>> stream = Recognizer(network, learn_phone_task(y, states)).stream()
-    >>> updates = [stream.push_frames(X[0][:10]), stream.push_frames(X[0][10:]), stream.finish()]
+    >>> parts, names = ("train",) * 16 + ("valid",) * 4, tuple("abcdefghijklmnopqrst")
+    >>> corpus = Corpus("toy", X, y, parts, names, names, states, audio=("",) * 20)
+    >>> network = ESNClassifier(10, learn="none", random_state=0).fit(X[:16], [np.array(states)[one] for one in y[:16]])
+    >>> stream = learn_recognizer(network, corpus).stream()
+    >>> updates = [stream.push_frames(X[19][:10]), stream.push_frames(X[19][10:]), stream.finish()]
     >>> updates[-1].text
     'n ow'
     """
@@ -81,16 +92,16 @@ class RecognitionStream:
         silent_states: Iterable[int],
         *,
         inputs: int,
-        pause: float | None = PAUSE,
+        pause: float | None = PAUSE_SECONDS,
         rate: int = RATE,
         full_scale: float = FULL_SCALE,
     ) -> None:
         self._network, self._recipe, self._decoder = network, recipe, decoder
         self._features, self._inputs = recipe.stream(), inputs
         self._resampler, self._full_scale = Resampler(rate), full_scale
-        self._search = CommittingSearch(decoder.search(), list(silent_states), pause_frames(pause))
-        self._segment: deque[Token] = deque(maxlen=_SHOWN)
-        self._heard, self._scale_checked = np.empty(0, dtype=np.float32), False
+        self._search = StreamSearch(decoder.search(), list(silent_states), pause_frames(pause))
+        self._segment: deque[Token] = deque(maxlen=_MAX_TEXT_TOKENS)
+        self._first_samples, self._scale_checked = np.empty(0, dtype=np.float32), False
         self._ended = False
 
     def push(self, samples: ArrayLike) -> Update:
@@ -115,9 +126,9 @@ class RecognitionStream:
         self._check_open()
         if not self._recipe.audio:
             raise ValueError(f"this recogniser takes frames ({self._recipe.describe()}); use push_frames")
-        found = as_samples(samples, self._full_scale)
-        self._look_at_scale(found)
-        return self._update(self._features.push_samples(self._resampler.push(found)))
+        values = as_samples(samples, self._full_scale)
+        self._check_scale(values)
+        return self._update(self._features.push_samples(self._resampler.push(values)))
 
     def push_frames(self, frames: ArrayLike) -> Update:
         """Take the next frames and return the hypothesis so far.
@@ -173,14 +184,14 @@ class RecognitionStream:
         if self._ended:
             raise ValueError("the stream has ended; start another one with Recognizer.stream()")
 
-    def _look_at_scale(self, samples: NDArray[np.float32]) -> None:
+    def _check_scale(self, samples: NDArray[np.float32]) -> None:
         """Warn, once, if the first two seconds are far too quiet for their scale."""
         if self._scale_checked:
             return
-        self._heard = np.concatenate([self._heard, samples])
-        if len(self._heard) >= _HEARD:
-            problem = scale_problem(self._heard)
-            self._heard, self._scale_checked = np.empty(0, dtype=np.float32), True
+        self._first_samples = np.concatenate([self._first_samples, samples])
+        if len(self._first_samples) >= _SCALE_CHECK_SAMPLES:
+            problem = scale_problem(self._first_samples)
+            self._first_samples, self._scale_checked = np.empty(0, dtype=np.float32), True
             if problem is not None:
                 warnings.warn(problem, stacklevel=3)
 
@@ -204,30 +215,12 @@ class RecognitionStream:
 
 
 def pause_frames(pause: float | None) -> int | None:
-    """Return a pause in frames.
-
-    Parameters
-    ----------
-    pause : float or None
-        Seconds, or None.
-
-    Returns
-    -------
-    int or None
-        Frames, or None.
-    """
+    """Return a pause, given in seconds, in frames."""
     if pause is None:
         return None
     if not pause > 0:
         raise ValueError(f"pause is {pause}, expected seconds above 0, or None")
     return max(1, round(pause / FRAME_SECONDS))
-
-
-# ---------------- A search over a stream
-
-
-GRID = 10  # frames between two looks for a pause
-_SPARE = 10_000  # records that may be there before those that nobody needs are removed
 
 
 @njit(cache=True)
@@ -300,18 +293,11 @@ def _give_up(
             scores[node] = -np.inf
 
 
-class CommittingSearch:
+class StreamSearch:
     """A search that hands out tokens as soon as they are final.
 
-    Parameters
-    ----------
-    search : Search
-        A search that has taken no frame yet.
-    silent_states : collection of int
-        The states of silence, as nodes of the graph emit them.
-    pause : int, optional
-        Frames of silence after which what was said before is final. By default tokens are final only when no live path
-        disagrees with them, and together they are those of the best path of a search over the whole.
+    pause: frames of silence after which what was said before is final; None: only when no live path disagrees, so that
+    all tokens together are those of the best path of a search over the whole.
     """
 
     def __init__(self, search: Search, silent_states: Collection[int], pause: int | None = None) -> None:
@@ -322,60 +308,36 @@ class CommittingSearch:
         self._said = self._paused = 0  # ends of the last spoken tokens: that is final, and that a pause was found after
 
     def advance(self, frames: NDArray[np.float32]) -> tuple[list[Token], bool]:
-        """Take more frames.
-
-        Parameters
-        ----------
-        frames : array of shape (n_frames, n_states), float32
-            Scaled log probabilities, as `Decoder.emissions` returns them.
-
-        Returns
-        -------
-        final : list of Token
-            The tokens that have become final.
-        pause : bool
-            Whether a pause was found in these frames: once after everything that was said.
-        """
+        """Take more scaled log probabilities; return tokens that became final, and whether a pause was found."""
         final: list[Token] = []
         paused = False
         while len(frames):
-            size = min(len(frames), GRID - self.search.frame % GRID)
+            size = min(len(frames), PAUSE_GRID_FRAMES - self.search.frame % PAUSE_GRID_FRAMES)
             self.search.advance(frames[:size])
             frames = frames[size:]
-            if self.pause is not None and self.search.frame % GRID == 0 and self._commit_at_a_pause(self.pause):
+            if self.search.frame % PAUSE_GRID_FRAMES == 0 and self._commit_at_a_pause():
                 paused = True
                 final += self._committed()
-            elif self.search.count > _SPARE:
+            elif self.search.count > _MAX_SPARE_RECORDS:
                 final += self._committed()
         return final + self._committed(), paused
 
     def partial(self) -> list[Token]:
-        """Return the tokens of the best live path after those that are final.
-
-        Returns
-        -------
-        list of Token
-            The tokens; later frames may change them. A token in progress is not among them.
-        """
+        """Return the tokens of the best live path after those that are final, without a token in progress."""
         return self.search.tokens(int(self.search.record[self._best()]))
 
     def finish(self) -> list[Token]:
-        """End the stream.
-
-        Returns
-        -------
-        list of Token
-            The tokens of the best path that ends here after those that are final; if the beam has lost all paths that
-            can end, those of the best live path.
-        """
+        """Return the last tokens: of the best path that ends here, or else of the best live path."""
         tokens, score = self.search.best()
         return self.partial() if score == -np.inf else tokens
 
     def _best(self) -> int:
         return int(np.argmax(self.search.scores[: self.search.graph.emitting]))
 
-    def _commit_at_a_pause(self, pause: int) -> bool:
+    def _commit_at_a_pause(self) -> bool:
         """Return whether the best path has just come to a pause; if so, give up paths with other tokens before it."""
+        if self.pause is None:
+            return False
         s, best = self.search, self._best()
         if not self._silent[best]:
             return False
@@ -383,7 +345,7 @@ class CommittingSearch:
         while own >= 0 and not (s.records[own, 1] >= 0 and self._spoken[s.records[own, 1]]):
             own = int(s.records[own, 0])
         end = int(s.records[own, 2]) if own >= 0 else self._said
-        if end == self._paused or s.frame - end < pause:
+        if end == self._paused or s.frame - end < self.pause:
             return False
         self._paused = end
         if own >= 0:
@@ -396,7 +358,7 @@ class CommittingSearch:
         common = _common(s.records, s.count, s.record, s.scores)
         tokens = s.tokens(common) if common > self._root else []
         self._said = max([self._said, *(token.end for token in tokens if token.name not in SILENCES)])
-        if common > self._root or s.count > _SPARE:
+        if common > self._root or s.count > _MAX_SPARE_RECORDS:
             s.count = _trimmed(s.records, s.count, s.record, s.scores, common)
             self._root = min(common, 0)
         return tokens

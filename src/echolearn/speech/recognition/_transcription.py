@@ -13,23 +13,7 @@ from echolearn.speech.recognition._search import Token
 
 
 def text_of(tokens: Iterable[Token]) -> str:
-    """Return tokens as text, without silences.
-
-    Parameters
-    ----------
-    tokens : iterable of Token
-        Phones or words.
-
-    Returns
-    -------
-    str
-        Their names with blanks between.
-
-    Examples
-    --------
-    >>> text_of([Token("sil", 0, 9), Token("n", 9, 14), Token("ow", 14, 30)])
-    'n ow'
-    """
+    """Return tokens as text, without silences."""
     return " ".join(token.name for token in tokens if token.name not in SILENCES)
 
 
@@ -123,27 +107,11 @@ def _seconds(frame: int) -> float:
 
 @dataclass(frozen=True)
 class Update:
-    """The hypothesis of a stream after another piece of sound.
+    """The hypothesis of a stream after another piece of sound."""
 
-    Parameters
-    ----------
-    final : tuple of Token
-        Tokens that have become final with this piece.
-    partial : tuple of Token
-        Tokens after all that are final, by the best path so far. They may still change.
-    pause : bool
-        Whether a pause was found, so that all tokens before it are final.
-    text : str
-        The text since the last pause before this piece, final or not: at most 1,000 tokens, without silences.
-    stable : str
-        The part of the text that is final.
-    seconds : float
-        The length of the sound that the hypothesis covers so far, in seconds.
-    """
-
-    final: tuple[Token, ...]
-    partial: tuple[Token, ...]
-    pause: bool
-    text: str
-    stable: str
-    seconds: float
+    final: tuple[Token, ...]  # those that have become final with this piece
+    partial: tuple[Token, ...]  # those after all that are final, by the best path so far; they may still change
+    pause: bool  # whether a pause was found, so that all tokens before it are final
+    text: str  # since the last pause before this piece, final or not: at most 1,000 tokens, without silences
+    stable: str  # the part of the text that is final
+    seconds: float  # length of the sound that the hypothesis covers so far

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from echolearn.speech.recognition._search import Search
 
-_SLACK = 0.01  # for the single precision of the search's scores
+_SCORE_SLACK = 0.01  # for the single precision of the search's scores
 
 
 class Arcs(NamedTuple):
@@ -35,27 +35,13 @@ class Arcs(NamedTuple):
 
 @dataclass(frozen=True)
 class Trellis:
-    """The nodes that were alive after each frame, those before the first frame included.
+    """The nodes that were alive after each frame, those before the first frame included."""
 
-    Parameters
-    ----------
-    search : Search
-        The search that has taken the frames.
-    frames : array of shape (n_frames, n_states), float32
-        Scaled log probabilities that it has taken.
-    bounds : array of shape (n_frames + 2,), int64
-        Where the nodes that were alive after each frame begin in `node`.
-    node : array of shape (n_points,), int64
-        The nodes, ascending within a frame, so that every arc leads to a later entry.
-    score : array of shape (n_points,)
-        Score of the best path to each.
-    """
-
-    search: Search
-    frames: NDArray[np.float32]
-    bounds: NDArray[np.int64]
-    node: NDArray[np.int64]
-    score: NDArray[np.float64]
+    search: Search  # that has taken the frames
+    frames: NDArray[np.float32]  # (n_frames, n_states): scaled log probabilities
+    bounds: NDArray[np.int64]  # (n_frames + 2,): where the nodes after each frame begin in `node`
+    node: NDArray[np.int64]  # (n_points,): ascending within a frame, so that every arc leads to a later entry
+    score: NDArray[np.float64]  # (n_points,): of the best path to each
 
     @property
     def final(self) -> NDArray[np.float64]:
@@ -65,26 +51,15 @@ class Trellis:
         return final
 
     def arcs(self, beam: float) -> tuple[NDArray[np.int64], Arcs]:
-        """Return the points of a lattice and the arcs between them.
+        """Return the frame of each anchor within the beam, in order, and the arcs between them, sorted by `start`.
 
-        Parameters
-        ----------
-        beam : float
-            How far below the best path a path may be.
-
-        Returns
-        -------
-        points : array of shape (n_points,), int64
-            The frame of each anchor that is within the beam, in order; the first is where utterances start, and after
-            the last there is one more for their end.
-        arcs : Arcs
-            The arcs between them, sorted by `start`. There are none if no path can end.
+        After the last anchor there is one more point, for the end. Without a path that can end there are no arcs.
         """
         g, weights = self.search.graph, self.search.weights
         later = _backward(
             g.emission, g.emitting, g.first, g.target, weights, self.frames, self.final, self.bounds, self.node
         )
-        lowest = self.score[0] + later[0] - beam - _SLACK  # the first point is the start
+        lowest = self.score[0] + later[0] - beam - _SCORE_SLACK  # the first point is the start
         kept = (self.score + later >= lowest) & (later > -np.inf)
         bounds = np.r_[0, np.cumsum(kept)][self.bounds]
         node = self.node[kept]
@@ -131,20 +106,7 @@ class Trellis:
 
 
 def search_trellis(search: Search, frames: NDArray[np.float32]) -> Trellis:
-    """Let a search take all frames of an utterance and keep what was alive.
-
-    Parameters
-    ----------
-    search : Search
-        A search that has taken no frame yet.
-    frames : array of shape (n_frames, n_states), float32
-        Scaled log probability of each frame in each state.
-
-    Returns
-    -------
-    Trellis
-        The nodes that were alive after each frame.
-    """
+    """Let a search without frames yet take all frames of an utterance and keep what was alive."""
     nodes = [np.flatnonzero(search.scores > -np.inf)]
     scores = [search.scores[nodes[0]].astype(np.float64)]
     for t in range(len(frames)):

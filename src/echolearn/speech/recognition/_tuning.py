@@ -1,187 +1,192 @@
-"""A decoder of phones and words from state labels: what is learned comes from train, weights are tuned on valid."""
+"""The weights of decoders, chosen on validation utterances: by phone or word error, and then the scale of confidences.
+
+Never give the test part to a function of this module.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from echolearn.speech._typing import Progress
 from echolearn.speech.folding import PhoneMap, fold
 from echolearn.speech.phones import SILENCES
-from echolearn.speech.recognition._decoder import CHOICES, Decoder, tune
-from echolearn.speech.recognition._parts import learn_phone_task
-from echolearn.speech.recognition._phone_models import phone_segments
+from echolearn.speech.recognition._decoder import Decoder, DecodingWeights
 from echolearn.speech.recognition._search import Token
-from echolearn.speech.scoring import Evaluation, evaluate
+from echolearn.speech.scoring import Evaluation, align, evaluate
 from echolearn.validation import Array
 
+# what `tune` tries for each weight, one after another
+WEIGHT_CHOICES: dict[str, tuple[float, ...]] = {
+    "language_weight": (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0),
+    "penalty": (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0),
+    "prior_exponent": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+    "duration_weight": (0.25, 0.5, 0.75, 1.0, 1.5, 2.0),
+}
+TUNING_ROUNDS = 2
+BEAM_CHOICES = (20.0, 30.0, 40.0, 60.0, 80.0, 120.0, 160.0)  # tried from the widest down, after the weights
+CONFIDENCE_SCALES = (0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8, 1.0)
+_MIN_DOUBT = 1e-3  # confidences count as at least this far from 0 and 1
 
-def phone_decoder(labels: Sequence[Array], names: Sequence[str], *, order: int = 2) -> Decoder:
-    """Learn a decoder for phones from the state labels of the training part.
-
-    Parameters
-    ----------
-    labels : sequence of array of shape (n_frames,)
-        State labels of the training utterances, indices into `names`.
-    names : sequence of str
-        Name of each state, such as ``aa_s2``, in the order of the network's classes.
-    order : int, default 2
-        Order of the phone n-gram.
-
-    Returns
-    -------
-    Decoder
-        The decoder, with the default weights.
-    """
-    return learn_phone_task(labels, names, order=order).decoder()
-
-
-def spoken_phones(labels: Array, names: Sequence[str]) -> list[str]:
-    """Return the phones of an utterance from its state labels.
-
-    Parameters
-    ----------
-    labels : array of shape (n_frames,)
-        State labels of the utterance.
-    names : sequence of str
-        Name of each state.
-
-    Returns
-    -------
-    list of str
-        The phones in order, silences included.
-    """
-    return [phone for phone, _, _ in phone_segments(labels, names)]
+References = Mapping[str, Sequence[str]]  # what was spoken: phones or words of utterances by name
+Hypotheses = Mapping[str, Sequence[Token]]  # what was recognised in them
 
 
 def evaluate_phones(
-    references: Mapping[str, Sequence[str]],
-    recognised: Mapping[str, Sequence[Token]],
+    references: References,
+    recognised: Hypotheses,
     *,
     speakers: Mapping[str, str] | None = None,
     phone_map: PhoneMap | None = None,
 ) -> Evaluation:
-    """Align recognised phones with the spoken ones. Silences do not count.
-
-    Parameters
-    ----------
-    references : mapping of str to sequence of str
-        The spoken phones of each utterance.
-    recognised : mapping of str to sequence of Token
-        The recognised phones of each utterance.
-    speakers : mapping of str to str, optional
-        The speaker of each utterance.
-    phone_map : mapping of str to str or None, optional
-        Folds the phones of both sides into fewer classes before they are compared.
-
-    Returns
-    -------
-    Evaluation
-        The alignments.
-    """
-    heard = {name: [token.name for token in tokens] for name, tokens in recognised.items()}
+    """Align recognised phones with the spoken ones; silences do not count, and phone_map folds both sides."""
+    found = {name: [token.name for token in tokens] for name, tokens in recognised.items()}
     spoken = {name: list(phones) for name, phones in references.items()}
     if phone_map is not None:
-        heard = {name: fold(phones, phone_map) for name, phones in heard.items()}
+        found = {name: fold(phones, phone_map) for name, phones in found.items()}
         spoken = {name: fold(phones, phone_map) for name, phones in spoken.items()}
-    return evaluate(spoken, heard, speakers=speakers, ignore=SILENCES)
+    return evaluate(spoken, found, speakers=speakers, ignore=SILENCES)
+
+
+def evaluate_words(
+    references: References, recognised: Hypotheses, *, speakers: Mapping[str, str] | None = None
+) -> Evaluation:
+    """Align recognised words with the spoken ones. Upper and lower case are the same."""
+    found = {name: [token.name.upper() for token in tokens] for name, tokens in recognised.items()}
+    spoken = {name: [word.upper() for word in words] for name, words in references.items()}
+    return evaluate(spoken, found, speakers=speakers)
 
 
 def tune_phones(
     decoder: Decoder,
-    references: Mapping[str, Sequence[str]],
+    references: References,
     probabilities: Mapping[str, Array],
     *,
     phone_map: PhoneMap | None = None,
-    choices: Mapping[str, Sequence[float]] = CHOICES,
+    choices: Mapping[str, Sequence[float]] = WEIGHT_CHOICES,
     progress: Progress | None = None,
 ) -> tuple[Decoder, float]:
-    """Choose the weights of a phone decoder by the phone error on validation utterances.
+    """Return the decoder with the weights of the smallest phone error, and this error."""
 
-    Parameters
-    ----------
-    decoder : Decoder
-        The decoder to start from.
-    references : mapping of str to sequence of str
-        The spoken phones of each validation utterance.
-    probabilities : mapping of str to array of shape (n_frames, n_states)
-        The network's probabilities for the same utterances.
-    phone_map : mapping of str to str or None, optional
-        Folds the phones of both sides into fewer classes before they are compared.
-    choices : mapping of str to sequence of float, optional
-        What is tried for each weight; a weight that is not named stays what it is.
-    progress : callable, optional
-        Called as `progress(text, done, total)`.
-
-    Returns
-    -------
-    decoder : Decoder
-        The decoder with the weights of the smallest phone error.
-    error : float
-        Its phone error, a fraction of the spoken phones.
-    """
-
-    def error(recognised: Mapping[str, Sequence[Token]]) -> float:
+    def error(recognised: Hypotheses) -> float:
         return evaluate_phones(references, recognised, phone_map=phone_map).total.error_rate
 
     return tune(decoder, error, probabilities, choices=choices, progress=progress)
 
 
-def evaluate_words(
-    references: Mapping[str, Sequence[str]],
-    recognised: Mapping[str, Sequence[Token]],
-    *,
-    speakers: Mapping[str, str] | None = None,
-) -> Evaluation:
-    """Align recognised words with the spoken ones. Upper and lower case are the same.
-
-    Parameters
-    ----------
-    references : mapping of str to sequence of str
-        The spoken words of each utterance.
-    recognised : mapping of str to sequence of Token
-        The recognised words of each utterance.
-    speakers : mapping of str to str, optional
-        The speaker of each utterance.
-
-    Returns
-    -------
-    Evaluation
-        The alignments.
-    """
-    heard = {name: [token.name.upper() for token in recognised[name]] for name in recognised}
-    spoken = {name: [word.upper() for word in words] for name, words in references.items()}
-    return evaluate(spoken, heard, speakers=speakers)
-
-
 def tune_words(
-    decoder: Decoder,
-    references: Mapping[str, Sequence[str]],
-    probabilities: Mapping[str, Array],
-    *,
-    progress: Progress | None = None,
+    decoder: Decoder, references: References, probabilities: Mapping[str, Array], *, progress: Progress | None = None
 ) -> tuple[Decoder, float]:
-    """Choose the weights of a word decoder by the word error on validation utterances.
+    """Return the decoder with the weights of the smallest word error, and this error."""
 
-    Parameters
-    ----------
-    decoder : Decoder
-        The decoder to start from.
-    references : mapping of str to sequence of str
-        The spoken words of each validation utterance.
-    probabilities : mapping of str to array of shape (n_frames, n_states)
-        The network's probabilities for the same utterances.
-    progress : callable, optional
-        Called as `progress(text, done, total)`.
-
-    Returns
-    -------
-    decoder : Decoder
-        The decoder with the weights of the smallest word error.
-    error : float
-        Its word error, a fraction of the spoken words.
-    """
-
-    def error(recognised: Mapping[str, Sequence[Token]]) -> float:
+    def error(recognised: Hypotheses) -> float:
         return evaluate_words(references, recognised).total.error_rate
 
     return tune(decoder, error, probabilities, progress=progress)
+
+
+def tune(
+    decoder: Decoder,
+    error: Callable[[Hypotheses], float],
+    probabilities: Mapping[str, Array],
+    *,
+    choices: Mapping[str, Sequence[float]] = WEIGHT_CHOICES,
+    progress: Progress | None = None,
+) -> tuple[Decoder, float]:
+    """Choose the weights of a decoder one after another in two rounds, then the beam; return it and its error.
+
+    Of equal errors the first that was tried counts. The beam is the narrowest whose error is not above the widest's.
+    """
+
+    def error_with(weights: DecodingWeights) -> float:
+        trial = replace(decoder, weights=weights)
+        return error({name: trial.decode(P) for name, P in probabilities.items()})
+
+    best = decoder.weights
+    lowest = error_with(best)
+    steps = [(name, value) for _ in range(TUNING_ROUNDS) for name, values in choices.items() for value in values]
+    total = len(steps) + len(BEAM_CHOICES)
+    for done, (name, value) in enumerate(steps):
+        if progress is not None:
+            progress("weights of the decoder", done, total)
+        if getattr(best, name) != value:
+            weights = replace(best, **{name: value})
+            tried = error_with(weights)
+            if tried < lowest:
+                best, lowest = weights, tried
+    lowest = np.inf
+    for done, beam in enumerate(reversed(BEAM_CHOICES), len(steps)):
+        if progress is not None:
+            progress("beam of the decoder", done, total)
+        weights = replace(best, beam=beam)
+        tried = error_with(weights)
+        if tried > lowest:
+            break
+        best, lowest = weights, tried
+    return replace(decoder, weights=best), float(lowest)
+
+
+class ConfidenceQuality(NamedTuple):
+    """How well confidences separate right tokens from wrong ones (substitutions or insertions).
+
+    `roc_area`: probability that a right token has a higher confidence than a wrong one. `cross_entropy`: normalised, 1
+    at best, 0 for confidences all equal to the share of right tokens. Both are NaN if all tokens are right, or wrong.
+    """
+
+    right: int
+    wrong: int
+    roc_area: float
+    cross_entropy: float
+
+
+def calibrate(
+    decoder: Decoder, references: References, probabilities: Mapping[str, Array]
+) -> tuple[Decoder, ConfidenceQuality]:
+    """Choose the scale of the confidences, after the other weights, by their normalised cross entropy.
+
+    The scale stays what it is if all tokens are right, or all wrong.
+    """
+    if not probabilities:
+        raise ValueError("there is no utterance to choose the scale of confidences on")
+    missing = [name for name in probabilities if name not in references]
+    if missing:
+        raise ValueError(f"{len(missing)} utterances have no reference: {', '.join(missing[:5])}")
+    lattices = {name: decoder.lattice(P) for name, P in probabilities.items()}
+    tried: list[tuple[ConfidenceQuality, float]] = []
+    for scale in (decoder.weights.confidence_scale, *CONFIDENCE_SCALES):
+        recognised = {name: lattice.confidences(lattice.best, scale) for name, lattice in lattices.items()}
+        tried.append((confidence_quality(references, recognised), scale))
+    quality, scale = max(tried, key=lambda one: np.nan_to_num(one[0].cross_entropy))
+    return replace(decoder, weights=replace(decoder.weights, confidence_scale=scale)), quality
+
+
+def confidence_quality(references: References, recognised: Hypotheses) -> ConfidenceQuality:
+    """Measure confidences against what was spoken; silences do not count."""
+    values: list[float] = []
+    is_right: list[bool] = []
+    for name, tokens in recognised.items():
+        counted = [token for token in tokens if token.name not in SILENCES]
+        pairs = align([word for word in references[name] if word not in SILENCES], [token.name for token in counted])
+        for token in counted:
+            if token.confidence is None:
+                raise ValueError(f"the token {token.name!r} of {name!r} has none; decode with confidences=True")
+            values.append(token.confidence)
+        is_right.extend(spoken == found for spoken, found in pairs if found is not None)
+    return _quality(np.array(values, dtype=float), np.array(is_right, dtype=np.bool_))
+
+
+def _quality(values: NDArray[np.float64], is_right: NDArray[np.bool_]) -> ConfidenceQuality:
+    """Return the measures from the confidence of every token and whether it is right."""
+    right, wrong = int(is_right.sum()), int((~is_right).sum())
+    if not right or not wrong:
+        return ConfidenceQuality(right, wrong, float("nan"), float("nan"))
+    area = (rankdata(values)[is_right].sum() - right * (right + 1) / 2) / (right * wrong)
+    p = np.clip(values, _MIN_DOUBT, 1 - _MIN_DOUBT)
+    entropy = -right * np.log(right / (right + wrong)) - wrong * np.log(wrong / (right + wrong))
+    remaining = -np.log(p[is_right]).sum() - np.log1p(-p[~is_right]).sum()
+    return ConfidenceQuality(right, wrong, float(area), float(1 - remaining / entropy))
