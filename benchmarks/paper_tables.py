@@ -1,6 +1,6 @@
 """The tables of docs/evidence/table1.md, from the result files of paper_table.py."""
 
-from echolearn.reporting.table import TITLES, error_head, error_rows, error_text, percent
+from echolearn.paper.table1_report import TITLES, error_head, error_rows, error_text, percent
 from paper_table import defaults, read_plan
 from table_text import load, markdown, table
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from echolearn.experiments import table1
+from echolearn.paper import table1
 
 Run = Callable[..., Result]
 

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from echolearn.cli import phone_progress
 from echolearn.cli.phones import joined
-from echolearn.experiments import phones as experiment
+from echolearn.paper import phones as experiment
 from samplephones import row
 from speechfiles import write_timit
 

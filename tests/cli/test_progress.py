@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from echolearn.cli import progress
-from echolearn.experiments.plan import Cell, Plan
+from echolearn.paper.table1 import Cell, Plan
 
 RESULT: Any = {"test_error": 0.612, "valid_error": 0.6, "seconds": 1.0}
 

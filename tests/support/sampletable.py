@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from echolearn.experiments.summary import PAPER_TIMIT, relative_gain
+from echolearn.paper.table1 import PAPER_TIMIT, relative_gain
 
 
 def entry(error: float, **more: Any) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from rich.console import Console
 
 from echolearn.cli.progress import Display, StageProgress, TimeLeft, epoch_text, stage_progress, time_text
-from echolearn.experiments.measured_fit import EpochRow
-from echolearn.reporting.phone_table import PhoneRow
+from echolearn.paper.cells import EpochRow
+from echolearn.paper.phone_report import PhoneRow
 from echolearn.training.progress import clock
 
 FIT, DECODE = "fit", "decode"  # the two stages of a system

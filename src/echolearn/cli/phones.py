@@ -75,11 +75,11 @@ def phones(
     from echolearn.cli.corpora import opened_corpus
     from echolearn.cli.phone_progress import PhoneDisplay
     from echolearn.cli.progress import stderr
-    from echolearn.experiments import phones as experiment
-    from echolearn.experiments.estimate import CorpusSize
-    from echolearn.experiments.phone_plan import PhonePlan, estimate_text
-    from echolearn.experiments.phone_scoring import default_level
-    from echolearn.reporting.phone_table import plain_text
+    from echolearn.paper import phones as experiment
+    from echolearn.paper.estimate import CorpusSize
+    from echolearn.paper.phone_report import plain_text
+    from echolearn.paper.phone_scoring import default_level
+    from echolearn.paper.phones import PhonePlan, estimate_text
 
     changes = network_changes(ctx, epochs, settings, seed)
     seed = changes.pop("random_state")

@@ -14,9 +14,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from echolearn.experiments.measured_fit import EpochRow, FitResult
-from echolearn.experiments.plan import Cell, Plan
-from echolearn.reporting.table import TITLES
+from echolearn.paper.cells import EpochRow, FitResult
+from echolearn.paper.table1 import Cell, Plan
+from echolearn.paper.table1_report import TITLES
 from echolearn.training.progress import clock
 
 INTERVAL = 5.0  # seconds between two plain lines about the same thing

@@ -67,10 +67,11 @@ def table1(
     from echolearn.cli import progress
     from echolearn.cli.corpora import opened_corpus
     from echolearn.cluster.connection import use_engine
-    from echolearn.experiments import plan as plans
-    from echolearn.experiments import table1 as experiment
-    from echolearn.experiments.estimate import CorpusSize, estimate_text
-    from echolearn.reporting.table import plain_text
+    from echolearn.paper import table1 as experiment
+    from echolearn.paper import table1 as plans
+    from echolearn.paper.estimate import CorpusSize
+    from echolearn.paper.table1 import estimate_text
+    from echolearn.paper.table1_report import plain_text
 
     if corpus_settings["corpus"] == "synthetic" and corpus_settings["frames"] is None:
         corpus_settings["frames"] = plans.FULL_FRAMES if full else plans.DEMO_FRAMES

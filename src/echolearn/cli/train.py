@@ -29,10 +29,9 @@ from echolearn.cli.options import (
 from echolearn.cli.progress import FitDisplay, StageProgress, stderr
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.experiments.corpus_parts import CorpusParts
-from echolearn.experiments.fitted_cells import fit_fingerprint
-from echolearn.experiments.measured_fit import FitResult, confusion_counts, fit_and_test, planned_epochs
-from echolearn.fitting import settings
+from echolearn.fitting.settings import check as check_parameters
+from echolearn.paper.cells import FitResult, confusion_counts, fit_and_test, fit_fingerprint, planned_epochs
+from echolearn.paper.parts import CorpusParts
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.phones import phones_of_states, split_state
 from echolearn.speech.recognition import Lexicon, Recognizer, learn_recognizer, read_arpa, read_lexicon
@@ -101,7 +100,7 @@ def _kind(synthetic: bool) -> str:
 
 def check_training(model: Path, estimator: ESNClassifier) -> None:
     """Check the settings and the place of the model file, before anything slow begins."""
-    settings.check(estimator.get_params(deep=False))
+    check_parameters(estimator.get_params(deep=False))
     if model.is_dir() or not model.absolute().parent.is_dir():
         raise ValueError(f"{model} cannot be written: its folder does not exist, or it is a folder itself.")
 

@@ -14,10 +14,10 @@ from echolearn.cli.corpora import opened_corpus
 from echolearn.cli.errors import RESUME_NOTE
 from echolearn.cli.options import FOLDER, CorpusOptions, corpus_options, network_changes, network_options
 from echolearn.estimators.classifier import ESNClassifier
-from echolearn.experiments.corpus_parts import CorpusParts
-from echolearn.experiments.measured_fit import warnings_as_notes
-from echolearn.fitting import settings
+from echolearn.fitting.settings import check as check_parameters
 from echolearn.modelfile.atomic import write_atomically
+from echolearn.paper.cells import warnings_as_notes
+from echolearn.paper.parts import CorpusParts
 from echolearn.speech.corpus import Corpus
 from echolearn.tuning import search
 from echolearn.tuning.results import Tuning
@@ -62,7 +62,7 @@ def tune_on_corpus(
 
     `given` are the settings that the user chose; `best.toml` repeats them beside those that were found.
     """
-    settings.check(estimator.get_params(deep=False))
+    check_parameters(estimator.get_params(deep=False))
     parts = CorpusParts.load(corpus)
     if not parts.valid_known[0]:
         raise ValueError(f"{corpus.name}: every validation utterance has states that no training frame has.")

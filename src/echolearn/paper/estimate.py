@@ -1,0 +1,69 @@
+"""Estimates of a table before it is computed: seconds and memory of every cell (`training.cost_model`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.execution.threads import thread_count
+from echolearn.fitting.settings import DataSize, NetworkSettings
+from echolearn.speech.corpus import Corpus
+from echolearn.speech.synthetic import part_frames
+from echolearn.training import cost_model
+from echolearn.training.cost_model import Rates
+
+# Synthetic speech before it is made: frames of an utterance on average and at most, features of a frame, states.
+SYNTHETIC_FRAMES, SYNTHETIC_LONGEST, SYNTHETIC_INPUTS, SYNTHETIC_STATES = 315, 600, 117, 160
+INTERPRETER = 250e6  # bytes of Python with the libraries and compiled loops
+
+
+@dataclass(frozen=True, eq=False)
+class CorpusSize:
+    """The size of a corpus: of the data of a fit, and the frames of all parts."""
+
+    data: DataSize
+    frames: Mapping[str, int]
+
+    @classmethod
+    def of(cls, corpus: Corpus) -> CorpusSize:
+        """Return the size of a corpus."""
+        frames, inputs = corpus.frames, corpus.features[0].shape[1]
+        lengths = np.array([len(corpus.labels[k]) for k in corpus.which("train")])
+        states = len(corpus.state_names)
+        return cls(DataSize(lengths=lengths, n_in=inputs, n_out=states, held_out=frames["valid"]), frames)
+
+    @classmethod
+    def of_synthetic(cls, frames: int) -> CorpusSize:
+        """Return about the size of a synthetic corpus that is not made yet."""
+        parts = part_frames(frames)
+        lengths = np.full(max(1, frames // SYNTHETIC_FRAMES), SYNTHETIC_FRAMES)
+        lengths[0] = SYNTHETIC_LONGEST
+        data = DataSize(lengths=lengths, n_in=SYNTHETIC_INPUTS, n_out=SYNTHETIC_STATES, held_out=parts["valid"])
+        return cls(data, parts)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The estimated seconds of a fit on this machine alone, and the most bytes that its process holds."""
+
+    seconds: float
+    nbytes: float
+
+
+def cost_of_cell(estimator: ESNClassifier, size: CorpusSize, rates: Rates) -> Cost:
+    """Return the cost of a fit that takes all its epochs; one that stops early takes less time."""
+    settings = NetworkSettings.of(estimator.get_params(deep=False))
+    networks, data = settings.networks(), size.data
+    one = replace(settings, hidden_units=settings.hidden_units // networks, ensemble=1)
+    job = one.job_of_size(data, networks, threads=1 if networks > 1 else thread_count())
+    copies = 2 if settings.standardize else 1  # of the inputs: as read, and as the network sees them
+    features = 4 * data.n_in * (sum(size.frames.values()) + (copies - 1) * int(data.lengths.sum()))
+    return Cost(cost_model.seconds(job, rates), INTERPRETER + features + cost_model.nbytes(job))
+
+
+def gigabytes(cost: Cost, free: float | None) -> str:
+    """Return the memory of a fit, with a mark where it is more than is free."""
+    return f"{cost.nbytes / 1e9:.1f} GB" + ("!" if free is not None and cost.nbytes > free else "")

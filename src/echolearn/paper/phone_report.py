@@ -1,0 +1,301 @@
+"""The phone errors of several systems as JSON, Markdown and plain text, from the content of `phones.json`."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+import wave
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NotRequired, TypedDict
+
+import numpy as np
+
+from echolearn.display.report import Figure, document, figure_blocks, table_block
+from echolearn.modelfile.atomic import write_atomically
+from echolearn.paper.table1_report import aligned, markdown_table, percent
+from echolearn.training.progress import clock
+from echolearn.validation import Array
+
+SCHEMA = 1  # raised when a key of phones.json changes its meaning
+
+LONG_NAMES = {
+    "fixed": "fixed weights, only the readout is fitted",
+    "learned": "all weights learned",
+    "bidirectional": "all weights learned, half of the units run backward",
+    "stacked": "two layers of half the units, all weights learned",
+}
+LEVELS = {
+    "corpus": "the phones of the corpus",
+    "phone48": "the 48 classes of Lee and Hon",
+    "phone39": "the 39 classes of Lee and Hon",
+}
+
+
+class PartScore(TypedDict):
+    """The errors of a system on one part, as fractions of reference phones; state and frame errors: of frames."""
+
+    phone_error: float
+    substitutions: float
+    deletions: float
+    insertions: float
+    interval: list[float] | None  # of the phone error: 95 %, by a bootstrap over speakers; None with one speaker
+    phone_error_with_silence: float  # silences counted like other phones
+    state_error: float
+    frame_phone_error: float
+    reference_phones: int
+
+
+class PhoneRow(TypedDict):
+    """One system."""
+
+    system: str
+    units: int
+    bidirectional: bool
+    seconds: float  # of the fit
+    processor_seconds: float | None
+    decoding_seconds: float  # of tuning on valid and decoding test
+    epochs: int
+    valid: PartScore
+    test: PartScore
+    order: int  # of the phone n-gram
+    weights: dict[str, float]  # of the decoder, tuned on valid
+    made_with: NotRequired[Mapping[str, object]]
+
+
+class PhoneComparison(TypedDict):
+    """One system against another on the test part; p_value: matched pairs of utterances, None with one utterance."""
+
+    system: str
+    against: str
+    relative_gain: float | None
+    p_value: float | None
+
+
+class PhoneTable(TypedDict):
+    """The content of `phones.json`."""
+
+    schema: int
+    corpus: str
+    digest: str
+    synthetic: bool
+    level: str
+    phones: int
+    states: int
+    speakers: int
+    frames: dict[str, int]
+    utterances: dict[str, int]
+    rows: list[PhoneRow]
+    comparisons: list[PhoneComparison]
+    settings: Mapping[str, object]
+    notes: list[str]
+    complete: bool
+    echolearn: str
+
+
+HEAD = ["system", "units", "test %", "95 % interval", "sub.", "del.", "ins.", "valid %", "state error %", "fit"]
+
+
+def interval_text(interval: Sequence[float] | None) -> str:
+    """Return `10.1 to 12.3`, in per cent; a dash where there is none."""
+    return "–" if interval is None else f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f}"
+
+
+def system_rows(table: PhoneTable) -> list[list[str]]:
+    """Return one row of text per system, under `HEAD`."""
+    return [
+        [
+            row["system"],
+            f"{row['units']:,}",
+            percent(row["test"]["phone_error"]),
+            interval_text(row["test"]["interval"]),
+            percent(row["test"]["substitutions"]),
+            percent(row["test"]["deletions"]),
+            percent(row["test"]["insertions"]),
+            percent(row["valid"]["phone_error"]),
+            percent(row["test"]["state_error"]),
+            clock(row["seconds"]),
+        ]
+        for row in table["rows"]
+    ]
+
+
+def corpus_text(table: PhoneTable) -> str:
+    """Return the corpus with its size in one line."""
+    name = "synthetic speech (espeak-ng)" if table["synthetic"] else table["corpus"]
+    frames = " / ".join(f"{table['frames'][part]:,}" for part in ("train", "valid", "test"))
+    return f"{name}, {frames} frames (train / valid / test), {table['speakers']} speakers"
+
+
+def scoring_text(table: PhoneTable) -> str:
+    """Return how errors were counted."""
+    test = table["rows"][0]["test"]["reference_phones"] if table["rows"] else 0
+    return (
+        f"Scored in {LEVELS[table['level']]}: {table['phones']}, silence included, which does not count as a phone"
+        f"{f'; {test:,} phones on test' if test else ''}. {_ngram(table)}, durations and "
+        "priors from the training labels; weights of the decoder tuned on valid; test decoded once."
+    )
+
+
+def _ngram(table: PhoneTable) -> str:
+    """Return which phone n-gram the decoders have."""
+    orders = sorted({row["order"] for row in table["rows"]})
+    if table["settings"]["order"] is not None or len(orders) == 1:
+        return f"Phone {orders[0] if orders else table['settings']['order']}-gram"
+    return "Phone bigram or trigram, chosen on valid"
+
+
+def headline(table: PhoneTable) -> str:
+    """Return the result in one sentence; "" where there is none to compare."""
+    errors = {row["system"]: row["test"]["phone_error"] for row in table["rows"]}
+    if "fixed" in errors and "learned" in errors and errors["fixed"]:
+        gain = 1 - errors["learned"] / errors["fixed"]
+        return (
+            f"Learning all weights takes the phone error from {percent(errors['fixed'])} % to "
+            f"{percent(errors['learned'])} %, {percent(abs(gain))} % relative {'below' if gain >= 0 else 'above'} "
+            "the same network with fixed weights."
+        )
+    if errors:
+        best = min(errors, key=lambda name: errors[name])
+        return f"The smallest phone error is that of the system {best}: {percent(errors[best])} %."
+    return ""
+
+
+def comparison_lines(table: PhoneTable) -> list[str]:
+    """Return one sentence per comparison, with its significance."""
+    lines = []
+    for one in table["comparisons"]:
+        gain, p = one["relative_gain"], one["p_value"]
+        if gain is not None:
+            chance = "" if p is None else f" (matched pairs: p {'< 0.001' if p < 0.001 else f'= {p:.3f}'})"
+            direction = "below" if gain >= 0 else "above"
+            lines.append(f"{one['system']}: {percent(abs(gain))} % {direction} {one['against']}{chance}")
+    return lines
+
+
+def markdown(table: PhoneTable) -> str:
+    """Return the content of `phones.md`."""
+    unfinished = "" if table["complete"] else "\nNot all systems are finished yet.\n"
+    compared = "".join(f"\n- {line}" for line in comparison_lines(table))
+    weights = [
+        [row["system"], str(row["order"]), *(f"{value:g}" for value in row["weights"].values())]
+        for row in table["rows"]
+    ]
+    names = ["order of the n-gram", *table["rows"][0]["weights"]] if table["rows"] else []
+    notes = "".join(f"\n- {note}" for note in table["notes"])
+    return f"""# Phone error
+
+Corpus: {corpus_text(table)}. {scoring_text(table)}
+{unfinished}
+{headline(table)}
+
+{markdown_table(HEAD, system_rows(table))}
+
+Errors are per cent of the reference phones, state errors per cent of frames. The interval is a bootstrap over the
+speakers of the test part.
+{compared}
+
+## Weights of the decoder
+
+{markdown_table(["system", *(name.replace("_", " ") for name in names)], weights)}
+
+Notes on the corpus:{notes or " none"}
+"""
+
+
+def plain_text(table: PhoneTable) -> str:
+    """Return the table for a terminal."""
+    lines = [f"Phone error: {corpus_text(table)}", *aligned(HEAD, system_rows(table)), *comparison_lines(table)]
+    return "\n".join(["", *lines, "", headline(table)]).rstrip()
+
+
+def write_phone_table(out: Path, table: PhoneTable) -> None:
+    """Write `phones.json` and `phones.md` to the folder `out`, each of them atomically."""
+    write_atomically(out / "phones.json", (json.dumps(table, indent=1, allow_nan=False) + "\n").encode())
+    write_atomically(out / "phones.md", markdown(table).encode())
+
+
+LARGEST = np.iinfo(np.int16).max
+
+
+def phone_page(table: PhoneTable, figures: Sequence[Figure]) -> str:
+    """Return the page: the systems, what learning gains, utterances with their sound, and where the errors are."""
+    badge = "<span class=badge>synthetic speech</span>" if table["synthetic"] else ""
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in table["notes"])
+    compared = "".join(f"<li>{html.escape(line)}</li>" for line in comparison_lines(table))
+    total = sum(row["seconds"] + row["decoding_seconds"] for row in table["rows"])
+    names = "".join(f"<li>{r['system']}: {html.escape(LONG_NAMES[r['system']])}</li>" for r in table["rows"])
+    body = f"""<header><p class=kicker>echolearn {html.escape(table["echolearn"])} · phones {badge}</p>
+<h1>From speech to phones</h1>
+<p class=lead>{html.escape(headline(table))}</p>
+<p class=note>{html.escape(corpus_text(table))}. {html.escape(scoring_text(table))}
+All systems took {clock(total)}.</p></header>
+<section><h2>Phone error on test, per cent</h2>{_system_table(table)}
+<ul class=note>{names}</ul>
+<p class=note>Substitutions, deletions and insertions add up to the phone error. Interval: 95 %, by a bootstrap over the
+speakers of the test part. State error: frames with a wrong state.</p>
+<ul class=note>{compared}</ul></section>
+{figure_blocks(figures)}
+<section><h2>Weights of the decoder, tuned on valid</h2>{_weight_table(table)}</section>
+<footer><h2>Corpus</h2><ul>{notes}</ul></footer>"""
+    return document("Phone error of echo state networks", body)
+
+
+def _system_table(table: PhoneTable) -> str:
+    """Return the table of systems, every phone error above a bar of its length."""
+    largest = max((row["test"]["phone_error"] for row in table["rows"]), default=1.0) or 1.0
+    head = "".join(f"<th{' class=l' if k == 0 else ''}>{html.escape(name)}</th>" for k, name in enumerate(HEAD))
+    body = ""
+    for row, cells in zip(table["rows"], system_rows(table), strict=True):
+        width = row["test"]["phone_error"] / largest
+        body += f"<tr><td class=l>{html.escape(cells[0])}</td><td>{cells[1]}</td>"
+        body += f"<td class='bar own' style='--w:{width:.3f}'><b>{html.escape(cells[2])}</b></td>"
+        body += "".join(f"<td>{html.escape(cell)}</td>" for cell in cells[3:]) + "</tr>"
+    return f"<div class=scroll><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _weight_table(table: PhoneTable) -> str:
+    names = list(table["rows"][0]["weights"]) if table["rows"] else []
+    rows = [
+        [
+            row["system"],
+            *(f"{row['weights'][name]:g}" for name in names),
+            percent(row["test"]["phone_error_with_silence"]),
+            percent(row["test"]["frame_phone_error"]),
+            f"{row['epochs']}",
+            clock(row["decoding_seconds"]),
+        ]
+        for row in table["rows"]
+    ]
+    own = ["error with silence %", "phone error by frame %", "epochs", "decoding"]
+    return table_block(["system", *(name.replace("_", " ") for name in names), *own], rows)
+
+
+def audio_block(samples: Array, rate: int) -> str:
+    """Return a player with the sound inside; samples on the 16-bit scale."""
+    content = io.BytesIO()
+    with wave.open(content, "wb") as file:
+        file.setparams((1, 2, rate, 0, "NONE", ""))
+        file.writeframes(np.clip(np.round(samples), -LARGEST - 1, LARGEST).astype("<i2").tobytes())
+    encoded = base64.b64encode(content.getvalue()).decode("ascii")
+    return f'<audio controls preload="none" src="data:audio/wav;base64,{encoded}"></audio>'
+
+
+def alignment_block(pairs: Sequence[tuple[str | None, str | None]]) -> str:
+    """Return true and recognised phones below each other, with a letter under every error."""
+    marks = ["" if a == b else "D" if b is None else "I" if a is None else "S" for a, b in pairs]
+
+    def row(title: str, cells: Sequence[str]) -> str:
+        body = "".join(
+            f"<td{' class=e' if mark else ''}>{html.escape(cell)}</td>" for cell, mark in zip(cells, marks, strict=True)
+        )
+        return f"<tr><th>{title}</th>{body}</tr>"
+
+    rows = [
+        row("spoken", ["·" if a is None else a for a, _ in pairs]),
+        row("recognised", ["·" if b is None else b for _, b in pairs]),
+        row("error", marks),
+    ]
+    return f"<div class=scroll><table class=aligned><tbody>{''.join(rows)}</tbody></table></div>"

@@ -1,0 +1,276 @@
+"""From a network's probabilities to phones: a decoder learned on train, tuned on valid, and its phone error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.paper.cells import CellStore, FitResult, StateClassifier, fingerprint_of
+from echolearn.speech._typing import Labels, Progress
+from echolearn.speech.corpus import Corpus
+from echolearn.speech.folding import PhoneMap, fold, level_map
+from echolearn.speech.phones import phones_of_states, split_state
+from echolearn.speech.recognition._decoder import Decoder, learn_phone_task
+from echolearn.speech.recognition._phone_models import spoken_phones
+from echolearn.speech.recognition._search import Token
+from echolearn.speech.recognition._segments import SegmentClassifier, learn_segments, segment_error
+from echolearn.speech.recognition._tuning import (
+    BEAM_CHOICES,
+    TUNING_ROUNDS,
+    WEIGHT_CHOICES,
+    evaluate_phones,
+    tune_phones,
+)
+from echolearn.speech.scoring import Evaluation, evaluate
+from echolearn.validation import Array
+
+Probabilities = Mapping[str, NDArray[np.float32]]  # of each utterance: (frames, states of the corpus)
+# How often `tune` decodes the validation part: once to begin with, then for every value but the one that is in use,
+# and for every beam.
+TRIALS = 1 + TUNING_ROUNDS * sum(len(values) - 1 for values in WEIGHT_CHOICES.values()) + len(BEAM_CHOICES)
+# A trigram starts from the weights of the bigram; these are tried again.
+TRIGRAM_CHOICES = {name: WEIGHT_CHOICES[name] for name in ("language_weight", "penalty")}
+TRIGRAM_TRIALS = 1 + TUNING_ROUNDS * sum(len(values) - 1 for values in TRIGRAM_CHOICES.values()) + len(BEAM_CHOICES)
+TUNING = (WEIGHT_CHOICES, TRIGRAM_CHOICES, TUNING_ROUNDS, BEAM_CHOICES)  # a kept score depends on what was tried
+OWN_PHONES = "corpus"  # the level of the phones that a corpus has
+
+
+def default_level(corpus: str) -> str:
+    """Return the level at which phones of a corpus are scored: 39 classes for TIMIT, else the corpus's own phones."""
+    return "phone39" if corpus.startswith("timit:") else OWN_PHONES
+
+
+class TunedDecoder(NamedTuple):
+    """A decoder with weights chosen on the validation part, the order of its n-gram, and its phone error there."""
+
+    decoder: Decoder
+    order: int
+    error: float
+
+
+@dataclass(frozen=True)
+class PhoneScoring:
+    """References and decoders by which networks are scored on the phones of a corpus.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Name of each state.
+    train_labels : list of array
+        State labels of the training part: what durations, priors and the phone n-gram are learned from.
+    spoken : mapping of str to mapping of str to list of str
+        Of the parts valid and test: the phones of each utterance, silences included.
+    speakers : mapping of str to str
+        Speaker of each utterance.
+    phone_map : mapping of str to str or None, or None
+        Folds phones into the classes that are scored; None: phones are scored as they are.
+    order : int or None
+        Order of the phone n-gram; None: 2 or 3, whichever has the smaller phone error on the validation part.
+    """
+
+    names: tuple[str, ...]
+    train_labels: list[Labels]
+    spoken: Mapping[str, Mapping[str, list[str]]]
+    speakers: Mapping[str, str]
+    phone_map: PhoneMap | None
+    order: int | None
+
+    @classmethod
+    def of(cls, corpus: Corpus, level: str | None = None, order: int | None = None) -> PhoneScoring:
+        """Return the task of a corpus; level: "corpus", "phone48" or "phone39", None for that of the corpus."""
+        level = level or default_level(corpus.name)
+        names = corpus.state_names
+        phone_map = None if level == OWN_PHONES else level_map(level, phones_of_states(names))
+        spoken = {
+            part: {corpus.utterances[k]: spoken_phones(corpus.labels[k], names) for k in corpus.which(part)}
+            for part in ("valid", "test")
+        }
+        train = [corpus.labels[k] for k in corpus.which("train")]
+        return cls(names, train, spoken, dict(zip(corpus.utterances, corpus.speakers, strict=True)), phone_map, order)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The phones that are told apart in scores, silence included, in the order of the states."""
+        phones = phones_of_states(self.names)
+        return phones if self.phone_map is None else tuple(dict.fromkeys(fold(phones, self.phone_map)))
+
+    def phone_class(self, phone: str) -> str | None:
+        """Return the class in which a phone is scored; None where it is left out."""
+        return phone if self.phone_map is None else self.phone_map[phone]
+
+    @cached_property
+    def decoder(self) -> Decoder:
+        """The decoder that the training labels give, its weights not tuned yet; a bigram if the order is not given."""
+        return learn_phone_task(self.train_labels, self.names, order=self.order or 2).decoder()
+
+    @cached_property
+    def trigram_decoder(self) -> Decoder:
+        """The same with a phone trigram."""
+        return learn_phone_task(self.train_labels, self.names, order=3).decoder()
+
+    @cached_property
+    def segments(self) -> SegmentClassifier:
+        """The classifier of phones whose boundaries are known, from the training labels."""
+        return learn_segments(self.train_labels, self.names)
+
+    def tuned(self, probabilities: Probabilities, progress: Progress | None = None) -> TunedDecoder:
+        """Return the decoder with the order and weights of the smallest phone error on the validation part."""
+        first = self._tuned(self.decoder, probabilities, WEIGHT_CHOICES, progress)
+        if self.order is not None:
+            return TunedDecoder(first[0], self.order, first[1])
+        start = replace(self.trigram_decoder, weights=first[0].weights)
+        second = self._tuned(start, probabilities, TRIGRAM_CHOICES, progress)
+        return TunedDecoder(second[0], 3, second[1]) if second[1] < first[1] else TunedDecoder(first[0], 2, first[1])
+
+    def _tuned(
+        self,
+        decoder: Decoder,
+        probabilities: Probabilities,
+        choices: Mapping[str, Sequence[float]],
+        progress: Progress | None,
+    ) -> tuple[Decoder, float]:
+        return tune_phones(
+            decoder,
+            self.spoken["valid"],
+            probabilities,
+            phone_map=self.phone_map,
+            choices=choices,
+            progress=progress,
+        )
+
+    def evaluate(self, part: str, recognised: Mapping[str, Sequence[Token]]) -> Evaluation:
+        """Return the alignments of what was recognised with what was spoken; silences do not count."""
+        return evaluate_phones(self.spoken[part], recognised, speakers=self.speakers, phone_map=self.phone_map)
+
+    def evaluate_with_silence(self, part: str, recognised: Mapping[str, Sequence[Token]]) -> Evaluation:
+        """Return the same where a silence is a phone like any other, as many publications on TIMIT count."""
+        heard = {name: self._classes_of(token.name for token in tokens) for name, tokens in recognised.items()}
+        spoken = {name: self._classes_of(phones) for name, phones in self.spoken[part].items()}
+        return evaluate(spoken, heard, speakers=self.speakers)
+
+    def _classes_of(self, phones: Iterable[str]) -> list[str]:
+        return list(phones) if self.phone_map is None else fold(phones, self.phone_map)
+
+
+def part_probabilities(model: StateClassifier, corpus: Corpus, part: str) -> dict[str, NDArray[np.float32]]:
+    """Return the probabilities of a part's utterances, one column per state of the corpus."""
+    which = corpus.which(part)
+    found = state_probabilities(model, [corpus.features[k] for k in which], corpus.state_names)
+    return {corpus.utterances[k]: P for k, P in zip(which, found, strict=True)}
+
+
+def state_probabilities(model: StateClassifier, X: Sequence[Array], names: Sequence[str]) -> list[NDArray[np.float32]]:
+    """Return probabilities (frames, len(names)) of utterances.
+
+    The classes of a network are sorted by name, and states without a training frame are not among them: columns are
+    found by name, and a state that the network does not know has probability 0.
+    """
+    column = {name: k for k, name in enumerate(names)}
+    classes = [str(name) for name in model.classes_]
+    unknown = [name for name in classes if name not in column]
+    if unknown:
+        raise ValueError(f"the model's state {unknown[0]} is not one of the corpus; it was fitted to another corpus.")
+    where = [column[name] for name in classes]
+    found = []
+    for answer in model.predict_proba(list(X)):
+        P = np.zeros((len(answer), len(names)), dtype=np.float32)
+        P[:, where] = answer
+        found.append(P)
+    return found
+
+
+def recognise(decoder: Decoder, probabilities: Probabilities) -> dict[str, list[Token]]:
+    """Return the phones of all utterances."""
+    return {name: decoder.decode(P) for name, P in probabilities.items()}
+
+
+def frame_errors(
+    corpus: Corpus, part: str, probabilities: Probabilities, phone_map: PhoneMap | None
+) -> tuple[float, float]:
+    """Return the shares of a part's frames with a wrong state, and with a wrong phone.
+
+    Frames of a phone that the map leaves out (TIMIT's glottal stop) do not count for the second.
+    """
+    which = corpus.which(part)
+    spoken = np.concatenate([corpus.labels[k] for k in which])
+    found = np.concatenate([probabilities[corpus.utterances[k]].argmax(axis=1) for k in which])
+    phones = phones_of_states(corpus.state_names)
+    classes = [phone if phone_map is None else phone_map[phone] for phone in phones]
+    number = {name: k for k, name in enumerate(dict.fromkeys(classes))}
+    of_phone = {phone: number[name] for phone, name in zip(phones, classes, strict=True)}
+    of_state = np.array([of_phone[split_state(name)[0]] for name in corpus.state_names])
+    counts = of_state[spoken] != number.get(None, -1)
+    wrong = of_state[spoken] != of_state[found]
+    return float(np.mean(spoken != found)), float(np.mean(wrong[counts])) if counts.any() else float("nan")
+
+
+LEVELS = ("state", "phone48", "phone39", "segment", "recognition")
+VERSION = 1  # raised when a level counts otherwise, so that kept scores are computed again
+
+
+@dataclass
+class LevelScorer:
+    """Scores fitted networks at a level; each is scored once, and its score kept beside it."""
+
+    corpus: Corpus
+    level: str
+    store: CellStore[FitResult]
+    known: dict[str, FitResult] = field(default_factory=dict)
+
+    def at_level(self, name: str, result: FitResult) -> FitResult:
+        """Return the result of a kept cell with its errors on valid and test at the level."""
+        if self.level == "state":  # what a fit ends with
+            return result
+        if name not in self.known:
+            valid, test = self._errors(name, result)
+            self.known[name] = cast(FitResult, {**result, "valid_error": valid, "test_error": test})
+        return self.known[name]
+
+    def _errors(self, name: str, result: FitResult) -> tuple[float, float]:
+        fingerprint = fingerprint_of([result["fingerprint"], self.level, VERSION, TUNING])
+        found = self.store.find_score(name, self.level, fingerprint)
+        if found is None:
+            valid, test = level_errors(self.store.load_model(name), self.corpus, self.level, lambda: self.task)
+            found = {"valid_error": valid, "test_error": test}
+            self.store.save_score(name, self.level, fingerprint, found)
+        return cast(float, found["valid_error"]), cast(float, found["test_error"])
+
+    @cached_property
+    def task(self) -> PhoneScoring:
+        """Return references and decoders of the corpus, which all networks share."""
+        return PhoneScoring.of(self.corpus, order=2)  # one order for all columns
+
+
+def level_errors(
+    model: ESNClassifier, corpus: Corpus, level: str, task: Callable[[], PhoneScoring]
+) -> tuple[float, float]:
+    """Return the errors of a network on valid and test at a level other than that of states.
+
+    Phones are scored by frame, in 48 or 39 classes; segments as shares of segments whose boundaries are known, by what
+    the training labels say of a phone's states and durations; recognition as the phone error of a decoder whose
+    weights are tuned on valid.
+    """
+    valid = part_probabilities(model, corpus, "valid")
+    if level == "recognition":
+        decoder = task().tuned(valid).decoder
+        found = [task().evaluate("valid", recognise(decoder, valid)).total.error_rate]
+        test = part_probabilities(model, corpus, "test")
+        found.append(task().evaluate("test", recognise(decoder, test)).total.error_rate)
+        return found[0], found[1]
+    test = part_probabilities(model, corpus, "test")
+    if level == "segment":
+        return _segment_error(corpus, "valid", valid, task()), _segment_error(corpus, "test", test, task())
+    classes = level_map(level, phones_of_states(corpus.state_names))
+    return frame_errors(corpus, "valid", valid, classes)[1], frame_errors(corpus, "test", test, classes)[1]
+
+
+def _segment_error(corpus: Corpus, part: str, probabilities: Probabilities, task: PhoneScoring) -> float:
+    which = corpus.which(part)
+    given, labels = [probabilities[corpus.utterances[k]] for k in which], [corpus.labels[k] for k in which]
+    return segment_error(task.segments, given, labels, corpus.state_names, phone_map=task.phone_map)

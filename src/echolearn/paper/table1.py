@@ -1,0 +1,374 @@
+"""The plan of Table 1: which networks its columns have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from echolearn import __version__
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.execution.memory import available_memory
+from echolearn.execution.threads import thread_count
+from echolearn.fitting.settings import check as check_parameters
+from echolearn.modelfile.atomic import write_atomically
+from echolearn.paper.cells import (
+    CellStore,
+    EpochRow,
+    FitResult,
+    MadeWith,
+    fit_and_test,
+    fit_fingerprint,
+    planned_epochs,
+)
+from echolearn.paper.estimate import CorpusSize, Cost, cost_of_cell, gigabytes
+from echolearn.paper.parts import CorpusParts
+from echolearn.paper.phone_scoring import LEVELS, LevelScorer
+from echolearn.paper.table1_figures import draw_figures
+from echolearn.paper.table1_report import TITLES, Entry, PaperRow, Row, Table, aligned, table_page, write_tables
+from echolearn.speech.corpus import Corpus
+from echolearn.training import cost_model
+from echolearn.training.cost_model import TYPICAL, Rates
+from echolearn.training.progress import clock
+
+Settings = Mapping[str, Any]  # parameters of ESNClassifier
+
+DEMO_FRAMES = 35_000
+# The paper's scale.
+FULL_FRAMES = 1_124_823
+FULL_UNITS = (100, 500, 2_000, 10_000, 30_000)
+FULL_EPOCHS = 40
+# In the ensemble columns a network has about so many units: on held-out speech 2 x 250 learned units beat 1 x 500, and
+# 1 x 300 beat 3 x 100. There are two networks at least, as one would be the column of single networks again.
+ENSEMBLE_UNITS = 250
+LEAST_ENSEMBLE = 2
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table: the paper's settings or, without `paper`, our defaults, with `changes`.
+
+    ensemble: whether the units are split into networks of about `ENSEMBLE_UNITS` that answer by their mean; without it
+    a column has single networks.
+    """
+
+    paper: bool
+    changes: Settings
+    ensemble: bool = False
+
+    def networks(self, units: int) -> int:
+        """Return into how many networks so many units are split."""
+        return max(LEAST_ENSEMBLE, round(units / ENSEMBLE_UNITS)) if self.ensemble else 1
+
+
+COLUMNS: dict[str, Column] = {
+    "esn": Column(True, {"learn": "none"}),
+    "W_m1": Column(True, {"learn": "input", "lookback": 1}),
+    "W_Wrec_m1": Column(True, {"learn": "both", "lookback": 1}),
+    "W_Wrec_m3": Column(True, {"learn": "both", "lookback": 3}),
+    "W_Wrec_full": Column(True, {"learn": "both", "lookback": None}),
+    "esn_ours": Column(False, {"learn": "none"}),
+    "ours": Column(False, {}),
+    "esn_ours_ensemble": Column(False, {"learn": "none"}, ensemble=True),
+    "ours_ensemble": Column(False, {}, ensemble=True),
+}
+# The columns of a quick table; the ensembles are computed where they are named, and with --full.
+SINGLE_COLUMNS = tuple(name for name, column in COLUMNS.items() if not column.ensemble)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One network of the table."""
+
+    units: int
+    column: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.column}-{self.units}-{self.seed}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to compute.
+
+    Attributes
+    ----------
+    units : tuple of int
+        Numbers of hidden units, one row of the table each.
+    seeds : int
+        How many networks, with seeds from 0, are averaged in each cell of the table.
+    epochs : int
+        Epochs of the paper's columns; ours take as many as the data need.
+    targets : str
+        "all", or "last": only the last frame of each block has a target, as in the paper. Both this and `gradient` are
+        for the columns that the paper has formulas for (m = 1 and 3).
+    gradient : str
+        "exact", or "printed": the paper's formulas as printed.
+    columns : tuple of str
+        Which columns, of `COLUMNS`; by default those of single networks.
+    paper : mapping
+        Parameters of `ESNClassifier` that replace the paper's in its columns.
+    level : str
+        At which level errors are counted, of `LEVELS`; networks do not depend on it.
+    ours : mapping
+        Parameters of `ESNClassifier` that replace our defaults in our columns; `ensemble`, which must be 2 or more, in
+        those of ensembles only.
+    """
+
+    units: tuple[int, ...] = (100, 500)
+    seeds: int = 1
+    epochs: int = 20
+    targets: str = "all"
+    gradient: str = "exact"
+    columns: tuple[str, ...] = SINGLE_COLUMNS
+    level: str = "state"
+    paper: Settings = field(default_factory=dict)
+    ours: Settings = field(default_factory=dict)
+
+    def estimator(self, cell: Cell) -> ESNClassifier:
+        """Return the network of a cell, not fitted."""
+        column = COLUMNS[cell.column]
+        changes: dict[str, Any] = {"random_state": cell.seed, **column.changes}
+        if not column.paper:
+            changes |= {"ensemble": column.networks(cell.units), **self.ours, **column.changes}
+            return ESNClassifier(cell.units, **(changes if column.ensemble else {**changes, "ensemble": 1}))
+        if changes["learn"] != "none":  # a fixed network is the same however many epochs the others take
+            changes |= {"epochs": self.epochs}
+        if changes.get("lookback") is not None:
+            changes |= {"targets": self.targets, "gradient": self.gradient}
+        return ESNClassifier.paper(cell.units, **{**changes, **self.paper, **column.changes})
+
+    def cells(self) -> list[Cell]:
+        """Return all cells, small networks first, so that the first rows are soon complete."""
+        return [Cell(n, c, s) for n in self.units for c in self.columns for s in range(self.seeds)]
+
+    def check(self) -> None:
+        """Check every setting of every cell, before the first is fitted."""
+        unknown = [c for c in self.columns if c not in COLUMNS]
+        if unknown or not self.columns:
+            raise ValueError(f"columns: {', '.join(unknown) or 'none'}; expected some of {', '.join(COLUMNS)}.")
+        if self.level not in LEVELS:
+            raise ValueError(f"level is {self.level!r}; expected one of {', '.join(LEVELS)}.")
+        if not self.units or self.seeds < 1:
+            raise ValueError(f"units={self.units}, seeds={self.seeds}; expected at least one of each.")
+        if self.ours.get("ensemble", LEAST_ENSEMBLE) == 1 and any(COLUMNS[c].ensemble for c in self.columns):
+            raise ValueError("[ours] ensemble=1: the columns of ensembles would be those of single networks again; "
+                             "leave them out of the columns.")  # fmt: skip
+        for cell in self.cells():
+            check_parameters(self.estimator(cell).get_params(deep=False))
+
+
+def quick_plan(
+    units: tuple[int, ...] | None = None, epochs: int | None = None, columns: tuple[str, ...] | None = None
+) -> Plan:
+    """Return the plan with these rows, epochs and columns ("all": every one), the rest for a few minutes."""
+    return Plan(
+        units=units or Plan.units,
+        epochs=epochs or Plan.epochs,
+        columns=tuple(COLUMNS) if columns == ("all",) else columns or Plan.columns,
+    )
+
+
+def full_plan(
+    units: tuple[int, ...] | None = None, epochs: int | None = None, columns: tuple[str, ...] | None = None
+) -> Plan:
+    """Return the same plan, with what is not given at the paper's scale."""
+    return quick_plan(units or FULL_UNITS, epochs or FULL_EPOCHS, columns or ("all",))
+
+
+def costs_of_table(plan: Plan, size: CorpusSize, rates: Rates) -> dict[Cell, Cost]:
+    """Return the cost of every cell."""
+    return {cell: cost_of_cell(plan.estimator(cell), size, rates) for cell in plan.cells()}
+
+
+def estimate_text(plan: Plan, size: CorpusSize, rates: Rates | None = None) -> str:
+    """Return a table of the estimated time and memory of every column, and the time of all cells.
+
+    rates: those of this machine, unless they are given.
+    """
+    costs, free = costs_of_table(plan, size, rates or cost_model.measured()), available_memory()
+    head = ["units", *(TITLES[column].short.replace("\n", " ") for column in plan.columns)]
+    rows = []
+    for units in plan.units:
+        row = [costs[Cell(units, column, 0)] for column in plan.columns]
+        rows.append([f"{units:,}", *(f"{clock(cost.seconds)} {gigabytes(cost, free)}" for cost in row)])
+    seconds = sum(cost.seconds for cost in costs.values())
+    seeds = "one seed" if plan.seeds == 1 else f"{plan.seeds} seeds"
+    lines = [
+        f"estimated time and memory of every cell, on {thread_count()} threads with nothing else running:",
+        *aligned(head, rows),
+        f"all {len(costs)} cells ({seeds}): about {clock(seconds)} or {seconds / 3600:,.1f} hours; "
+        "fits that stop early take less, finished cells none",
+    ]
+    if free is not None and any(cost.nbytes > free for cost in costs.values()):
+        lines.append(f"!: more than the {free / 1e9:.1f} GB that are free; such a cell is refused when its turn comes")
+    return "\n".join(lines)
+
+
+AVERAGED = (
+    "test_error",
+    "valid_error",
+    "seconds",
+    "processor_seconds",
+    "frames_per_second",
+    "peak_memory_mb",
+    "spectral_radius",
+    "epochs",
+)
+
+
+def _paper_row(units: int, errors: tuple[float, float, float, float], gain: float) -> PaperRow:
+    columns = ("esn", "W_m1", "W_Wrec_m1", "W_Wrec_m3")
+    return {"units": units, "test_error": dict(zip(columns, errors, strict=True)), "relative_gain": gain}
+
+
+# Table 1 of the paper, as printed: TIMIT, core test set.
+PAPER_TIMIT = [
+    _paper_row(100, (0.755, 0.667, 0.640, 0.632), 0.163),
+    _paper_row(500, (0.701, 0.598, 0.575, 0.568), 0.190),
+    _paper_row(2_000, (0.638, 0.542, 0.527, 0.521), 0.183),
+    _paper_row(10_000, (0.571, 0.495, 0.480, 0.468), 0.180),
+    _paper_row(30_000, (0.533, 0.459, 0.445, 0.430), 0.193),
+]
+# The gains of a row: by how much the second column is below the first, a fixed network of the same form and readout.
+GAIN_COLUMNS = {
+    "relative_gain": ("esn", "W_Wrec_m3"),
+    "relative_gain_ours": ("esn_ours", "ours"),
+    "relative_gain_ours_ensemble": ("esn_ours_ensemble", "ours_ensemble"),
+}
+
+
+def table_summary(corpus: Corpus, plan: Plan, done: Mapping[Cell, FitResult], digest: str) -> Table:
+    """Return the table of the finished cells; digest: of every feature and label of the corpus."""
+    rows = [_row(units, plan, done) for units in plan.units]
+    return {
+        "corpus": corpus.name,
+        "level": plan.level,
+        "digest": digest,
+        "synthetic": corpus.synthetic,
+        "frames": corpus.frames,
+        "states": len(corpus.state_names),
+        "speakers": len(set(corpus.speakers)),
+        "rows": [row for row in rows if row["columns"]],
+        "paper_timit": PAPER_TIMIT,
+        "settings": {**asdict(plan), "paper": dict(plan.paper), "ours": dict(plan.ours)},
+        "notes": list(corpus.notes),
+        "complete": len(done) == len(plan.cells()),
+        "echolearn": __version__,
+        "made_with": _distinct([result["made_with"] for result in done.values() if "made_with" in result]),
+    }
+
+
+def _distinct(found: Sequence[MadeWith]) -> list[MadeWith]:
+    """Return each of these once, in the order in which they first occur."""
+    return list({json.dumps(one, sort_keys=True): one for one in found}.values())
+
+
+def _row(units: int, plan: Plan, done: Mapping[Cell, FitResult]) -> Row:
+    columns = {}
+    for column in plan.columns:
+        cells = [Cell(units, column, seed) for seed in range(plan.seeds)]
+        seeds = [(cell.seed, done[cell]) for cell in cells if cell in done]
+        if seeds:
+            columns[column] = averaged(seeds)
+    gains = {name: relative_gain(columns, *pair) for name, pair in GAIN_COLUMNS.items()}
+    return cast(Row, {"units": units, "columns": columns, **gains})
+
+
+def averaged(results: Sequence[tuple[int, FitResult]]) -> Entry:
+    """Return the means over (seed, result) pairs; errors also with their standard deviation (n - 1) and one by one."""
+    entry: dict[str, object] = {}
+    for name in AVERAGED:
+        values = [cast(Mapping[str, float | None], result).get(name) for _, result in results]
+        known = [value for value in values if value is not None]
+        entry[name] = round(float(np.mean(known)), 6) if known else None
+        if name.endswith("error") and len(known) > 1:
+            entry[f"{name}_deviation"] = round(float(np.std(known, ddof=1)), 6)
+            entry[f"{name}s"] = [round(value, 6) for value in known]
+    entry["seeds"] = [seed for seed, _ in results]
+    return cast(Entry, entry)
+
+
+def relative_gain(columns: Mapping[str, Entry], fixed: str, learned: str) -> float | None:
+    """Return by how much learning lowers the test error of the fixed network; None where one of them is missing."""
+    if fixed not in columns or learned not in columns or not columns[fixed]["test_error"]:
+        return None
+    return round(1 - float(columns[learned]["test_error"]) / float(columns[fixed]["test_error"]), 4)
+
+
+class TableProgress(Protocol):
+    """Receives the progress of a table. `work` is in arbitrary units; `reused` marks a cell of an earlier run."""
+
+    def note(self, text: str) -> object: ...
+    def plan(self, plan: Plan, work: Mapping[Cell, float]) -> object: ...
+    def start(self, cell: Cell, epochs: int) -> object: ...
+    def epoch(self, cell: Cell, row: EpochRow) -> object: ...
+    def finish(self, cell: Cell, result: FitResult, reused: bool) -> object: ...
+
+
+def run(corpus: Corpus, plan: Plan, out: Path, progress: TableProgress, *, force: bool = False) -> Table:
+    """Compute the cells that the folder `out` does not hold yet, and return the table.
+
+    Networks that are kept are not fitted again to be scored at another level. After every cell the tables on disk hold
+    all that is known. With `force`, all cells are computed again.
+    """
+    plan.check()
+    out.mkdir(parents=True, exist_ok=True)
+    parts = CorpusParts.load(corpus)
+    for note in (*corpus.notes, *parts.notes):
+        progress.note(note)
+    store = CellStore[FitResult](out / "cells", progress.note)
+    cells = plan.cells()
+    if force:
+        store.remove(cell.name for cell in cells)
+    costs = costs_of_table(plan, CorpusSize.of(corpus), TYPICAL)
+    progress.plan(plan, {cell: cost.seconds for cell, cost in costs.items()})
+    scorer = LevelScorer(corpus, plan.level, store)
+    fits = _finished_cells(plan, parts, store)
+    done: dict[Cell, FitResult] = {}
+    for cell, fit in fits.items():
+        done[cell] = scorer.at_level(cell.name, fit)
+        progress.finish(cell, done[cell], True)
+    if done:
+        write_tables(out, table_summary(corpus, plan, done, parts.fingerprint))
+    for cell in (cell for cell in cells if cell not in fits):
+        fits[cell] = _fitted_cell(cell, plan.estimator(cell), parts, store, progress)
+        done[cell] = scorer.at_level(cell.name, fits[cell])
+        progress.finish(cell, done[cell], False)
+        write_tables(out, table_summary(corpus, plan, done, parts.fingerprint))
+    table = table_summary(corpus, plan, done, parts.fingerprint)
+    progress.note("drawing the report")
+    figures = draw_figures(corpus, table, {cell.name: fit for cell, fit in fits.items()}, store.load_model)
+    write_atomically(out / "report.html", table_page(table, figures).encode())
+    return table
+
+
+def _finished_cells(plan: Plan, parts: CorpusParts, store: CellStore[FitResult]) -> dict[Cell, FitResult]:
+    """Return the cells that the store holds, so that the first table on disk already has all of them."""
+    found = {
+        cell: store.find(cell.name, fit_fingerprint(plan.estimator(cell), parts.fingerprint)) for cell in plan.cells()
+    }
+    return {cell: result for cell, result in found.items() if result is not None}
+
+
+def _fitted_cell(
+    cell: Cell, estimator: ESNClassifier, parts: CorpusParts, store: CellStore[FitResult], progress: TableProgress
+) -> FitResult:
+    """Fit a cell, or resume its fit, and store its result."""
+    fingerprint = fit_fingerprint(estimator, parts.fingerprint)
+    progress.start(cell, planned_epochs(estimator, len(parts.train[0])))
+    checkpoint = store.checkpoint(cell.name, fingerprint)
+
+    def on_epoch(row: EpochRow) -> None:
+        progress.epoch(cell, row)
+
+    result = fit_and_test(estimator, parts, checkpoint, on_epoch=on_epoch, note=progress.note)
+    result["fingerprint"] = fingerprint
+    store.save(cell.name, result, estimator)
+    return result

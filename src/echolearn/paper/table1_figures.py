@@ -1,0 +1,420 @@
+"""The figures beside Table 1: which cells they show, which utterance, and their captions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from echolearn.display.report import Figure
+from echolearn.display.svg import MUTED, SERIES, can_draw, styled_figure, to_svg
+from echolearn.estimators.classifier import ESNClassifier
+from echolearn.paper.cells import FitResult
+from echolearn.paper.table1_report import TITLES, Table, shown_columns
+from echolearn.speech.audio import read_audio
+from echolearn.speech.corpus import Corpus
+from echolearn.speech.features import SHIFT, WINDOW
+from echolearn.speech.phones import phones_of_states, split_state
+from echolearn.states.harvesting import harvest
+from echolearn.validation import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+
+Results = Mapping[str, FitResult]  # by the name of the cell, "column-units-seed"
+LoadModel = Callable[[str], ESNClassifier]  # the network of a cell, by the same name
+
+MOST_UNITS = 2_000  # the eigenvalues of a larger W_rec take too long
+SHOWN_STATES = 100
+SHOWN_FRAMES = (180, 420)  # an utterance of about two to four seconds fills the width
+FFT_LENGTH = 512
+_RIDGE_SHOWN, _SOFTMAX_SHOWN = ("W_Wrec_full", "W_Wrec_m3", "W_Wrec_m1"), ("ours",)
+ENSEMBLES = ("esn_ours_ensemble", "ours_ensemble")  # their histories are those of several networks
+
+
+def draw_figures(corpus: Corpus, table: Table, results: Results, load_model: LoadModel) -> list[Figure]:
+    """Return the figures of the report; none where matplotlib is missing."""
+    if not can_draw():
+        return []
+    found = [
+        _errors(table),
+        _learning_curves(table, results),
+        _utterance(corpus, table, results, load_model),
+        _eigenvalues(results, load_model),
+        _confusions(corpus, results),
+    ]
+    return [figure for figure in found if figure is not None]
+
+
+def _errors(table: Table) -> Figure:
+    columns = shown_columns(table)
+    curves = []
+    for row in table["rows"]:
+        y = [row["columns"][c]["test_error"] if c in row["columns"] else np.nan for c in columns]
+        curves.append(Curve(f"{row['units']:,} units", y))
+    for paper in table["paper_timit"]:
+        if any(paper["units"] == row["units"] for row in table["rows"]):
+            y = [paper["test_error"].get(c, np.nan) for c in columns]
+            curves.append(Curve(f"{paper['units']:,}, TIMIT (paper)", y, dashed=True))
+    svg = errors_by_column([TITLES[c].short for c in columns], curves)
+    caption = (
+        "Test error by what is learned. The columns after the fifth have our readout: compare each learned "
+        "one with the fixed one before it. "
+        "Dashed: the paper's errors, on another corpus (TIMIT); compare only the shape."
+    )
+    return Figure("What learning gains", caption, svg)
+
+
+def _learning_curves(table: Table, results: Results) -> Figure | None:
+    panels: dict[str, list[Curve]] = {}
+    for row in table["rows"]:
+        curves = []
+        for column in (c for c in row["columns"] if c not in ENSEMBLES):
+            result = results.get(f"{column}-{row['units']}-0")
+            history = result["history"] if result else []
+            if history and "valid_error" in history[0]:
+                y = [r["valid_error"] for r in history]
+                curves.append(Curve(TITLES[column].short.replace("\n", " "), y))
+        if curves:
+            panels[f"{row['units']:,} units"] = curves
+    if not panels:
+        return None
+    caption = (
+        "Validation error with a ridge readout after every epoch (first seed). The paper's columns take one step per "
+        "epoch, ours one per mini-batch; ours ends with the softmax readout of the table, which is not in this curve."
+    )
+    return Figure("Learning curves", caption, learning_curves(panels))
+
+
+def _eigenvalues(results: Results, load_model: LoadModel) -> Figure | None:
+    spectra = []
+    for fixed, learned, title in (
+        ("esn", _RIDGE_SHOWN, "the paper's settings"),
+        ("esn_ours", _SOFTMAX_SHOWN, "our defaults"),
+    ):
+        pair = _largest_pair(results, fixed, learned)
+        if pair is not None:
+            before, after = (np.linalg.eigvals(load_model(name).recurrent_weights_.toarray()) for name in pair)
+            spectra.append(Spectrum(f"{title}, {len(before):,} units", before, after))
+    if not spectra:
+        return None
+    caption = (
+        "Eigenvalues of the recurrent weights as drawn and as learned, with their spectral radius. The paper's "
+        "settings scale the radius back to λ after every epoch; ours leave it free."
+    )
+    return Figure("How learning changes W_rec", caption, eigenvalues(spectra), wide=True)
+
+
+def _largest_pair(results: Results, fixed: str, learned: Sequence[str]) -> tuple[str, str] | None:
+    """Return the names of a fixed cell and a learned one that started from the same weights."""
+    sizes = sorted({int(name.split("-")[1]) for name in results}, reverse=True)
+    for units in (n for n in sizes if n <= MOST_UNITS):
+        for column in learned:
+            pair = f"{fixed}-{units}-0", f"{column}-{units}-0"
+            if all(name in results for name in pair):
+                return pair
+    return None
+
+
+def best_cell(results: Results) -> str:
+    """Return the name of the cell with the smallest validation error."""
+    return min(results, key=lambda name: results[name]["valid_error"])
+
+
+def _utterance(corpus: Corpus, table: Table, results: Results, load_model: LoadModel) -> Figure:
+    name = best_cell(results)
+    network = load_model(name)
+    k = typical_utterance(corpus, network, results[name]["test_error"])
+    shown = _shown_utterance(corpus, k, network)
+    column, units, _ = name.split("-")
+    kind = "Synthetic speech" if table["synthetic"] else "Speech"
+    caption = (
+        f"{kind}, test utterance {corpus.utterances[k]} (its error is close to that of the test part). From the top: "
+        f"its spectrogram with the phones spoken; states of {shown.states.shape[1]} of the {int(units):,} units, slow "
+        "ones at the bottom, fast ones at the top; the probability that the network gives each phone at each moment "
+        f"({TITLES[column].long}), with boxes around the phones spoken."
+    )
+    return Figure("One utterance", caption, utterance(shown), wide=True)
+
+
+def typical_utterance(corpus: Corpus, network: ESNClassifier, error: float) -> int:
+    """Return the index of the test utterance with an error nearest to `error`, among those of a length to show."""
+    low, high = SHOWN_FRAMES
+    off = {k: max(low - len(corpus.labels[k]), len(corpus.labels[k]) - high, 0) for k in corpus.which("test")}
+    fitting = [k for k in off if off[k] == min(off.values())]
+    names = np.array(corpus.state_names)
+    recognised = network.predict([corpus.features[k] for k in fitting])
+    errors = [float(np.mean(r != names[corpus.labels[k]])) for k, r in zip(fitting, recognised, strict=True)]
+    return fitting[int(np.argmin(np.abs(np.array(errors) - error)))]
+
+
+def _shown_utterance(corpus: Corpus, k: int, network: ESNClassifier) -> Utterance:
+    X = corpus.features[k]
+    phones = phones_of_states(corpus.state_names)
+    phone_of_class = [phones.index(split_state(str(name))[0]) for name in network.classes_]
+    posteriors = np.zeros((len(X), len(phones)))
+    np.add.at(posteriors.T, phone_of_class, network.predict_proba([X])[0].T)
+    spoken = [split_state(corpus.state_names[label])[0] for label in corpus.labels[k]]
+    # Phones in the order of their first frame, then those the network wrongly held likely; other rows would be empty.
+    shown = [phones.index(name) for name in dict.fromkeys(spoken)]
+    shown += [p for p in np.argsort(-posteriors.max(axis=0)) if posteriors[:, p].max() > 0.5 and p not in shown]
+    shown.reverse()
+    audio = corpus.audio[k] if corpus.audio else ""
+    return Utterance(
+        picture=spectrogram(read_audio(audio)) if audio else X,
+        picture_label="0 to 8 kHz" if audio else f"{X.shape[1]} features",
+        phones=[(t, name) for t, name in enumerate(spoken) if t == 0 or name != spoken[t - 1]],
+        states=_states_by_speed(network, X),
+        posteriors=posteriors[:, shown],
+        names=[phones[p] for p in shown],
+    )
+
+
+def _states_by_speed(network: ESNClassifier, X: Array) -> Array:
+    """Return standardised states (frames, at most SHOWN_STATES), slow units first."""
+    states = np.asarray(harvest(network.reservoir_, X))
+    deviation = states.std(axis=0) + 1e-9
+    by_speed = np.argsort(np.abs(np.diff(states, axis=0)).mean(axis=0) / deviation, kind="stable")
+    chosen = np.linspace(0, len(by_speed) - 1, min(SHOWN_STATES, len(by_speed))).astype(int)
+    standardised: Array = (states - states.mean(axis=0)) / deviation
+    return standardised[:, by_speed[chosen]]
+
+
+def spectrogram(samples: Array) -> Array:
+    """Return decibels (frames, 257), in the frames of the features: 25 ms every 10 ms."""
+    frames = np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::SHIFT] * np.hamming(WINDOW)
+    return np.asarray(20 * np.log10(np.abs(np.fft.rfft(frames, FFT_LENGTH)) + 1.0))
+
+
+def _confusions(corpus: Corpus, results: Results) -> Figure:
+    name = best_cell(results)
+    counts = np.array(results[name]["confusion"])
+    occurs = counts.sum(axis=1) > 0
+    phones = [p for p, shown in zip(phones_of_states(corpus.state_names), occurs, strict=True) if shown]
+    column, units, _ = name.split("-")
+    right = np.trace(counts) / counts.sum()
+    caption = (
+        f"{TITLES[column].long}, {int(units):,} units: {100 * right:.1f} % of the test frames get the right phone. "
+        "Rows: the phone spoken; columns: the phone recognised; every row adds up to 100 %."
+    )
+    svg = confusions(counts[occurs][:, occurs], phones)
+    return Figure("Phone confusions", caption, svg, wide=True)
+
+
+FRAMES_PER_SECOND = 100
+PAPER_COLUMNS = 5  # of Table 1, before our own
+SHORT_PHONE = 9  # frames: the name of a shorter phone may run into its neighbour's
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A labelled line; NaN in `y` leaves a gap."""
+
+    label: str
+    y: Sequence[float]
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The eigenvalues of the recurrent weights before and after learning."""
+
+    title: str
+    before: Array
+    after: Array
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """What is drawn of one utterance; all arrays have one row per frame.
+
+    Attributes
+    ----------
+    picture : array of shape (frames, rows)
+        The spectrogram, or the features where there is no audio.
+    picture_label : str
+        What the picture shows.
+    phones : sequence of (int, str)
+        The first frame and the name of each phone that was spoken.
+    states : array of shape (frames, units)
+        States of the reservoir.
+    posteriors : array of shape (frames, len(names))
+        The probability of each phone in `names`.
+    names : sequence of str
+        The phones shown, among them every phone that was spoken.
+    """
+
+    picture: Array
+    picture_label: str
+    phones: Sequence[tuple[int, str]]
+    states: Array
+    posteriors: Array
+    names: Sequence[str]
+
+    @property
+    def seconds(self) -> float:
+        return len(self.states) / FRAMES_PER_SECOND
+
+    def intervals(self) -> list[tuple[int, int, str]]:
+        """Return the first frame, the frame after the last one, and the name of each phone."""
+        ends = [start for start, _ in self.phones[1:]] + [len(self.states)]
+        return [(start, end, name) for (start, name), end in zip(self.phones, ends, strict=True)]
+
+
+def errors_by_column(ticks: Sequence[str], curves: Sequence[Curve]) -> str:
+    """Draw the test error by column of the table, one line per number of units."""
+    with styled_figure("errors", (6.6, 3.9)) as figure:
+        axes = figure.subplots()
+        for k, curve in enumerate(curves):
+            colour = MUTED if curve.dashed else SERIES[k % len(SERIES)]
+            _error_curve(axes, curve, colour, label_above=k == 0)
+        axes.set_xticks(range(len(ticks)), ticks)
+        percent_axis(axes.yaxis)
+        axes.set_xlim(-0.4, len(ticks) - 0.6)
+        axes.grid(axis="x", visible=False)
+        axes.margins(y=0.14)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+        return to_svg(figure, "errors")
+
+
+def _error_curve(axes: Axes, curve: Curve, colour: str, *, label_above: bool) -> None:
+    y = np.asarray(curve.y, float)
+    x = np.arange(len(y))
+    line, width, marker = ("--", 1.2, 3) if curve.dashed else ("-", 2, 6)
+    # The readouts differ: a line from the paper's columns to ours would show a gain that is not due to learning.
+    for part, label in ((slice(PAPER_COLUMNS), curve.label), (slice(PAPER_COLUMNS, None), None)):
+        axes.plot(x[part], y[part], color=colour, label=label, ls=line, lw=width, marker="o", ms=marker)
+    if curve.dashed:
+        return
+    offset = (0, 7 if label_above else -14)
+    for place in zip(x, y, strict=True):
+        if np.isfinite(place[1]):
+            axes.annotate(
+                f"{100 * place[1]:.1f}",
+                place,
+                xytext=offset,
+                textcoords="offset points",
+                ha="center",
+                fontsize=8.5,
+                color=colour,
+            )
+
+
+def learning_curves(panels: Mapping[str, Sequence[Curve]]) -> str:
+    """Draw the validation error by epoch, one panel per number of units."""
+    from matplotlib.ticker import MaxNLocator
+
+    with styled_figure("learning", (max(4.2, 3.3 * len(panels)), 3.75)) as figure:
+        grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)
+        for axes, (title, curves) in zip(grid[0], panels.items(), strict=True):
+            for k, curve in enumerate(curves):
+                axes.plot(np.arange(1, len(curve.y) + 1), curve.y, color=SERIES[k], label=curve.label)
+            axes.set_title(title)
+            axes.set_xlabel("epoch")
+            axes.yaxis.set_major_locator(MaxNLocator(6, integer=False, steps=[1, 2, 5, 10]))
+            percent_axis(axes.yaxis)
+        handles, labels = grid[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, -0.15), ncols=3)
+        return to_svg(figure, "learning")
+
+
+def percent_axis(axis: Axis) -> None:
+    """Label an axis of fractions in per cent."""
+    from matplotlib.ticker import PercentFormatter
+
+    axis.set_major_formatter(PercentFormatter(1, decimals=0))
+
+
+def eigenvalues(spectra: Sequence[Spectrum]) -> str:
+    """Draw the eigenvalues of W_rec in the complex plane, before and after learning, one panel per spectrum."""
+    from matplotlib.patches import Circle
+
+    with styled_figure("eigenvalues", (4.8 * len(spectra), 4.9)) as figure:
+        grid = figure.subplots(1, len(spectra), squeeze=False)
+        for axes, one in zip(grid[0], spectra, strict=True):
+            for values, colour, label in ((one.before, SERIES[1], "as drawn"), (one.after, SERIES[0], "learned")):
+                axes.scatter(values.real, values.imag, s=7, color=colour, alpha=0.6, lw=0, label=label)
+                radius = np.abs(values).max()
+                axes.add_patch(Circle((0, 0), radius, fill=False, color=colour, lw=1, ls=":"))
+            axes.set_aspect("equal")
+            axes.set_title(one.title)
+            axes.set_xlabel("real part")
+        grid[0][0].set_ylabel("imaginary part")
+        handles, labels = grid[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, -0.04), ncols=2, markerscale=2.5)
+        return to_svg(figure, "eigenvalues")
+
+
+def utterance(shown: Utterance) -> str:
+    """Draw spectrogram, states and posteriors over one time axis; boxes mark the phones that were spoken."""
+    rows, seconds = len(shown.names), shown.seconds
+    height = 0.155 * rows + 0.3
+    with styled_figure("utterance", (9.6, 3.7 + height)) as figure:
+        top, middle, bottom = figure.subplots(
+            3, 1, sharex=True, height_ratios=(1.9, 1.6, height), gridspec_kw={"hspace": 0.08}
+        )
+        picture = shown.picture.T
+        low, high = np.percentile(picture, (5, 99.8))
+        top.imshow(picture, vmin=low, vmax=high, extent=(0, seconds, 0, picture.shape[0]), **image_options("magma"))
+        top.set_ylabel(shown.picture_label)
+        _phone_names(top, shown)
+        states = shown.states.T
+        low, high = np.percentile(states, (0.5, 99.5))
+        middle.imshow(states, vmin=low, vmax=high, extent=(0, seconds, 0, len(states)), **image_options("viridis"))
+        middle.set_ylabel(f"{len(states)} states")
+        bottom.imshow(shown.posteriors.T, vmin=0, vmax=1, extent=(0, seconds, 0, rows), **image_options("magma"))
+        _phone_boxes(bottom, shown)
+        bottom.set_ylabel("posterior by phone")
+        bottom.set_xlabel("seconds")
+        for axes in (top, middle):
+            axes.set_yticks([])
+            for start, _ in shown.phones[1:]:
+                axes.axvline(start / FRAMES_PER_SECOND, color="white", lw=0.5, alpha=0.35)
+        bottom.set_yticks(np.arange(rows) + 0.5, shown.names, fontsize=8)
+        for axes in (top, middle, bottom):
+            axes.grid(visible=False)
+        return to_svg(figure, "utterance")
+
+
+def image_options(colours: str) -> dict[str, str]:
+    """Return how values over time are drawn as a picture."""
+    return {"cmap": colours, "origin": "lower", "aspect": "auto", "interpolation": "nearest"}
+
+
+def _phone_names(axes: Axes, shown: Utterance) -> None:
+    """Write each name above the middle of its frames, short phones on two levels so that names do not overlap."""
+    level = 0
+    for start, end, name in shown.intervals():
+        level = 1 - level if end - start < SHORT_PHONE else 0
+        place = ((start + end) / (2 * FRAMES_PER_SECOND), 1.02 + 0.085 * level)
+        axes.text(*place, name, transform=axes.get_xaxis_transform(), ha="center", fontsize=8)
+
+
+def _phone_boxes(axes: Axes, shown: Utterance) -> None:
+    from matplotlib.patches import Rectangle
+
+    for start, end, name in shown.intervals():
+        corner = (start / FRAMES_PER_SECOND, shown.names.index(name))
+        width = (end - start) / FRAMES_PER_SECOND
+        axes.add_patch(Rectangle(corner, width, 1, fill=False, edgecolor="#7fd4ef", lw=0.9))
+
+
+def confusions(table: Array, phones: Sequence[str]) -> str:
+    """Draw the shares of each phone's frames (rows) that were recognised as each phone (columns)."""
+    share = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
+    with styled_figure("confusions", (8.4, 7.6)) as figure:
+        axes = figure.subplots()
+        image = axes.imshow(np.sqrt(share), vmin=0, vmax=1, cmap="magma", interpolation="nearest")
+        axes.set_xticks(range(len(phones)), phones, rotation=90, fontsize=7.5)
+        axes.set_yticks(range(len(phones)), phones, fontsize=7.5)
+        axes.grid(visible=False)
+        axes.set_xlabel("recognised")
+        axes.set_ylabel("spoken")
+        bar = figure.colorbar(image, ax=axes, shrink=0.6, pad=0.02, ticks=np.sqrt((0, 0.01, 0.05, 0.2, 0.5, 1)))
+        bar.ax.set_yticklabels(("0", "1 %", "5 %", "20 %", "50 %", "100 %"), fontsize=8)
+        bar.outline.set_visible(False)
+        return to_svg(figure, "confusions")

@@ -1,0 +1,396 @@
+"""Table 1 as Markdown, CSV, JSON and plain text, made from the content of `table1.json` (docs/evidence/table1.md)."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, NotRequired, TypedDict, cast
+
+from echolearn.display.report import Figure, document, figure_blocks, table_block
+from echolearn.modelfile.atomic import write_atomically
+from echolearn.training.progress import clock
+
+
+class Entry(TypedDict):
+    """Results of one column at one number of units, averaged over seeds. Errors are fractions of frames."""
+
+    test_error: float
+    test_error_deviation: NotRequired[float]
+    test_errors: NotRequired[list[float]]
+    valid_error: float
+    valid_error_deviation: NotRequired[float]
+    valid_errors: NotRequired[list[float]]
+    seconds: float
+    processor_seconds: NotRequired[float | None]
+    frames_per_second: float
+    peak_memory_mb: float | None
+    spectral_radius: float
+    epochs: float
+    seeds: list[int]
+
+
+class Row(TypedDict):
+    """All columns at one number of units, and the relative gains between them."""
+
+    units: int
+    columns: dict[str, Entry]
+    relative_gain: float | None
+    relative_gain_ours: float | None
+    relative_gain_ours_ensemble: NotRequired[float | None]
+
+
+class PaperRow(TypedDict):
+    """A row of the paper's table."""
+
+    units: int
+    test_error: dict[str, float]
+    relative_gain: float
+
+
+class Table(TypedDict):
+    """The content of `table1.json`."""
+
+    corpus: str
+    level: NotRequired[str]
+    digest: NotRequired[str]
+    synthetic: bool
+    frames: dict[str, int]
+    states: int
+    speakers: int
+    rows: list[Row]
+    paper_timit: list[PaperRow]
+    settings: Mapping[str, object]
+    notes: list[str]
+    complete: bool
+    echolearn: str
+    made_with: NotRequired[Sequence[Mapping[str, object]]]
+
+
+class Level(NamedTuple):
+    """What the errors of a table count: a name for its head, and a short one for sentences."""
+
+    title: str
+    short: str
+
+
+LEVELS: dict[str, Level] = {
+    "state": Level("frame-level state error", "state error"),
+    "phone48": Level("frame-level phone error in 48 classes", "phone error by frame"),
+    "phone39": Level("frame-level phone error in 39 classes", "phone error by frame"),
+    "segment": Level("phone error of segments with known boundaries", "segment error"),
+    "recognition": Level("phone error of recognition", "phone error"),
+}
+
+
+class Title(NamedTuple):
+    """The names of a column: a short one in two lines for the table's head, and a long one for text."""
+
+    short: str
+    long: str
+
+
+TITLES: dict[str, Title] = {
+    "esn": Title("fixed\nESN", "fixed ESN"),
+    "W_m1": Title("W\nm=1", "W learned, m=1"),
+    "W_Wrec_m1": Title("W+W_rec\nm=1", "W and W_rec learned, m=1"),
+    "W_Wrec_m3": Title("W+W_rec\nm=3", "W and W_rec learned, m=3"),
+    "W_Wrec_full": Title("W+W_rec\nwhole", "W and W_rec learned, whole sequence"),
+    "esn_ours": Title("fixed,\nours", "fixed, our defaults"),
+    "ours": Title("learned,\nours", "learned, our defaults"),
+    "esn_ours_ensemble": Title("fixed,\nensemble", "ensemble, fixed, our defaults"),
+    "ours_ensemble": Title("learned,\nensemble", "ensemble, learned, our defaults"),
+}
+# The gains of a row, the column that has to be there for each, and its heading.
+GAIN_TITLES = {
+    "relative_gain": ("W_Wrec_m3", "gain,\nm=3"),
+    "relative_gain_ours": ("ours", "gain,\nours"),
+    "relative_gain_ours_ensemble": ("ours_ensemble", "gain,\nensemble"),
+}
+PAPER_HEAD = ["units", "fixed ESN", "W m=1", "W+W_rec m=1", "W+W_rec m=3", "gain"]
+DETAIL_HEAD = ["units", "column", "test %", "valid %", "seconds", "epochs", "frames/s", "memory MB", "ρ(W_rec)"]
+CSV_HEAD = [
+    "units",
+    "column",
+    "test_error",
+    "test_error_deviation",
+    "valid_error",
+    "valid_error_deviation",
+    "seconds",
+    "processor_seconds",
+    "frames_per_second",
+    "peak_memory_mb",
+    "spectral_radius",
+    "epochs",
+    "seeds",
+    "timit_paper_test_error",
+]
+GAIN_NOTE = (
+    "Gains are relative to the fixed network of the same form and readout: `m=3` to the fixed ESN, `learned, ours` to "
+    "`fixed, ours` (single networks), `learned, ensemble` to `fixed, ensemble` (the mean of the outputs of one network "
+    "per about 250 units, of two at least)."
+)
+
+
+def percent(value: float | None, deviation: float | None = None) -> str:
+    """Return a fraction in per cent, `60.0` or `60.0 ± 1.2`."""
+    if value is None:
+        return "–"
+    return f"{100 * value:.1f}" + ("" if deviation is None else f" ± {100 * deviation:.1f}")
+
+
+def level_of(table: Table) -> Level:
+    """Return what the errors of a table count; tables of earlier versions count states."""
+    return LEVELS[table.get("level", "state")]
+
+
+def paper_note(table: Table) -> str:
+    """Return how the paper's results may be compared with those of the table."""
+    other = "" if level_of(table) is LEVELS["state"] else " and another level, errors of states"
+    return f"another corpus{other}: compare only the order and the gains"
+
+
+def error_text(entry: Entry | None) -> str:
+    """Return the test error of a column in per cent, with its deviation over seeds where there is one."""
+    return "–" if not entry else percent(entry["test_error"], entry.get("test_error_deviation"))
+
+
+def shown_columns(table: Table) -> list[str]:
+    """Return the columns that have at least one finished cell, in the table's order."""
+    return [c for c in TITLES if any(c in row["columns"] for row in table["rows"])]
+
+
+def corpus_summary(table: Table) -> str:
+    """Return `synthetic speech (espeak-ng), 40,180 / 6,029 / 6,003 frames (train / valid / test), 156 states`."""
+    frames = " / ".join(f"{table['frames'][part]:,}" for part in ("train", "valid", "test"))
+    name = "synthetic speech (espeak-ng)" if table["synthetic"] else table["corpus"]
+    return f"{name}, {frames} frames (train / valid / test), {table['states']} states"
+
+
+def settings_summary(table: Table) -> str:
+    """Return sentences about settings other than the defaults, each after a space; "" where there are none."""
+    settings = table["settings"]
+    seeds = "" if settings["seeds"] == 1 else f" Mean ± standard deviation over {settings['seeds']} seeds."
+    literal = []
+    if settings["targets"] != "all":
+        literal.append("targets at the last frame of each block only")
+    if settings["gradient"] != "exact":
+        literal.append("the gradient as printed in the paper")
+    return seeds + (f" Columns m=1 and m=3: {' and '.join(literal)}." if literal else "")
+
+
+def error_head(table: Table) -> list[str]:
+    """Return the head of the table of test errors."""
+    titles = [TITLES[c].short.replace("\n", " ") for c in shown_columns(table)]
+    return ["units", *titles, *(title.replace("\n", " ") for _, title in shown_gains(table).values())]
+
+
+def shown_gains(table: Table) -> dict[str, tuple[str, str]]:
+    """Return the gains of `GAIN_TITLES`; that of ensembles only where their column is shown."""
+    columns = shown_columns(table)
+    return {name: of for name, of in GAIN_TITLES.items() if of[0] in columns or of[0] != "ours_ensemble"}
+
+
+def gains(table: Table, row: Row) -> list[float | None]:
+    """Return the gains of a row that are shown."""
+    values: Mapping[str, object] = row
+    return [cast("float | None", values.get(name)) for name in shown_gains(table)]
+
+
+def error_rows(table: Table) -> list[list[str]]:
+    """Return the test errors, one row per number of units, with the gains within each pair of columns."""
+    columns = shown_columns(table)
+    rows = []
+    for row in table["rows"]:
+        cells = [error_text(row["columns"].get(c)) for c in columns]
+        rows.append([f"{row['units']:,}", *cells, *map(percent, gains(table, row))])
+    return rows
+
+
+def paper_rows(table: Table) -> list[list[str]]:
+    """Return the paper's rows for the numbers of units that the table has; all of them where it has none of these."""
+    ours = {row["units"] for row in table["rows"]}
+    chosen = [p for p in table["paper_timit"] if p["units"] in ours] or table["paper_timit"]
+    columns = ("esn", "W_m1", "W_Wrec_m1", "W_Wrec_m3")
+    return [
+        [f"{p['units']:,}", *(percent(p["test_error"][c]) for c in columns), percent(p["relative_gain"])]
+        for p in chosen
+    ]
+
+
+def detail_rows(table: Table) -> list[list[str]]:
+    """Return one row per number of units and column: errors, time, memory and spectral radius."""
+    return [
+        _detail_row(row["units"], column, row["columns"][column])
+        for row in table["rows"]
+        for column in shown_columns(table)
+        if column in row["columns"]
+    ]
+
+
+def _detail_row(units: int, column: str, entry: Entry) -> list[str]:
+    memory = entry["peak_memory_mb"]
+    return [
+        f"{units:,}",
+        TITLES[column].long,
+        error_text(entry),
+        percent(entry["valid_error"], entry.get("valid_error_deviation")),
+        f"{entry['seconds']:.1f}",
+        f"{entry['epochs']:g}",
+        f"{entry['frames_per_second']:,.0f}",
+        "–" if memory is None else f"{memory:,.0f}",
+        f"{entry['spectral_radius']:.2f}",
+    ]
+
+
+def headline(table: Table) -> str:
+    """Return the result of the largest complete row in one sentence; "" where no row is complete."""
+    for row in reversed(table["rows"]):
+        if row["relative_gain"] is not None:
+            fixed, learned = (row["columns"][c]["test_error"] for c in ("esn", "W_Wrec_m3"))
+            text = (
+                f"With {row['units']:,} hidden units, learning W and W_rec takes the {level_of(table).short} from "
+                f"{percent(fixed)} % to {percent(learned)} %, {percent(row['relative_gain'])} % relative"
+            )
+            ours = row["relative_gain_ours"]
+            if ours is not None:
+                text += (
+                    f"; our defaults reach {percent(row['columns']['ours']['test_error'])} %, "
+                    f"{percent(abs(ours))} % {'below' if ours >= 0 else 'above'} the same network with fixed weights"
+                )
+            return text + "."
+    return ""
+
+
+def markdown(table: Table) -> str:
+    """Return the content of `table1.md`."""
+    unfinished = "" if table["complete"] else "\nNot all cells are finished yet.\n"
+    notes = "".join(f"\n- {note}" for note in table["notes"])
+    return f"""# Table 1: {level_of(table).title}, in per cent
+
+Corpus: {corpus_summary(table)}.{settings_summary(table)}
+{unfinished}
+{markdown_table(error_head(table), error_rows(table))}
+
+{GAIN_NOTE}
+
+## The paper's results, on TIMIT ({paper_note(table)})
+
+{markdown_table(PAPER_HEAD, paper_rows(table))}
+
+## Every cell
+
+{markdown_table(DETAIL_HEAD, detail_rows(table))}
+
+Notes on the corpus:{notes or " none"}
+"""
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown, all columns but the first aligned to the right."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "|".join(["---"] + ["---:"] * (len(head) - 1)) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def comma_separated(table: Table) -> str:
+    """Return the content of `table1.csv`: one line per cell, errors as fractions, the paper's error on TIMIT last."""
+    paper = {p["units"]: p["test_error"] for p in table["paper_timit"]}
+    out = io.StringIO()
+    writer = csv.DictWriter(out, CSV_HEAD, lineterminator="\n")
+    writer.writeheader()
+    for row in table["rows"]:
+        for column, entry in row["columns"].items():
+            values: Mapping[str, object] = entry
+            known = {name: values[name] for name in CSV_HEAD if name in values}
+            own = {"units": row["units"], "column": column, "seeds": len(entry["seeds"])}
+            writer.writerow({**known, **own, "timit_paper_test_error": paper.get(row["units"], {}).get(column)})
+    return out.getvalue()
+
+
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table for a terminal, columns aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in (head, *rows)]
+
+
+def plain_text(table: Table) -> str:
+    """Return the table for a terminal, with the paper's below it."""
+    level = "" if level_of(table) is LEVELS["state"] else f", {level_of(table).title}"
+    ours = [f"Test error in per cent{level}: {corpus_summary(table)}", *aligned(error_head(table), error_rows(table))]
+    paper = [
+        f"The paper's results, on TIMIT ({paper_note(table)})",
+        *aligned(PAPER_HEAD, paper_rows(table)),
+    ]
+    return "\n".join(["", *ours, "", *paper, "", headline(table)])
+
+
+def write_tables(out: Path, table: Table) -> None:
+    """Write `table1.json`, `table1.md` and `table1.csv` to the folder `out`, each of them atomically."""
+    write_atomically(out / "table1.json", (json.dumps(table, indent=1) + "\n").encode())
+    write_atomically(out / "table1.md", markdown(table).encode())
+    write_atomically(out / "table1.csv", comma_separated(table).encode())
+
+
+def table_page(table: Table, figures: Sequence[Figure]) -> str:
+    """Return the page: the table, the paper's, the figures, and what every cell took."""
+    total = sum(e["seconds"] * len(e["seeds"]) for row in table["rows"] for e in row["columns"].values())
+    badge = "<span class=badge>synthetic speech</span>" if table["synthetic"] else ""
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in table["notes"])
+    detail = table_block(DETAIL_HEAD, detail_rows(table), left=2)
+    corpus, settings = html.escape(corpus_summary(table)), html.escape(settings_summary(table))
+    body = f"""<header><p class=kicker>echolearn {html.escape(table["echolearn"])} · Table 1 {badge}</p>
+<h1>Echo state networks whose weights are learned</h1>
+<p class=lead>{html.escape(headline(table))}</p>
+<p class=note>{level_of(table).title.capitalize()} on {corpus}.{settings}
+All cells took {clock(total)} to fit.</p></header>
+<section><h2>Test error, per cent</h2>{_error_table(table)}
+<p class=note>{html.escape(GAIN_NOTE.replace("`", ""))}</p></section>
+<section><h2>The paper's results, on TIMIT</h2>
+<p class=note>{paper_note(table).capitalize()}.</p>
+{table_block(PAPER_HEAD, paper_rows(table), kind="timit")}</section>
+{figure_blocks(figures)}
+<section><h2>Every cell</h2>{detail}
+<p class=note>frames/s: training frames times epochs over seconds, the readout's fit included.
+Memory: the most the process held while fitting.</p></section>
+<footer><h2>Corpus</h2><ul>{notes}</ul></footer>"""
+    return document("Table 1: echo state networks with learned weights", body)
+
+
+def _error_table(table: Table) -> str:
+    """Return the table of test errors, every number above a bar of its length."""
+    columns = shown_columns(table)
+    largest = max((e["test_error"] for row in table["rows"] for e in row["columns"].values()), default=1.0) or 1.0
+    head = "".join(
+        f"<th class='{_readout(c)}'>{html.escape(TITLES[c].short).replace(chr(10), '<br>')}</th>" for c in columns
+    )
+    gains = "".join(f"<th>{title.replace(chr(10), '<br>')}</th>" for _, title in shown_gains(table).values())
+    body = "".join(_error_row(table, row, columns, largest) for row in table["rows"])
+    return (
+        f"<div class=scroll><table class=main><thead><tr><th class=l>hidden<br>units</th>{head}"
+        f"{gains}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _error_row(table: Table, row: Row, columns: Sequence[str], largest: float) -> str:
+    cells = f"<td class=l>{row['units']:,}</td>"
+    for column in columns:
+        entry = row["columns"].get(column)
+        width = 0.0 if not entry else entry["test_error"] / largest
+        error = html.escape(error_text(entry))
+        cells += f"<td class='bar {_readout(column)}' style='--w:{width:.3f}'>{error}</td>"
+    for gain in gains(table, row):
+        cells += f"<td class=gain>{_gain(gain)}</td>"
+    return f"<tr>{cells}</tr>"
+
+
+def _gain(gain: float | None) -> str:
+    """Return a relative gain as the change of the error that it is: `−25.0 %`."""
+    return "–" if gain is None else f"{'−' if gain >= 0 else '+'}{abs(100 * gain):.1f} %"
+
+
+def _readout(column: str) -> str:
+    """Return the CSS class of a column: the paper's readout, or our own."""
+    return "own" if "ours" in column else "paper"

@@ -1,0 +1,388 @@
+"""Tests of the plan of `echolearn phones`."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from echolearn import ESNClassifier, StackedClassifier, load
+from echolearn.paper import phones
+from echolearn.paper.cells import EpochRow
+from echolearn.paper.estimate import CorpusSize
+from echolearn.paper.phone_report import PhoneRow
+from echolearn.paper.phone_scoring import TRIALS, PhoneScoring, part_probabilities, recognise
+from echolearn.paper.phones import SYSTEMS, PhonePlan, cost_of_system, decoding_seconds, estimate_text
+from echolearn.speech.corpus import Corpus, open_corpus
+from echolearn.speech.recognition._decoder import DecodingWeights, tune
+from echolearn.training.cost_model import TYPICAL
+from smallcorpus import arrays, write
+from speechfiles import open_timit, write_timit
+
+
+def test_systems_differ_in_what_they_are_called_by_alone() -> None:
+    plan = PhonePlan(units=21, seed=3, changes={"epochs": 2})
+    fixed, learned, both, stack = (plan.estimator(system) for system in SYSTEMS)
+    own = learned.get_params(deep=False)
+    assert own == ESNClassifier(21, random_state=3, epochs=2).get_params(deep=False)
+    assert fixed.get_params(deep=False) == {**own, "learn": "none"}
+    assert both.get_params(deep=False) == {**own, "bidirectional": True}
+    assert isinstance(stack, StackedClassifier)
+    assert [layer.hidden_units for layer in stack.layers] == [11, 10]  # type: ignore[union-attr]
+    assert [layer.epochs for layer in stack.layers] == [2, 2]  # type: ignore[union-attr]
+    assert stack.random_state == 3
+
+
+def test_epochs_of_a_stack_are_those_of_its_layers_and_the_joint_ones() -> None:
+    plan = PhonePlan(units=20, changes={"epochs": 4})
+    assert [plan.epochs(system, 100) for system in SYSTEMS] == [0, 4, 4, 4 + 4 + 6]
+    assert plan.layer_epochs("stacked", 100) == [4, 4]
+    assert plan.layer_epochs("learned", 100) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"systems": ("fixd",)}, "expected some of fixed"),
+        ({"systems": ()}, "none"),
+        ({"systems": ("fixed", "fixed")}, "each once"),
+        ({"level": "phone40"}, "phone39"),
+        ({"order": 0}, "1 to 5"),
+        ({"units": 1}, "at least 2"),
+        ({"changes": {"learn": "none"}}, "what the systems differ by"),
+        ({"changes": {"bidirectional": True}}, "what the systems differ by"),
+        ({"changes": {"ensemble": 2}}, "leave stacked out"),
+        ({"changes": {"ridge": -1.0}}, "ridge"),
+        ({"changes": {"feedback": True}}, "feedback"),
+    ],
+)
+def test_an_impossible_plan_is_refused(changes: dict[str, Any], word: str) -> None:
+    PhonePlan().check()
+    with pytest.raises(ValueError, match=word):
+        PhonePlan(**changes).check()
+
+
+def test_the_estimate_has_every_system_and_their_sum() -> None:
+    plan, size = PhonePlan(units=300), CorpusSize.of_synthetic(60_000)
+    costs = {system: cost_of_system(plan, system, size, TYPICAL).seconds for system in SYSTEMS}
+    assert 0 < costs["fixed"] < costs["learned"]
+    assert costs["stacked"] > 0
+    text = estimate_text(plan, size, TYPICAL)
+    assert [line.split()[0] for line in text.splitlines()[2:6]] == list(SYSTEMS)
+    minutes, seconds = map(int, re.findall(r"about (\d+):(\d+)", text)[0])
+    assert 60 * minutes + seconds == pytest.approx(sum(costs.values()) + 4 * decoding_seconds(size, None), abs=2)
+
+
+def test_the_time_of_decoding_is_that_of_the_trials_on_valid_and_of_one_pass_over_test() -> None:
+    size = CorpusSize.of_synthetic(60_000)
+    more_valid = CorpusSize(size.data, {**size.frames, "valid": size.frames["valid"] + 25_000})
+    more_test = CorpusSize(size.data, {**size.frames, "test": size.frames["test"] + 25_000})
+    trials = decoding_seconds(more_valid, 2) - decoding_seconds(size, 2)
+    assert trials == pytest.approx(TRIALS * (decoding_seconds(more_test, 2) - decoding_seconds(size, 2)))
+    assert decoding_seconds(size, 3) == pytest.approx(3 * decoding_seconds(size, 2))
+    assert decoding_seconds(size, 2) < decoding_seconds(size, None)
+
+
+def test_trials_are_those_of_a_tuning_that_finds_nothing_better(corpus: Corpus) -> None:
+    tried = []
+    tune(PhoneScoring.of(corpus).decoder, lambda found: tried.append(found) or 0.5, {})  # type: ignore[func-returns-value]
+    assert len(tried) == TRIALS
+
+
+SMALL = PhonePlan(units=16, changes={"epochs": 2, "refine_epochs": 1})
+RATES = ("phone_error", "substitutions", "deletions", "insertions")
+Run = tuple[Path, dict[str, Any]]
+
+
+class Recorded:
+    """Remembers all progress; raises KeyboardInterrupt, as Ctrl-C does, at an epoch or a step of decoding."""
+
+    def __init__(self, stop: tuple[str, str, int] | None = None):
+        self.stop = stop
+        self.notes: list[str] = []
+        self.finished: list[tuple[str, bool]] = []
+        self.epochs: dict[str, list[int]] = {}
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def plan(self, fits: Mapping[str, float], decoding: float) -> None:
+        assert min(*fits.values(), decoding) > 0
+
+    def start(self, system: str, epochs: int) -> None:
+        self.epochs[system] = []
+
+    def epoch(self, system: str, done: int, row: EpochRow) -> None:
+        self.epochs[system].append(done)
+        if self.stop == (system, "epoch", done):
+            raise KeyboardInterrupt
+
+    def decode(self, system: str, text: str, done: int, total: int) -> None:
+        if self.stop == (system, "decode", done):
+            raise KeyboardInterrupt
+
+    def finish(self, system: str, row: PhoneRow, reused: bool) -> None:
+        self.finished.append((system, reused))
+
+
+@pytest.fixture(scope="module")
+def spoken(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """Return the small corpus with two speakers in its test part."""
+    names = np.array([f"s{k % 6}{k % 4}" for k in range(24)])
+    return open_corpus(f"features:{write(tmp_path_factory.mktemp('corpus') / 'small.npz', speakers=names)}")
+
+
+@pytest.fixture(scope="module")
+def finished(spoken: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    out = tmp_path_factory.mktemp("out")
+    return out, phones.run(spoken, SMALL, out, Recorded())
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the figures of reports out, which take longer than all the rest."""
+    monkeypatch.setattr(phones, "draw_figures", lambda *_: [])
+
+
+def without_clocks(table: Mapping[str, Any]) -> dict[str, Any]:
+    clocks = ("seconds", "processor_seconds", "decoding_seconds")
+    return {**table, "rows": [{k: v for k, v in row.items() if k not in clocks} for row in table["rows"]]}
+
+
+def test_the_table_has_the_documented_schema(spoken: Corpus, finished: Run) -> None:
+    out, table = finished
+    assert json.loads((out / "phones.json").read_text()) == json.loads(json.dumps(table))
+    assert (table["corpus"], table["phones"], table["complete"]) == (spoken.name, 3, True)
+    assert [row["system"] for row in table["rows"]] == list(SYSTEMS)
+    for row in table["rows"]:
+        assert row["units"] == 16
+        assert row["bidirectional"] == (row["system"] == "bidirectional")
+        assert row["seconds"] > 0
+        assert set(row["weights"]) == set(DecodingWeights().__dict__)
+        for part in ("valid", "test"):
+            score = row[part]
+            assert all(isinstance(score[name], float) for name in RATES)
+            assert score["phone_error"] == pytest.approx(sum(score[name] for name in RATES[1:]), abs=1e-5)
+            assert score["interval"][0] <= score["phone_error"] <= score["interval"][1]
+            assert 0 < score["frame_phone_error"] <= score["state_error"] < 1
+    assert {p.name for p in out.iterdir()} == {"systems", "report.html", "phones.json", "phones.md"}
+    assert [(c["system"], c["against"]) for c in table["comparisons"]] == [
+        ("learned", "fixed"),
+        ("bidirectional", "fixed"),
+        ("stacked", "fixed"),
+        ("bidirectional", "learned"),
+        ("stacked", "learned"),
+    ]
+
+
+def test_errors_are_those_of_the_kept_networks(spoken: Corpus, finished: Run) -> None:
+    out, table = finished
+    task = PhoneScoring.of(spoken)
+    for row in table["rows"]:
+        model = load(out / "systems" / f"{row['system']}-16-0.safetensors")
+        own = PhoneScoring.of(spoken, order=row["order"])
+        decoder = replace(own.decoder, weights=DecodingWeights(**row["weights"]))
+        P = part_probabilities(model, spoken, "test")  # type: ignore[arg-type]
+        total = task.evaluate("test", recognise(decoder, P)).total
+        assert row["test"]["phone_error"] == pytest.approx(total.error_rate, abs=1e-6)
+        assert row["test"]["reference_phones"] == total.reference
+    gain = 1 - table["rows"][1]["test"]["phone_error"] / table["rows"][0]["test"]["phone_error"]
+    assert table["comparisons"][0]["relative_gain"] == pytest.approx(gain, abs=1e-3)
+
+
+@pytest.mark.usefixtures("plain")
+def test_the_test_part_is_read_once_after_the_decoder_is_tuned(
+    spoken: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    part_of = {len(np.concatenate(spoken.part(part)[1])): part for part in ("train", "valid", "test")}
+    assert len(part_of) == 3
+    fit, answer, tune = ESNClassifier.fit, ESNClassifier.predict_proba, PhoneScoring.tuned
+
+    def recorded_fit(self: ESNClassifier, X: Any, y: Any, **options: Any) -> Any:
+        calls.append(f"fit {part_of[sum(map(len, X))]} {part_of[sum(map(len, options['validation'][0]))]}")
+        return fit(self, X, y, **options)
+
+    def recorded_answer(self: ESNClassifier, X: Any) -> Any:
+        calls.append(f"answer {part_of[sum(map(len, X))]}")
+        return answer(self, X)
+
+    def recorded_tune(self: PhoneScoring, probabilities: Any, progress: Any = None) -> Any:
+        assert set(probabilities) == {spoken.utterances[k] for k in spoken.which("valid")}
+        calls.append("tune valid")
+        return tune(self, probabilities, progress)
+
+    monkeypatch.setattr(ESNClassifier, "fit", recorded_fit)
+    monkeypatch.setattr(ESNClassifier, "predict_proba", recorded_answer)
+    monkeypatch.setattr(PhoneScoring, "tuned", recorded_tune)
+    phones.run(spoken, replace(SMALL, systems=("learned",)), tmp_path, Recorded())
+    assert calls == ["fit train valid", "answer valid", "tune valid", "answer test"]
+
+
+@pytest.mark.usefixtures("plain")
+def test_finished_systems_are_reused(spoken: Corpus, finished: Run, tmp_path: Path) -> None:
+    out, table = finished
+    again = Recorded()
+    shutil.copytree(out, tmp_path / "out")
+    assert phones.run(spoken, SMALL, tmp_path / "out", again) == json.loads(json.dumps(table))
+    assert again.finished == [(system, True) for system in SYSTEMS]
+
+
+@pytest.mark.usefixtures("plain")
+def test_another_level_or_order_decodes_again_and_fits_nothing(spoken: Corpus, tmp_path: Path) -> None:
+    plan = replace(SMALL, systems=("fixed",))
+    first = phones.run(spoken, plan, tmp_path, Recorded())
+    for change in ({"level": "phone39"}, {"order": 3}):
+        again = Recorded()
+        second = phones.run(spoken, replace(plan, **change), tmp_path, again)  # type: ignore[arg-type]
+        assert again.finished == [("fixed", False)]
+        assert any("network is kept" in note for note in again.notes)
+        assert second["rows"][0]["seconds"] == first["rows"][0]["seconds"]
+    last = Recorded()
+    assert phones.run(spoken, plan, tmp_path, last) == json.loads(json.dumps(first))
+    assert last.finished == [("fixed", True)]
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("stop", [("learned", "epoch", 1), ("learned", "decode", 3)])
+def test_a_stopped_run_resumes_and_says_that_it_is_incomplete(
+    spoken: Corpus, finished: Run, tmp_path: Path, stop: tuple[str, str, int]
+) -> None:
+    plan = replace(SMALL, systems=("fixed", "learned"))
+    with pytest.raises(KeyboardInterrupt):
+        phones.run(spoken, plan, tmp_path, Recorded(stop))
+    partial = json.loads((tmp_path / "phones.json").read_text())
+    assert partial["complete"] is False
+    assert [row["system"] for row in partial["rows"]] == ["fixed"]
+    assert "Not all systems are finished" in (tmp_path / "phones.md").read_text()
+    assert not (tmp_path / "report.html").exists()
+    again = Recorded()
+    table = phones.run(spoken, plan, tmp_path, again)
+    assert again.finished == [("fixed", True), ("learned", False)]
+    assert again.epochs["learned"] == ([2] if stop[1] == "epoch" else [])
+    whole = without_clocks(finished[1])["rows"][:2]
+    assert without_clocks(table)["rows"] == whole
+    assert not list((tmp_path / "systems").glob("*.checkpoint"))
+
+
+@pytest.mark.usefixtures("plain")
+def test_before_the_first_system_the_table_is_there_and_incomplete(spoken: Corpus, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        phones.run(spoken, replace(SMALL, systems=("learned",)), tmp_path, Recorded(("learned", "epoch", 1)))
+    table = json.loads((tmp_path / "phones.json").read_text())
+    assert (table["rows"], table["complete"]) == ([], False)
+
+
+@pytest.mark.usefixtures("plain")
+def test_force_computes_all_again(spoken: Corpus, tmp_path: Path) -> None:
+    plan = replace(SMALL, systems=("fixed",))
+    first = phones.run(spoken, plan, tmp_path, Recorded())
+    again = Recorded()
+    second = phones.run(spoken, plan, tmp_path, again, force=True)
+    assert again.finished == [("fixed", False)]
+    assert without_clocks(first) == without_clocks(second)
+
+
+@pytest.mark.usefixtures("plain")
+def test_a_damaged_score_is_computed_again_and_reported(spoken: Corpus, tmp_path: Path) -> None:
+    plan = replace(SMALL, systems=("fixed",))
+    first = phones.run(spoken, plan, tmp_path, Recorded())
+    (path,) = (tmp_path / "systems").glob("fixed-16-0.*.json")
+    changed = json.loads(path.read_text())
+    changed["score"]["test"]["phone_error"] /= 2
+    for content in (json.dumps(changed), "[", "3"):
+        path.write_text(content)
+        again = Recorded()
+        assert without_clocks(phones.run(spoken, plan, tmp_path, again)) == without_clocks(first)
+        assert sum("is damaged" in note for note in again.notes) == 1
+
+
+def test_a_corpus_without_phones_is_refused_before_anything_is_written(spoken: Corpus, tmp_path: Path) -> None:
+    silent = replace(spoken, labels=[np.maximum(y, 6) for y in spoken.labels])
+    with pytest.raises(ValueError, match="no phone but silences"):
+        phones.run(silent, SMALL, tmp_path / "out", Recorded())
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("plain")
+def test_states_without_training_frames_are_decoded_around(tmp_path: Path) -> None:
+    given = arrays()
+    owner = np.repeat(np.arange(len(given["lengths"])), given["lengths"])
+    labels, names = given["labels"].copy(), np.array(["zh_s2", *given["state_names"]])
+    labels += 1
+    labels[np.flatnonzero(given["split"][owner] == "test")[:3]] = 0
+    corpus = open_corpus(f"features:{write(tmp_path / 'x.npz', labels=labels, state_names=names)}")
+    table = phones.run(corpus, replace(SMALL, systems=("fixed",)), tmp_path / "out", Recorded())
+    assert table["phones"] == 4
+    assert 0 < table["rows"][0]["test"]["phone_error"] < 0.8
+    assert table["rows"][0]["test"]["interval"] is None  # one speaker
+
+
+def test_the_report_has_what_it_must(finished: Run) -> None:
+    page = (finished[0] / "report.html").read_text()
+    for title in (
+        "Phone error on test",
+        "Errors by kind",
+        "Frames against phones",
+        "Learning and phone error",
+        "Insertions and deletions",
+        "Utterance: ",
+        "shortest",
+        "worst",
+        "Phone confusions",
+        "Errors by phone",
+        "Errors by speaker",
+        "Weights of the decoder",
+    ):
+        assert title in page
+    assert page.count("<svg") >= 9
+    assert "<script" not in page
+    assert not re.findall(r"(?:src|href)=[\"']?(?!#|data:)[\w/]", page)
+    assert "http" not in page.replace("http://www.w3.org", "")
+    assert "5 features" in page  # no audio
+    assert "<audio" not in page
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+
+
+def test_hostile_names_are_escaped_and_are_no_formulas(tmp_path: Path) -> None:
+    given = arrays()
+    states = np.array([f"{phone}_s{k}" for phone in ("<b>&", r"$\frac{", "sil") for k in (2, 3, 4)])
+    utterances = np.array([f"<script>{name}" for name in given["utterances"]])
+    people = np.array([f"<i>{k % 5}" for k in range(24)])
+    path = write(tmp_path / "x.npz", state_names=states, utterances=utterances, speakers=people)
+    corpus = open_corpus(f"features:{path}")
+    phones.run(corpus, replace(SMALL, systems=("fixed",)), tmp_path / "out", Recorded())
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<script>" not in page
+    assert "<b>&" not in page
+    assert "<i>" not in page
+    assert "&lt;script&gt;" in page
+    assert r"$\frac{" in page
+
+
+def test_timit_is_decoded_in_61_phones_and_scored_in_39(tmp_path: Path) -> None:
+    corpus = open_timit(write_timit(tmp_path / "timit", upper=True, sphere=True))
+    plan = replace(SMALL, systems=("fixed",), level="phone39")
+    table = phones.run(corpus, plan, tmp_path / "out", Recorded())
+    assert table["phones"] == 39
+    assert table["states"] == 183
+    row = table["rows"][0]
+    # Two sentences of one core test speaker, each h# sh iy hv ae dcl y er h#: closures are silence and do not count.
+    assert row["test"]["reference_phones"] == 2 * 6
+    assert row["valid"]["reference_phones"] == 4 * 6
+    assert row["test"]["interval"] is None
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("<audio controls") >= 1
+    assert "its spectrogram" in page
+    assert "0 to 8 kHz" in page
+    own = phones.run(corpus, replace(plan, level="corpus"), tmp_path / "out", Recorded())
+    assert own["rows"][0]["test"]["reference_phones"] == 2 * 7
+    assert own["phones"] == 61
