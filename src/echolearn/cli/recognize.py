@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Unpack
@@ -23,7 +23,8 @@ from echolearn.speech.audio import read_channels
 from echolearn.speech.formats.results import Recognised
 from echolearn.speech.formats.textgrid import textgrid_of
 from echolearn.speech.formats.writing import KINDS, write_results
-from echolearn.speech.recognition import Recognizer, Transcription, read_arpa, read_lexicon
+from echolearn.speech.recognition import Recognizer, read_arpa, read_lexicon
+from echolearn.speech.recognition._recognizer import batches
 from echolearn.speech.utterances import AUDIO_ENDINGS, pair_files
 
 
@@ -183,18 +184,19 @@ def recognize_recordings(
         )
     done = Recognition(options.level_of(recognizer))
 
-    def inputs() -> Iterator[tuple[tuple[str, int], Frames]]:
+    def inputs() -> Iterator[tuple[str, int, Frames]]:
         for name, path in recordings.items():
             try:
                 for channel, samples in enumerate(read_channels(path, options.channels), 1):
                     number = options.channels if isinstance(options.channels, int) else channel
-                    yield (name, number), recognizer.inputs(samples)
+                    yield name, number, recognizer.inputs(samples)
             except CorpusError as error:
                 done.problems += [_several_channels(problem) for problem in error.problems]
             except ValueError as error:
                 done.problems.append(Problem(str(path), str(error)))
 
-    _recognize(recognizer, inputs(), options, done, lambda count: progress("recognising", count, len(recordings)))
+    for batch in batches(inputs()):
+        _recognize(recognizer, batch, options, done, lambda count: progress("recognising", count, len(recordings)))
     return done
 
 
@@ -206,41 +208,33 @@ def recognize_features(
 ) -> Recognition:
     """Recognise utterances, by name, of which the features are ready."""
     done = Recognition(options.level_of(recognizer))
-
-    def inputs() -> Iterator[tuple[tuple[str, int], Frames]]:
-        for name, frames in zip(*features, strict=True):
-            yield ("_".join(name.split()), 1), recognizer.inputs(frames)
-
-    _recognize(recognizer, inputs(), options, done, lambda count: progress("recognising", count, len(features[0])))
+    for batch in batches(zip(*features, strict=True)):
+        named = [("_".join(name.split()), 1, recognizer.inputs(frames)) for name, frames in batch]
+        _recognize(recognizer, named, options, done, lambda count: progress("recognising", count, len(features[0])))
     return done
 
 
 def _recognize(
     recognizer: Recognizer,
-    inputs: Iterable[tuple[tuple[str, int], Frames]],
+    utterances: Sequence[tuple[str, int, Frames]],
     options: RecognitionOptions,
     done: Recognition,
-    counted: Callable[[int], None],
+    report: Callable[[int], None],
 ) -> None:
-    """Add the results of some utterances, named by recording and channel, to those that are done."""
-    words = None if options.level is None else options.level == "words"
-    kept: dict[str, Frames] = {}
-
-    def named() -> Iterator[tuple[str, Frames]]:
-        for (name, channel), frames in inputs:
-            key = f"{name} {channel}"
-            if options.nbest:
-                kept[key] = frames
-            yield key, frames
-
-    found: dict[str, Transcription] = recognizer.recognize_all(
-        named(), words=words, confidences=options.confidences, progress=lambda what, count, total: counted(count)
+    """Add the results of some utterances, given as recording, channel and features, to those that are done."""
+    words, before = None if options.level is None else options.level == "words", len(done.results)
+    transcriptions = recognizer.recognize_all(
+        {f"{name} {channel}": frames for name, channel, frames in utterances},
+        words=words,
+        confidences=options.confidences,
+        progress=lambda _, count, total: report(before + count),
     )
-    for key, transcription in found.items():
-        name, _, channel = key.rpartition(" ")
-        done.results.append(transcription.as_result(name, level=options.level, channel=int(channel)))
+    for name, channel, frames in utterances:
+        key = f"{name} {channel}"
+        done.results.append(transcriptions[key].as_result(name, level=options.level, channel=channel))
         if options.nbest:
-            done.nbest[name if channel == "1" else key] = recognizer.nbest(kept[key], options.nbest, words=words)
+            best = recognizer.nbest(frames, options.nbest, words=words)
+            done.nbest[name if channel == 1 else key] = best
 
 
 def _several_channels(problem: Problem) -> Problem:

@@ -29,7 +29,7 @@ _ARRAY_TYPES = {
     "lexicon.words": "U8", "lexicon.word": "I64", "lexicon.length": "I64", "lexicon.phone": "I64",
     "recipe.mean": "F64", "recipe.deviation": "F64",
 }  # fmt: skip
-_GRAMS = re.compile(r"(?:phones|words)\.ngrams\.(?:(?P<text>tokens)|\d(?:\.(?:probability|backoff))?)")
+_NGRAM_ARRAY = re.compile(r"(?:phones|words)\.ngrams\.(?:(?P<text>tokens)|\d(?:\.(?:probability|backoff))?)")
 MAX_NGRAM_ORDER = 9
 
 
@@ -58,7 +58,7 @@ def check_arrays(entries: Mapping[str, Entry], facts: Facts) -> None:
     """Raise ValueError unless the arrays are those that a recogniser has, and its network is complete."""
     network: dict[str, Entry] = {}
     for name, entry in entries.items():
-        grams = _GRAMS.fullmatch(name)
+        grams = _NGRAM_ARRAY.fullmatch(name)
         if name.startswith(NETWORK_PREFIX):
             network[name.removeprefix(NETWORK_PREFIX)] = entry
             continue

@@ -25,7 +25,7 @@ from echolearn.speech.recognition._ngrams import END, START, History, NGramModel
 from echolearn.speech.recognition._phone_models import PhoneModel
 
 NONE = -1  # in place of a token or of the state that a node emits
-_ARC = np.dtype([("source", "i4"), ("target", "i4"), ("duration", "f4"), ("language", "f4"), ("token", "i4")])
+_ARC_FIELDS = np.dtype([("source", "i4"), ("target", "i4"), ("duration", "f4"), ("language", "f4"), ("token", "i4")])
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class GraphBuilder:
     ) -> None:
         """Add an arc; one of probability zero is left out."""
         if duration + language > -math.inf:
-            self._arcs += np.array((source, target, duration, language, token), dtype=_ARC).tobytes()
+            self._arcs += np.array((source, target, duration, language, token), dtype=_ARC_FIELDS).tobytes()
 
     def add_arcs(self, ways: Ways, into: Ways, *, language: float = 0.0, token: int = NONE) -> None:
         """Add an arc from each of some ways out to each of some ways in; those of probability zero are left out."""
@@ -112,7 +112,7 @@ class GraphBuilder:
         token: int,
     ) -> None:
         """Append arcs of the same language score and token."""
-        arcs = np.empty(len(source), dtype=_ARC)
+        arcs = np.empty(len(source), dtype=_ARC_FIELDS)
         arcs["source"], arcs["target"], arcs["duration"] = source, target, duration
         arcs["language"], arcs["token"] = language, token
         self._arcs += arcs.tobytes()
@@ -133,7 +133,7 @@ class GraphBuilder:
         order = np.concatenate([np.flatnonzero(emission >= 0), np.array(self.anchors, dtype=np.int64)])
         number = np.empty(len(order), dtype=np.int32)
         number[order] = np.arange(len(order), dtype=np.int32)
-        arcs = np.frombuffer(self._arcs, dtype=_ARC)
+        arcs = np.frombuffer(self._arcs, dtype=_ARC_FIELDS)
         source = number[arcs["source"]]
         by_source = np.argsort(source, kind="stable")
         final = np.full(len(order), -np.inf, dtype=np.float32)
@@ -192,19 +192,19 @@ def _ways(pairs: Iterable[tuple[int, float]]) -> Ways:
     return Ways(np.array([node for node, _ in possible], dtype=np.int32), np.array([weight for _, weight in possible]))
 
 
-def at(anchor: int) -> Ways:
+def _at(anchor: int) -> Ways:
     """Return the way that begins or ends at an anchor."""
     return _ways([(anchor, 0.0)])
 
 
-def histories(model: NGramModel) -> list[History]:
+def _histories(model: NGramModel) -> list[History]:
     """Return the histories that a language model tells apart, longer ones first, so that back-off leads onward."""
     found = {model.state(gram) for gram in model.probability if gram[-1] != END}
     found |= {history[k:] for history in found for k in range(1, len(history) + 1)}
     return sorted(found | {()}, key=lambda history: (-len(history), history))
 
 
-def listed(model: NGramModel) -> dict[History, list[str]]:
+def _followers(model: NGramModel) -> dict[History, list[str]]:
     """Return the tokens that are listed after each history."""
     found: dict[History, list[str]] = {}
     for gram in sorted(model.probability):
@@ -215,7 +215,7 @@ def listed(model: NGramModel) -> dict[History, list[str]]:
 
 def _add_histories(builder: GraphBuilder, model: NGramModel) -> dict[History, int]:
     """Add an anchor per history with its back-off arc and its probability of ending; return the anchors."""
-    anchors = {history: builder.add_anchor() for history in histories(model)}
+    anchors = {history: builder.add_anchor() for history in _histories(model)}
     for history, anchor in anchors.items():
         builder.final[anchor] = model.score(history, END)
         if history:
@@ -229,7 +229,7 @@ def phone_graph(phones: Sequence[PhoneModel], model: NGramModel) -> Graph:
     anchors = _add_histories(builder, model)
     index = {phone.name: k for k, phone in enumerate(phones)}
     copies: dict[tuple[str, History], Ways] = {}
-    for history, followers in listed(model).items():
+    for history, followers in _followers(model).items():
         if history not in anchors:
             continue
         for name in followers:
@@ -238,8 +238,8 @@ def phone_graph(phones: Sequence[PhoneModel], model: NGramModel) -> Graph:
             after = model.state((*history, name))
             if (name, after) not in copies:
                 copies[name, after], ways_out = builder.add_phone(phones[index[name]])
-                builder.add_arcs(ways_out, at(anchors[after]), token=index[name])
-            builder.add_arcs(at(anchors[history]), copies[name, after], language=model.probability[*history, name])
+                builder.add_arcs(ways_out, _at(anchors[after]), token=index[name])
+            builder.add_arcs(_at(anchors[history]), copies[name, after], language=model.probability[*history, name])
     return builder.build(anchors[model.state((START,))], [phone.name for phone in phones])
 
 
@@ -263,14 +263,14 @@ def word_graph(
         raise ValueError("no word of the language model is in the lexicon; are both in the same case and spelling?")
     index = {word: k for k, word in enumerate(words)}
     copies: dict[tuple[str, int], list[Ways]] = {}
-    for history, followers in listed(model).items():
+    for history, followers in _followers(model).items():
         if history not in anchors:
             continue
         known = {word: model.probability[*history, word] for word in followers if word in index}
         scores = {word: score for word, score in known.items() if score > -math.inf}
         ends = {word: (anchors[model.state((*history, word))], index[word]) for word in scores}
         if not history:
-            _add_words(builder, anchors[history], scores, ends=ends, lexicon=lexicon, phones=by_name)
+            _add_tree(builder, _prefix_tree(scores, lexicon), _at(anchors[history]), ends, by_name, reached=0.0)
             continue
         for word, score in scores.items():
             end, token = ends[word]
@@ -278,23 +278,10 @@ def word_graph(
                 spoken = [[by_name[phone] for phone in one] for one in lexicon.pronunciations[word]]
                 copies[word, end] = [_add_chain(builder, one, end, token) for one in spoken]
             for ways_in in copies[word, end]:
-                builder.add_arcs(at(anchors[history]), ways_in, language=score)
+                builder.add_arcs(_at(anchors[history]), ways_in, language=score)
     if silence is not None:
         _add_pauses(builder, anchors.values(), by_name[silence])
     return builder.build(anchors[model.state((START,))], words)
-
-
-def _add_words(
-    builder: GraphBuilder,
-    anchor: int,
-    scores: Mapping[str, float],
-    *,
-    ends: Mapping[str, tuple[int, int]],
-    lexicon: Lexicon,
-    phones: Mapping[str, PhoneModel],
-) -> None:
-    """Add the prefix tree of the words that may follow an anchor; ends: the anchor and the token of each."""
-    _add_tree(builder, _prefix_tree(scores, lexicon), at(anchor), ends, phones, reached=0.0)
 
 
 def _add_chain(builder: GraphBuilder, phones: Sequence[PhoneModel], end: int, token: int) -> Ways:
@@ -304,7 +291,7 @@ def _add_chain(builder: GraphBuilder, phones: Sequence[PhoneModel], end: int, to
         ways_in, ways_out = builder.add_phone(phone)
         builder.add_arcs(ways, ways_in)
         ways = ways_out
-    builder.add_arcs(ways, at(end), token=token)
+    builder.add_arcs(ways, _at(end), token=token)
     return first
 
 
@@ -312,8 +299,8 @@ def _add_pauses(builder: GraphBuilder, anchors: Iterable[int], model: PhoneModel
     """Add a silence that may be spoken at each anchor."""
     for anchor in anchors:
         ways_in, ways_out = builder.add_phone(model)
-        builder.add_arcs(at(anchor), ways_in)
-        builder.add_arcs(ways_out, at(anchor))
+        builder.add_arcs(_at(anchor), ways_in)
+        builder.add_arcs(ways_out, _at(anchor))
 
 
 @dataclass
@@ -347,10 +334,10 @@ def _add_tree(
     *,
     reached: float,
 ) -> None:
-    """Add the states of a tree below some ways into it; reached: the language score on the way so far."""
+    """Add the states of a tree below some ways into it; ends: anchor and token of each word; reached: score so far."""
     for word, score in tree.words.items():
         anchor, token = ends[word]
-        builder.add_arcs(ways, at(anchor), language=score - reached, token=token)
+        builder.add_arcs(ways, _at(anchor), language=score - reached, token=token)
     for phone, below in tree.next.items():
         ways_in, ways_out = builder.add_phone(phones[phone])
         builder.add_arcs(ways, ways_in, language=below.best - reached)

@@ -15,8 +15,8 @@ from echolearn.exceptions import Problem
 from echolearn.speech.errors import raise_any
 from echolearn.speech.textfile import read_lines
 
-_VARIANT = re.compile(r"(?P<word>.+?)\((?P<number>\d+)\)", re.ASCII)
-_STRESS = re.compile(r"[012]$")
+_VARIANT_WORD = re.compile(r"(?P<word>.+?)\((?P<number>\d+)\)", re.ASCII)
+_STRESS_DIGIT = re.compile(r"[012]$")
 
 Pronunciation = tuple[str, ...]
 
@@ -102,7 +102,7 @@ class Lexicon:
         folded = {phone.lower(): phone for phone in phones}
 
         def spelled(phone: str) -> str | None:
-            bare = _STRESS.sub("", phone)
+            bare = _STRESS_DIGIT.sub("", phone)
             return known.get(phone) or folded.get(phone.lower()) or known.get(bare) or folded.get(bare.lower())
 
         unknown = [phone for phone in self.phones if spelled(phone) is None]
@@ -154,7 +154,7 @@ def read_lexicon(path: str | Path) -> Lexicon:
         if not fields or fields[0].startswith((";;;", "#")):
             continue
         word, phones = fields[0], tuple(fields[1:])
-        match = _VARIANT.fullmatch(word)
+        match = _VARIANT_WORD.fullmatch(word)
         if match:
             word = match["word"]
         what = _wrong(word, phones, found, is_variant=match is not None)

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from echolearn.speech.recognition._graph import Graph
 
-_LOST = np.float32(-np.inf)
-
 
 class Token(NamedTuple):
     """A recognised phone or word: its first frame, the frame after its last, and its probability if computed."""
@@ -153,7 +151,7 @@ class Search:
 
     def __post_init__(self) -> None:
         n = len(self.graph.emission)
-        self.scores = np.full(n, _LOST, dtype=np.float32)
+        self.scores = np.full(n, -np.inf, dtype=np.float32)
         self.record = np.full(n, -1, dtype=np.int64)
         self.records = np.empty((1024, 4), dtype=np.int64)
         self.scores[self.graph.start] = 0.0
@@ -192,7 +190,7 @@ class Search:
     @property
     def final_scores(self) -> NDArray[np.float32]:
         """Score of ending the utterance now, at each node, without the offset."""
-        ended = np.full(len(self.scores), _LOST, dtype=np.float32)
+        ended = np.full(len(self.scores), -np.inf, dtype=np.float32)
         can_end = self.graph.final > -np.inf
         ended[can_end] = self.scores[can_end] + np.float32(self.language_weight) * self.graph.final[can_end]
         return ended
