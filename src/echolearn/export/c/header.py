@@ -8,8 +8,16 @@ import numpy as np
 
 from echolearn import __version__
 from echolearn.exceptions import ExportError
-from echolearn.export.c import functions as c
-from echolearn.export.c.text import Constants, Struct, c_number, c_string, check_name, fill_in, smallest_unsigned
+from echolearn.export.c.text import (
+    Constants,
+    Struct,
+    c_number,
+    c_string,
+    check_name,
+    fill_in,
+    smallest_unsigned,
+    templates,
+)
 from echolearn.export.c.weights import (
     MAX_STATE,
     MAX_WEIGHTS,
@@ -26,8 +34,15 @@ from echolearn.runtime._plan import Clip, FillGaps, Layer, Plan, Project, Standa
 from echolearn.validation import Array
 
 C_NUMBERS = ("float32", "float64", "int16", "int8")
-WHOLE = {"int16": "short", "int8": "signed char"}
-SAID = {
+TEMPLATES = templates("network.h")
+EXPRESSIONS = {
+    "tanh": "$N_tanh(z[i])",
+    "sigmoid": "($R)0.5 + ($R)0.5 * $N_tanh(z[i])",
+    "relu": "z[i] < 0 ? 0 : z[i]",
+    "identity": "z[i]",
+}
+INTEGER_TYPES = {"int16": "short", "int8": "signed char"}
+NUMBER_WORDS = {
     "float32": "weights, states and sums are float",
     "float64": "weights, states and sums are double; frames and answers are float",
     "int16": "weights are short with one scale per row, states and inputs are rounded to 16 bits at every step, and "
@@ -51,7 +66,7 @@ def c_header(plan: Plan, *, name: str = "esn", numbers: str | None = None, X: Ar
         "TITLE": f"{plan.estimator} of echolearn {__version__}: {plan.units} units",
         "CONSTANTS": str(writer.constants.size),
         "STATE": str(writer.state.size()),
-        "NUMBERS": SAID[numbers],
+        "NUMBERS": NUMBER_WORDS[numbers],
         "LOSS": "" if X is None else _loss(plan, X, numbers),
         "FEATURES": str(plan.n_features),
         "OUTPUTS": str(plan.answer.n_out),
@@ -63,7 +78,7 @@ def c_header(plan: Plan, *, name: str = "esn", numbers: str | None = None, X: Ar
         "FIELDS": writer.state.lines(),
         "FUNCTIONS": functions,
     }
-    return fill_in(fill_in(c.HEADER, tokens), writer.tokens)
+    return fill_in(fill_in(TEMPLATES["header"], tokens), writer.tokens)
 
 
 def _more(plan: Plan) -> str:
@@ -124,7 +139,7 @@ class _Writer:
             "R": self.real,
             "X": "expf" if self.real == "float" else "exp",
             "A": "int" if exact else "long long",
-            "Q": WHOLE.get(self.numbers, ""),
+            "Q": INTEGER_TYPES.get(self.numbers, ""),
             "S": smallest_unsigned(np.concatenate(entries)),
             "I": smallest_unsigned(units),
         }
@@ -132,7 +147,7 @@ class _Writer:
     @property
     def whole(self) -> bool:
         """Whether weights are whole numbers."""
-        return self.numbers in WHOLE
+        return self.numbers in INTEGER_TYPES
 
     def class_names(self) -> list[str]:
         """Return the names of classes and features, as arrays of strings."""
@@ -158,13 +173,15 @@ class _Writer:
                 self.state.add("short", f"q{number}", layer.units, f"h{number} in 16 bits")
             widest = max(max(layer.n_in, 0 if layer.W_fb is None else layer.n_out) for layer in plan.layers)
             self.state.add("short", "p", widest, "inputs in 16 bits")
-        parts = [
-            *([c.TANH[self.real]] if {layer.activation for layer in plan.layers} & {"tanh", "sigmoid"} else []),
-            c.COPY,
-            c.WHOLE_PRODUCTS if self.whole else c.PRODUCTS,
-            *(self._update(f) for f in sorted({layer.activation for layer in plan.layers})),
-            *([c.EXP[self.real], c.SOFTMAX] if any(layer.softmax for layer in plan.layers) else []),
-            *([c.NEAREST] if plan.answer.kind == "nearest" else []),
+        activations = {layer.activation for layer in plan.layers}
+        names = [f"tanh {self.real}"] if activations & {"tanh", "sigmoid"} else []
+        names += ["copy", "whole products" if self.whole else "products"]
+        more = [f"exp {self.real}", "softmax"] if any(layer.softmax for layer in plan.layers) else []
+        more += ["nearest"] if plan.answer.kind == "nearest" else []
+        texts = [
+            *(TEMPLATES[name] for name in names),
+            *(self._update(f) for f in sorted(activations)),
+            *(TEMPLATES[name] for name in more),
             self._start("reset", None),
             *([self._start("resume", plan)] if plan.resumption is not None else []),
             _function("void $N_run($N_state *s)", "".join(run)),
@@ -172,12 +189,14 @@ class _Writer:
             _function("void $N_step($N_state *s, const float *x, float *out)", encode),
             *([self._next()] if plan.horizon is not None else []),
         ]
-        return "\n".join(parts)
+        return "\n".join(texts)
 
     def _update(self, f: str) -> str:
         """Return the function that updates states by the activation f."""
-        tokens = {"F": f, "E": c.ACTIVATIONS[f], "PREPARATION": c.PREPARATIONS.get((f, self.real), "")}
-        return fill_in(c.UPDATE, tokens)
+        limits = TEMPLATES["limits"] if self.real == "float" and f in ("tanh", "sigmoid") else ""
+        # what brings z between -8 and 8, in loops of their own: compilers then use vectors for these and for the rest
+        preparation = (TEMPLATES["half"] if f == "sigmoid" else "") + limits
+        return fill_in(TEMPLATES["update"], {"F": f, "E": EXPRESSIONS[f], "PREPARATION": preparation})
 
     def _real(self, name: str, values: Array) -> str:
         return self.constants.add(name, values, self.real)
@@ -188,7 +207,7 @@ class _Writer:
         if not self.whole:
             return f"    $N_add_product({self._real(name, matrix)}, {x}, {out}, {rows}, {columns});\n"
         weights, scales = quantize_rows(matrix.T, self.numbers)
-        stored = self.constants.add(name, weights, WHOLE[self.numbers]), self._real(f"{name}_scales", scales)
+        stored = self.constants.add(name, weights, INTEGER_TYPES[self.numbers]), self._real(f"{name}_scales", scales)
         call = ", ".join([*stored, *rounded, out, str(columns), str(rows)])
         return f"    $N_add_product({call});\n"
 
@@ -207,7 +226,7 @@ class _Writer:
             w = self._real(f"W_rec{k}", groups.arrange(W_rec.data))
             return f"    $N_add_recurrent({start}, {places}, {w}, s->h{k}, s->z, {count});\n"
         weights, scales = quantize_entries(W_rec, self.numbers)
-        w = self.constants.add(f"W_rec{k}", groups.arrange(weights), WHOLE[self.numbers])
+        w = self.constants.add(f"W_rec{k}", groups.arrange(weights), INTEGER_TYPES[self.numbers])
         scale = self._real(f"W_rec{k}_scales", np.append(scales, np.zeros(count * UNITS_PER_GROUP - layer.units)))
         call = ", ".join([start, places, w, scale, *states])
         return f"    $N_add_recurrent({call}, s->z, {count});\n"

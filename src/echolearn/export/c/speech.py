@@ -11,8 +11,7 @@ import numpy as np
 
 from echolearn import __version__
 from echolearn.exceptions import ExportError
-from echolearn.export.c import speech_functions as c
-from echolearn.export.c.text import Constants, Struct, check_name, fill_in
+from echolearn.export.c.text import Constants, Struct, check_name, fill_in, templates
 from echolearn.speech.audio import RATE
 from echolearn.speech.features import (
     BANDS,
@@ -30,6 +29,7 @@ from echolearn.speech.features import (
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.validation import Array
 
+TEMPLATES = templates("features.h")
 FFT_SAMPLES = 512  # the power of two above a window
 PRE_EMPHASIS = 0.97  # of high frequencies: every sample less this share of the one before
 WINDOW_POWER = 0.85  # of Hann's window: Kaldi's own
@@ -54,13 +54,13 @@ def c_features(recipe: FeatureRecipe, *, name: str = "esn") -> str:
         "RECIPE": recipe.describe(),
         "CONSTANTS": str(constants.size),
         "STATE": str(state.size()),
-        "USE": c.TWO_PASSES if passes == 2 else "",
+        "USE": TEMPLATES["two passes"] if passes == 2 else "",
         "PASSES": str(passes),
         "CONSTANT_TEXT": "\n\n".join(constants.text),
         "FIELDS": state.lines(),
         "SCALING": scaling,
         "MOMENTS": moments,
-        "MEASURED": c.MEASURED[passes],
+        "MEASURED": TEMPLATES[f"measured {passes}"],
         "COLUMNS": str(COLUMNS),
         "CONTEXT": str(recipe.context),
         "SIDE": str(recipe.context // 2),
@@ -80,7 +80,7 @@ def c_features(recipe: FeatureRecipe, *, name: str = "esn") -> str:
         "STILL": f"{SMALLEST_DEVIATION}",
         "N": name,
     }
-    return fill_in(fill_in(c.HEADER, tokens), tokens)
+    return fill_in(fill_in(TEMPLATES["header"], tokens), tokens)
 
 
 def _add_constants(constants: Constants) -> None:
@@ -118,7 +118,7 @@ def _normalisation(recipe: FeatureRecipe, constants: Constants) -> tuple[str, st
         mean, deviation = recipe.scale
         constants.add("mean", mean, "double")
         constants.add("deviation", deviation, "double")
-    return c.SCALING[recipe.normalise], c.MOMENTS[recipe.normalise]
+    return TEMPLATES[f"scaling {recipe.normalise}"], TEMPLATES[f"moments {recipe.normalise}"]
 
 
 def _add_fields(state: Struct, recipe: FeatureRecipe) -> None:

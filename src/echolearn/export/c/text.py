@@ -1,19 +1,20 @@
-"""C as text: names that are allowed, strings that are safe, arrays of numbers, and structs with their sizes."""
+"""C as text: templates, names that are allowed, strings that are safe, arrays of numbers, structs with their sizes."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from importlib import resources
 
 import numpy as np
 
 from echolearn.exceptions import ExportError
 from echolearn.validation import Array
 
-WIDTH = 118
-LONGEST = 40  # characters of a name
-LONGEST_STRING = 1000  # C99 promises 4095 characters, and a byte may become four of them
-SIZES = {
+LINE_CHARACTERS = 118
+MAX_NAME_CHARACTERS = 40
+MAX_STRING_BYTES = 1000  # C99 promises 4095 characters, and a byte may become four of them
+SIZES_BYTES = {
     "float": 4,
     "double": 8,
     "int": 4,
@@ -30,12 +31,19 @@ def check_name(name: object) -> str:
         raise ExportError(
             f"name={name!r:.60} cannot begin names in C; expected a letter, then letters, digits and underscores."
         )
-    if "__" in name or name.endswith("_") or len(name) > LONGEST:
+    if "__" in name or name.endswith("_") or len(name) > MAX_NAME_CHARACTERS:
         raise ExportError(
             f"name={name!r:.60} has two underscores in a row or one at its end, which C++ reserves, or more than "
-            f"{LONGEST} characters; expected another one, for example 'esn'."
+            f"{MAX_NAME_CHARACTERS} characters; expected another one, for example 'esn'."
         )
     return name
+
+
+def templates(file: str) -> dict[str, str]:
+    """Return the parts of a file of templates by their names, which stand before them in lines `//// NAME`."""
+    text = resources.files("echolearn.export.c").joinpath("templates", file).read_text(encoding="ascii")
+    _, *parts = re.split(r"^//// (.*)\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def fill_in(template: str, tokens: dict[str, str]) -> str:
@@ -48,9 +56,10 @@ def c_string(text: str) -> str:
     """Return a string literal of any text, in UTF-8: everything but plain characters is an escape of three digits."""
     plain = re.compile(rb"[A-Za-z0-9 _.,:;+*/=()\[\]{}<>|~^!#%&@'-]")
     encoded = text.encode("utf-8", "surrogatepass")
-    if b"\0" in encoded or len(encoded) > LONGEST_STRING:
+    if b"\0" in encoded or len(encoded) > MAX_STRING_BYTES:
         raise ExportError(
-            f"the name {text!r:.60} cannot be a string in C: it holds a zero byte, or more than {LONGEST_STRING} bytes."
+            f"the name {text!r:.60} cannot be a string in C: it holds a zero byte, or more than "
+            f"{MAX_STRING_BYTES} bytes."
         )
     return '"' + "".join(chr(b) if plain.fullmatch(bytes([b])) else f"\\{b:03o}" for b in encoded) + '"'
 
@@ -87,17 +96,17 @@ class Constants:
             raise ExportError(f"{name} holds numbers that are too large for {kind}; use numbers='float64'.")
         full = f"{self.prefix}_{name}"
         self.text.append(f"static const {kind} {full}[{len(flat)}] = {{\n{_wrapped(flat, kind)}\n}};")
-        self.size += len(flat) * SIZES[kind]
+        self.size += len(flat) * SIZES_BYTES[kind]
         return full
 
 
 def _wrapped(values: Array, kind: str) -> str:
-    """Return numbers with commas, in lines of at most `WIDTH` characters."""
+    """Return numbers with commas, in lines of at most `LINE_CHARACTERS` characters."""
     lines: list[str] = []
     line = "   "
     for value in values.tolist():
         item = f" {c_number(value, kind)},"
-        if len(line) + len(item) > WIDTH:
+        if len(line) + len(item) > LINE_CHARACTERS:
             lines.append(line)
             line = "   "
         line += item
@@ -125,7 +134,7 @@ class Struct:
         """Return the bytes of the struct where numbers are aligned to their size, as compilers do."""
         place, widest = 0, 1
         for kind, _, count, _ in self.fields:
-            own = SIZES[kind]
+            own = SIZES_BYTES[kind]
             place = -(-place // own) * own + own * max(count, 1)
             widest = max(widest, own)
         return -(-place // widest) * widest

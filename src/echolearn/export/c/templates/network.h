@@ -1,9 +1,35 @@
-"""The functions that a header in C consists of, as templates: $N is the name of the model, $R its type of numbers."""
+/* A network in C, in parts: $N is the name of the model, $R its type of numbers. `c/header.py` fills them in. */
+//// header
+/* $TITLE
+ *
+ * constants: $CONSTANTS bytes; one $N_state: $STATE bytes; nothing is allocated
+ * numbers: $NUMBERS
+$LOSS *
+ *     $N_state state;
+ *     $N_reset(&state);               before the first frame of every sequence
+ *     $N_step(&state, x, out);        x: $FEATURES numbers; out: $OUTPUTS $OUTPUT
+$MORE *
+ * $MEANING
+ * C99 or C++; an int must have 32 bits. Do not compile it with -ffast-math.
+ */
+#ifndef ECHOLEARN_$N_H
+#define ECHOLEARN_$N_H
 
-from __future__ import annotations
+#include <math.h>
 
-TANH = {
-    "float": """\
+typedef char $N_needs_ints_of_32_bits[sizeof(int) == 4 ? 1 : -1];
+
+enum { $N_inputs = $FEATURES, $N_outputs = $OUTPUTS, $N_units = $UNITS };
+
+$CONSTANT_TEXT
+
+typedef struct $N_state {
+$FIELDS
+} $N_state;
+
+$FUNCTIONS
+#endif
+//// tanh float
 /* tanh of x from -8 to 8 as a quotient of polynomials, at most 4e-7 from the truth: much faster than the library's */
 static inline float $N_tanh(float x)
 {
@@ -13,41 +39,12 @@ static inline float $N_tanh(float x)
     q = 0.02376189032614955f + u * (2.3696583427620897e-4f + u * 2.4224627497386684e-7f);
     return x * p / (1.0f + u * (0.46246291006020995f + u * q));
 }
-""",
-    "double": """\
+//// tanh double
 static inline double $N_tanh(double x)
 {
     return tanh(x);
 }
-""",
-}
-
-ACTIVATIONS = {
-    "tanh": "$N_tanh(z[i])",
-    "sigmoid": "($R)0.5 + ($R)0.5 * $N_tanh(z[i])",
-    "relu": "z[i] < 0 ? 0 : z[i]",
-    "identity": "z[i]",
-}
-
-# What brings z between -8 and 8. In loops of their own, because compilers then use vectors for these and for the rest.
-_LIMITS = """\
-    for (i = 0; i < n; i++)
-        z[i] = z[i] > 8.0f ? 8.0f : z[i];
-    for (i = 0; i < n; i++)
-        z[i] = z[i] < -8.0f ? -8.0f : z[i];
-"""
-_HALF = """\
-    for (i = 0; i < n; i++)
-        z[i] *= ($R)0.5;
-"""
-PREPARATIONS = {
-    ("tanh", "float"): _LIMITS,
-    ("sigmoid", "float"): _HALF + _LIMITS,
-    ("sigmoid", "double"): _HALF,
-}
-
-# One function for every activation that the layers have.
-UPDATE = """\
+//// update
 /* h += leak (f(z) - h); z is work space */
 static inline void $N_update_$F(const $R *leak, $R *z, $R *h, int n)
 {
@@ -57,18 +54,22 @@ $PREPARATION    for (i = 0; i < n; i++) {
         h[i] += leak[i] * (f - h[i]);
     }
 }
-"""
-
-COPY = """\
+//// half
+    for (i = 0; i < n; i++)
+        z[i] *= ($R)0.5;
+//// limits
+    for (i = 0; i < n; i++)
+        z[i] = z[i] > 8.0f ? 8.0f : z[i];
+    for (i = 0; i < n; i++)
+        z[i] = z[i] < -8.0f ? -8.0f : z[i];
+//// copy
 static inline void $N_copy(const $R *from, $R *to, int n)
 {
     int i;
     for (i = 0; i < n; i++)
         to[i] = from[i];
 }
-"""
-
-PRODUCTS = """\
+//// products
 /* out[j] += the sum over i of x[i] a[i][j] */
 static inline void $N_add_product(const $R *a, const $R *x, $R *out, int rows, int columns)
 {
@@ -107,9 +108,7 @@ static inline void $N_add_recurrent(const $S *start, const $I *from, const $R *w
         z[3] = z3;
     }
 }
-"""
-
-WHOLE_PRODUCTS = """\
+//// whole products
 /* q = x in 16 bits, the largest number of x as 32767; what is returned times q is x */
 static inline float $N_round(const float *x, short *q, int n)
 {
@@ -162,10 +161,7 @@ static inline void $N_add_recurrent(const $S *start, const $I *from, const $Q *w
         z[3] += (float)sum3 * (scale * scales[3]);
     }
 }
-"""
-
-EXP = {
-    "float": """\
+//// exp float
 /* exp of x from -87 to 0, at most 3e-7 of itself from the truth: x = n log 2 + r, and 2^n is made of its bits */
 static inline float $N_exp(float x)
 {
@@ -178,16 +174,12 @@ static inline float $N_exp(float x)
     return power.number
         * (1 + r * (1 + r * (0.5f + r * (0.166666657f + r * (0.0416657962f + r * (0.00833345f + r * 0.00139f))))));
 }
-""",
-    "double": """\
+//// exp double
 static inline double $N_exp(double x)
 {
     return exp(x);
 }
-""",
-}
-
-SOFTMAX = """\
+//// softmax
 /* probabilities of logits; four sums at once, because a processor adds the next number before the last is done */
 static inline void $N_softmax($R *y, int n)
 {
@@ -213,9 +205,7 @@ static inline void $N_softmax($R *y, int n)
     for (i = 0; i < n; i++)
         y[i] /= total;
 }
-"""
-
-NEAREST = """\
+//// nearest
 /* the distribution that is nearest to y: all numbers are lowered by one amount and cut off at 0 */
 static inline void $N_nearest($R *y, int n)
 {
@@ -248,36 +238,3 @@ static inline void $N_nearest($R *y, int n)
     for (i = 0; i < n; i++)
         y[i] /= sum;
 }
-"""
-
-HEADER = """\
-/* $TITLE
- *
- * constants: $CONSTANTS bytes; one $N_state: $STATE bytes; nothing is allocated
- * numbers: $NUMBERS
-$LOSS *
- *     $N_state state;
- *     $N_reset(&state);               before the first frame of every sequence
- *     $N_step(&state, x, out);        x: $FEATURES numbers; out: $OUTPUTS $OUTPUT
-$MORE *
- * $MEANING
- * C99 or C++; an int must have 32 bits. Do not compile it with -ffast-math.
- */
-#ifndef ECHOLEARN_$N_H
-#define ECHOLEARN_$N_H
-
-#include <math.h>
-
-typedef char $N_needs_ints_of_32_bits[sizeof(int) == 4 ? 1 : -1];
-
-enum { $N_inputs = $FEATURES, $N_outputs = $OUTPUTS, $N_units = $UNITS };
-
-$CONSTANT_TEXT
-
-typedef struct $N_state {
-$FIELDS
-} $N_state;
-
-$FUNCTIONS
-#endif
-"""

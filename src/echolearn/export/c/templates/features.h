@@ -1,105 +1,5 @@
-"""The functions of the features of speech in C, as templates: $N is the name of the model."""
-
-from __future__ import annotations
-
-TWO_PASSES = """\
- * Features are normalised by mean and deviation of the whole recording, so it must be passed twice:
- *
- *     after $N_features_reset, the first pass; then
- *     $N_features_measured(&f);                 and the second pass; rows of the first mean nothing
- *
-"""
-
-MEASURED = {
-    2: """\
-/* ends the first pass: mean and deviation are known now */
-static inline void $N_features_measured($N_features *f)
-{
-    int c;
-    for (c = 0; c < $COLUMNS; c++) {
-        const double mean = f->seen > 0.0 ? f->mean[c] / f->seen : 0.0;
-        const double square = f->seen > 0.0 ? f->square[c] / f->seen : 0.0;
-        f->mean[c] = mean;
-        f->square[c] = square;
-    }
-    f->samples = 0;
-    f->now = 0;
-    f->last = -1;
-    f->measuring = 0;
-}
-
-""",
-    1: """\
-/* for recipes that need two passes; this one does not */
-static inline void $N_features_measured($N_features *f)
-{
-    (void)f;
-}
-
-""",
-}
-
-_DIVIDED = """\
-        const double variance = f->square[c] - f->mean[c] * f->mean[c];
-        const double deviation = variance > 0.0 ? sqrt(variance) : 0.0;
-        row[c] = deviation >= $STILL ? (float)(((double)row[c] - f->mean[c]) / deviation) : 0.0f;
-"""
-_LOOP = "    for (c = 0; c < $COLUMNS; c++) {\n"
-SCALING = {
-    "none": "    (void)f;\n    (void)row;\n    (void)c;\n",
-    "corpus": "    (void)f;\n"
-    + _LOOP
-    + """\
-        const double deviation = $N_features_deviation[c];
-        row[c] = deviation >= $STILL ? (float)(((double)row[c] - $N_features_mean[c]) / deviation) : 0.0f;
-    }
-""",
-    "running": "    f->seen = f->seen + 1.0 < $LONGEST ? f->seen + 1.0 : $LONGEST;\n"
-    + _LOOP
-    + """\
-        const double x = (double)row[c];
-        f->mean[c] += (x - f->mean[c]) / f->seen;
-        f->square[c] += (x * x - f->square[c]) / f->seen;
-    }
-"""
-    + _LOOP
-    + _DIVIDED
-    + "    }\n",
-    "utterance": """\
-    if (f->measuring) {
-        f->seen += 1.0;
-        for (c = 0; c < $COLUMNS; c++) {
-            f->mean[c] += (double)row[c];
-            f->square[c] += (double)row[c] * (double)row[c];
-        }
-        return;
-    }
-"""
-    + _LOOP
-    + _DIVIDED
-    + "    }\n",
-}
-MOMENTS = {
-    "none": "",
-    "corpus": "",
-    "running": """\
-    for (i = 0; i < $COLUMNS; i++) {
-        const double mean = $N_features_mean[i], deviation = $N_features_deviation[i];
-        f->mean[i] = mean;
-        f->square[i] = deviation * deviation + mean * mean;
-    }
-    f->seen = $PRIOR;
-""",
-    "utterance": """\
-    for (i = 0; i < $COLUMNS; i++) {
-        f->mean[i] = 0.0;
-        f->square[i] = 0.0;
-    }
-    f->seen = 0.0;
-""",
-}
-
-HEADER = """\
+/* The features of speech in C, in parts: $N is the name of the model. `c/speech.py` fills them in. */
+//// header
 /* $TITLE
  *
  * $RECIPE
@@ -303,4 +203,84 @@ static inline int $N_features_end($N_features *f, float *x)
 }
 
 $MEASURED#endif
-"""
+//// two passes
+ * Features are normalised by mean and deviation of the whole recording, so it must be passed twice:
+ *
+ *     after $N_features_reset, the first pass; then
+ *     $N_features_measured(&f);                 and the second pass; rows of the first mean nothing
+ *
+//// measured 1
+/* for recipes that need two passes; this one does not */
+static inline void $N_features_measured($N_features *f)
+{
+    (void)f;
+}
+
+//// measured 2
+/* ends the first pass: mean and deviation are known now */
+static inline void $N_features_measured($N_features *f)
+{
+    int c;
+    for (c = 0; c < $COLUMNS; c++) {
+        const double mean = f->seen > 0.0 ? f->mean[c] / f->seen : 0.0;
+        const double square = f->seen > 0.0 ? f->square[c] / f->seen : 0.0;
+        f->mean[c] = mean;
+        f->square[c] = square;
+    }
+    f->samples = 0;
+    f->now = 0;
+    f->last = -1;
+    f->measuring = 0;
+}
+
+//// scaling none
+    (void)f;
+    (void)row;
+    (void)c;
+//// scaling corpus
+    (void)f;
+    for (c = 0; c < $COLUMNS; c++) {
+        const double deviation = $N_features_deviation[c];
+        row[c] = deviation >= $STILL ? (float)(((double)row[c] - $N_features_mean[c]) / deviation) : 0.0f;
+    }
+//// scaling running
+    f->seen = f->seen + 1.0 < $LONGEST ? f->seen + 1.0 : $LONGEST;
+    for (c = 0; c < $COLUMNS; c++) {
+        const double x = (double)row[c];
+        f->mean[c] += (x - f->mean[c]) / f->seen;
+        f->square[c] += (x * x - f->square[c]) / f->seen;
+    }
+    for (c = 0; c < $COLUMNS; c++) {
+        const double variance = f->square[c] - f->mean[c] * f->mean[c];
+        const double deviation = variance > 0.0 ? sqrt(variance) : 0.0;
+        row[c] = deviation >= $STILL ? (float)(((double)row[c] - f->mean[c]) / deviation) : 0.0f;
+    }
+//// scaling utterance
+    if (f->measuring) {
+        f->seen += 1.0;
+        for (c = 0; c < $COLUMNS; c++) {
+            f->mean[c] += (double)row[c];
+            f->square[c] += (double)row[c] * (double)row[c];
+        }
+        return;
+    }
+    for (c = 0; c < $COLUMNS; c++) {
+        const double variance = f->square[c] - f->mean[c] * f->mean[c];
+        const double deviation = variance > 0.0 ? sqrt(variance) : 0.0;
+        row[c] = deviation >= $STILL ? (float)(((double)row[c] - f->mean[c]) / deviation) : 0.0f;
+    }
+//// moments none
+//// moments corpus
+//// moments running
+    for (i = 0; i < $COLUMNS; i++) {
+        const double mean = $N_features_mean[i], deviation = $N_features_deviation[i];
+        f->mean[i] = mean;
+        f->square[i] = deviation * deviation + mean * mean;
+    }
+    f->seen = $PRIOR;
+//// moments utterance
+    for (i = 0; i < $COLUMNS; i++) {
+        f->mean[i] = 0.0;
+        f->square[i] = 0.0;
+    }
+    f->seen = 0.0;
