@@ -24,10 +24,10 @@ from echolearn import (
     datasets,
     diagnostics,
 )
-from echolearn.estimators.streams import Stream
 from echolearn.gradients import loss_and_gradients
 from echolearn.readout.online import LMS, RLS
 from echolearn.states import harvest
+from echolearn.streams import Stream
 from reliability import odd
 
 Call = tuple[Callable[[], Any], Any]
@@ -344,7 +344,7 @@ def framewise(data: Any, folder: Path) -> Call:
 
     def call() -> Any:
         if transformer is None:
-            from echolearn.estimators.framewise import scorer
+            from echolearn.estimators._framewise import scorer
 
             return scorer(name)(fitted("labels"), given, LABELS)
         return FrameWise(transformer).fit(given).transform(later)

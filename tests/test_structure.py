@@ -78,7 +78,7 @@ def test_no_function_imports_from_echolearn():
     """
     allowed = {
         PACKAGE / "__init__.py",
-        PACKAGE / "estimators" / "exporting.py",
+        PACKAGE / "estimators" / "_display.py",
         *(PACKAGE / "cli").glob("*.py"),
     }
 
@@ -98,7 +98,9 @@ def test_no_function_imports_from_echolearn():
 
 
 def test_no_import_from_echolearn_is_for_type_checking_only():
-    lazy = {PACKAGE / "__init__.py", PACKAGE / "export" / "__init__.py", PACKAGE / "export" / "write.py"}
+    lazy = {
+        PACKAGE / name for name in ("__init__.py", "estimators/__init__.py", "export/__init__.py", "export/write.py")
+    }
     expect_none(
         "type-checking imports",
         (

@@ -62,7 +62,7 @@ MUTANTS = {
         "float(np.mean((spoken != recognised)[np.isin(spoken, estimator.classes_)]))",
     ),
     "the paper's settings with two epochs and a clip of 0.01": Patch(
-        f"{_SRC}/estimators/classifier.py",
+        f"{_SRC}/estimators/_classifier.py",
         '"epochs": 40,\n            "batch_size": None,\n            "clip": 8.0,',
         '"epochs": 2,\n            "batch_size": None,\n            "clip": 0.01,',
     ),

@@ -367,7 +367,7 @@ def streams(run: Run) -> Any:
     """Chunks and single frames, pooled answers, and readouts that learn online."""
     LMS = either("LMS", "echolearn.online", "echolearn.readout")
     RLS = either("RLS", "echolearn.online", "echolearn.readout")
-    Stream = either("Stream", "echolearn.streams", "echolearn.estimators.streams")
+    Stream = either("Stream", "echolearn.streams", "echolearn.streams._stream")
 
     x, (X, Y), words, found = np.vstack(new_X), values(), labels()[1], {}
     softmax, pooled = FITS["classifier, feedback"].fitted(), FITS["classifier, sequences"].fitted()

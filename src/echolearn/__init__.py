@@ -4,16 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from echolearn.estimators._forecaster import ESNForecaster
-    from echolearn.estimators._nvar import NVARForecaster
-    from echolearn.estimators.classifier import ESNClassifier
-    from echolearn.estimators.es2n import ES2NFeatures
-    from echolearn.estimators.features import ReservoirFeatures
-    from echolearn.estimators.framewise import FrameWise
-    from echolearn.estimators.loading import load
-    from echolearn.estimators.pipelines import save, stream
-    from echolearn.estimators.regressor import ESNRegressor
-    from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
+    from echolearn.estimators import (
+        ES2NFeatures,
+        ESNClassifier,
+        ESNForecaster,
+        ESNRegressor,
+        FrameWise,
+        NVARForecaster,
+        ReservoirFeatures,
+        StackedClassifier,
+        StackedRegressor,
+        load,
+        save,
+        stream,
+    )
     from echolearn.reservoir import Reservoir
     from echolearn.tuning import backtest
 
@@ -38,20 +42,20 @@ __all__ = [
 
 # Imported at first use: the command line answers --help long before NumPy, scikit-learn and numba are there.
 _HOMES = {
-    "ES2NFeatures": "estimators.es2n",
-    "ESNClassifier": "estimators.classifier",
-    "ESNForecaster": "estimators._forecaster",
-    "ESNRegressor": "estimators.regressor",
-    "FrameWise": "estimators.framewise",
-    "NVARForecaster": "estimators._nvar",
+    "ES2NFeatures": "estimators",
+    "ESNClassifier": "estimators",
+    "ESNForecaster": "estimators",
+    "ESNRegressor": "estimators",
+    "FrameWise": "estimators",
+    "NVARForecaster": "estimators",
     "Reservoir": "reservoir",
-    "ReservoirFeatures": "estimators.features",
-    "StackedClassifier": "estimators.stacked",
-    "StackedRegressor": "estimators.stacked",
+    "ReservoirFeatures": "estimators",
+    "StackedClassifier": "estimators",
+    "StackedRegressor": "estimators",
     "backtest": "tuning",
-    "load": "estimators.loading",
-    "save": "estimators.pipelines",
-    "stream": "estimators.pipelines",
+    "load": "estimators",
+    "save": "estimators",
+    "stream": "estimators",
 }
 
 

@@ -9,11 +9,11 @@ import pytest
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, datasets, diagnostics, load
 from echolearn.cli.configuration import assignments, read
-from echolearn.estimators.framewise import scorer
-from echolearn.estimators.streams import Stream
+from echolearn.estimators._framewise import scorer
 from echolearn.gradients.loss import loss_and_gradients
 from echolearn.readout.online import LMS, RLS
 from echolearn.states.harvesting import harvest
+from echolearn.streams import Stream
 from echolearn.tuning.search import tune
 
 X, LABELS = toys.labels(sequences=6)

@@ -6,11 +6,11 @@ import pytest
 import reference as ref
 import toys
 from echolearn import ESNClassifier, ESNRegressor, diagnostics, load
-from echolearn.estimators.streams import Stream
 from echolearn.readout import observation, softmax
 from echolearn.readout.observation import Task, observe, stream_states
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
+from echolearn.streams import Stream
 from echolearn.training.objectives.cross_entropy import entropy_gradient
 from networks import two_directions
 

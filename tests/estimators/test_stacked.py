@@ -8,11 +8,11 @@ from sklearn.base import clone
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor, StackedClassifier, StackedRegressor, load
-from echolearn.estimators.model_layout import FORMAT
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile import checkpoint
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.writer import write_tensors
+from echolearn.persistence.schema import FORMAT
 from echolearn.states.harvesting import harvest
 from echolearn.training.objectives.stacked import StackedObjective
 from stacks import SEES

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import reference as ref
 from echolearn import Reservoir
-from echolearn.estimators.streams import Stream
 from echolearn.readout.online import LMS, RLS
 from echolearn.readout.ridge import solve
 from echolearn.readout.statistics import statistics_of
+from echolearn.streams import Stream
 
 
 def frames(seed, K=30, M=5, n_out=2):

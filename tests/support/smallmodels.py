@@ -4,7 +4,7 @@ import numpy as np
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor
-from echolearn.estimators.model_layout import FORMAT
+from echolearn.persistence.schema import FORMAT
 from reliability import forging
 
 X, LABELS = toys.labels(sequences=6)

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor, FrameWise
-from echolearn.estimators.framewise import scorer
+from echolearn.estimators._framewise import scorer
 from echolearn.tuning import tune
 
 X, VALUES = toys.echoes(sequences=12)

@@ -20,7 +20,7 @@ from echolearn.cli.csv_files import (
     write_table,
 )
 from echolearn.cli.options import FILE, header_option
-from echolearn.estimators._forecaster import ESNForecaster
+from echolearn.estimators import ESNForecaster
 from echolearn.forecasting.calendar import DAY_SECONDS, MIN_MONTH_SECONDS, regular_calendar
 from echolearn.forecasting.seasons import seasons_of_index
 from echolearn.modelfile.atomic import write_atomically

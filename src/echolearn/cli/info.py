@@ -23,12 +23,15 @@ from echolearn.cli.corpora import opened_corpus
 from echolearn.cli.models import Network
 from echolearn.cli.options import FILE, CorpusOptions, corpus_options
 from echolearn.display.facts import counted
-from echolearn.estimators._forecaster import ESNForecaster
-from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.framewise import FrameWise
-from echolearn.estimators.loading import SingleEstimator, StackEstimator
-from echolearn.estimators.regressor import ESNRegressor
-from echolearn.estimators.stacked import StackedClassifier, StackedRegressor
+from echolearn.estimators import (
+    ESNClassifier,
+    ESNForecaster,
+    ESNRegressor,
+    FrameWise,
+    StackedClassifier,
+    StackedRegressor,
+)
+from echolearn.estimators._functions import SingleEstimator, StackEstimator
 from echolearn.execution.threads import thread_count
 from echolearn.modelfile.reader import saved_by
 from echolearn.reservoir._spectrum import spectral_radius_of

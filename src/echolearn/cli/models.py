@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from sklearn.pipeline import Pipeline
 
-from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.loading import SingleEstimator, StackEstimator
+from echolearn.estimators import ESNClassifier
+from echolearn.estimators._functions import SingleEstimator, StackEstimator
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind
 from echolearn.speech.recognition import Recognizer, load_recognizer

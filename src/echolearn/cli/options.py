@@ -54,7 +54,7 @@ def estimator_table(ctx: click.Context, table: str) -> configuration.Settings:
 
 def table_settings(ctx: click.Context, table: str) -> configuration.Settings:
     """Return the parameters of ESNClassifier in a table of the configuration file."""
-    from echolearn.estimators.classifier import ESNClassifier
+    from echolearn.estimators import ESNClassifier
 
     known = ESNClassifier().get_params(deep=False)
     return configuration.estimator_settings(estimator_table(ctx, table), known, f"[{table}]")
@@ -64,7 +64,7 @@ def network_changes(
     ctx: click.Context, epochs: int | None, settings: tuple[str, ...], seed: int
 ) -> configuration.Settings:
     """Return settings other than the defaults: from options, then the configuration file, then --set."""
-    from echolearn.estimators.classifier import ESNClassifier
+    from echolearn.estimators import ESNClassifier
 
     changes: configuration.Settings = {"random_state": seed, **({} if epochs is None else {"epochs": epochs})}
     changes |= table_settings(ctx, "estimator")

@@ -18,8 +18,7 @@ from echolearn.cli.corpora import opened_corpus, part_features
 from echolearn.cli.csv_files import TextTable, read_table, write_table
 from echolearn.cli.models import Network, open_network, open_state_network
 from echolearn.cli.options import FILE, CorpusOptions, corpus_options, header_option, part_option
-from echolearn.estimators._forecaster import ESNForecaster
-from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators import ESNClassifier, ESNForecaster
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech.audio import RATE, read_audio

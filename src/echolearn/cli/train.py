@@ -28,7 +28,7 @@ from echolearn.cli.options import (
 )
 from echolearn.cli.progress import FitDisplay, StageProgress, stderr
 from echolearn.cluster.connection import use_engine
-from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators import ESNClassifier
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.paper.cells import FitResult, confusion_counts, fit_and_test, fit_fingerprint, planned_epochs
 from echolearn.paper.parts import CorpusParts

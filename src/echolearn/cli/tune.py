@@ -13,7 +13,7 @@ import click
 from echolearn.cli.corpora import opened_corpus
 from echolearn.cli.errors import RESUME_NOTE
 from echolearn.cli.options import FOLDER, CorpusOptions, corpus_options, network_changes, network_options
-from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators import ESNClassifier
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.paper.cells import warnings_as_notes

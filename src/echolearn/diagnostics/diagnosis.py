@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from echolearn.diagnostics.findings import Diagnosis, Finding, ordered
 from echolearn.diagnostics.stability import echo
-from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.regressor import ESNRegressor
+from echolearn.estimators import ESNClassifier, ESNRegressor
 from echolearn.fitting.advice.after import (
     NEARLY_PERFECT,
     NO_BETTER,

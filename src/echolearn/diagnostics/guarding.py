@@ -9,7 +9,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn.estimators.streams import ClassifierStream, Stream
+from echolearn.streams import Stream
+from echolearn.streams._estimator import ClassifierStream
 from echolearn.validation import Array, check_columns, check_integer, is_number
 
 CERTAIN = 2.0  # standard errors by which a difference must be more than chance

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.diagnostics.guarding import GuardedStream
-from echolearn.estimators._forecaster import ESNForecaster
-from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.regressor import ESNRegressor
-from echolearn.estimators.streams import ClassifierStream, EstimatorStream, Stream
+from echolearn.estimators import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.exceptions import InputWarning
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import TrainingEnd
 from echolearn.fitting.start import FittedParts
+from echolearn.streams import Stream
+from echolearn.streams._estimator import ClassifierStream, EstimatorStream
 from echolearn.validation import Answers, Array, user_stacklevel
 
 Watchable = ESNRegressor | ESNClassifier | ESNForecaster | Stream | GuardedStream

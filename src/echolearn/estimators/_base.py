@@ -15,11 +15,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn.cluster.sources import open_inputs, open_source
-from echolearn.estimators.exporting import ExportMixin
-from echolearn.estimators.naming import NamedSettings
-from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, network_facts
-from echolearn.estimators.plotting import PlotMixin
-from echolearn.estimators.saving import model_parts, save_model
+from echolearn.estimators._display import ExportMixin, FittedFacts, NotebookMixin, PlotMixin, network_facts
+from echolearn.estimators._names import NamedSettings
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.advice.after import Labelled, labelled, look_for_cold_start, warn_of_outcome
 from echolearn.fitting.advice.before import explained_swap
@@ -51,6 +48,7 @@ from echolearn.fitting.start import (
 )
 from echolearn.fitting.summaries import fit_summary, needs_more, settle_pooling
 from echolearn.modelfile.layout import Facts
+from echolearn.persistence.save import model_parts, save_model
 from echolearn.readout.collect import collect
 from echolearn.readout.hidden_states import hidden_states
 from echolearn.readout.network import Network, Readout

@@ -11,9 +11,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn.estimators._base import SequenceEstimator, fitted_model
-from echolearn.estimators.exporting import ExportMixin
-from echolearn.estimators.saving import model_parts
+from echolearn.estimators._display import ExportMixin
 from echolearn.exceptions import ExportError
+from echolearn.persistence.save import contents_of
 from echolearn.runtime._plan import Plan
 from echolearn.runtime._planning import plan_from_contents
 
@@ -62,12 +62,13 @@ def plan_of(model: BaseEstimator) -> Plan:
     check_is_fitted(network)
     try:
         if isinstance(model, SequenceEstimator):
-            tensors, facts = model_parts(fitted_model(model))
+            fitted = fitted_model(model)
         else:  # stacks and pipelines, which a single network does not load
-            tensors, facts = load("echolearn.estimators.pipelines").contents_of(model)
+            fitted = load("echolearn.estimators._functions").fitted(model)
+        contents = contents_of(fitted)
     except (TypeError, ValueError) as problem:  # what no file can hold
         raise ExportError(f"{type(model).__name__} cannot be exported: {problem}") from problem
-    return plan_from_contents(tensors, facts)
+    return plan_from_contents(*contents)
 
 
 def check_runs_forward(plan: Plan, what: str, allowed: Sequence[str]) -> None:

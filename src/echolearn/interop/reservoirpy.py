@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.loading import estimator_of
-from echolearn.estimators.regressor import ESNRegressor
+from echolearn.estimators import ESNClassifier, ESNRegressor
+from echolearn.estimators._functions import estimator_of
 from echolearn.fitting.codecs import ValueCodec
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel

@@ -10,9 +10,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from echolearn.estimators._forecaster import ESNForecaster as Forecaster
-from echolearn.estimators.classifier import ESNClassifier as Classifier
-from echolearn.estimators.regressor import ESNRegressor as Regressor
+from echolearn.estimators import ESNClassifier as Classifier
+from echolearn.estimators import ESNForecaster as Forecaster
+from echolearn.estimators import ESNRegressor as Regressor
 from echolearn.fitting.settings import Parameters
 from echolearn.interop.parameters import checked_settings, chosen_parameters, parameters_of
 from echolearn.interop.series import as_columns, one_or_many, time_first

@@ -23,9 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import __version__
-from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.loading import load
-from echolearn.estimators.stacked import StackedClassifier
+from echolearn.estimators import ESNClassifier, StackedClassifier, load
 from echolearn.execution.threads import thread_count
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.modelfile.atomic import write_atomically

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators import ESNClassifier
 from echolearn.execution.threads import thread_count
 from echolearn.fitting.settings import DataSize, NetworkSettings
 from echolearn.speech.corpus import Corpus

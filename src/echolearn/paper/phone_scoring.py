@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators import ESNClassifier
 from echolearn.paper.cells import CellStore, FitResult, StateClassifier, fingerprint_of
 from echolearn.speech._typing import Labels, Progress
 from echolearn.speech.corpus import Corpus

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any, NotRequired, Protocol, TypedDict, cast
 
 from echolearn import __version__
-from echolearn.estimators._stack import draw_layers
-from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.loading import load
-from echolearn.estimators.stacked import StackedClassifier
+from echolearn.estimators import ESNClassifier, StackedClassifier, load
+from echolearn.estimators._stacked_base import draw_layers
 from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
 from echolearn.fitting.settings import NetworkSettings

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from echolearn import __version__
-from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators import ESNClassifier
 from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
 from echolearn.fitting.settings import check as check_parameters

@@ -10,7 +10,7 @@ import numpy as np
 
 from echolearn.display.report import Figure
 from echolearn.display.svg import MUTED, SERIES, can_draw, styled_figure, to_svg
-from echolearn.estimators.classifier import ESNClassifier
+from echolearn.estimators import ESNClassifier
 from echolearn.paper.cells import FitResult
 from echolearn.paper.table1_report import TITLES, Table, shown_columns
 from echolearn.speech.audio import read_audio

@@ -9,9 +9,8 @@ from typing import TypeAlias
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from echolearn.estimators._forecaster import ESNForecaster
-from echolearn.estimators.loading import SingleEstimator, StackEstimator, load
-from echolearn.estimators.pipelines import stream
+from echolearn.estimators import ESNForecaster, load, stream
+from echolearn.estimators._functions import SingleEstimator, StackEstimator
 from echolearn.export.service.models import About, NetworkModel, served_forecaster, served_network
 from echolearn.fitting.codecs import LabelSetCodec
 from echolearn.validation import Answers, Array, SequencesLike

@@ -12,9 +12,9 @@ from dataclasses import asdict
 
 import numpy as np
 
-from echolearn.estimators.model_layout import check_layout
 from echolearn.modelfile.facts import as_count, as_truth, as_words
 from echolearn.modelfile.layout import Entry, Facts
+from echolearn.persistence.schema import check_layout
 from echolearn.speech.phones import split_state
 from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition._decoder import DecodingWeights, PhoneTask, WordTask

@@ -15,18 +15,17 @@ from sklearn.pipeline import Pipeline
 
 from echolearn import __version__
 from echolearn.display.facts import counted, one_line
+from echolearn.estimators import ESNClassifier, StackedClassifier, load
 from echolearn.estimators._base import fitted_model
-from echolearn.estimators._stack import fitted_stack
-from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.loading import SingleEstimator, StackEstimator, estimator_of, load
-from echolearn.estimators.restoring import restore
-from echolearn.estimators.saving import model_parts
-from echolearn.estimators.stacked import StackedClassifier
+from echolearn.estimators._functions import SingleEstimator, StackEstimator, estimator_of
+from echolearn.estimators._stacked_base import fitted_stack
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.json_values import from_json, to_json
 from echolearn.modelfile.layout import RECOGNIZER, Facts, entries_of
 from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.modelfile.writer import storable, write_tensors
+from echolearn.persistence.load import restore_network
+from echolearn.persistence.save import model_parts
 from echolearn.speech._typing import Frames, Progress
 from echolearn.speech.audio import FULL_SCALE, RATE, resample
 from echolearn.speech.recipe import FeatureRecipe
@@ -466,7 +465,7 @@ def load_recognizer(path: str | PathLike[str]) -> Recognizer:
 def _restored(tensors: dict[str, Array], facts: Facts) -> Recognizer:
     """Return the recogniser of a file's content, or raise an error of the usual kinds where something does not fit."""
     network = {name.removeprefix(NETWORK_PREFIX): v for name, v in tensors.items() if name.startswith(NETWORK_PREFIX)}
-    model = estimator_of(restore(network, facts["model"]))
+    model = estimator_of(restore_network(network, facts["model"]))
     if not isinstance(model, (ESNClassifier, StackedClassifier)):
         raise ValueError(f"a network of the kind {type(model).__name__}")
     phones, words, recipe = restore_tasks(tensors, facts)

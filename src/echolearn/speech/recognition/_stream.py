@@ -22,7 +22,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from echolearn.estimators.streams import ClassifierStream
 from echolearn.speech._typing import Frames
 from echolearn.speech.audio import FULL_SCALE, RATE
 from echolearn.speech.features import FRAME_SECONDS
@@ -32,6 +31,7 @@ from echolearn.speech.recognition._decoder import Decoder
 from echolearn.speech.recognition._search import Search, Token
 from echolearn.speech.recognition._transcription import Update, text_of
 from echolearn.speech.samples import Resampler, as_samples, scale_problem
+from echolearn.streams._estimator import ClassifierStream
 from echolearn.validation import Array
 
 PAUSE_SECONDS = 0.5  # of silence

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.stacked import StackedClassifier
+from echolearn.estimators import ESNClassifier, StackedClassifier
 from echolearn.speech._typing import Progress
 from echolearn.speech.corpus import Corpus
 from echolearn.speech.recognition._decoder import learn_phone_task, word_task

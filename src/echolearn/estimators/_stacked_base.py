@@ -15,18 +15,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn.display.facts import counted
 from echolearn.estimators._base import fitted_model, set_fitted
-from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.exporting import ExportMixin
-from echolearn.estimators.naming import NamedSettings
-from echolearn.estimators.notebooks import FittedFacts, NotebookMixin, history_facts
-from echolearn.estimators.regressor import ESNRegressor
-from echolearn.estimators.saving import save_model
+from echolearn.estimators._classifier import ESNClassifier
+from echolearn.estimators._display import ExportMixin, FittedFacts, NotebookMixin, history_facts
+from echolearn.estimators._names import NamedSettings
+from echolearn.estimators._regressor import ESNRegressor
 from echolearn.fitting.advice.before import explained_swap
 from echolearn.fitting.data import OpenedData, check_names, open_data, warn_of_input_scale
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedStack
 from echolearn.fitting.settings import NetworkSettings, Parameters, check_beside_reservoir, check_each
 from echolearn.fitting.stack import FittedLayers, LayerRequest, Passing, StackLayer
+from echolearn.persistence.save import save_model
 from echolearn.readout.solver import solver_for
 from echolearn.sequences.answers import UNNAMED, with_names
 from echolearn.sequences.dataset import Dataset

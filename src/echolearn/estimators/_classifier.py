@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import FittedEstimator, SequenceEstimator, store_parameters
-from echolearn.estimators.streams import ClassifierStream
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.advice.before import warn_of_whole_labels
 from echolearn.fitting.advice.scores import check_comparable, warn_of_poor_labels
@@ -29,6 +28,7 @@ from echolearn.reservoir import Reservoir
 from echolearn.reservoir._topologies import Topology
 from echolearn.sequences.selection import Pooling
 from echolearn.sequences.targets import concatenate_targets
+from echolearn.streams._estimator import ClassifierStream
 from echolearn.training.history import History
 from echolearn.validation import Answers, Array, SequencesLike
 

@@ -17,7 +17,9 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from echolearn.estimators.transformers import (
+from echolearn.modelfile.json_values import from_json, to_json
+from echolearn.modelfile.layout import entries_of
+from echolearn.persistence.transformers import (
     KNOWN,
     SEED,
     check_transformer,
@@ -25,8 +27,6 @@ from echolearn.estimators.transformers import (
     restore_transformer,
     transformer_parts,
 )
-from echolearn.modelfile.json_values import from_json, to_json
-from echolearn.modelfile.layout import entries_of
 
 RNG = np.random.default_rng(0)
 FRAMES = 3 + 2 * RNG.normal(size=(60, 5)) @ RNG.normal(size=(5, 5))

@@ -12,9 +12,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags
 
 from echolearn.estimators._base import store_parameters
-from echolearn.estimators._stack import StackedEstimator, draw_layers, layer_requests
-from echolearn.estimators.classifier import ESNClassifier
-from echolearn.estimators.regressor import ESNRegressor
+from echolearn.estimators._classifier import ESNClassifier
+from echolearn.estimators._regressor import ESNRegressor
+from echolearn.estimators._stacked_base import StackedEstimator, draw_layers, layer_requests
 from echolearn.fitting.advice.before import warn_of_whole_labels
 from echolearn.fitting.codecs import ClassCodec, ValueCodec
 from echolearn.fitting.stack import Passing, StackRequest, fit_stack

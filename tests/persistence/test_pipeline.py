@@ -10,8 +10,8 @@ from sklearn.preprocessing import MinMaxScaler, Normalizer, PolynomialFeatures, 
 import echolearn
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedRegressor
-from echolearn.estimators.model_layout import FORMAT
 from echolearn.exceptions import ModelFileError
+from echolearn.persistence.schema import FORMAT
 from echolearn.readout import RLS
 from reliability import forging
 from smallmodels import change_arrays, change_facts

@@ -14,10 +14,10 @@ from sklearn.pipeline import make_pipeline
 import echolearn
 import toys
 from echolearn import ESNClassifier, load
-from echolearn.estimators.model_layout import FORMAT
 from echolearn.fitting.codecs import ClassCodec
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.writer import write_tensors
+from echolearn.persistence.schema import FORMAT
 from reliability import forging
 from smallmodels import LABELS, MODELS, ONE_EACH, SMALL, VALUES, X, same
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from echolearn import load
-from echolearn.estimators.model_layout import FORMAT
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile import reader
+from echolearn.persistence.schema import FORMAT
 from reliability import forging
 from smallmodels import change_arrays, change_facts
 

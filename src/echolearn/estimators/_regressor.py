@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators._base import SequenceEstimator, store_parameters
-from echolearn.estimators.streams import EstimatorStream
 from echolearn.fitting.advice.scores import warn_of_poor_values
 from echolearn.fitting.codecs import ValueCodec
 from echolearn.fitting.data import OpenedData, TargetRule, Validation
@@ -23,6 +22,7 @@ from echolearn.readout.online import OnlineRule
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._topologies import Topology
 from echolearn.sequences.selection import Pooling
+from echolearn.streams._estimator import EstimatorStream
 from echolearn.validation import Answers, Array, SequencesLike
 
 RULE = TargetRule(values=True)  # NaN in y: there is no target

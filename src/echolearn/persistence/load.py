@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from os import PathLike
 
 import numpy as np
 from scipy import sparse
 
-from echolearn.estimators.model_layout import FORECASTING, SCALE
+from echolearn.exceptions import ModelFileError
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, FittedStack, ForecastState, TrainingEnd
@@ -16,7 +17,18 @@ from echolearn.fitting.settings import PREFIX, NetworkSettings, check_each
 from echolearn.forecasting.storing import restore_direct
 from echolearn.modelfile.facts import as_finite, as_truth, as_whole, as_words
 from echolearn.modelfile.history import history_rows
-from echolearn.modelfile.layout import Facts
+from echolearn.modelfile.layout import RECOGNIZER, Facts
+from echolearn.modelfile.reader import file_kind, read_tensors
+from echolearn.persistence.pipeline import (
+    MODEL,
+    FittedPipeline,
+    arrays_of,
+    check_file,
+    checked_pipeline,
+    restore_steps,
+    step_name,
+)
+from echolearn.persistence.schema import FORECASTING, FORMAT, SCALE
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.observation import ReadoutView
 from echolearn.readout.statistics import Statistics
@@ -24,7 +36,7 @@ from echolearn.readout.summary import Summary
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.layouts import LAYOUTS
 from echolearn.training.history import History
-from echolearn.validation import Array
+from echolearn.validation import Array, check_path
 
 MAY_HAVE_GAPS = (
     "history",
@@ -33,11 +45,34 @@ MAY_HAVE_GAPS = (
     "direct.errors",
     "last_value",
 )  # the arrays in which NaN stands for what is not known
+Saved = FittedModel | FittedStack | FittedPipeline
 NETWORKS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
 
 
-def restore(tensors: dict[str, Array], facts: Facts) -> FittedModel | FittedStack:
+def read_model(path: str | PathLike[str]) -> Saved:
+    """Return the model of a file, or raise ModelFileError."""
+    place = check_path("path", path)
+    if file_kind(place) == RECOGNIZER:
+        raise ModelFileError(
+            f"{place} is a recogniser of speech: load it with echolearn.speech.recognition.load_recognizer."
+        )
+    tensors, facts = read_tensors(place, FORMAT, check_file)
+    try:
+        return restore(tensors, facts)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as problem:
+        raise ModelFileError(f"{place} is not a model this version understands: {problem}") from problem
+
+
+def restore(tensors: dict[str, Array], facts: Facts) -> Saved:
     """Return the model, or raise an error of any of the usual kinds where something does not fit."""
+    if "steps" not in facts:
+        return restore_network(tensors, facts)
+    steps, network = restore_steps(tensors, facts), restore_network(arrays_of(MODEL, tensors), facts[MODEL])
+    return checked_pipeline(FittedPipeline(steps, step_name(facts["name"]), network))
+
+
+def restore_network(tensors: dict[str, Array], facts: Facts) -> FittedModel | FittedStack:
+    """Return one network, or a stack of them."""
     return _restore_stack(tensors, facts) if "layers" in facts else restore_model(tensors, facts)
 
 

@@ -6,7 +6,7 @@ complete, so that at any moment either the old or the new file exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -14,8 +14,6 @@ import numpy as np
 from scipy import sparse
 
 from echolearn import __version__
-from echolearn.estimators.model_layout import FORECASTING, FORMAT, SCALE, check_layout
-from echolearn.estimators.restoring import restore
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, FittedStack, ForecastState, TrainingEnd
@@ -23,9 +21,14 @@ from echolearn.fitting.settings import Parameters, reservoir_tensors
 from echolearn.forecasting.storing import direct_facts, direct_tensors
 from echolearn.modelfile.history import history_tensors
 from echolearn.modelfile.json_values import from_json, to_json
-from echolearn.modelfile.layout import Check, Facts, entries_of
+from echolearn.modelfile.layout import Facts, entries_of
 from echolearn.modelfile.writer import storable, write_tensors
+from echolearn.persistence.load import Saved, restore
+from echolearn.persistence.pipeline import MODEL, FittedPipeline, check_file, step_parts
+from echolearn.persistence.schema import FORECASTING, FORMAT, SCALE
 from echolearn.readout.summary import Summary
+from echolearn.runtime._plan import Plan
+from echolearn.runtime._planning import plan_from_contents
 from echolearn.validation import Array, check_path
 
 PICKLES, EXPORTS = (".pkl", ".pickle", ".joblib"), (".onnx", ".h", ".html")
@@ -49,11 +52,27 @@ def check_model_path(path: object) -> Path:
     )
 
 
-def save_model(model: FittedModel | FittedStack, path: str | PathLike[str], *, statistics: bool = False) -> None:
+def save_model(model: Saved, path: str | PathLike[str], *, statistics: bool = False) -> None:
     """Write a fitted model to `path`, atomically; statistics: with G and Q, to add sequences later."""
     place = check_model_path(path)
-    tensors, facts = model_parts(model, statistics=statistics)
-    write_model(place, tensors, facts, check_layout, restore)
+    tensors, facts = contents_of(model, statistics=statistics)
+    _check_loads(tensors, facts)
+    write_tensors(place, tensors, facts, FORMAT)
+
+
+def plan_of(model: Saved) -> Plan:
+    """Return the operations and arrays of a model, by which the runtime and the exports compute."""
+    return plan_from_contents(*contents_of(model))
+
+
+def contents_of(model: Saved, *, statistics: bool = False) -> tuple[dict[str, Array], Facts]:
+    """Return the arrays and facts of a model's file; statistics: with G and Q."""
+    if not isinstance(model, FittedPipeline):
+        return model_parts(model, statistics=statistics)
+    tensors, known = model_parts(model.model, statistics=statistics)
+    arrays, steps = step_parts(model.steps)
+    facts: Facts = {"echolearn": __version__, "estimator": "Pipeline", "steps": steps, "name": model.name}
+    return arrays | {f"{MODEL}/{array}": value for array, value in tensors.items()}, {**facts, MODEL: known}
 
 
 def model_parts(model: FittedModel | FittedStack, *, statistics: bool = False) -> tuple[dict[str, Array], Facts]:
@@ -68,23 +87,16 @@ def model_parts(model: FittedModel | FittedStack, *, statistics: bool = False) -
     return tensors, facts
 
 
-def write_model(
-    place: Path,
-    tensors: dict[str, Array],
-    facts: Facts,
-    check: Check,
-    restoring: Callable[[dict[str, Array], Facts], object],
-) -> None:
-    """Write a file, atomically, once it is certain that it can be read: by `check`, and by `restoring` its parts."""
+def _check_loads(tensors: dict[str, Array], facts: Facts) -> None:
+    """Raise ValueError unless a file with these arrays and facts could be loaded."""
     try:
-        check(entries_of(tensors), facts)
-        restoring(dict(tensors), from_json(to_json(facts)))
+        check_file(entries_of(tensors), facts)
+        restore(dict(tensors), from_json(to_json(facts)))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as problem:
         raise ValueError(
             f"this network cannot be saved, because no file with it could be loaded: {problem}. If settings were "
             "changed since it was fitted, fit it again."
         ) from problem
-    write_tensors(place, tensors, facts, FORMAT)
 
 
 def _model_parts(model: FittedModel) -> tuple[dict[str, Array], Facts]:

@@ -9,9 +9,9 @@ from sklearn.exceptions import NotFittedError
 import reference as ref
 import toys
 from echolearn import ESNClassifier, ESNRegressor, Reservoir
-from echolearn.estimators.streams import Stream
 from echolearn.readout.online import LMS, RLS
 from echolearn.states._stepping import advance
+from echolearn.streams import Stream
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]

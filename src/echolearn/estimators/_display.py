@@ -1,21 +1,94 @@
-"""The method `plot` of the estimators: one figure of what was learned."""
+"""The view of a fitted estimator in a notebook: scikit-learn's diagram with the facts of the fit below it."""
 
 from __future__ import annotations
 
+from html import escape
+from importlib import import_module
+from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from echolearn.display.facts import counted
 from echolearn.display.figures import BLUE, GREY, ORANGE, new_figure, prepared_axes
 from echolearn.readout.network import Network
 from echolearn.reservoir import Reservoir
 from echolearn.training.history import History
 from echolearn.validation import Answers, Array, SequencesLike
 
-if TYPE_CHECKING:  # an optional dependency
+if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+FittedFacts = list[tuple[str, str]]
+
+
+class NotebookMixin:
+    """Gives an estimator its picture in a notebook. The estimator has `_fitted_facts`, empty before a fit."""
+
+    def _fitted_facts(self) -> FittedFacts:
+        return []
+
+    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
+        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in shown:
+            shown["text/html"] += as_html(self._fitted_facts())
+        return shown
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + as_html(self._fitted_facts())  # type: ignore[misc]
+
+
+def as_html(facts: FittedFacts) -> str:
+    """Return facts as a small table, or "" if there are none."""
+    if not facts:
+        return ""
+    style = "text-align: left; font-weight: normal; opacity: 0.75; padding: 1px 12px 1px 0"
+    rows = "".join(
+        f'<tr style="background: none"><th scope="row" style="{style}">{escape(name)}</th>'
+        f'<td style="text-align: left; padding: 1px 0">{escape(text)}</td></tr>'
+        for name, text in facts
+    )
+    return f'<table style="font-size: 90%; margin: 4px 0; border: none">{rows}</table>'
+
+
+def network_facts(network: Network, history: History, learn: object) -> FittedFacts:
+    """Return the facts of one fitted network; learn: the parameter of the same name."""
+    reservoir, readout = network.reservoir, network.readout
+    sizes = [counted(reservoir.N, "hidden unit"), counted(reservoir.n_in, "input")]
+    sizes.append(counted(readout.U.shape[1], "output"))
+    weights = f"W {_times(reservoir.W.shape)}, W_rec {reservoir.W_rec.nnz:,}, U {_times(readout.U.shape)}"
+    if reservoir.W_fb is not None:
+        weights += f", W_fb {_times(reservoir.W_fb.shape)}"
+    kind = "softmax" if readout.softmax else "ridge regression"
+    return [
+        ("size", ", ".join(sizes)),
+        ("weights", weights),
+        ("learned", _learned(learn, history)),
+        ("readout", f"{kind}, ridge {readout.ridge:.3g}"),
+        *history_facts(history),
+    ]
+
+
+def history_facts(history: History) -> FittedFacts:
+    """Return how learning went."""
+    return [("learning", history.summary())] if history else []
+
+
+def _learned(learn: object, history: History) -> str:
+    matrices = {"both": "W, W_rec and the readout", "input": "W and the readout", "recurrent": "W_rec and the readout"}
+    return matrices.get(str(learn), f"{learn} and the readout") if history else "the readout only"
+
+
+def _times(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))
+
+
+# ---------------- The method `plot` of the estimators
+
 
 MOST_EIGENVALUES = 1500  # units up to which all eigenvalues are computed: a second or two
 MOST_UNITS, MOST_STEPS = 300, 600  # of the picture of states
@@ -149,3 +222,49 @@ def _states(states: Array, reservoir: Reservoir, axes: Axes) -> None:
     axes.set(xlabel="step", ylabel=sorted_by)
     rest = "" if len(states) <= MOST_STEPS else f" (the first {MOST_STEPS} of {len(states):,} steps)"
     axes.set_title(f"hidden states{rest}", fontsize=10)
+
+
+# ---------------- The method `export` of the estimators
+
+
+class ExportMixin:
+    """Gives an estimator the method `export`."""
+
+    def export(
+        self,
+        path: str | PathLike[str],
+        *,
+        name: str = "esn",
+        step: bool = False,
+        numbers: str | None = None,
+        X: ArrayLike | None = None,
+    ) -> None:
+        """Write the fitted estimator as an ONNX file, a header in C, or a page for the browser.
+
+        ONNX and C: docs/howto/export.md. Pages for the browser: docs/howto/browser.md.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write. Its ending is the format: .onnx for ONNX (extra `onnx`), .h for C, .html for a page in
+            which the estimator runs.
+        name : str, default="esn"
+            The prefix of the functions in C, the name of the graph in ONNX, or the name of the model on a page.
+        step : bool, default=False
+            Whether an ONNX graph takes one frame and a state at a time, instead of whole sequences. Code in C
+            always takes one frame at a time.
+        numbers : {"float32", "float64", "int16", "int8"}, default=None
+            The type of number in which the exported network computes. None: the `dtype` of the estimator. "int16" and
+            "int8" are for C on small processors only. A page for the browser requires None.
+        X : array of shape (n_steps, n_features), default=None
+            A sequence on which the loss of accuracy by `numbers` is measured. The result is written into the header.
+            For C only.
+
+        Raises
+        ------
+        ExportError
+            If an option cannot be exported; the message names it.
+        """
+        check_is_fitted(self)
+        exporting = import_module("echolearn.export")
+        exporting.export_model(self, path, name=name, step=step, numbers=numbers, X=X)

@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.display.facts import counted, one_line
-from echolearn.fitting.codecs import ClassCodec, LabelSetCodec
-from echolearn.fitting.start import FittedParts, begin_stream
 from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot
 from echolearn.readout.online import OnlineRule
 from echolearn.reservoir import Reservoir
@@ -26,9 +24,7 @@ from echolearn.sequences.selection import Pooling
 from echolearn.states._stepping import advance
 from echolearn.validation import (
     Array,
-    SequencesLike,
     check_boolean,
-    check_columns,
     check_float_dtype,
     check_integer,
     check_path,
@@ -84,7 +80,7 @@ class Stream:
     --------
     >>> import numpy as np
     >>> from echolearn import Reservoir
-    >>> from echolearn.estimators.streams import Stream
+    >>> from echolearn.streams import Stream
     >>> from echolearn.readout import RLS
     >>> stream = Stream.untrained(Reservoir.random(1, 20, random_state=0), outputs=1, online=RLS(ridge=1.0))
     >>> for x in np.sin(np.arange(100.0)):
@@ -359,7 +355,7 @@ class Stream:
             raise ValueError(f"y has {len(T)} entries for {len(frames)} frames; expected one target per frame.")
         finite = np.isfinite(frames).all(axis=1)
         if not finite.all():
-            raise _not_finite(int(finite.argmin()), len(frames))
+            raise frame_not_finite(int(finite.argmin()), len(frames))
         Y = np.empty((len(frames), self._U.shape[1]), self._dtype)
         for t, x in enumerate(frames):
             Y[t] = self._run(x[None])[0]
@@ -410,7 +406,7 @@ class Stream:
         Y = np.empty((len(X), len(self._y)), self._dtype)
         bad = advance(X, *self._weights, self._h, self._y, self._z, Y)
         if bad >= 0:
-            raise _not_finite(bad, len(X))
+            raise frame_not_finite(bad, len(X))
         self.steps += len(X)
         if not np.isfinite(Y).all():
             raise FloatingPointError(
@@ -448,171 +444,7 @@ class Stream:
         return T
 
 
-def _not_finite(frame: int, frames: int) -> ValueError:
+def frame_not_finite(frame: int, frames: int) -> ValueError:
     return ValueError(
         f"frame {frame} of {frames} holds NaN or infinity; the stream has not moved. Fill the gap, or reset()."
     )
-
-
-class EstimatorStream(Stream):
-    """The stream of a fitted network, with answers as its estimator gives them: what `ESNRegressor.stream` returns.
-
-    A later fit of the estimator does not change it.
-
-    Parameters
-    ----------
-    fitted : FittedParts
-        The fitted network, and how its inputs and targets are encoded.
-    online : RLS, LMS or None
-        The rule by which the readout continues to learn. None: it does not. RLS continues from the statistics of the
-        fit, where the network has them.
-    warm_up : array of shape (n_steps, n_features), pair, or "cold", default=None
-        Frames before those of the stream, from whose last state it continues. None: the end of the series that the
-        network was fitted to, if it was one; otherwise, and with "cold", the initial state.
-
-    Attributes
-    ----------
-    feature_names : array of str or None
-        The names of the columns of the fit. A frame that has names must have these, in this order; arrays are read by
-        position.
-    """
-
-    def __init__(self, fitted: FittedParts, *, online: OnlineRule | None, warm_up: SequencesLike = None):
-        network = fitted.network
-        readout, view = network.readout, network.view
-        if readout.softmax and online is not None and online.squared_error_only:
-            rule = type(online).__name__
-            raise ValueError(f"{rule} fits squared errors, this readout is a softmax. Use LMS(), or readout='ridge'.")
-        A = None
-        if online is not None and online.continues_from_gram and readout.statistics is not None:
-            A = readout.statistics.G.copy()  # G + ridge I, with the intercept not penalised
-            A.flat[: -1 : len(A) + 1] += readout.ridge
-            A[-1, -1] = A[-1, -1] or 1.0  # without an intercept, G has nothing there
-        self._codec, self._inputs, self.feature_names = fitted.codec, fitted.inputs, fitted.feature_names
-        super().__init__(
-            network.reservoir,
-            readout.U,
-            direct=view.direct,
-            washout=view.washout,
-            pooling=view.pooling,
-            intercept=view.intercept,
-            softmax=readout.softmax,
-            dtype=fitted.dtype,
-            online=online,
-            A=A,
-        )
-        start, self._known = begin_stream(fitted, warm_up)
-        if start is not None:
-            self._h[:] = start.h[0]
-            self._y[:] = 0 if start.y is None else start.y[0]
-
-    def reset(self, state: ArrayLike | None = None) -> Self:
-        """Return to the start of a sequence, or to a given state there. What was learned stays learned.
-
-        Parameters
-        ----------
-        state : array of shape (n_units,), default=None
-            The state to continue from. None: the reservoir's initial state.
-
-        Returns
-        -------
-        EstimatorStream
-            The stream itself.
-        """
-        self._known = self._inputs.unknown
-        return super().reset(state)
-
-    def running(self) -> dict[str, Array]:
-        """Return the arrays that a snapshot of the stream holds.
-
-        Returns
-        -------
-        dict from str to array
-            Those of `Stream.running`, and the last known value of each feature.
-        """
-        return {**super().running(), "known": self._known}
-
-    def run_from(self, arrays: Mapping[str, Array]) -> Self:
-        """Continue from the arrays that `running` returned.
-
-        Parameters
-        ----------
-        arrays : dict from str to array
-            They are copied.
-
-        Returns
-        -------
-        EstimatorStream
-            The stream itself.
-        """
-        self._known = arrays["known"].copy()
-        return super().run_from(arrays)
-
-    def identity(self) -> str:
-        """Return a hash of all that decides on the next answers beside the running state.
-
-        Returns
-        -------
-        str
-            The same for streams of the same model with the same settings.
-        """
-        return fingerprint(super().identity(), self._inputs, self._codec)
-
-    def _frames(self, X: ArrayLike) -> tuple[Array, bool]:
-        check_columns(X, self.feature_names)
-        frames, one = self._given_frames(X, self._inputs.n_features)
-        encoded = np.ascontiguousarray(self._inputs.encode(frames, self._dtype, self._known))
-        if self._inputs.missing == "carry":
-            finite = np.isfinite(encoded).all(axis=1)
-            if not finite.all():
-                raise _not_finite(int(finite.argmin()), len(frames))
-            self._known = self._inputs.last_known(frames, self._known)
-        return encoded, one
-
-    def _answer(self, Y: Array, one: bool) -> Array:
-        answers = self._codec.decode(Y)
-        return answers[0] if one else answers
-
-    def _targets(self, y: object) -> Array:
-        return self._codec.encode_frames(super()._targets(y))
-
-
-class ClassifierStream(EstimatorStream):
-    """The stream of a fitted classifier: labels, or probabilities. It is what `ESNClassifier.stream` returns.
-
-    Parameters
-    ----------
-    fitted : FittedParts
-        The fitted network, and how its inputs and labels are encoded.
-    online : RLS, LMS or None
-        The rule by which the readout continues to learn. None: it does not. A softmax readout learns by LMS only.
-    warm_up : array of shape (n_steps, n_features), pair, or "cold", default=None
-        Frames before those of the stream, from whose last state it continues, as for `EstimatorStream`.
-    """
-
-    _codec: ClassCodec | LabelSetCodec
-
-    @property
-    def classes(self) -> Array:
-        """The labels, in the order of the columns of `predict_proba`."""
-        return self._codec.labels.copy()
-
-    def predict_proba(self, X: ArrayLike) -> Array:
-        """Return the probabilities of the classes, where `predict` returns labels. Each call takes new frames.
-
-        Parameters
-        ----------
-        X : array of shape (n_features,) or (n_steps, n_features)
-            The next frame, or the next frames.
-
-        Returns
-        -------
-        array
-            One row of probabilities, or one per frame.
-        """
-        frames, one = self._frames(X)
-        P = self._codec.probabilities(self._pooled(self._run(frames)), self._softmax)
-        return P[0] if one else P
-
-    def _targets(self, y: object) -> Array:
-        return self._codec.encode_frames(y)

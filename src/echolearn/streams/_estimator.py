@@ -1,0 +1,180 @@
+"""The stream of a fitted estimator: frames as the user has them, answers as the estimator gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from echolearn.fitting.codecs import ClassCodec, LabelSetCodec
+from echolearn.fitting.start import FittedParts, begin_stream
+from echolearn.modelfile.snapshot import fingerprint
+from echolearn.readout.online import OnlineRule
+from echolearn.streams._stream import Stream, frame_not_finite
+from echolearn.validation import Array, SequencesLike, check_columns
+
+
+class EstimatorStream(Stream):
+    """The stream of a fitted network, with answers as its estimator gives them: what `ESNRegressor.stream` returns.
+
+    A later fit of the estimator does not change it.
+
+    Parameters
+    ----------
+    fitted : FittedParts
+        The fitted network, and how its inputs and targets are encoded.
+    online : RLS, LMS or None
+        The rule by which the readout continues to learn. None: it does not. RLS continues from the statistics of the
+        fit, where the network has them.
+    warm_up : array of shape (n_steps, n_features), pair, or "cold", default=None
+        Frames before those of the stream, from whose last state it continues. None: the end of the series that the
+        network was fitted to, if it was one; otherwise, and with "cold", the initial state.
+
+    Attributes
+    ----------
+    feature_names : array of str or None
+        The names of the columns of the fit. A frame that has names must have these, in this order; arrays are read by
+        position.
+    """
+
+    def __init__(self, fitted: FittedParts, *, online: OnlineRule | None, warm_up: SequencesLike = None):
+        network = fitted.network
+        readout, view = network.readout, network.view
+        if readout.softmax and online is not None and online.squared_error_only:
+            rule = type(online).__name__
+            raise ValueError(f"{rule} fits squared errors, this readout is a softmax. Use LMS(), or readout='ridge'.")
+        A = None
+        if online is not None and online.continues_from_gram and readout.statistics is not None:
+            A = readout.statistics.G.copy()  # G + ridge I, with the intercept not penalised
+            A.flat[: -1 : len(A) + 1] += readout.ridge
+            A[-1, -1] = A[-1, -1] or 1.0  # without an intercept, G has nothing there
+        self._codec, self._inputs, self.feature_names = fitted.codec, fitted.inputs, fitted.feature_names
+        super().__init__(
+            network.reservoir,
+            readout.U,
+            direct=view.direct,
+            washout=view.washout,
+            pooling=view.pooling,
+            intercept=view.intercept,
+            softmax=readout.softmax,
+            dtype=fitted.dtype,
+            online=online,
+            A=A,
+        )
+        start, self._known = begin_stream(fitted, warm_up)
+        if start is not None:
+            self._h[:] = start.h[0]
+            self._y[:] = 0 if start.y is None else start.y[0]
+
+    def reset(self, state: ArrayLike | None = None) -> Self:
+        """Return to the start of a sequence, or to a given state there. What was learned stays learned.
+
+        Parameters
+        ----------
+        state : array of shape (n_units,), default=None
+            The state to continue from. None: the reservoir's initial state.
+
+        Returns
+        -------
+        EstimatorStream
+            The stream itself.
+        """
+        self._known = self._inputs.unknown
+        return super().reset(state)
+
+    def running(self) -> dict[str, Array]:
+        """Return the arrays that a snapshot of the stream holds.
+
+        Returns
+        -------
+        dict from str to array
+            Those of `Stream.running`, and the last known value of each feature.
+        """
+        return {**super().running(), "known": self._known}
+
+    def run_from(self, arrays: Mapping[str, Array]) -> Self:
+        """Continue from the arrays that `running` returned.
+
+        Parameters
+        ----------
+        arrays : dict from str to array
+            They are copied.
+
+        Returns
+        -------
+        EstimatorStream
+            The stream itself.
+        """
+        self._known = arrays["known"].copy()
+        return super().run_from(arrays)
+
+    def identity(self) -> str:
+        """Return a hash of all that decides on the next answers beside the running state.
+
+        Returns
+        -------
+        str
+            The same for streams of the same model with the same settings.
+        """
+        return fingerprint(super().identity(), self._inputs, self._codec)
+
+    def _frames(self, X: ArrayLike) -> tuple[Array, bool]:
+        check_columns(X, self.feature_names)
+        frames, one = self._given_frames(X, self._inputs.n_features)
+        encoded = np.ascontiguousarray(self._inputs.encode(frames, self._dtype, self._known))
+        if self._inputs.missing == "carry":
+            finite = np.isfinite(encoded).all(axis=1)
+            if not finite.all():
+                raise frame_not_finite(int(finite.argmin()), len(frames))
+            self._known = self._inputs.last_known(frames, self._known)
+        return encoded, one
+
+    def _answer(self, Y: Array, one: bool) -> Array:
+        answers = self._codec.decode(Y)
+        return answers[0] if one else answers
+
+    def _targets(self, y: object) -> Array:
+        return self._codec.encode_frames(super()._targets(y))
+
+
+class ClassifierStream(EstimatorStream):
+    """The stream of a fitted classifier: labels, or probabilities. It is what `ESNClassifier.stream` returns.
+
+    Parameters
+    ----------
+    fitted : FittedParts
+        The fitted network, and how its inputs and labels are encoded.
+    online : RLS, LMS or None
+        The rule by which the readout continues to learn. None: it does not. A softmax readout learns by LMS only.
+    warm_up : array of shape (n_steps, n_features), pair, or "cold", default=None
+        Frames before those of the stream, from whose last state it continues, as for `EstimatorStream`.
+    """
+
+    _codec: ClassCodec | LabelSetCodec
+
+    @property
+    def classes(self) -> Array:
+        """The labels, in the order of the columns of `predict_proba`."""
+        return self._codec.labels.copy()
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Return the probabilities of the classes, where `predict` returns labels. Each call takes new frames.
+
+        Parameters
+        ----------
+        X : array of shape (n_features,) or (n_steps, n_features)
+            The next frame, or the next frames.
+
+        Returns
+        -------
+        array
+            One row of probabilities, or one per frame.
+        """
+        frames, one = self._frames(X)
+        P = self._codec.probabilities(self._pooled(self._run(frames)), self._softmax)
+        return P[0] if one else P
+
+    def _targets(self, y: object) -> Array:
+        return self._codec.encode_frames(y)
