@@ -2,7 +2,7 @@
 
     python -m reliability.same_bits.compare --base COMMIT [--only TEXT] [--fresh] [--store FOLDER]
 
-Each commit runs the cases of `cases.py` in a process of its own, with the packages that its requirements.lock pins and
+Each commit runs the cases of this folder in a process of its own, with the packages that its requirements.lock pins and
 with its own sources. Environments, exported sources and the results of BASE are kept in the store, by default as
 .venv-same-bits-* in the repository, so that the next comparison with the same BASE runs HEAD only.
 """
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
+from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-CASES = Path(__file__).with_name("cases.py")
+CASES = Path(__file__).with_name("cases.py")  # it imports the modules beside it
 FAILURE = "failure"  # as in cases.py, which is not imported here because it imports echolearn
 Results = Mapping[str, Mapping[str, Any]]  # arrays by case and name
 
@@ -87,7 +88,8 @@ def results_of_base(commit: str, store: Path, only: str, fresh: bool) -> Path:
     """A folder with the results of a commit (arrays.npz) and the files that it hands over."""
     place = environment(git("show", f"{commit}:requirements.lock"), store)
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    kept = place / f"results-{commit[:12]}-{digest(CASES.read_bytes(), str(threads).encode(), only.encode())}"
+    code = [path.read_bytes() for path in sorted(CASES.parent.glob("*.py")) if path.name != Path(__file__).name]
+    kept = place / f"results-{commit[:12]}-{digest(*code, str(threads).encode(), only.encode())}"
     print(f"BASE {commit[:12]}", flush=True)
     if kept.exists() and not fresh and not any(FAILURE in found for found in read(kept / "arrays.npz").values()):
         print("  results of an earlier run")
@@ -113,8 +115,22 @@ def read(path: Path) -> Results:
     return found
 
 
+def text_difference(a: str, b: str) -> str:
+    """The first line in which two texts differ, or an empty text."""
+    if a == b:
+        return ""
+    lines = list(zip_longest(a.split("\n"), b.split("\n"), fillvalue="(no line)"))
+    number = next(i for i, (old, new) in enumerate(lines) if old != new)
+    old, new = lines[number]
+    first = next((i for i, (x, y) in enumerate(zip(old, new, strict=False)) if x != y), min(len(old), len(new)))
+    cut = slice(max(0, first - 40), first + 160)
+    return f"line {number + 1} is {old[cut]!r} at BASE, {new[cut]!r} at HEAD"
+
+
 def difference(a: Any, b: Any) -> str:
     """How two arrays differ in dtype, shape or bits, or an empty text. Every NaN counts as the same."""
+    if a.dtype.kind == b.dtype.kind == "U" and a.ndim == b.ndim == 0:
+        return text_difference(str(a), str(b))
     if a.dtype != b.dtype or a.shape != b.shape:
         return f"{a.dtype} {a.shape} at BASE, {b.dtype} {b.shape} at HEAD"
     if a.dtype.kind == "f":
