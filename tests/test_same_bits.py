@@ -1,9 +1,11 @@
 """The comparer of `make same-bits`: it must notice the smallest difference. The cases themselves are not run here."""
 
+import ast
+
 import numpy as np
 import pytest
 
-from reliability.same_bits.compare import FAILURE, difference, read, table
+from reliability.same_bits.compare import CASES, FAILURE, difference, read, table
 
 
 def results(tmp_path, name, **arrays):
@@ -14,6 +16,7 @@ def results(tmp_path, name, **arrays):
 
 WEIGHTS = np.array([[0.1, -2.0], [np.nan, 3.0]])
 BASE = {"one__W": WEIGHTS, "one__words": np.array(["low", "high"]), "two__n/0": np.arange(3)}
+BASE |= {"one__text": np.array("a\nword")}
 
 
 def one_bit(array):
@@ -37,6 +40,8 @@ def test_equal_results_are_equal(tmp_path):
         ({"one__W": WEIGHTS.astype(np.float32)}, "first W: float64 (2, 2) at BASE, float32 (2, 2) at HEAD"),
         ({"one__W": WEIGHTS.ravel()}, "first W: float64 (2, 2) at BASE, float64 (4,) at HEAD"),
         ({"one__words": np.array(["low", "mid!"])}, "first words: 1 of 2 entries differ"),
+        ({"one__text": np.array("a\nmore")}, "first text: line 2 is 'word' at BASE, 'more' at HEAD"),
+        ({"one__text": np.array("a\nword\n")}, "first text: line 3 is '(no line)' at BASE, '' at HEAD"),
         ({"two__n/0": np.array([0, 1, 3])}, "first n/0: largest absolute difference 1"),
         ({"two__n/1": np.arange(3)}, "first n/1 exists at HEAD only"),
         ({"three__W": WEIGHTS}, "the case exists at HEAD only"),
@@ -68,3 +73,13 @@ def test_signs_of_zero_and_nan_count():
     assert difference(np.zeros(2), -np.zeros(2)) == "NaN on one side, or another sign of zero"
     assert difference(np.array([np.nan]), np.ones(1)) == "NaN on one side, or another sign of zero"
     assert difference(np.array([-np.nan], np.float32), np.array([np.nan], np.float32)) == ""
+
+
+def test_every_module_of_cases_is_run():
+    """cases.py names the modules that it imports; those beside it are the comparer, the basis and the cases."""
+    (named,) = [
+        ast.literal_eval(node.value)
+        for node in ast.parse(CASES.read_text()).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MODULES"
+    ]
+    assert {path.stem for path in CASES.parent.glob("*.py")} == {*named, "basis", "cases", "compare"}
