@@ -16,7 +16,7 @@ import numpy as np
 
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.datasets import mackey_glass
-from echolearn.diagnostics import GuardedStream, Monitor
+from echolearn.monitoring import GuardedStream, Monitor
 from echolearn.readout.online import RLS
 
 TRAIN, SETTLE, AFTER = 2000, 2000, 1000  # frames to fit to, frames before a fault, frames after its start

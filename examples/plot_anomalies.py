@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from echolearn import ESNForecaster
-from echolearn.diagnostics import Monitor
+from echolearn.monitoring import Monitor
 
 plt.rcParams["axes.spines.top"] = plt.rcParams["axes.spines.right"] = False
 

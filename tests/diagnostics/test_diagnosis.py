@@ -11,7 +11,8 @@ import pytest
 
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.datasets import mackey_glass
-from echolearn.diagnostics import Diagnosis, Finding, diagnose
+from echolearn.diagnostics import diagnose
+from echolearn.diagnostics.diagnosis import Diagnosis, Finding
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(1200, 2))

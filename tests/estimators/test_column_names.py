@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 import echolearn
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedRegressor
-from echolearn.diagnostics import GuardedStream, Monitor
+from echolearn.monitoring import GuardedStream, Monitor
 from echolearn.readout import RLS
 
 RNG = np.random.default_rng(0)

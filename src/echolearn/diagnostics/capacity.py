@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from echolearn.diagnostics.driving import driven_states, refuse_backward
-from echolearn.diagnostics.plots import plot_recall, plot_singular_values
+from echolearn.diagnostics._plots import plot_recall, plot_singular_values
+from echolearn.diagnostics.stability import driven_states, refuse_backward
 from echolearn.display.facts import brief
 from echolearn.readout.observation import stack
 from echolearn.readout.ridge import solve
@@ -24,15 +24,9 @@ if TYPE_CHECKING:  # an optional dependency
 
 @dataclass(frozen=True, eq=False)
 class MemoryCapacity:
-    """The result of `memory_capacity`: how well a linear readout recalls past inputs.
+    """The result of `memory_capacity`: how well a linear readout recalls past inputs."""
 
-    Parameters
-    ----------
-    by_delay : array of shape (delays + 1,)
-        For each delay d from 0 on, the share of the variance of the input d steps ago that is recovered: r².
-    """
-
-    by_delay: Array
+    by_delay: Array  # r² of the input d steps ago, for each delay d from 0 on
 
     def __repr__(self) -> str:
         return brief(self)
@@ -43,18 +37,7 @@ class MemoryCapacity:
         return float(self.by_delay.sum())
 
     def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
-        """Plot the forgetting curve: r² by delay.
-
-        Parameters
-        ----------
-        axes : matplotlib.axes.Axes or None, default None
-            Where to plot. None: in a new figure.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Plot the forgetting curve: r² by delay."""
         return plot_recall(self.by_delay, self.total, axes)
 
 
@@ -104,8 +87,7 @@ def memory_capacity(
     >>> import numpy as np
     >>> from echolearn import Reservoir
     >>> from echolearn.diagnostics import memory_capacity
-    >>> from echolearn.reservoir._topologies import delay_line
-    >>> line = Reservoir(W=np.eye(1, 5), W_rec=delay_line(5), activation="identity")
+    >>> line = Reservoir(W=np.eye(1, 5), W_rec=np.eye(5, k=-1), activation="identity")
     >>> memory_capacity(line).by_delay[:7].round(1)  # each unit holds one past input
     array([1., 1., 1., 1., 1., 0., 0.])
     """
@@ -132,21 +114,11 @@ def memory_capacity(
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """The result of `ranks`: singular values of the last states (sequences, N) after two kinds of sequences.
+    """The result of `ranks`: singular values of the last states (sequences, N) after two kinds of sequences."""
 
-    Parameters
-    ----------
-    kernel_values : array
-        Singular values for sequences that differ everywhere, relative to the largest.
-    generalisation_values : array
-        Singular values for sequences that differ only in their first steps, relative to the largest.
-    tolerance : float
-        Singular values above it count towards a rank.
-    """
-
-    kernel_values: Array
-    generalisation_values: Array
-    tolerance: float
+    kernel_values: Array  # of sequences that differ everywhere, relative to the largest
+    generalisation_values: Array  # of sequences that differ only in their first steps
+    tolerance: float  # singular values above it count towards a rank
 
     def __repr__(self) -> str:
         return brief(self)
@@ -162,18 +134,7 @@ class Ranks:
         return int((self.generalisation_values > self.tolerance).sum())
 
     def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
-        """Plot the singular values of both kinds, and the tolerance.
-
-        Parameters
-        ----------
-        axes : matplotlib.axes.Axes or None, default None
-            Where to plot. None: in a new figure.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Plot the singular values of both kinds, and the tolerance."""
         kernel = self.kernel_values, self.kernel
         generalisation = self.generalisation_values, self.generalisation
         return plot_singular_values(kernel, generalisation, self.tolerance, axes)
@@ -228,8 +189,7 @@ def ranks(
     >>> import numpy as np
     >>> from echolearn import Reservoir
     >>> from echolearn.diagnostics import ranks
-    >>> from echolearn.reservoir._topologies import delay_line
-    >>> line = Reservoir(W=np.eye(1, 6), W_rec=delay_line(6), activation="identity")
+    >>> line = Reservoir(W=np.eye(1, 6), W_rec=np.eye(6, k=-1), activation="identity")
     >>> found = ranks(line, steps=20, common=8)  # six units distinguish inputs, and forget after six steps
     >>> found.kernel, found.generalisation
     (6, 1)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import escape
+from textwrap import wrap
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn.diagnostics.findings import Diagnosis, Finding, ordered
 from echolearn.diagnostics.stability import echo
 from echolearn.estimators import ESNClassifier, ESNRegressor
 from echolearn.fitting.advice.after import (
@@ -32,18 +33,65 @@ from echolearn.reservoir import Reservoir
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.validation import Array, SequencesLike
 
-FRAMES = 5000  # of which states are looked at
-SATURATED, MANY_SATURATED = 0.95, 0.3  # |h| of a saturated unit, and the share of such states that is too much
-CONSTANT, MANY_CONSTANT = 1e-5, 0.1  # the deviation of a unit that is constant, and the share of such units
-OVERFITTED, NOTABLE = 2.0, 0.01  # error here over that of training, if it is this share of the variance
-UNDERFITTED = 0.5  # share of the variance that is error in training
-OFF_SCALE = 5.0  # mean or deviation of inputs, in units of those of the training data
-UNSCALED = 10.0  # the same of features that are not standardised
-UNEVEN = 0.9  # share of the most frequent class
-GAPS = 0.2  # share of missing values or targets
-RADIUS = 1.5  # spectral radius, in units of that at which a network without leak no longer forgets
-GOOD = 0.1  # error, in units of the trivial one, below which memory is long enough and not too long
-MEMORY = 0.5  # share of the steps of a sequence after which its start should be forgotten
+MAX_FRAMES_INSPECTED = 5000  # of which states are looked at
+SATURATED_ACTIVITY, SATURATED_SHARE = (
+    0.95,
+    0.3,
+)  # |h| of a saturated unit, and the share of such states that is too much
+CONSTANT_DEVIATION, CONSTANT_SHARE = 1e-5, 0.1  # the deviation of a unit that is constant, and the share of such units
+OVERFITTED_RATIO, NOTABLE_ERROR_SHARE = (
+    2.0,
+    0.01,
+)  # error here over that of training, if it is this share of the variance
+UNDERFITTED_ERROR_SHARE = 0.5  # share of the variance that is error in training
+OFF_SCALE_DEVIATIONS = 5.0  # mean or deviation of inputs, in units of those of the training data
+UNSCALED_DEVIATIONS = 10.0  # the same of features that are not standardised
+UNEVEN_CLASS_SHARE = 0.9  # share of the most frequent class
+GAP_SHARE = 0.2  # share of missing values or targets
+RADIUS_RATIO = 1.5  # spectral radius, in units of that at which a network without leak no longer forgets
+GOOD_ERROR_RATIO = 0.1  # error, in units of the trivial one, below which memory is long enough and not too long
+FORGETTING_SHARE = 0.5  # share of the steps of a sequence after which its start should be forgotten
+SEVERITIES = ("problem", "warning", "note")
+REPORT_WIDTH = 120  # characters
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that limits a fit."""
+
+    topic: str  # for example "baseline" or "memory"
+    severity: str  # one of SEVERITIES
+    fact: str  # what was measured, with its figures
+    cure: str  # what to set, with a value to try
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The result of `diagnose`: what limits a fit and what to set, most severe first; a table in a notebook."""
+
+    summary: str  # the result on the given data, beside the trivial one
+    findings: Sequence[Finding]
+
+    def __str__(self) -> str:
+        lines = [self.summary]
+        for found in self.findings:
+            lines += wrap(f"{found.severity}: {found.fact}", REPORT_WIDTH, subsequent_indent="  ")
+            lines += wrap(f"-> {found.cure}", REPORT_WIDTH, initial_indent="  ", subsequent_indent="     ")
+        return "\n".join(lines if self.findings else [*lines, "Nothing stands out."])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(f.severity)}</td><td>{escape(f.fact)}</td><td>{escape(f.cure)}</td></tr>"
+            for f in self.findings
+        )
+        head = "<tr><th>severity</th><th>what was found</th><th>what to do</th></tr>"
+        table = f"<table>{head}{rows}</table>" if rows else "<p>Nothing stands out.</p>"
+        return f"<p>{escape(self.summary)}</p>{table}"
+
+
+def ordered(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, most severe first."""
+    return sorted(findings, key=lambda found: SEVERITIES.index(found.severity))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +133,7 @@ def diagnose(
 
     See Also
     --------
-    Monitor : Watch a network that runs on a stream.
+    echolearn.monitoring.Monitor : Warnings about unusual frames of a stream.
     memory_capacity : The memory of a reservoir alone.
 
     Examples
@@ -113,7 +161,7 @@ def diagnose(
     if not np.concatenate(outcome.weights).any():
         raise ValueError("y has no target after the washout; there is nothing to diagnose. Give longer sequences.")
     case = _Case(esn, NetworkSettings.of(params), labelled, outcome.error(loss), outcome.trivial_error(loss))
-    found = [finding for look in LOOKS for finding in look(case)]
+    found = [finding for look in INSPECTIONS for finding in look(case)]
     return Diagnosis(_summary(case), ordered(found))
 
 
@@ -200,14 +248,14 @@ def _fitting(case: _Case) -> Iterator[Finding]:
     train, variance = squared_error(s, readout.U) / s.n, target_variance(s) / s.n
     units, columns = network.reservoir.N, len(s.G) - 1
     larger = f"ridge={10 * readout.ridge:.1g}" if callable(settings.ridge_choice()) else "ridge='auto'"
-    if here > OVERFITTED * max(train, 0.0) and here > NOTABLE * spread:
+    if here > OVERFITTED_RATIO * max(train, 0.0) and here > NOTABLE_ERROR_SHARE * spread:
         yield Finding(
             "overfitting",
             "warning",
             f"The squared error is {here / spread:.2g} of the variance here, and {train / variance:.2g} in training.",
             f"Try hidden_units={max(10, units // 2)}, {larger}, or more data.",
         )
-    elif train > UNDERFITTED * variance:
+    elif train > UNDERFITTED_ERROR_SHARE * variance:
         yield Finding(
             "underfitting",
             "warning",
@@ -230,7 +278,7 @@ def _edges(case: _Case) -> Iterator[Finding]:
     if readout.statistics is None or not callable(choice):
         return
     edge = edge_of(readout.statistics, readout.ridge, choice, 1 - case.settings.validation_fraction)
-    if edge is None or case.error < NOTABLE * case.trivial:
+    if edge is None or case.error < NOTABLE_ERROR_SHARE * case.trivial:
         return
     further = [float(f"{readout.ridge * (10.0 if edge == 'upper' else 0.1) ** k:.1g}") for k in range(3)]
     yield Finding(
@@ -244,32 +292,33 @@ def _edges(case: _Case) -> Iterator[Finding]:
 def _units(case: _Case) -> Iterator[Finding]:
     """Look for saturated and constant units, and at the spectral radius after learning."""
     network, data, settings = case.esn.network_, case.labelled.data, case.settings
-    first = np.flatnonzero(np.cumsum(data.lengths) - data.lengths < FRAMES)
-    some = replace(data, X=[data.X[int(i)][:FRAMES] for i in first])
+    first = np.flatnonzero(np.cumsum(data.lengths) - data.lengths < MAX_FRAMES_INSPECTED)
+    some = replace(data, X=[data.X[int(i)][:MAX_FRAMES_INSPECTED] for i in first])
     states = hidden_states(network, some)
     H = np.concatenate(states)
     if network.reservoir.activation in ("tanh", "sigmoid"):
         F = np.concatenate([_activities(network.reservoir, h) for h in states])
         centred = np.abs(F if network.reservoir.activation == "tanh" else 2 * F - 1)
-        share = float((centred > SATURATED).mean())
-        if share > MANY_SATURATED:
+        share = float((centred > SATURATED_ACTIVITY).mean())
+        if share > SATURATED_SHARE:
             yield Finding(
                 "saturation",
                 "warning",
-                f"{share:.0%} of the units' activities are beyond {SATURATED} of their range, where they hardly bend.",
+                f"{share:.0%} of the units' activities are beyond {SATURATED_ACTIVITY} of their range, where they "
+                "hardly bend.",
                 f"Try input_scaling={np.max(settings.input_scaling) / 4:g}, or standardize=True if it is off.",
             )
-    still = float((H.std(axis=0) < CONSTANT).mean())
-    if still > MANY_CONSTANT:
+    still = float((H.std(axis=0) < CONSTANT_DEVIATION).mean())
+    if still > CONSTANT_SHARE:
         yield Finding(
             "constant units",
             "warning",
-            f"{still:.0%} of the units hardly change (standard deviation below {CONSTANT:g}).",
+            f"{still:.0%} of the units hardly change (standard deviation below {CONSTANT_DEVIATION:g}).",
             f"Try input_scaling={4 * np.max(settings.input_scaling):g}, standardize=True, or activation='tanh'.",
         )
     limit = {"tanh": 1.0, "sigmoid": 4.0}.get(network.reservoir.activation, 1.0)
     radius = spectral_radius_of(network.reservoir.W_rec)
-    if radius > RADIUS * limit:
+    if radius > RADIUS_RATIO * limit:
         yield Finding(
             "spectral radius",
             "note",
@@ -288,11 +337,11 @@ def _activities(reservoir: Reservoir, H: Array) -> Array:
 def _memory(case: _Case) -> Iterator[Finding]:
     """Compare how long the network remembers its start with the length of the sequences."""
     reservoir, data = case.esn.network_.reservoir, case.labelled.data
-    if reservoir.W_fb is not None or reservoir.backward is not None or case.error < GOOD * case.trivial:
+    if reservoir.W_fb is not None or reservoir.backward is not None or case.error < GOOD_ERROR_RATIO * case.trivial:
         return
     longest = np.asarray(data.X[int(np.argmax(data.lengths))][:1000], np.float64)
     after = echo(reservoir, longest).forgotten_after(1e-2)
-    if after is not None and after <= MEMORY * len(longest):
+    if after is not None and after <= FORGETTING_SHARE * len(longest):
         return
     fact = f"after {after} of {len(longest)} steps" if after is not None else f"not within {len(longest)} steps"
     yield Finding(
@@ -315,7 +364,7 @@ def _inputs(case: _Case) -> Iterator[Finding]:
     j = int(np.argmax(off))
     names = getattr(case.esn, "feature_names_in_", None)
     name = f"feature {j}" if names is None else f"feature {str(names[j])!r}"
-    if case.settings.standardize and off[j] > OFF_SCALE:
+    if case.settings.standardize and off[j] > OFF_SCALE_DEVIATIONS:
         yield Finding(
             "scale",
             "warning",
@@ -323,19 +372,19 @@ def _inputs(case: _Case) -> Iterator[Finding]:
             f"{inputs.mean[j]:.3g} and {inputs.scale[j]:.3g}.",
             "Check its unit, or fit with data like these.",
         )
-    elif not case.settings.standardize and off[j] > UNSCALED:
+    elif not case.settings.standardize and off[j] > UNSCALED_DEVIATIONS:
         yield Finding(
             "scale",
             "warning",
             f"The network sees {name} with mean {known[:, j].mean():.3g}, standard deviation {known[:, j].std():.3g}.",
             "Set standardize=True.",
         )
-    if empty > GAPS:
+    if empty > GAP_SHARE:
         yield Finding(
             "gaps", "note", f"{empty:.0%} of the values of X are missing.", "Compare missing='carry' and 'mean'."
         )
     total = labelled.missing + sum(len(w) for w in labelled.outcome.weights)
-    if labelled.missing > GAPS * total:
+    if labelled.missing > GAP_SHARE * total:
         yield Finding(
             "missing targets",
             "note",
@@ -351,7 +400,7 @@ def _classes(case: _Case) -> Iterator[Finding]:
         return
     _, T, w = case.labelled.outcome.rows()
     shares = usual_target(T, w, len(codec.labels))
-    if shares.max() > UNEVEN and case.esn.get_params(deep=False)["class_weight"] is None:
+    if shares.max() > UNEVEN_CLASS_SHARE and case.esn.get_params(deep=False)["class_weight"] is None:
         yield Finding(
             "imbalance",
             "note",
@@ -373,5 +422,5 @@ def _learning(case: _Case) -> Iterator[Finding]:
     )
 
 
-Look = Callable[[_Case], Iterator[Finding]]
-LOOKS: tuple[Look, ...] = (_baselines, _starts, _fitting, _units, _memory, _inputs, _classes, _learning)
+Inspection = Callable[[_Case], Iterator[Finding]]
+INSPECTIONS: tuple[Inspection, ...] = (_baselines, _starts, _fitting, _units, _memory, _inputs, _classes, _learning)

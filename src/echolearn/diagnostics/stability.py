@@ -9,30 +9,51 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from echolearn.diagnostics.driving import driven_states
-from echolearn.diagnostics.plots import plot_distances, plot_eigenvalues, plot_growth
+from echolearn.diagnostics._plots import plot_distances, plot_eigenvalues, plot_growth
 from echolearn.display.facts import brief
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import slope
 from echolearn.reservoir._spectrum import spectral_radius_of
+from echolearn.sequences.batch import pack
+from echolearn.sequences.opening import open_sequences
+from echolearn.states.run import States, run
 from echolearn.validation import Array, as_generator, check_integer
 
-if TYPE_CHECKING:  # an optional dependency
+if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
 
+def driven_states(reservoir: Reservoir, X: ArrayLike) -> States:
+    """Return states H and activities F (steps, N) for one sequence X (steps, n_in), in float64."""
+    if reservoir.W_fb is not None:
+        raise ValueError(
+            "diagnostics drive a reservoir by its inputs alone, and this one has feedback weights. Look at "
+            "reservoir.with_weights(W_fb=None), or make y one more input."
+        )
+    refuse_backward(reservoir)
+    sequences = open_sequences(X, n_features=reservoir.n_in)
+    if sequences.kind != "one":
+        raise ValueError(
+            f"X holds {len(sequences.X)} sequences; diagnostics take one, an array (steps, {reservoir.n_in})."
+        )
+    return run(reservoir, pack(sequences.X, np.float64))
+
+
+def refuse_backward(reservoir: Reservoir) -> None:
+    """Raise ValueError for a reservoir with backward units."""
+    if reservoir.backward is not None:
+        raise ValueError(
+            "diagnostics follow one direction in time, and this reservoir has both. Look at each on its own: "
+            "reservoir.subreservoir(~reservoir.backward), reservoir.subreservoir(reservoir.backward)."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Linearised:
-    """The result of `linearised`: the effect of one step of a reservoir on a small disturbance of its state.
+    """The result of `linearised`: the effect of one step of a reservoir on a small disturbance of its state."""
 
-    Parameters
-    ----------
-    A : sparse matrix of shape (N, N)
-        The derivative of eq. 1 by the state: (1 - a) I + a f' W_rec.
-    """
-
-    A: sparse.csr_array
+    A: sparse.csr_array  # (N, N): the derivative of eq. 1 by the state, (1 - a) I + a f' W_rec
 
     def __repr__(self) -> str:
         return brief(self)
@@ -48,18 +69,7 @@ class Linearised:
         return np.asarray(np.linalg.eigvals(self.A.toarray()))
 
     def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
-        """Plot the eigenvalues in the complex plane, with the unit circle.
-
-        Parameters
-        ----------
-        axes : matplotlib.axes.Axes or None, default None
-            Where to plot. None: in a new figure.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Plot the eigenvalues in the complex plane, with the unit circle."""
         return plot_eigenvalues(self.eigenvalues, self.radius, axes)
 
 
@@ -113,18 +123,10 @@ def linearised(reservoir: Reservoir, X: ArrayLike | None = None) -> Linearised:
 
 @dataclass(frozen=True, eq=False)
 class Lyapunov:
-    """The result of `lyapunov`: the growth of a disturbance of the state at each step under the same inputs.
+    """The result of `lyapunov`: the growth of a disturbance of the state at each step under the same inputs."""
 
-    Parameters
-    ----------
-    growth : array of shape (n_steps,)
-        log |v_t| / |v_{t-1}| of the disturbance v; minus infinity after it has died out.
-    washout : int
-        The number of first steps that do not count.
-    """
-
-    growth: Array
-    washout: int
+    growth: Array  # log |v_t| / |v_{t-1}| of the disturbance v; minus infinity after it has died out
+    washout: int  # the number of first steps that do not count
 
     def __repr__(self) -> str:
         return brief(self)
@@ -135,18 +137,7 @@ class Lyapunov:
         return float(self.growth[self.washout :].mean())
 
     def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
-        """Plot the growth at each step, and how its mean settles.
-
-        Parameters
-        ----------
-        axes : matplotlib.axes.Axes or None, default None
-            Where to plot. None: in a new figure.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Plot the growth at each step, and how its mean settles."""
         return plot_growth(self.growth, self.washout, self.exponent, axes)
 
 
@@ -208,49 +199,21 @@ def lyapunov(reservoir: Reservoir, X: ArrayLike, *, washout: int | None = None) 
 
 @dataclass(frozen=True, eq=False)
 class Echo:
-    """The result of `echo`: the distance of two runs with the same inputs from different initial states.
+    """The result of `echo`: the distance of two runs with the same inputs from different initial states."""
 
-    Parameters
-    ----------
-    distances : array of shape (n_steps + 1,)
-        The root mean square difference of the states, before the first step and after each.
-    """
-
-    distances: Array
+    distances: Array  # root mean square difference of the states, before the first step and after each
 
     def __repr__(self) -> str:
         return brief(self)
 
     def forgotten_after(self, share: float = 1e-3) -> int | None:
-        """Return after how many steps the initial state is forgotten.
-
-        Parameters
-        ----------
-        share : float, default 1e-3
-            The share of the first distance below which the runs count as equal.
-
-        Returns
-        -------
-        int or None
-            Steps until the distance is below that share for good. None: not within these steps.
-        """
+        """Return after how many steps the distance is below a share of the first for good; None: not within these."""
         above = np.flatnonzero(self.distances > share * self.distances[0])
         steps = int(above[-1]) + 1
         return steps if steps < len(self.distances) else None
 
     def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
-        """Plot the distance at each step.
-
-        Parameters
-        ----------
-        axes : matplotlib.axes.Axes or None, default None
-            Where to plot. None: in a new figure.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Plot the distance at each step."""
         return plot_distances(self.distances, self.forgotten_after(), axes)
 
 

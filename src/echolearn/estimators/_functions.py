@@ -182,7 +182,7 @@ def stream(
     See Also
     --------
     echolearn.streams._stream.Stream : A stream of a reservoir with a readout that is not fitted.
-    echolearn.diagnostics.Monitor : Warnings about unusual frames of a stream.
+    echolearn.monitoring.Monitor : Warnings about unusual frames of a stream.
 
     Examples
     --------

@@ -72,7 +72,7 @@ class RLS:
     --------
     LMS : A rule that costs less per frame and needs more frames.
     echolearn.ESNRegressor.stream : A stream that learns by such a rule.
-    echolearn.diagnostics.GuardedStream : A learning stream that returns to an earlier readout if its error grows.
+    echolearn.monitoring.GuardedStream : A learning stream that returns to an earlier readout if its error grows.
 
     Notes
     -----

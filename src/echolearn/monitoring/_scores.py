@@ -10,34 +10,22 @@ from scipy.special import ndtri
 
 from echolearn.validation import Array
 
-TAIL = 0.1  # the share of largest scores to which the tail is fitted
-HEAVIEST = 0.9  # of the index of a tail: from 1 on it has no mean
-LAGS = 100  # up to which correlation in time is added up
-NORMAL = 1.4826  # the standard deviation of normal numbers over their median absolute deviation
-HIGHEST = 3.0  # normal scores are cut off here, so that a single error is no drift
+TAIL_SHARE = 0.1  # the share of largest scores to which the tail is fitted
+MAX_TAIL_INDEX = 0.9  # of the index of a tail: from 1 on it has no mean
+MAX_LAGS = 100  # up to which correlation in time is added up
+NORMAL_MAD_FACTOR = 1.4826  # the standard deviation of normal numbers over their median absolute deviation
+MAX_NORMAL_SCORE = 3.0  # normal scores are cut off here, so that a single error is no drift
 
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Errors by which later ones are judged.
+    """Errors by which later ones are judged."""
 
-    Attributes
-    ----------
-    centre, scale : arrays of shape (n_outputs,)
-        The median of the errors of each output, and their median absolute deviation as a standard deviation.
-    one_sided : bool
-        Whether only large errors are unusual, as for losses, and not those far below the centre too.
-    scores : array of shape (n,)
-        The scores of the reference itself, ascending.
-    tail : tuple of four floats
-        u, p_u, sigma and xi: scores s above u are exceeded with probability p_u (1 + xi (s^k - u^k) / sigma)^(-1/xi),
-        with k = 2; for losses k = 1.
-    """
-
-    centre: Array
-    scale: Array
-    one_sided: bool
-    scores: Array
+    centre: Array  # (n_outputs,): the median of the errors of each output
+    scale: Array  # (n_outputs,): their median absolute deviation as a standard deviation
+    one_sided: bool  # whether only large errors are unusual, as for losses, and not those far below the centre too
+    scores: Array  # of the reference itself, ascending
+    # u, p_u, sigma, xi: scores s above u are exceeded with probability p_u (1 + xi (s^k - u^k) / sigma)^(-1/xi)
     tail: tuple[float, float, float, float]
 
     @classmethod
@@ -52,7 +40,7 @@ class Reference:
             deviation = np.nan_to_num(np.nanmedian(away, axis=0))
             spread = np.nan_to_num(np.nanmean(away, axis=0))
         least = 1e-12 * np.maximum(np.abs(centre), np.finfo(float).tiny / 1e-12)
-        scale = np.maximum(np.where(deviation > 0, NORMAL * deviation, 1.2533 * spread), least)
+        scale = np.maximum(np.where(deviation > 0, NORMAL_MAD_FACTOR * deviation, 1.2533 * spread), least)
         empty = cls(centre, scale, one_sided, np.empty(0), (0.0, 1.0, 1.0, 0.0))
         scores, _ = largest(empty.distances(errors))
         if unusual is not None and (~unusual & ~np.isnan(scores)).any():
@@ -98,7 +86,7 @@ def _tail(ordered: Array, power: int) -> tuple[float, float, float, float]:
     with an end (xi < 0) would make errors beyond it impossible: it becomes an exponential one of the same mean.
     """
     n = len(ordered)
-    k = max(2, round(TAIL * n))
+    k = max(2, round(TAIL_SHARE * n))
     if n <= k:
         return (float(ordered[-1]) if n else 0.0, 1.0 / (n + 1), 1.0, 0.0)
     u = max(float(ordered[-k - 1]), 0.0)  # below 0 a square does not grow
@@ -109,7 +97,7 @@ def _tail(ordered: Array, power: int) -> tuple[float, float, float, float]:
     smallest = 1e-9 * max(1.0, u**power)  # all scores alike
     if a_0 <= smallest or a_0 - 2 * a_1 <= 0:
         return u, p_u, max(a_0, smallest), 0.0
-    xi = min(2 - a_0 / (a_0 - 2 * a_1), HEAVIEST)
+    xi = min(2 - a_0 / (a_0 - 2 * a_1), MAX_TAIL_INDEX)
     if xi <= 0:
         return u, p_u, a_0, 0.0
     return u, p_u, a_0 * (1 - xi), xi  # the mean of such a tail is sigma / (1 - xi)
@@ -117,25 +105,13 @@ def _tail(ordered: Array, power: int) -> tuple[float, float, float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Anchor:
-    """Errors against which a change is measured, output by output.
-
-    Attributes
-    ----------
-    reference : Reference
-        The centre and scale of the errors.
-    ordered : list of arrays
-        For each output, the distances of its known errors from the centre, ascending.
-    mean, deviation : arrays of shape (n_outputs,)
-        Of the normal scores of the reference itself: 0 and 1 but for ties.
-    correlation : array of shape (n_outputs,)
-        How many times larger the variance of a mean of normal scores is than for independent ones.
-    """
+    """Errors against which a change is measured, output by output."""
 
     reference: Reference
-    ordered: list[Array]
-    mean: Array
-    deviation: Array
-    correlation: Array
+    ordered: list[Array]  # for each output, the distances of its known errors from the centre, ascending
+    mean: Array  # (n_outputs,) of the normal scores of the reference itself: 0 but for ties
+    deviation: Array  # and 1
+    correlation: Array  # how many times larger the variance of a mean of normal scores is than for independent ones
 
     @classmethod
     def of(cls, errors: Array, reference: Reference) -> Anchor:
@@ -159,7 +135,7 @@ class Anchor:
         z = np.empty_like(distances)
         for j, (known, d) in enumerate(zip(self.ordered, distances.T, strict=True)):
             below = np.searchsorted(known, d, side="left") + np.searchsorted(known, d, side="right")
-            z[:, j] = np.clip(ndtri((below + 1) / (2 * len(known) + 2)), -HIGHEST, HIGHEST)
+            z[:, j] = np.clip(ndtri((below + 1) / (2 * len(known) + 2)), -MAX_NORMAL_SCORE, MAX_NORMAL_SCORE)
         return np.where(np.isnan(distances), np.nan, (z - self.mean) / self.deviation)
 
 
@@ -169,7 +145,7 @@ def _correlation(z: Array) -> float:
     variance = float(z @ z)
     if variance == 0:
         return 1.0
-    lags = min(LAGS, len(z) // 4)
+    lags = min(MAX_LAGS, len(z) // 4)
     rho = np.array([float(z[: len(z) - k] @ z[k:]) / variance for k in range(2 * (lags // 2) + 2)])
     pairs = rho[0::2] + rho[1::2]
     until = int(np.argmax(pairs <= 0)) if (pairs <= 0).any() else len(pairs)

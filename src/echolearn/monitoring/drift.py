@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 
 from echolearn.validation import Array, check_boolean, is_number
 
-OVERSHOOT = 1.166  # by how much a sum of normal numbers passes a threshold on average (Siegmund, 1985)
-LEAST = 0.1  # of a threshold
+MEAN_OVERSHOOT = 1.166  # by how much a sum of normal numbers passes a threshold on average (Siegmund, 1985)
+MIN_THRESHOLD = 0.1  # of a threshold
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class PageHinkley:
     Examples
     --------
     >>> import numpy as np
-    >>> from echolearn.diagnostics import PageHinkley
+    >>> from echolearn.monitoring import PageHinkley
     >>> test = PageHinkley(allowance=0.5, false_alarms=1e-4, two_sided=False)
     >>> round(test.threshold(), 2)
     7.35
@@ -141,7 +141,11 @@ def _threshold(k: float, rate: float) -> float:
     """Return the threshold that sums with allowance k pass at this rate, by Siegmund's approximation."""
 
     def excess(h: float) -> float:
-        b = 2 * k * (h + OVERSHOOT)
+        b = 2 * k * (h + MEAN_OVERSHOOT)
         return float(np.log(np.expm1(b) - b) - np.log(2 * k**2 / rate))
 
-    return float(brentq(excess, LEAST, 700 / (2 * k) - OVERSHOOT)) if excess(LEAST) < 0 else LEAST
+    return (
+        float(brentq(excess, MIN_THRESHOLD, 700 / (2 * k) - MEAN_OVERSHOOT))
+        if excess(MIN_THRESHOLD) < 0
+        else MIN_THRESHOLD
+    )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from echolearn import ESNClassifier, ESNRegressor
-from echolearn.diagnostics import GuardedStream
+from echolearn.monitoring import GuardedStream
 from echolearn.readout.online import LMS, RLS
 
 rng = np.random.default_rng(0)

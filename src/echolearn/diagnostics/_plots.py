@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from echolearn.display.figures import BLUE, GREY, ORANGE, RED, prepared_axes
+from echolearn.display.figures import BLUE, GREY, ORANGE, prepared_axes
 from echolearn.validation import Array
 
 if TYPE_CHECKING:  # an optional dependency
@@ -81,22 +81,4 @@ def plot_singular_values(
     axes.set(xlabel="singular value", ylabel="size, relative to the first")
     axes.set_title(f"kernel rank {kernel[1]}, generalisation rank {generalisation[1]}", fontsize=10)
     axes.legend(frameon=False, fontsize=9)
-    return axes.figure
-
-
-def plot_observations(
-    p_values: tuple[Array, Array], anomalous: Array, drift: Array, level: float, axes: Axes | None
-) -> Figure | SubFigure:
-    """Plot p-values over time (their steps first), the level below which they are anomalies, and drifts."""
-    axes = prepared_axes(axes, (7.5, 3.0))
-    steps, p = p_values
-    shown = np.maximum(p, 1e-12)
-    axes.semilogy(steps, shown, ".", color=BLUE, markersize=2.5, alpha=0.5, markeredgewidth=0)
-    axes.semilogy(steps[anomalous], shown[anomalous], "o", color=RED, markersize=5, markeredgewidth=0)
-    axes.axhline(level, color=GREY, linewidth=1, linestyle="--")
-    for step in steps[drift]:
-        axes.axvline(step, color=ORANGE, linewidth=1.4)
-    axes.set(xlabel="step", ylabel="p-value (smaller is rarer)", ylim=(None, 2))
-    axes.invert_yaxis()
-    axes.set_title(f"{int(anomalous.sum())} anomalies (red), {int(drift.sum())} drifts (orange)", fontsize=10)
     return axes.figure

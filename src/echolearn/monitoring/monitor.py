@@ -9,73 +9,36 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn.diagnostics.drift import PageHinkley
-from echolearn.diagnostics.guarding import GuardedStream
-from echolearn.diagnostics.plots import plot_observations
-from echolearn.diagnostics.reference import Anchor, Reference, largest
-from echolearn.diagnostics.watching import Watchable, Watched, watch
+from echolearn.display.figures import BLUE, GREY, ORANGE, RED, prepared_axes
+from echolearn.monitoring._scores import Anchor, Reference, largest
+from echolearn.monitoring._sources import ErrorSource, Monitored, error_source
+from echolearn.monitoring.drift import PageHinkley
+from echolearn.monitoring.guard import GuardedStream
 from echolearn.validation import Array, check_boolean, check_columns, check_integer, is_number
 
 if TYPE_CHECKING:  # an optional dependency
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-REFRESHES = 20  # of the reference, while its errors are replaced once
+REFRESHES_PER_WINDOW = 20  # of the reference, while its errors are replaced once
 
 
 class Observation(NamedTuple):
-    """The judgement of a monitor on one frame.
+    """The judgement of a monitor on one frame."""
 
-    Attributes
-    ----------
-    score : float
-        How far the error is from what is usual, in robust standard deviations; with several outputs, the largest. NaN
-        while the monitor is not ready, and where nothing was known.
-    p_value : float
-        The probability of a score at least as large, by the errors before. NaN where the score is.
-    anomalous : bool
-        Whether the p-value is below the level.
-    drift : bool
-        Whether errors have become larger, or smaller, for good, as is seen at this frame.
-    expected : array of shape (n_outputs,)
-        The forecast, value or label that the network has answered.
-    error : array of shape (n_outputs,)
-        What was observed less what was expected; of a classifier, the loss.
-    output : int
-        The output with the largest score, and at a drift the one whose errors have changed: where to look.
-    step : int
-        The number of the frame, from 0 on.
-    """
-
-    score: float
-    p_value: float
-    anomalous: bool
-    drift: bool
-    expected: Array
-    error: Array
-    output: int
-    step: int
+    score: float  # distance of the error from what is usual, in robust standard deviations, of the worst output; or NaN
+    p_value: float  # the probability of a score at least as large, by the errors before; NaN where the score is
+    anomalous: bool  # whether the p-value is below the level
+    drift: bool  # whether errors have become larger, or smaller, for good, as is seen at this frame
+    expected: Array  # (n_outputs,): the forecast, value or label that the network has answered
+    error: Array  # (n_outputs,): what was observed less what was expected; of a classifier, the loss
+    output: int  # the output with the largest score, and at a drift the one whose errors have changed
+    step: int  # the number of the frame, from 0 on
 
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """The judgements of a monitor on several frames: the fields of `Observation` as arrays with one row per frame.
-
-    Attributes
-    ----------
-    score, p_value : arrays of shape (n,)
-        How far each error is from what is usual, and the probability of larger ones.
-    anomalous, drift : arrays of bool, of shape (n,)
-        Which frames are anomalous, and at which of them a drift is seen.
-    expected, error : arrays of shape (n, n_outputs)
-        What the network has answered, and its errors.
-    output : array of int, of shape (n,)
-        The output with the largest score, or the one that has drifted.
-    step : array of int, of shape (n,)
-        The numbers of the frames.
-    level : float
-        The p-value below which a frame is anomalous.
-    """
+    """The judgements of a monitor on several frames: the fields of `Observation` as arrays with one row per frame."""
 
     score: Array
     p_value: Array
@@ -112,19 +75,8 @@ class Observations:
         )
 
     def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
-        """Plot the p-values over time, with the level, the anomalies and the drifts.
-
-        Parameters
-        ----------
-        axes : matplotlib.axes.Axes, default=None
-            Where to plot. None: in a new figure.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
-        return plot_observations((self.step, self.p_value), self.anomalous, self.drift, self.level, axes)
+        """Plot the p-values over time, with the level, the anomalies and the drifts."""
+        return _plot_observations((self.step, self.p_value), self.anomalous, self.drift, self.level, axes)
 
 
 class _History:
@@ -201,7 +153,7 @@ class Monitor:
     --------
     >>> import numpy as np
     >>> from echolearn import ESNForecaster
-    >>> from echolearn.diagnostics import Monitor
+    >>> from echolearn.monitoring import Monitor
     >>> t = np.arange(2500)
     >>> series = np.sin(t / 5) + 0.05 * np.random.default_rng(0).standard_normal(2500)
     >>> series[2200] += 1.0  # a fault
@@ -216,7 +168,7 @@ class Monitor:
 
     def __init__(
         self,
-        model: Watchable,
+        model: Monitored,
         *,
         level: float = 1e-4,
         window: int = 1000,
@@ -232,7 +184,7 @@ class Monitor:
         self.warm_up = check_integer("warm_up", warm_up, 20)
         self.window = check_integer("window", window, self.warm_up)
         self.steps = 0
-        self._watched: Watched | None = None
+        self._source: ErrorSource | None = None
         self._targets = False
         self._changed = 0  # frames since the last change, when its drift was seen
         self._drifted = 0  # the output that it was seen in
@@ -295,12 +247,12 @@ class Monitor:
             raise ValueError(f"X has shape {np.shape(X)}; expected frames (n_steps, n_features), at least one.")
         if y is not None and len(np.asarray(y)) != len(frames):
             raise ValueError(f"y has {len(np.asarray(y))} entries for {len(frames)} frames; expected one target each.")
-        if self._watched is None:
+        if self._source is None:
             self._targets = y is not None
-            self._watched = watch(self.model, learn=self.learn, targets=self._targets)
+            self._source = error_source(self.model, learn=self.learn, targets=self._targets)
         elif self._targets != (y is not None):
             raise ValueError("some frames came with targets and some without. Give y for all of them, or for none.")
-        errors, expected = self._watched.errors(frames, y)
+        errors, expected = self._source.errors(frames, y)
         seen = self._judge(errors, expected)
         self.steps += len(seen)
         self._recent.extend(seen[i] for i in range(max(0, len(seen) - self.window), len(seen)))
@@ -375,12 +327,12 @@ class Monitor:
         if self._due > 0:
             return
         n = self._history.length
-        self._due = max(1, self.window // REFRESHES) if n >= self.warm_up else self.warm_up - n
+        self._due = max(1, self.window // REFRESHES_PER_WINDOW) if n >= self.warm_up else self.warm_up - n
         if n < self.warm_up:
             return
-        assert self._watched is not None
+        assert self._source is not None
         errors, unusual = self._history.last(self.window)
-        self._reference = Reference.of(errors, one_sided=self._watched.one_sided, unusual=unusual)
+        self._reference = Reference.of(errors, one_sided=self._source.one_sided, unusual=unusual)
         if not self._settled and self.drift is not None:
             self._anchor, self._settled = Anchor.of(errors, self._reference), n == self.window
 
@@ -400,4 +352,22 @@ class Monitor:
         steps, p, anomalous, drift = (
             np.array([getattr(o, name) for o in self._recent]) for name in ("step", "p_value", "anomalous", "drift")
         )
-        return plot_observations((steps, p), anomalous.astype(bool), drift.astype(bool), self.level, axes)
+        return _plot_observations((steps, p), anomalous.astype(bool), drift.astype(bool), self.level, axes)
+
+
+def _plot_observations(
+    p_values: tuple[Array, Array], anomalous: Array, drift: Array, level: float, axes: Axes | None
+) -> Figure | SubFigure:
+    """Plot p-values over time (their steps first), the level below which they are anomalies, and drifts."""
+    axes = prepared_axes(axes, (7.5, 3.0))
+    steps, p = p_values
+    shown = np.maximum(p, 1e-12)
+    axes.semilogy(steps, shown, ".", color=BLUE, markersize=2.5, alpha=0.5, markeredgewidth=0)
+    axes.semilogy(steps[anomalous], shown[anomalous], "o", color=RED, markersize=5, markeredgewidth=0)
+    axes.axhline(level, color=GREY, linewidth=1, linestyle="--")
+    for step in steps[drift]:
+        axes.axvline(step, color=ORANGE, linewidth=1.4)
+    axes.set(xlabel="step", ylabel="p-value (smaller is rarer)", ylim=(None, 2))
+    axes.invert_yaxis()
+    axes.set_title(f"{int(anomalous.sum())} anomalies (red), {int(drift.sum())} drifts (orange)", fontsize=10)
+    return axes.figure

@@ -10,21 +10,21 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn.diagnostics.guarding import GuardedStream
 from echolearn.estimators import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.exceptions import InputWarning
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import TrainingEnd
 from echolearn.fitting.start import FittedParts
+from echolearn.monitoring.guard import GuardedStream
 from echolearn.streams import Stream
 from echolearn.streams._estimator import ClassifierStream, EstimatorStream
 from echolearn.validation import Answers, Array, user_stacklevel
 
-Watchable = ESNRegressor | ESNClassifier | ESNForecaster | Stream | GuardedStream
-LEAST = 1e-6  # probabilities below this count as this
+Monitored = ESNRegressor | ESNClassifier | ESNForecaster | Stream | GuardedStream
+MIN_PROBABILITY = 1e-6  # probabilities below this count as this
 
 
-class Watched(Protocol):
+class ErrorSource(Protocol):
     """A running network whose errors can be had."""
 
     @property
@@ -35,7 +35,7 @@ class Watched(Protocol):
         """Return the errors (n, n_outputs) of the answers to frames X (n, n_features), and the answers."""
 
 
-def watch(model: Watchable, *, learn: bool, targets: bool) -> Watched:
+def error_source(model: Monitored, *, learn: bool, targets: bool) -> ErrorSource:
     """Return the running network of a model: with targets for each frame, or without."""
     if isinstance(model, ESNForecaster):
         if targets:
@@ -222,21 +222,21 @@ class Labels:
         """Return losses (n, 1), and the labels that were answered (n, 1)."""
         X = _prepared(X, self._gaps if self._fills else None)
         if self._learn:
-            given = np.asarray(y).ravel()
-            answers = [self._stream.learn(x[None], given[t : t + 1]) for t, x in enumerate(X)]
+            true = np.asarray(y).ravel()
+            answers = [self._stream.learn(x[None], true[t : t + 1]) for t, x in enumerate(X)]
             labels = np.concatenate([np.ravel(answer) for answer in answers])
-            return (labels != given).astype(np.float64)[:, None], labels[:, None]
+            return (labels != true).astype(np.float64)[:, None], labels[:, None]
         assert isinstance(self._stream, (ClassifierStream, GuardedStream))
         P = np.asarray(self._stream.predict_proba(X), dtype=np.float64)
         chosen = P.argmax(axis=1)
         labels = self._classes[chosen]
         if not self._targets:
-            return -np.log(np.maximum(P.max(axis=1), LEAST))[:, None], labels[:, None]
-        given = np.ravel(np.asarray(y))
+            return -np.log(np.maximum(P.max(axis=1), MIN_PROBABILITY))[:, None], labels[:, None]
+        true = np.ravel(np.asarray(y))
         column = {label: j for j, label in enumerate(self._classes.tolist())}
-        found = np.array([column.get(label, -1) for label in given.tolist()])  # an unknown label has no probability
-        likely = np.where(found >= 0, P[np.arange(len(P)), found], 0.0)
-        return -np.log(np.maximum(likely, LEAST))[:, None], labels[:, None]
+        columns = np.array([column.get(label, -1) for label in true.tolist()])  # an unknown label has no probability
+        likely = np.where(columns >= 0, P[np.arange(len(P)), columns], 0.0)
+        return -np.log(np.maximum(likely, MIN_PROBABILITY))[:, None], labels[:, None]
 
 
 def _prepared(X: Array, gaps: _Gaps | None) -> Array:

@@ -6,12 +6,11 @@ import sys
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
-from echolearn.diagnostics import GuardedStream, Monitor, Observation, PageHinkley, watching
-from echolearn.diagnostics.reference import Anchor, Reference, largest
 from echolearn.exceptions import InputWarning
+from echolearn.monitoring import GuardedStream, Monitor, _sources
+from echolearn.monitoring.monitor import Observation
 from echolearn.readout.online import LMS, RLS
 
 
@@ -30,136 +29,6 @@ def classifier():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 2))
     return ESNClassifier(20, learn="none").fit(X, np.where(X[:, 0] > 0, "up", "down"))
-
-
-# the reference
-
-
-@pytest.mark.parametrize("draw", ["normal", "laplace", "t"])
-def test_p_values_are_those_of_the_distribution(draw):
-    """Beside the exact probability of |e| at its 99.9 % quantile, which no rank among 1000 can tell."""
-    law = {"normal": stats.norm(), "laplace": stats.laplace(), "t": stats.t(4)}[draw]
-    found = []
-    for seed in range(30):
-        reference = Reference.of(law.rvs((1000, 1), random_state=seed), one_sided=False)
-        far = law.isf(0.0005)
-        found.append(reference.p_values(largest(reference.distances(np.array([[far]])))[0])[0])
-    assert 0.5e-3 < np.median(found) < 2e-3
-
-
-def test_p_values_fall_without_end_and_are_ranks_in_the_bulk():
-    errors = np.random.default_rng(0).standard_normal((500, 1))
-    reference = Reference.of(errors, one_sided=False)
-    scores = np.sort(largest(reference.distances(errors))[0])
-    p = reference.p_values(scores)
-    np.testing.assert_allclose(p[:400], (501 - np.arange(400)) / 501)
-    assert (np.diff(reference.p_values(np.linspace(0, 50, 2000))) <= 1e-12).all()
-    assert 0 < reference.p_values(np.array([20.0]))[0] < 1e-12
-
-
-def test_the_scale_is_robust_and_each_output_has_its_own():
-    rng = np.random.default_rng(0)
-    errors = rng.standard_normal((400, 2)) * [1.0, 1000.0] + [0.0, 50.0]
-    errors[:40] = 1e6  # a tenth of them are wild
-    reference = Reference.of(errors, one_sided=False)
-    assert 0.8 < reference.scale[0] < 1.5
-    assert 800 < reference.scale[1] < 1500
-    scores, which = largest(
-        reference.distances(np.array([[6.0, 0.0], [0.0, 6000.0], [np.nan, 60.0], [np.nan, np.nan]]))
-    )
-    assert which[:3].tolist() == [0, 1, 1]
-    assert np.isnan(scores).tolist() == [False, False, False, True]
-
-
-def test_known_anomalies_do_not_widen_the_tail():
-    errors = np.random.default_rng(0).standard_normal((500, 1))
-    clean = Reference.of(errors, one_sided=False)
-    unusual = np.zeros(500, bool)
-    unusual[:5] = True
-    errors[:5] = 100.0
-    told, not_told = (Reference.of(errors, one_sided=False, unusual=u) for u in (unusual, None))
-    score = np.array([6.0])
-    assert told.p_values(score)[0] < 50 * clean.p_values(score)[0]
-    assert not_told.p_values(score)[0] > 20 * told.p_values(score)[0]
-
-
-def test_losses_are_unusual_only_if_large():
-    reference = Reference.of(np.random.default_rng(0).exponential(size=(500, 1)), one_sided=True)
-    low, high = reference.p_values(largest(reference.distances(np.array([[-5.0], [12.0]])))[0])
-    assert low == 1.0
-    assert high < 1e-3
-
-
-@pytest.mark.parametrize("errors", [np.zeros((100, 1)), np.full((100, 2), 3.0), np.full((100, 1), np.nan)])
-def test_errors_that_are_all_alike(errors):
-    reference = Reference.of(errors, one_sided=False)
-    with np.errstate(all="raise"):
-        p = reference.p_values(largest(reference.distances(errors[:1]))[0])
-    assert np.isnan(p[0]) or p[0] == pytest.approx(1)
-    other = reference.p_values(largest(reference.distances(errors[:1] + 1))[0])
-    assert np.isnan(other[0]) or other[0] < 0.02
-
-
-# drifts
-
-
-def test_sums_are_those_of_page_and_hinkley():
-    """The witness is the definition: the sum of z - k so far, less its smallest value so far."""
-    z = np.random.default_rng(0).standard_normal((300, 2)) + np.array([0.3, -0.3])
-    test = PageHinkley(0.25, 1e-6)
-    sums, alarm = test.run(z)
-    for row, side in ((0, z), (2, -z)):
-        walk = np.vstack([np.zeros(2), np.cumsum(side - 0.25, axis=0)])
-        expected = (walk - np.minimum.accumulate(walk, axis=0))[1:] / test.threshold(2)
-        np.testing.assert_allclose(sums[:, row], expected[: len(sums)], atol=1e-12)
-        np.testing.assert_array_equal(sums[:, row], sums[:, row + 1])  # independent: patient and quick are the same
-    assert alarm is None or sums[alarm].max() > 1
-
-
-def test_false_alarms_are_as_rare_as_asked():
-    """80 series of 500 independent numbers, one alarm in 1000 steps: 40 alarms, less those after a first one."""
-    rng = np.random.default_rng(0)
-    test = PageHinkley(0.5, 1 / 1000)
-    alarms = sum(test.run(rng.standard_normal((500, 1)))[1] is not None for _ in range(80))
-    assert 15 < alarms < 48
-
-
-def test_correlated_numbers_do_not_raise_more_of_them():
-    rng = np.random.default_rng(0)
-    alarms = {1.0: 0, None: 0}
-    for _ in range(20):
-        shocks = rng.standard_normal(1500)
-        z = np.zeros(1500)
-        for t in range(1, 1500):
-            z[t] = 0.8 * z[t - 1] + 0.6 * shocks[t]
-        anchor = Anchor.of(z[:500, None], Reference.of(z[:500, None], one_sided=True))
-        numbers = anchor.normal_scores(z[500:, None])
-        for given in alarms:
-            alarms[given] += PageHinkley(0.25, 1e-4).run(numbers, None, given or anchor.correlation)[1] is not None
-    assert alarms[None] <= 5
-    assert alarms[1.0] >= 10
-
-
-def test_the_quick_sum_finds_a_large_change_of_correlated_numbers_early():
-    z = np.full((400, 1), 2.5)
-    test = PageHinkley()
-    _, quick = test.run(z, None, 16.0)
-    assert quick < 0.5 * 16 * test.threshold() / (2.5 - 0.25)
-
-
-def test_one_sided_tests_let_errors_shrink():
-    z = np.full((200, 1), -1.0)
-    assert PageHinkley().run(z)[1] is not None
-    assert PageHinkley(two_sided=False).run(z)[1] is None
-
-
-@pytest.mark.parametrize("wrong", [{"allowance": 0}, {"false_alarms": 0.0}, {"false_alarms": 1}, {"two_sided": 1}])
-def test_parameters_of_the_test_are_checked(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        PageHinkley(**wrong)
-
-
-# the monitor
 
 
 def test_frame_by_frame_and_in_chunks_are_the_same(forecaster):
@@ -380,7 +249,7 @@ def test_forecasts_that_are_not_those_of_the_network_alone_are_asked_for_one_by_
         def update(self, new):
             (self.last,) = new
 
-    watched = watching.SteppedForecasts(LastValue())
+    watched = _sources.SteppedForecasts(LastValue())
     errors, expected = watched.errors(np.array([[3.0], [4.0], [6.0]]), None)
     assert expected[:, 0].tolist() == [11, 13, 14]
     assert errors[:, 0].tolist() == [-8, -9, -8]

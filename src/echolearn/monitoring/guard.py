@@ -13,26 +13,16 @@ from echolearn.streams import Stream
 from echolearn.streams._estimator import ClassifierStream
 from echolearn.validation import Array, check_columns, check_integer, is_number
 
-CERTAIN = 2.0  # standard errors by which a difference must be more than chance
+CERTAIN_STANDARD_ERRORS = 2.0  # standard errors by which a difference must be more than chance
 
 
 @dataclass(frozen=True)
 class Rollback:
-    """A return to earlier weights.
+    """A return to earlier weights."""
 
-    Attributes
-    ----------
-    step : int
-        The frame after which it was made.
-    to : int
-        The frame after which the weights were taken that are in use again.
-    worse : float
-        How many times larger the error of the withdrawn weights was; infinite if they diverged.
-    """
-
-    step: int
-    to: int
-    worse: float
+    step: int  # the frame after which it was made
+    to: int  # the frame after which the weights were taken that are in use again
+    worse: float  # how many times larger the error of the withdrawn weights was; infinite if they diverged
 
 
 class GuardedStream:
@@ -71,7 +61,7 @@ class GuardedStream:
     --------
     >>> import numpy as np
     >>> from echolearn import ESNRegressor
-    >>> from echolearn.diagnostics import GuardedStream
+    >>> from echolearn.monitoring import GuardedStream
     >>> from echolearn.readout import RLS
     >>> X = np.random.default_rng(0).normal(size=(900, 1))
     >>> y = np.roll(X[:, 0], 1)
@@ -189,7 +179,7 @@ class GuardedStream:
         worse = more.mean(axis=0)
         best = int(worse.argmax())
         chance = more[:, best].std() / np.sqrt(len(more))
-        if worse[best] > self.bound and worse[best] > CERTAIN * chance:
+        if worse[best] > self.bound and worse[best] > CERTAIN_STANDARD_ERRORS * chance:
             self._return_to(best, 1 + float(worse[best]))
             return
         self._squares = []
@@ -237,7 +227,7 @@ class GuardedStream:
 
 def _squared_errors(answers: list[Array], t: ArrayLike, labels: bool) -> Array:
     """Return the squared errors of each answer, (n_answers, n_outputs); of labels, 1 where they are wrong."""
-    given, rows = np.ravel(np.asarray(t)), np.array([np.ravel(a) for a in answers])
+    true, rows = np.ravel(np.asarray(t)), np.array([np.ravel(a) for a in answers])
     if labels:
-        return np.asarray(rows != given, dtype=np.float64)
-    return np.asarray((rows.astype(np.float64) - given.astype(np.float64)) ** 2)
+        return np.asarray(rows != true, dtype=np.float64)
+    return np.asarray((rows.astype(np.float64) - true.astype(np.float64)) ** 2)
