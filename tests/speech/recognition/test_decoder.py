@@ -97,11 +97,6 @@ def test_a_beam_that_loses_every_end_is_widened():
     assert word_decoder(beam=3.0).decode(P) == word_decoder(beam=np.inf).decode(P) != []
 
 
-def test_words_without_a_language_model_are_reported():
-    with pytest.raises(ValueError, match="same case"):
-        word_graph(models(), LEXICON, estimate([["no"]]))
-
-
 def test_shares_of_states():
     np.testing.assert_allclose(state_shares([np.array([0, 0, 2]), np.array([2])], 4), [3 / 8, 1 / 8, 3 / 8, 1 / 8])
 
@@ -119,10 +114,3 @@ def test_every_sequence_of_words_has_the_score_of_its_language_model_and_its_ali
     assert len(found) > 10
     for words, score in expected.items():
         assert found[words] == pytest.approx(score, abs=1e-3)
-
-
-def test_a_bigram_has_one_copy_of_each_word_beside_the_tree_of_all():
-    few = word_graph(models(), LEXICON, estimate([["NO", "NO"], ["YES"], ["KNOWN"]], order=2))
-    many = word_graph(models(), LEXICON, estimate([[a, b, a] for a in LEXICON.words for b in LEXICON.words], order=2))
-    assert few.emitting == many.emitting
-    assert len(many.target) > len(few.target)

@@ -156,12 +156,6 @@ def test_what_is_recognised_with_a_list():
     assert recognised(graph, ["sil", "n", "ow", "n"]) == ["KNOWN"]
 
 
-def test_one_word_needs_no_tree_that_nothing_reaches():
-    once = word_graph(models(), LEXICON, word_list(WORDS, repeat=False))
-    phones = sum(len(one) for variants in LEXICON.pronunciations.values() for one in variants)
-    assert once.emitting == phones * models()[0].leaving.size
-
-
 def test_wrong_lists_are_refused_with_the_words():
     with pytest.raises(ValueError, match="is empty"):
         word_list([])

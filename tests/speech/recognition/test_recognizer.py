@@ -156,16 +156,3 @@ def test_confidences_and_other_hypotheses(new):
     assert list(scores) == sorted(scores, reverse=True)
     assert len(set(texts)) == len(texts)
     assert " n " in f" {recognizer.nbest(samples, 1, words=False)[0][0]} " or "NO" not in words
-
-
-def test_a_transcription_as_a_result(new):
-    words, samples, labels = new[0]
-    found = toyspeech.recognizer().recognize(samples)
-    result = found.as_result("ann/u1")
-    assert [t.name for t in result.tokens] == list(words)
-    assert [t.name for t in result.phones] == [t.name for t in found.phones]
-    assert result.seconds == pytest.approx(len(labels) / 100)
-    phones = found.as_result("u1", level="phones", channel=2)
-    assert (phones.tokens, phones.phones, phones.channel) == (result.phones, (), 2)
-    with pytest.raises(ValueError, match="'phones' or 'words'"):
-        found.segments("letters")

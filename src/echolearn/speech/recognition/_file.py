@@ -133,7 +133,7 @@ def _phones(tensors: Mapping[str, Array], listed: object, states: Sequence[str])
         raise ValueError("a phone has a state that there is not")
     if not ((leaving > 0) & (leaving < 1)).all() or not _are_shares(moves):
         raise ValueError("the durations of the phones are not probabilities")
-    found: list[PhoneModel] = []
+    models: list[PhoneModel] = []
     start = 0
     for name, size in zip(names, sizes, strict=True):
         rows = slice(start, start + size)
@@ -143,8 +143,8 @@ def _phones(tensors: Mapping[str, Array], listed: object, states: Sequence[str])
             raise ValueError(f"the states of {name!r:.40} belong to another phone")
         if not _are_shares(model.entry[None]) or np.tril(model.next).any():
             raise ValueError(f"{name!r:.40} is not a phone from left to right")
-        found.append(model)
-    return tuple(found)
+        models.append(model)
+    return tuple(models)
 
 
 def _are_shares(rows: Array) -> bool:
@@ -224,11 +224,11 @@ def _lexicon(tensors: Mapping[str, Array], phones: Sequence[str]) -> Lexicon:
         raise ValueError("a pronunciation is empty or has a phone that there is not")
     if set(word.tolist()) != set(range(len(words))):
         raise ValueError("a word has no pronunciation, or a pronunciation no word")
-    found: dict[str, list[tuple[str, ...]]] = {name: [] for name in words}
+    pronunciations: dict[str, list[tuple[str, ...]]] = {name: [] for name in words}
     ends = np.cumsum(length).tolist()
     for k, size, end in zip(word.tolist(), length.tolist(), ends, strict=True):
-        found[words[k]].append(tuple(phones[p] for p in phone[end - size : end].tolist()))
-    return Lexicon({name: tuple(variants) for name, variants in found.items()})
+        pronunciations[words[k]].append(tuple(phones[p] for p in phone[end - size : end].tolist()))
+    return Lexicon({name: tuple(variants) for name, variants in pronunciations.items()})
 
 
 def _floats(weights: DecodingWeights) -> dict[str, float]:

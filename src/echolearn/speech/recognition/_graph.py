@@ -199,18 +199,18 @@ def _at(anchor: int) -> Ways:
 
 def _histories(model: NGramModel) -> list[History]:
     """Return the histories that a language model tells apart, longer ones first, so that back-off leads onward."""
-    found = {model.state(gram) for gram in model.probability if gram[-1] != END}
-    found |= {history[k:] for history in found for k in range(1, len(history) + 1)}
-    return sorted(found | {()}, key=lambda history: (-len(history), history))
+    histories = {model.state(gram) for gram in model.probability if gram[-1] != END}
+    histories |= {history[k:] for history in histories for k in range(1, len(history) + 1)}
+    return sorted(histories | {()}, key=lambda history: (-len(history), history))
 
 
 def _followers(model: NGramModel) -> dict[History, list[str]]:
     """Return the tokens that are listed after each history."""
-    found: dict[History, list[str]] = {}
+    followers: dict[History, list[str]] = {}
     for gram in sorted(model.probability):
         if gram[-1] not in (START, END):
-            found.setdefault(gram[:-1], []).append(gram[-1])
-    return found
+            followers.setdefault(gram[:-1], []).append(gram[-1])
+    return followers
 
 
 def _add_histories(builder: GraphBuilder, model: NGramModel) -> dict[History, int]:

@@ -70,15 +70,15 @@ class Lattice:
         rest = _backward_best(len(self.frame), self.start, self.end, scores).tolist()
         lowest = rest[0] - self.beam
         arcs = self._arcs_by_node(scores)
-        found: list[Hypothesis] = []
+        hypotheses: list[Hypothesis] = []
         waiting: list[tuple[float, int, tuple[int, ...], dict[int, float] | None]] = []
         if rest[0] > -math.inf:
             waiting.append((-rest[0], 0, (), {0: 0.0}))
         made = 0
-        while waiting and len(found) < n:
+        while waiting and len(hypotheses) < n:
             cost, _, tokens, reached = heapq.heappop(waiting)
             if reached is None:
-                found.append(Hypothesis(tuple(self.tokens[token] for token in tokens), -cost))
+                hypotheses.append(Hypothesis(tuple(self.tokens[token] for token in tokens), -cost))
                 continue
             ended, following = _extend(reached, arcs, rest, lowest)
             made += 1
@@ -88,7 +88,7 @@ class Lattice:
                 made += 1
                 priority = max(score + rest[node] for node, score in nodes.items())
                 heapq.heappush(waiting, (-priority, made, (*tokens, token), nodes))
-        return found
+        return hypotheses
 
     def _arcs_by_node(self, scores: NDArray[np.float64]) -> list[list[tuple[int, int, float]]]:
         """Return the arcs of each node: end, token and score."""
@@ -106,8 +106,8 @@ class Lattice:
         scaled = scale * self.scores
         before = _forward_sum(len(self.frame), self.start, self.end, scaled)
         after = _backward_sum(len(self.frame), self.start, self.end, scaled)
-        found: NDArray[np.float64] = np.exp(before[self.start] + scaled + after[self.end] - after[0])
-        return found
+        posteriors: NDArray[np.float64] = np.exp(before[self.start] + scaled + after[self.end] - after[0])
+        return posteriors
 
     def confidences(self, tokens: Sequence[Token], scale: float = 1.0) -> list[Token]:
         """Return tokens with the probability that each is spoken at a frame, in the mean of its frames."""
@@ -115,7 +115,7 @@ class Lattice:
         length = int(self.frame[-1]) + 1
         number = {name: k for k, name in enumerate(self.tokens)}
         present: dict[str, NDArray[np.float64]] = {}
-        found = []
+        rated = []
         for token in tokens:
             if token.name not in present:
                 arcs = np.flatnonzero(self.token == number.get(token.name, -2))
@@ -123,8 +123,8 @@ class Lattice:
                 change -= np.bincount(self.frame[self.end[arcs]], posteriors[arcs], minlength=length)
                 present[token.name] = np.cumsum(change)
             inside = present[token.name][token.start : token.end]
-            found.append(token._replace(confidence=float(np.clip(inside.mean(), 0.0, 1.0))))
-        return found
+            rated.append(token._replace(confidence=float(np.clip(inside.mean(), 0.0, 1.0))))
+        return rated
 
     def pruned(self, beam: float) -> Lattice:
         """Return the lattice without the arcs whose best path is worse than the best one by more than a beam."""

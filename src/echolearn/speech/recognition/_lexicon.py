@@ -147,7 +147,7 @@ def read_lexicon(path: str | Path) -> Lexicon:
     ...     read_lexicon(Path(folder) / "words.dic").pronunciations["A"]
     (('AH',), ('EY',))
     """
-    found: dict[str, tuple[Pronunciation, ...]] = {}
+    pronunciations: dict[str, tuple[Pronunciation, ...]] = {}
     problems: list[Problem] = []
     for number, line in read_lines(path, "a pronunciation dictionary"):
         fields = re.sub(r"[ \t]#.*", "", line).split()
@@ -157,27 +157,27 @@ def read_lexicon(path: str | Path) -> Lexicon:
         match = _VARIANT_WORD.fullmatch(word)
         if match:
             word = match["word"]
-        what = _wrong(word, phones, found, is_variant=match is not None)
+        what = _wrong(word, phones, pronunciations, is_variant=match is not None)
         if what is None:
-            found[word] = (*found.get(word, ()), phones)
+            pronunciations[word] = (*pronunciations.get(word, ()), phones)
         else:
             problems.append(Problem(str(path), f"line {number}: {what}"))
-    if not found and not problems:
+    if not pronunciations and not problems:
         problems.append(
             Problem(str(path), "line 1: the file holds no word; expected a word and its phones on every line")
         )
     raise_any(problems)
-    return Lexicon(found)
+    return Lexicon(pronunciations)
 
 
 def _wrong(
-    word: str, phones: Pronunciation, found: Mapping[str, tuple[Pronunciation, ...]], *, is_variant: bool
+    word: str, phones: Pronunciation, pronunciations: Mapping[str, tuple[Pronunciation, ...]], *, is_variant: bool
 ) -> str | None:
     """Return what is wrong with an entry, or None."""
     if not phones:
         return f"{word!r} has no phones; expected the word and its phones"
-    if is_variant and word not in found:
+    if is_variant and word not in pronunciations:
         return f"a further pronunciation of {word!r}, which has no first one before this line"
-    if phones in found.get(word, ()):
+    if phones in pronunciations.get(word, ()):
         return f"{word!r} has this pronunciation already"
     return None

@@ -85,9 +85,9 @@ class NGramModel:
         known = self.state(history)
         weight = 0.0
         while True:
-            found = self.probability.get((*known, token))
-            if found is not None:
-                return weight + found
+            listed = self.probability.get((*known, token))
+            if listed is not None:
+                return weight + listed
             if not known:
                 return -math.inf
             weight += self.backoff.get(known, 0.0)
@@ -140,8 +140,8 @@ class NGramModel:
         float
             The perplexity: the number of equally probable tokens with the same uncertainty.
         """
-        found = [(self.log_probability(tokens), len(tokens) + 1) for tokens in utterances]
-        return math.exp(-sum(score for score, _ in found) / sum(length for _, length in found))
+        scores = [(self.log_probability(tokens), len(tokens) + 1) for tokens in utterances]
+        return math.exp(-sum(score for score, _ in scores) / sum(length for _, length in scores))
 
 
 def estimate(utterances: Iterable[Sequence[str]], *, order: int = 2, vocabulary: Iterable[str] = ()) -> NGramModel:
@@ -252,10 +252,10 @@ def write_arpa(path: str | Path, model: NGramModel) -> None:
         if any(not token or token.split() != [token] for token in gram):
             raise ValueError(f"an ARPA file cannot hold the n-gram {gram}: a token is empty or contains a blank")
         grams[len(gram) - 1].append(gram)
-    lines = ["", "\\data\\", *(f"ngram {k}={len(found)}" for k, found in enumerate(grams, 1))]
-    for k, found in enumerate(grams, 1):
+    lines = ["", "\\data\\", *(f"ngram {k}={len(entries)}" for k, entries in enumerate(grams, 1))]
+    for k, entries in enumerate(grams, 1):
         lines += ["", f"\\{k}-grams:"]
-        for gram in found:
+        for gram in entries:
             fields = [_decimal(model.probability[gram]), " ".join(gram)]
             if gram in model.backoff:
                 fields.append(_decimal(model.backoff[gram]))
@@ -349,16 +349,16 @@ class _Reader:
 
     def announced(self) -> list[int]:
         """Read the numbers of n-grams up to the head of the first section."""
-        found: list[int] = []
+        counts: list[int] = []
         while True:
             line = self.next()
             match = _COUNT_LINE.fullmatch(line)
             if match:
-                if int(match[1]) != len(found) + 1:
-                    raise self.problem(f"{line!r}; expected the number of {len(found) + 1}-grams")
-                found.append(int(match[2]))
-            elif line == "\\1-grams:" and found:
-                return found
+                if int(match[1]) != len(counts) + 1:
+                    raise self.problem(f"{line!r}; expected the number of {len(counts) + 1}-grams")
+                counts.append(int(match[2]))
+            elif line == "\\1-grams:" and counts:
+                return counts
             elif line:
                 raise self.problem(f"{line!r}; expected 'ngram N=COUNT' or '\\1-grams:'")
 

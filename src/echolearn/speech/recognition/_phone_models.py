@@ -58,18 +58,18 @@ def phone_segments(labels: Array, names: Sequence[str]) -> list[tuple[str, int, 
 
     A phone ends where the phone changes or where its states begin again from the left.
     """
-    found: list[tuple[str, int, int]] = []
+    segments: list[tuple[str, int, int]] = []
     last = -1
     for run in state_runs(labels):
         phone, state = split_state(names[run.label])
         number = 0 if state is None else state
         end = run.start + run.length
-        if found and found[-1][0] == phone and number > last:
-            found[-1] = (phone, found[-1][1], end)
+        if segments and segments[-1][0] == phone and number > last:
+            segments[-1] = (phone, segments[-1][1], end)
         else:
-            found.append((phone, run.start, end))
+            segments.append((phone, run.start, end))
         last = number
-    return found
+    return segments
 
 
 def spoken_phones(labels: Array, names: Sequence[str]) -> list[str]:
@@ -142,5 +142,5 @@ def hazards(durations: Counter[int], positions: int = HAZARD_FRAMES) -> NDArray[
         present[:last] += n
         ended[last - 1] += n
         present[positions - 1] += n * max(0, length - positions)
-    found = (ended + PRIOR_OBSERVATIONS * rate) / (present + PRIOR_OBSERVATIONS)
-    return np.clip(found, MIN_MOVE_PROBABILITY, 1 - MIN_MOVE_PROBABILITY)
+    leaving = (ended + PRIOR_OBSERVATIONS * rate) / (present + PRIOR_OBSERVATIONS)
+    return np.clip(leaving, MIN_MOVE_PROBABILITY, 1 - MIN_MOVE_PROBABILITY)

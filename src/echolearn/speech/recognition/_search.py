@@ -204,11 +204,11 @@ class Search:
 
     def tokens(self, record: int) -> list[Token]:
         """Read back the tokens of a path from its last record."""
-        found: list[Token] = []
+        tokens: list[Token] = []
         while record >= 0:
             before, token, end, _ = self.records[record]
             if token >= 0:
                 start = self.records[before, 2] if before >= 0 else 0
-                found.append(Token(self.graph.tokens[token], int(start), int(end)))
+                tokens.append(Token(self.graph.tokens[token], int(start), int(end)))
             record = int(before)
-        return found[::-1]
+        return tokens[::-1]

@@ -53,12 +53,12 @@ class SegmentClassifier:
         states = _states(self.models)
         frames = scaled_logarithms(probabilities, self.priors, self.prior_exponent)
         durations = np.maximum(self._padded_durations(), math.log(MIN_PROBABILITY))
-        found = []
+        phones = []
         for start, end in bounds:
             lasting = durations[:, min(end - start, durations.shape[1]) - 1]
             scores = _segment_scores(frames[start:end], *states) + lasting
-            found.append(self.models[int(np.argmax(scores))].name)
-        return found
+            phones.append(self.models[int(np.argmax(scores))].name)
+        return phones
 
     def _padded_durations(self) -> NDArray[np.float64]:
         """Return the durations of all phones as one array, with -inf where there is none."""
@@ -112,9 +112,9 @@ def segment_error(
             for phone, start, end in phone_segments(y, names)
             if phone not in ignore and phone_map.get(phone, phone) not in (None, *ignore)
         ]
-        found = classifier.classify(P, [(start, end) for _, start, end in counted])
+        phones = classifier.classify(P, [(start, end) for _, start, end in counted])
         total += len(counted)
-        for (spoken, _, _), recognised in zip(counted, found, strict=True):
+        for (spoken, _, _), recognised in zip(counted, phones, strict=True):
             wrong += phone_map.get(spoken, spoken) != phone_map.get(recognised, recognised)
     return wrong / total if total else float("nan")
 

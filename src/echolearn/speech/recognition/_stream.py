@@ -230,17 +230,17 @@ def _common(records: NDArray[np.int64], count: int, record: NDArray[np.int64], s
     paths = 0
     for node in range(len(scores)):
         if scores[node] > -np.inf:
-            own = record[node]
-            if own < 0:
+            r = record[node]
+            if r < 0:
                 return -1
-            if not marked[own]:
-                marked[own] = True
+            if not marked[r]:
+                marked[r] = True
                 paths += 1
-    for own in range(count - 1, -1, -1):  # a record comes after the one before it
-        if marked[own]:
+    for r in range(count - 1, -1, -1):  # a record comes after the one before it
+        if marked[r]:
             if paths == 1:
-                return own
-            before = records[own, 0]
+                return r
+            before = records[r, 0]
             if before < 0:
                 return -1
             if marked[before]:
@@ -261,23 +261,23 @@ def _trimmed(
     for node in range(len(scores)):
         if scores[node] > -np.inf and record[node] >= 0:
             kept[record[node]] = True
-    for own in range(count - 1, root, -1):
-        if kept[own] and records[own, 0] >= 0:
-            kept[records[own, 0]] = True
+    for r in range(count - 1, root, -1):
+        if kept[r] and records[r, 0] >= 0:
+            kept[records[r, 0]] = True
     number = np.full(count, -1, dtype=np.int64)
-    found = 0
-    for own in range(max(root, 0), count):
-        if kept[own] or own == root:
-            before = records[own, 0]
-            number[own] = found
-            records[found] = records[own]
-            records[found, 0] = number[before] if before >= 0 and own != root else -1
-            if own == root:
-                records[found, 1] = -1
-            found += 1
+    n_kept = 0
+    for r in range(max(root, 0), count):
+        if kept[r] or r == root:
+            before = records[r, 0]
+            number[r] = n_kept
+            records[n_kept] = records[r]
+            records[n_kept, 0] = number[before] if before >= 0 and r != root else -1
+            if r == root:
+                records[n_kept, 1] = -1
+            n_kept += 1
     for node in range(len(scores)):
         record[node] = number[record[node]] if scores[node] > -np.inf and record[node] >= 0 else -1
-    return found
+    return n_kept
 
 
 @njit(cache=True)
@@ -286,8 +286,8 @@ def _give_up(
 ) -> None:
     """Give up all live paths that do not go through a record."""
     descends = np.zeros(count, dtype=np.bool_)
-    for own in range(through, count):
-        descends[own] = own == through or (records[own, 0] >= 0 and descends[records[own, 0]])
+    for r in range(through, count):
+        descends[r] = r == through or (records[r, 0] >= 0 and descends[records[r, 0]])
     for node in range(len(scores)):
         if scores[node] > -np.inf and (record[node] < 0 or not descends[record[node]]):
             scores[node] = -np.inf
@@ -341,15 +341,15 @@ class StreamSearch:
         s, best = self.search, self._best()
         if not self._silent[best]:
             return False
-        own = int(s.record[best])
-        while own >= 0 and not (s.records[own, 1] >= 0 and self._spoken[s.records[own, 1]]):
-            own = int(s.records[own, 0])
-        end = int(s.records[own, 2]) if own >= 0 else self._said
+        r = int(s.record[best])
+        while r >= 0 and not (s.records[r, 1] >= 0 and self._spoken[s.records[r, 1]]):
+            r = int(s.records[r, 0])
+        end = int(s.records[r, 2]) if r >= 0 else self._said
         if end == self._paused or s.frame - end < self.pause:
             return False
         self._paused = end
-        if own >= 0:
-            _give_up(s.records, s.count, s.record, s.scores, own)
+        if r >= 0:
+            _give_up(s.records, s.count, s.record, s.scores, r)
         return True
 
     def _committed(self) -> list[Token]:

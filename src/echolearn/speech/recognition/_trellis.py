@@ -131,7 +131,7 @@ def _backward(
 ) -> NDArray[np.float64]:
     """Return the score of the best way from each point of the trellis to the end."""
     now, later = np.full(len(emission), -np.inf), np.full(len(emission), -np.inf)
-    found = np.empty(len(node))
+    best_later = np.empty(len(node))
     last = len(frames)
     for t in range(last, -1, -1):
         for i in range(bounds[t + 1] - 1, bounds[t] - 1, -1):
@@ -143,12 +143,12 @@ def _backward(
                     best = max(best, weight[arc] + now[v])
                 elif t < last:
                     best = max(best, weight[arc] + frames[t, emission[v]] + later[v])
-            now[u] = found[i] = best
+            now[u] = best_later[i] = best
         if t < last:
             for i in range(bounds[t + 1], bounds[t + 2]):
                 later[node[i]] = -np.inf
         now, later = later, now
-    return found
+    return best_later
 
 
 @njit(cache=True, nogil=True)

@@ -45,21 +45,21 @@ def evaluate_phones(
     phone_map: PhoneMap | None = None,
 ) -> Evaluation:
     """Align recognised phones with the spoken ones; silences do not count, and phone_map folds both sides."""
-    found = {name: [token.name for token in tokens] for name, tokens in recognised.items()}
+    hypotheses = {name: [token.name for token in tokens] for name, tokens in recognised.items()}
     spoken = {name: list(phones) for name, phones in references.items()}
     if phone_map is not None:
-        found = {name: fold(phones, phone_map) for name, phones in found.items()}
+        hypotheses = {name: fold(phones, phone_map) for name, phones in hypotheses.items()}
         spoken = {name: fold(phones, phone_map) for name, phones in spoken.items()}
-    return evaluate(spoken, found, speakers=speakers, ignore=SILENCES)
+    return evaluate(spoken, hypotheses, speakers=speakers, ignore=SILENCES)
 
 
 def evaluate_words(
     references: References, recognised: Hypotheses, *, speakers: Mapping[str, str] | None = None
 ) -> Evaluation:
     """Align recognised words with the spoken ones. Upper and lower case are the same."""
-    found = {name: [token.name.upper() for token in tokens] for name, tokens in recognised.items()}
+    hypotheses = {name: [token.name.upper() for token in tokens] for name, tokens in recognised.items()}
     spoken = {name: [word.upper() for word in words] for name, words in references.items()}
-    return evaluate(spoken, found, speakers=speakers)
+    return evaluate(spoken, hypotheses, speakers=speakers)
 
 
 def tune_phones(
@@ -176,7 +176,7 @@ def confidence_quality(references: References, recognised: Hypotheses) -> Confid
             if token.confidence is None:
                 raise ValueError(f"the token {token.name!r} of {name!r} has none; decode with confidences=True")
             values.append(token.confidence)
-        is_right.extend(spoken == found for spoken, found in pairs if found is not None)
+        is_right.extend(spoken == hypothesis for spoken, hypothesis in pairs if hypothesis is not None)
     return _quality(np.array(values, dtype=float), np.array(is_right, dtype=np.bool_))
 
 
