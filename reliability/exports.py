@@ -179,7 +179,7 @@ def session(content: bytes) -> Any:
 
 def in_onnx(drawn: Drawn) -> np.ndarray:
     """Return the answers of the sequence graph."""
-    more = {} if drawn.plan.horizon is None else {"steps": np.array(FORECAST)}
+    more = {} if drawn.plan.series_dims is None else {"steps": np.array(FORECAST)}
     return np.asarray(session(onnx_model(drawn.plan)).run(None, {"X": drawn.x, **more})[0])
 
 
@@ -192,11 +192,11 @@ def in_onnx_steps(drawn: Drawn) -> np.ndarray:
         np.float64 if "double" in kind else np.float32,
     )
     answers, frames = [], list(drawn.x)
-    for t in range(len(frames) + (FORECAST - 1 if drawn.plan.horizon else 0)):
+    for t in range(len(frames) + (FORECAST - 1 if drawn.plan.series_dims else 0)):
         x = frames[t] if t < len(frames) else answers[-1]
         answer, state = running.run(None, {"x": x, "state": state})
         answers.append(answer)
-    rows = FORECAST if drawn.plan.horizon else 1 if drawn.plan.pooling else len(frames)
+    rows = FORECAST if drawn.plan.series_dims else 1 if drawn.plan.pooling else len(frames)
     return np.array(answers[-rows:])
 
 
@@ -243,7 +243,7 @@ def in_c(some: list[Drawn], numbers: str | None = None, *flags: str, compiler: s
     source = "#include <stdio.h>\n" + "".join(f'#include "{name}.h"\n' for name in headers)
     calls, frames = [], b""
     for name, drawn in zip(headers, some, strict=True):
-        more = 0 if drawn.plan.horizon is None else FORECAST - 1
+        more = 0 if drawn.plan.series_dims is None else FORECAST - 1
         step = f"{name}_next(&state, out);" if more else ""
         source += MODEL.replace("NEXT", step).replace("NAME", name)
         calls.append(f"    run_{name}({len(drawn.x)}, {more});")
@@ -256,7 +256,7 @@ def in_c(some: list[Drawn], numbers: str | None = None, *flags: str, compiler: s
     assert list(map(int, done.stderr.split())) == said, "the size of a state is not the one that the header says"
     answers, found = np.frombuffer(done.stdout, np.float32), []
     for drawn in some:
-        rows = len(drawn.x) + (0 if drawn.plan.horizon is None else FORECAST - 1)
+        rows = len(drawn.x) + (0 if drawn.plan.series_dims is None else FORECAST - 1)
         own, answers = np.split(answers, [rows * drawn.plan.answer.n_out])
         found.append(own.reshape(rows, -1)[-len(drawn.expected) :])
     return found
@@ -269,7 +269,7 @@ def in_numpy(drawn: Drawn) -> np.ndarray:
         save(drawn.model, path)
         model = load(path)
     x = drawn.x.astype(np.float64)
-    if drawn.plan.horizon is not None:
+    if drawn.plan.series_dims is not None:
         return np.asarray(model.forecast(FORECAST, x)).reshape(FORECAST, -1)
     answers = model.predict(x) if drawn.plan.answer.kind == "values" else model.predict_proba(x)
     return np.asarray(answers).reshape(-1, drawn.plan.answer.n_out)
@@ -278,7 +278,7 @@ def in_numpy(drawn: Drawn) -> np.ndarray:
 def in_numpy_steps(drawn: Drawn) -> np.ndarray:
     """Return the answers of a stream in `echolearn.runtime`; a forecast is fed back by hand."""
     stream, answers = Model(drawn.plan).stream(warm_up="cold"), []
-    for t in range(len(drawn.x) + (FORECAST - 1 if drawn.plan.horizon else 0)):
+    for t in range(len(drawn.x) + (FORECAST - 1 if drawn.plan.series_dims else 0)):
         answers.append(stream.step(drawn.x[t] if t < len(drawn.x) else answers[-1]))
     return np.array(answers[-len(drawn.expected) :])
 
@@ -286,7 +286,7 @@ def in_numpy_steps(drawn: Drawn) -> np.ndarray:
 def in_numpy_side_by_side(drawn: Drawn) -> np.ndarray:
     """Return the answers of the second of three devices; the others see other frames."""
     running, answers = Model(drawn.plan).streams(3), []
-    for t in range(len(drawn.x) + (FORECAST - 1 if drawn.plan.horizon else 0)):
+    for t in range(len(drawn.x) + (FORECAST - 1 if drawn.plan.series_dims else 0)):
         x = drawn.x[t] if t < len(drawn.x) else answers[-1]
         answers.append(running.step(np.stack([0.9 * x, x, 1.1 * x]))[1])
     return np.array(answers[-len(drawn.expected) :])
@@ -342,8 +342,8 @@ def compare(networks: int, seed: int, tab: Any = None) -> tuple[dict[str, dict[s
             rows["C"]["refused"] += 1
     for one in drawn if tab is not None else ():
         frames = one.x.astype(np.float64)
-        count("browser", one, in_page(tab, one.plan, frames, FORECAST if one.plan.horizon else None))
-        if one in forward and not one.plan.horizon:
+        count("browser", one, in_page(tab, one.plan, frames, FORECAST if one.plan.series_dims else None))
+        if one in forward and not one.plan.series_dims:
             count("browser, step by step", one, in_page_steps(tab, one.plan, frames)[-len(one.expected) :])
     for first in range(0, len(forward), 25):
         some = forward[first : first + 25]

@@ -80,9 +80,9 @@ def forecast(plan: Plan, X: Array, steps: int) -> Array:
 
     X without rows continues the training series.
     """
-    assert plan.horizon is not None
+    assert plan.series_dims is not None
     layer, how = plan.top, Arithmetic(plan.precision)
-    h, value = layer.initial_state, np.zeros(plan.horizon)
+    h, value = layer.initial_state, np.zeros(plan.series_dims)
     given = list(encode(plan.inputs, X))
     if not given:
         assert plan.resumption is not None

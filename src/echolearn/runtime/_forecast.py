@@ -19,10 +19,10 @@ class Forecasts:
     """The continuation of series by the network of a forecaster."""
 
     def __init__(self, plan: Plan):
-        if plan.horizon is None:
+        if plan.series_dims is None:
             raise TypeError(f"{plan.estimator} does not continue series; use predict.")
-        self._plan, self._dims = plan, plan.horizon
-        self._inputs = plan.n_features - plan.horizon
+        self._plan, self._dims = plan, plan.series_dims
+        self._inputs = plan.n_features - plan.series_dims
         (scaling,) = plan.inputs
         assert isinstance(scaling, Standardize)
         self._mean, self._scale = scaling.mean, scaling.scale

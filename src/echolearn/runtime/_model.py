@@ -106,8 +106,6 @@ class Model:
     See Also
     --------
     load : Read a model from its file; it has an example.
-    Stream : One frame at a time.
-    Streams : One frame of many devices at a time.
     """
 
     def __init__(self, plan: Plan):
@@ -175,7 +173,7 @@ class Model:
 
     def _answer(self, X: object, warm_up: object, decoding: Callable[..., Array]) -> Answers:
         """Return decoded outputs in the form of X."""
-        if self.plan.horizon is not None:
+        if self.plan.series_dims is not None:
             raise TypeError(f"{self.plan.estimator} continues series: use forecast(steps), or forecast(steps, X).")
         given = open_sequences(X, self.plan)
         answers = [decoding(self.plan.answer, Y) for Y in self._outputs(given, warm_up)]
@@ -252,7 +250,7 @@ class Model:
             A stream at its start.
         """
         if warm_up is None or is_cold(warm_up):
-            end = self.plan.resumption if warm_up is None and self.plan.horizon is None else None
+            end = self.plan.resumption if warm_up is None and self.plan.series_dims is None else None
             return Stream(self._layers, end)
         check_can_warm_up(self.plan)
         (frames,) = open_sequences(warm_up, self.plan, "warm_up").X

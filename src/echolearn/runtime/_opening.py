@@ -144,8 +144,8 @@ def check_can_stream(plan: Plan) -> None:
 def training_end(plan: Plan, x: Array) -> Resumption | None:
     """Return the end of training if frames x may follow it: there was one series, and x is not that series itself."""
     end = plan.resumption
-    if end is None or end.opening is None or plan.horizon is not None:
-        return end if plan.horizon is None else None
+    if end is None or end.opening is None or plan.series_dims is not None:
+        return end if plan.series_dims is None else None
     seen = x[: len(end.opening)]
     if not plan.steps:
         same = np.array_equal(seen, end.opening[: len(seen)], equal_nan=True)

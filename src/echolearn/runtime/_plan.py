@@ -118,47 +118,21 @@ class Passing:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """One reservoir with its readout.
+    """One reservoir with its readout."""
 
-    Attributes
-    ----------
-    W : array of shape (n_in, N)
-        Input weights.
-    W_rec : Sparse
-        Recurrent weights.
-    W_fb : array of shape (n_out, N) or None
-        Feedback weights: the outputs of the previous step (their softmax, if `softmax`) are further inputs.
-    bias, leak, initial_state : arrays of shape (N,)
-        Of every unit.
-    backward : array of bool of shape (N,)
-        The units that run from the last step to the first. They have no connections with the others.
-    activation : {"tanh", "sigmoid", "relu", "identity"}
-        The function f of all units.
-    U_states : array of shape (S, n_out)
-        The readout of the states: S = N, or of pooled ones several times N.
-    U_inputs : array of shape (I, n_out)
-        The readout of the inputs, without rows if it does not see them.
-    intercept : array of shape (n_out,)
-        The constant of every output.
-    softmax : bool
-        Whether outputs are logits.
-    passing : Passing or None
-        What the layer passes on to the one above; None: it is the top one.
-    """
-
-    W: Array
+    W: Array  # (n_in, N), input weights
     W_rec: Sparse
-    W_fb: Array | None
-    bias: Array
+    W_fb: Array | None  # (n_out, N): the outputs of the previous step (their softmax, if `softmax`) are further inputs
+    bias: Array  # (N,), as are leak, initial_state and backward
     leak: Array
     initial_state: Array
-    backward: Array
-    activation: str
-    U_states: Array
-    U_inputs: Array
-    intercept: Array
-    softmax: bool
-    passing: Passing | None = None
+    backward: Array  # of bool: units from the last step to the first, without connections with the others
+    activation: str  # "tanh", "sigmoid", "relu" or "identity"
+    U_states: Array  # (S, n_out): S = N, or of pooled states several times N
+    U_inputs: Array  # (I, n_out), without rows if the readout does not see the inputs
+    intercept: Array  # (n_out,)
+    softmax: bool  # whether outputs are logits
+    passing: Passing | None = None  # to the layer above; None: it is the top one
 
     def __repr__(self) -> str:
         return one_line(self, [counted(self.units, "unit"), counted(self.n_in, "input"), counted(self.n_out, "output")])
@@ -236,63 +210,23 @@ class Resumption:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A fitted model as plain operations and arrays, from which every export is written.
+    """A fitted model as plain operations and arrays, from which every export is written."""
 
-    Attributes
-    ----------
-    estimator : str
-        The name of the estimator's class.
-    precision : {"float32", "float64"}
-        The precision in which the network computes.
-    n_features : int
-        The number of features per frame of the user's data.
-    feature_names : tuple of str
-        The names of the features; empty if they have none.
-    inputs : tuple of operations
-        The operations that turn frames into the inputs of the first layer.
-    layers : tuple of Layer
-        The layers, from the input to the top.
-    pooling : Pooling or None
-        How the states of a sequence become one row. None: there is one answer per step.
-    answer : Answer
-        How the outputs of the top layer become probabilities or values.
-    horizon : int or None
-        The number of features of a forecaster that are the series itself; the others are exogenous inputs. The answer
-        of a forecaster is the next value, which becomes the next input in a closed loop. None: not a forecaster.
-    resumption : Resumption or None
-        The state at the end of the training series, if there was a single one.
-    ends : tuple of Resumption
-        The states at the end of each training series of a forecaster.
-    many : bool
-        Whether the training series of a forecaster were given as a list.
-    residuals : array of shape (n_residuals, n_out) or None
-        The standardised errors of a forecaster one step ahead, from which intervals are drawn.
-    steps : int
-        The number of operations in `inputs` that are steps of a pipeline before the network.
-    layout : {"time_first", "channels_first", "rows"}
-        Which axis of the user's arrays is time.
-
-    See Also
-    --------
-    plan_from_contents : The plan of a model file.
-    echolearn.export.plan_of : The plan of a fitted estimator; it has an example.
-    """
-
-    estimator: str
-    precision: str
-    n_features: int
-    feature_names: tuple[str, ...]
-    inputs: tuple[InputOperation, ...]
-    layers: tuple[Layer, ...]
-    pooling: Pooling | None
+    estimator: str  # the name of its class
+    precision: str  # "float32" or "float64", in which the network computes
+    n_features: int  # per frame of the user's data
+    feature_names: tuple[str, ...]  # empty if they have none
+    inputs: tuple[InputOperation, ...]  # what turns frames into the inputs of the first layer
+    layers: tuple[Layer, ...]  # from the input to the top
+    pooling: Pooling | None  # None: one answer per step
     answer: Answer
-    horizon: int | None = None
-    resumption: Resumption | None = None
-    ends: tuple[Resumption, ...] = ()
-    many: bool = False
-    residuals: Array | None = None
-    steps: int = 0
-    layout: str = "time_first"
+    series_dims: int | None = None  # features of a forecaster that are the series, before the exogenous ones
+    resumption: Resumption | None = None  # at the end of the training series, if there was a single one
+    ends: tuple[Resumption, ...] = ()  # at the end of each training series of a forecaster
+    many: bool = False  # whether the training series of a forecaster were given as a list
+    residuals: Array | None = None  # (n_residuals, n_out), standardised errors one step ahead, for intervals
+    steps: int = 0  # operations in `inputs` that are steps of a pipeline before the network
+    layout: str = "time_first"  # "time_first", "channels_first" or "rows": which axis of the user's arrays is time
 
     def __repr__(self) -> str:
         units = " + ".join(f"{layer.units:,}" for layer in self.layers)

@@ -32,14 +32,20 @@ from echolearn.validation import Array
 
 Facts = Mapping[str, Any]
 BESIDE = {"output": "", "output+input": "input", "output+hidden": "hidden"}
-ACTIVATIONS = ("tanh", "sigmoid", "relu", "identity")
-LAYOUTS = ("time_first", "channels_first", "rows")
-MOMENTS = 5  # statistics of a unit in a summary beside the shares above its thresholds
-READ = {
-    *("W", "W_rec.data", "W_rec.indices", "W_rec.indptr", "leak", "bias", "W_fb", "initial_state", "backward", "U"),
-    *("delays", "thresholds", "classes", "label_slopes", "target_mean", "target_scale", "passed_scale"),
-    *("input_mean", "input_scale", "input_fill", "input_flagged", "end_state", "end_fed_back", "end_known", "opening"),
-    *("exogenous_mean", "exogenous_scale", "last_state", "last_value", "residuals"),
+RUNNABLE_ACTIVATIONS = ("tanh", "sigmoid", "relu", "identity")
+AXIS_LAYOUTS = ("time_first", "channels_first", "rows")
+MOMENTS_PER_UNIT = 5  # statistics of a unit in a summary beside the shares above its thresholds
+# The arrays that are read, each with the lengths of its axes: those of _Contents, or any one ("*").
+READ: dict[str, tuple[str, ...]] = {
+    **{"W": ("n_in", "units"), "W_fb": ("units", "n_out"), "U": ("rows", "n_out")},
+    **{"W_rec.indptr": ("*",), "W_rec.indices": ("*",), "W_rec.data": ("entries",)},
+    **dict.fromkeys(("leak", "bias", "initial_state", "backward", "end_state"), ("units",)),
+    **{"delays": ("*",), "thresholds": ("*", "units")},
+    **dict.fromkeys(("classes", "label_slopes", "target_mean", "target_scale", "passed_scale"), ("n_out",)),
+    **dict.fromkeys(("input_mean", "input_scale", "input_fill", "input_flagged"), ("scaled",)),
+    **{"end_fed_back": ("n_out",), "end_known": ("*",), "opening": ("*", "*")},
+    **dict.fromkeys(("exogenous_mean", "exogenous_scale"), ("exogenous",)),
+    **{"last_state": ("*", "units"), "last_value": ("*", "n_out"), "residuals": ("*", "n_out")},
 }
 IGNORED = {  # of the fit, not of its answers
     *("G", "Q", "topology", "topology.data", "topology.indices", "topology.indptr", "history", "history.there"),
@@ -50,30 +56,10 @@ ESTIMATORS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
 
 
 def plan_from_contents(tensors: Mapping[str, Array], facts: Facts) -> Plan:
-    """Return the plan of a model from the contents of its file.
+    """Return the plan of a model from the arrays and facts of its file (docs/reference/model_file.md).
 
-    Parameters
-    ----------
-    tensors : mapping from str to array
-        The arrays of the file (docs/reference/model_file.md).
-    facts : mapping from str to value
-        The settings and other plain values of the file.
-
-    Returns
-    -------
-    Plan
-        The operations and arrays of the model.
-
-    Raises
-    ------
-    ExportError
-        If an option of the model cannot be exported or run by `echolearn.runtime`; the message names the option.
-    ValueError, TypeError or KeyError
-        If the contents contradict one another.
-
-    See Also
-    --------
-    load : Read a model file and check it; use it unless you have the contents already.
+    ExportError names an option that cannot be exported or run; ValueError, TypeError or KeyError: the contents
+    contradict one another.
     """
     if "steps" in facts:
         return _pipeline_plan(tensors, facts)
@@ -107,17 +93,28 @@ class _Contents:
             )
         self.n_in, self.units = tensors["W"].shape
         self.rows, self.n_out = tensors["U"].shape
+        self.exogenous = self.n_in - self.n_out  # inputs of a forecaster
         self.summarizes = "thresholds" in tensors
-        odd = sorted(set(tensors) - READ - IGNORED)
+        odd = sorted(set(tensors) - set(READ) - IGNORED)
         if odd:
             raise ExportError(f"the model holds {odd[0]!r:.40}, of an option that cannot be exported or run.")
 
     def __contains__(self, name: str) -> bool:
         return name in self.tensors
 
-    def array(self, name: str, *shape: int | None) -> Array:
-        """Return an array as finite float64 of this shape, in which None is any length."""
-        value = _frozen(self.tensors[name])
+    @property
+    def entries(self) -> int:
+        """The number of entries of W_rec."""
+        return len(self.tensors["W_rec.indices"])
+
+    @property
+    def scaled(self) -> int:
+        """The number of features that are scaled."""
+        return len(self.tensors["input_mean"])
+
+    def array(self, name: str) -> Array:
+        """Return an array as finite float64, with the shape that the others announce."""
+        value, shape = _frozen(self.tensors[name]), tuple(None if n == "*" else getattr(self, n) for n in READ[name])
         fits = value.ndim == len(shape) and all(n in (None, found) for n, found in zip(shape, value.shape, strict=True))
         if not fits:
             raise ValueError(f"{name} has shape {value.shape}; expected {shape}")
@@ -125,7 +122,7 @@ class _Contents:
 
     def of_units(self, name: str) -> Array:
         """Return an array (N,); zeros if it is not there."""
-        return self.array(name, self.units) if name in self else np.zeros(self.units)
+        return self.array(name) if name in self else np.zeros(self.units)
 
     def option(self, name: str, otherwise: object = None) -> Any:
         """Return a setting; otherwise: of an estimator that does not have it."""
@@ -153,7 +150,7 @@ def _network_plan(contents: _Contents) -> Plan:
 
 def _layout(facts: Facts) -> str:
     layout = facts.get("layout", "time_first")
-    if layout not in LAYOUTS:
+    if layout not in AXIS_LAYOUTS:
         raise ValueError(f"{layout!r:.40} is not a layout")
     return str(layout)
 
@@ -162,29 +159,28 @@ def _training_end(contents: _Contents, n_features: int) -> Resumption | None:
     """Return where one training series ended; only there NaN stands for what is not known."""
     if "end_state" not in contents:
         return None
-    fed_back = contents.array("end_fed_back", contents.n_out) if "end_fed_back" in contents else None
+    fed_back = contents.array("end_fed_back") if "end_fed_back" in contents else None
     known, opening = (np.asarray(contents.tensors[name], np.float64) for name in ("end_known", "opening"))
     if known.shape != (n_features,) or opening.ndim != 2 or opening.shape[1] != n_features:
         raise ValueError("the end of training does not have the features of the model")
-    return Resumption(contents.array("end_state", contents.units), fed_back, known, opening)
+    return Resumption(contents.array("end_state"), fed_back, known, opening)
 
 
 def _forecast_plan(plan: Plan, contents: _Contents) -> Plan:
     """Return the plan of a forecaster; its features are the series, then the exogenous inputs."""
-    n_out, exogenous = contents.n_out, contents.n_in - contents.n_out
-    means = contents.array("exogenous_mean", exogenous), contents.array("exogenous_scale", exogenous)
+    means = contents.array("exogenous_mean"), contents.array("exogenous_scale")
     mean = np.concatenate([plan.answer.mean, means[0]])
     scale = np.concatenate([plan.answer.scale, means[1]])
-    states, values = contents.array("last_state", None, contents.units), contents.array("last_value", None, n_out)
+    states, values = contents.array("last_state"), contents.array("last_value")
     ends = tuple(Resumption(h, x, None) for h, x in zip(states, values, strict=True))
     return replace(
         plan,
         inputs=(Standardize(_frozen(mean), _frozen(scale)),),
-        horizon=n_out,
+        series_dims=contents.n_out,
         resumption=ends[0] if len(ends) == 1 else None,
         ends=ends,
         many=as_truth(contents.facts["many"]),
-        residuals=contents.array("residuals", None, n_out),
+        residuals=contents.array("residuals"),
     )
 
 
@@ -200,7 +196,7 @@ def _stack_plan(tensors: Mapping[str, Array], facts: Facts) -> Plan:
         passed_on = below.n_out + {"": 0, "input": source, "hidden": below.units}[beside]
         if above.n_in != passed_on:
             raise ValueError(f"a layer takes {above.n_in} inputs; expected {passed_on} from the one below")
-        layers[number] = replace(below, passing=Passing(network.array("passed_scale", below.n_out), beside))
+        layers[number] = replace(below, passing=Passing(network.array("passed_scale"), beside))
     return replace(
         top,
         estimator=facts["estimator"],
@@ -228,7 +224,7 @@ def _pipeline_plan(tensors: Mapping[str, Array], facts: Facts) -> Plan:
         operations += _step_operations(_owned(tensors, str(number)), step)
     if not steps:
         return plan
-    if plan.horizon is not None:
+    if plan.series_dims is not None:
         raise ExportError("a pipeline that ends in ESNForecaster cannot be exported or run; take the forecaster alone.")
     if plan.carried is not None:
         raise ExportError(
@@ -241,26 +237,26 @@ def _pipeline_plan(tensors: Mapping[str, Array], facts: Facts) -> Plan:
 
 def _layer(contents: _Contents) -> Layer:
     """Return a reservoir and its readout as plain arrays."""
-    N, n_in, n_out = contents.units, contents.n_in, contents.n_out
+    N = contents.units
     of_states, of_inputs = _readout_rows(contents)
     if contents.rows != of_states + of_inputs + 1:
         raise ValueError(f"U has {contents.rows} rows; expected {of_states + of_inputs + 1}")
-    U = contents.array("U", contents.rows, n_out)
+    U = contents.array("U")
     activation = contents.option("reservoir") or contents.option("activation", "tanh")
     activation = "tanh" if contents.summarizes else activation
-    if activation not in ACTIVATIONS:
+    if activation not in RUNNABLE_ACTIVATIONS:
         raise ExportError(
-            f"activation={activation!r:.40} cannot be exported or run; known are {', '.join(ACTIVATIONS)}."
+            f"activation={activation!r:.40} cannot be exported or run; known are {', '.join(RUNNABLE_ACTIVATIONS)}."
         )
     backward = np.asarray(contents.tensors.get("backward", np.zeros(N)), bool)
     if backward.shape != (N,):
         raise ValueError("the directions are not those of the units")
     return Layer(
-        W=contents.array("W", n_in, N),
+        W=contents.array("W"),
         W_rec=_sparse(contents),
-        W_fb=_frozen(contents.array("W_fb", N, n_out).T) if "W_fb" in contents else None,
+        W_fb=_frozen(contents.array("W_fb").T) if "W_fb" in contents else None,
         bias=contents.of_units("bias"),
-        leak=contents.array("leak", N),
+        leak=contents.array("leak"),
         initial_state=contents.of_units("initial_state"),
         backward=backward,
         activation=activation,
@@ -274,7 +270,7 @@ def _layer(contents: _Contents) -> Layer:
 def _readout_rows(contents: _Contents) -> tuple[int, int]:
     """Return how many rows of U are of states, and how many of inputs."""
     if contents.summarizes:
-        return (MOMENTS + len(contents.tensors["thresholds"])) * contents.units, 0
+        return (MOMENTS_PER_UNIT + len(contents.tensors["thresholds"])) * contents.units, 0
     pooling = _pooling(contents)
     parts = 1 if pooling is None else pooling.parts
     return parts * contents.units, parts * contents.n_in * as_truth(bool(contents.settings["direct"]))
@@ -288,7 +284,7 @@ def _sparse(contents: _Contents) -> Sparse:
     """Return W_rec, every index in its place."""
     N = contents.units
     indptr, indices = (np.asarray(contents.tensors[f"W_rec.{part}"]).astype(np.int64) for part in ("indptr", "indices"))
-    data = contents.array("W_rec.data", len(indices))
+    data = contents.array("W_rec.data")
     rows_fit = indptr.shape == (N + 1,) and indptr[0] == 0 and indptr[-1] == len(data) and (np.diff(indptr) >= 0).all()
     if not rows_fit or (len(indices) and not 0 <= indices.min() <= indices.max() < N):
         raise ValueError("the indices of W_rec are not those of its units")
@@ -304,7 +300,7 @@ def _pooling(contents: _Contents) -> Pooling | None:
         delays = tuple(as_whole(int(d)) for d in contents.tensors["delays"])
         if contents.n_in % len(delays):
             raise ValueError(f"{contents.n_in} inputs are not {len(delays)} times as many")
-        return Pooling("summary", washout, delays=delays, thresholds=contents.array("thresholds", None, contents.units))
+        return Pooling("summary", washout, delays=delays, thresholds=contents.array("thresholds"))
     pooling = contents.option("pooling", "mean")
     if type(pooling) is int:
         return Pooling("parts", washout, parts=as_count(pooling))
@@ -318,14 +314,14 @@ def _answer(contents: _Contents) -> Answer:
     """Return what outputs stand for."""
     n_out, facts = contents.n_out, contents.facts
     if facts["estimator"] != "ESNClassifier":
-        mean, scale = contents.array("target_mean", n_out), contents.array("target_scale", n_out)
+        mean, scale = contents.array("target_mean"), contents.array("target_scale")
         return Answer("values", n_out, mean, scale, (), one_value=as_truth(facts["one_value"]))
     labels = contents.tensors["classes"] if "classes" in contents else np.array(as_words(facts["class_names"]))
     if labels.shape != (n_out,):
         raise ValueError(f"{labels.shape} classes for {n_out} outputs")
     names = tuple(str(label) for label in labels.tolist())
     if "label_slopes" in contents:
-        return Answer("independent", n_out, np.zeros(n_out), contents.array("label_slopes", n_out), names, labels)
+        return Answer("independent", n_out, np.zeros(n_out), contents.array("label_slopes"), names, labels)
     kind = "softmax" if _is_softmax(contents) else "nearest"
     return Answer(kind, n_out, np.zeros(n_out), np.ones(n_out), names, labels)
 
@@ -335,9 +331,9 @@ def _input_operations(contents: _Contents) -> tuple[tuple[InputOperation, ...], 
     features = contents.n_in // (len(contents.tensors["delays"]) if contents.summarizes else 1)
     if "input_mean" not in contents:
         return (), features
-    mean = contents.array("input_mean", None)
+    mean = contents.array("input_mean")
     n = len(mean)
-    scale, fill = contents.array("input_scale", n), contents.array("input_fill", n)
+    scale, fill = contents.array("input_scale"), contents.array("input_fill")
     flagged = np.asarray(contents.tensors["input_flagged"], bool)
     if flagged.shape != (n,) or n + flagged.sum() != features:
         raise ValueError(f"{features} inputs; expected {n} features and {int(flagged.sum())} flags of gaps")

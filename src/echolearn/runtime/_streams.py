@@ -17,37 +17,10 @@ from echolearn.validation import Array, check_columns, check_path
 
 
 class Streams:
-    """Many streams of one model that advance together: one call takes one frame of every device.
+    """Many streams of one model that advance together, by one matrix product: a call takes one frame of every device.
 
-    `Model.streams` makes it. The states of all devices are one array, so that a step is one matrix product.
-
-    Parameters
-    ----------
-    layers : RunningLayers
-        The layers of the model.
-    n : int or None
-        The number of devices. None: a single one, without the axis of devices (`Stream`).
-    end : Resumption or None, default=None
-        Where the training series ended, to continue from there. None: the initial state.
-
-    Attributes
-    ----------
-    steps : array of int of shape (n,)
-        The number of frames that each device has taken since its start.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from echolearn import ESNRegressor
-    >>> from echolearn.export import plan_of
-    >>> from echolearn.runtime import Model
-    >>> X = np.random.default_rng(0).normal(size=(100, 1))
-    >>> model = Model(plan_of(ESNRegressor(10, learn="none").fit(X, np.roll(X[:, 0], 1))))
-    >>> devices = model.streams(3)
-    >>> devices.step([[0.1], [0.2], [0.3]]).shape
-    (3, 1)
-    >>> devices.steps
-    array([1, 1, 1])
+    n: the number of devices; None for a single one, without the axis of devices. end: where the training series ended,
+    to continue from there; None for the initial state. `steps` (n,): the frames that each device has taken.
     """
 
     def __init__(self, layers: RunningLayers, n: int | None, end: Resumption | None = None):
@@ -65,18 +38,7 @@ class Streams:
                 self._known = np.broadcast_to(end.known, self._known.shape)
 
     def reset(self, which: ArrayLike | None = None) -> Self:
-        """Return to the initial state.
-
-        Parameters
-        ----------
-        which : array of int or of bool, default=None
-            The devices that return to the initial state. None: all.
-
-        Returns
-        -------
-        Streams
-            The object itself.
-        """
+        """Return to the initial state; which: indices or a mask of the devices that do, None for all."""
         plan, start = self._layers.plan, self._layers.start(*self._many)
         unknown = np.full((*self._many, plan.n_features), np.nan)
         total, steps = np.zeros((*self._many, plan.answer.n_out)), np.zeros(self._many, np.int64)
@@ -95,58 +57,19 @@ class Streams:
         return self
 
     def step(self, x: ArrayLike) -> Array:
-        """Return the probabilities or values after one more frame of every device.
-
-        Parameters
-        ----------
-        x : array of shape (n, n_features)
-            The next frame of each device.
-
-        Returns
-        -------
-        array of shape (n, n_outputs)
-            Probabilities of a classifier, values of a regressor.
-        """
+        """Return the probabilities or values (n, n_outputs) after one more frame of every device, (n, n_features)."""
         return decode(self._layers.plan.answer, self._advance(x))
 
     def predict(self, x: ArrayLike) -> Array:
-        """Return the labels or values after one more frame of every device, as `predict` of the estimator returns them.
-
-        Parameters
-        ----------
-        x : array of shape (n, n_features)
-            The next frame of each device.
-
-        Returns
-        -------
-        array of shape (n,) or (n, n_outputs)
-            Labels or values.
-        """
+        """Return labels or values after one more frame of every device, as `predict` of the estimator does."""
         return labels_or_values(self._layers.plan.answer, self._advance(x))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Save the present states of all devices, to continue later or in another process.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file to write. It appears when it is complete, and replaces one that exists.
-        """
+        """Save the present states of all devices, to continue later or in another process."""
         write_snapshot(check_path("path", path), self._arrays(), self._identity())
 
     def resume(self, path: str | PathLike[str]) -> Self:
-        """Continue where `save` was called: the same frames give the same bits from there on.
-
-        Parameters
-        ----------
-        path : str or path-like
-            A file that the method `save` wrote for streams of the same model.
-
-        Returns
-        -------
-        Streams
-            The object itself.
-        """
+        """Continue where `save` was called, with the same model: the same frames give the same bits from there on."""
         found = read_snapshot(check_path("path", path), self._arrays(), self._identity())
         layers = range(len(self._now))
         self._now = [Running(found[f"h{i}"], found[f"y{i}"]) for i in layers]
@@ -164,13 +87,7 @@ class Streams:
         return fingerprint(plan.precision, plan.inputs, plan.layers, plan.pooling, plan.answer, self._many)
 
     def copy(self) -> Self:
-        """Return independent streams that continue from the present state.
-
-        Returns
-        -------
-        Streams
-            An independent copy.
-        """
+        """Return independent streams that continue from the present state."""
         return copy(self)  # a step replaces arrays, and never writes into them
 
     @property
@@ -225,62 +142,7 @@ class Streams:
 
 
 class Stream(Streams):
-    """One stream of a model, which takes one frame of shape (n_features,) at a time. `Model.stream` makes it.
-
-    Parameters
-    ----------
-    layers : RunningLayers
-        The layers of the model.
-    end : Resumption or None, default=None
-        Where the training series ended, to continue from there. None: the initial state.
-
-    Attributes
-    ----------
-    steps : array of int of shape ()
-        The number of frames that the stream has taken since its start.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from echolearn import ESNRegressor
-    >>> from echolearn.export import plan_of
-    >>> from echolearn.runtime import Model
-    >>> X = np.random.default_rng(0).normal(size=(100, 1))
-    >>> model = Model(plan_of(ESNRegressor(10, learn="none").fit(X, np.roll(X[:, 0], 1))))
-    >>> stream = model.stream(warm_up="cold")
-    >>> stream.step(X[0]).shape
-    (1,)
-    """
+    """One stream of a model, which takes one frame (n_features,) at a time; its answers have no axis of devices."""
 
     def __init__(self, layers: RunningLayers, end: Resumption | None = None):
         super().__init__(layers, None, end)
-
-    def step(self, x: ArrayLike) -> Array:
-        """Return the probabilities or values after one more frame.
-
-        Parameters
-        ----------
-        x : array of shape (n_features,)
-            The next frame.
-
-        Returns
-        -------
-        array of shape (n_outputs,)
-            Probabilities of a classifier, values of a regressor.
-        """
-        return super().step(x)
-
-    def predict(self, x: ArrayLike) -> Array:
-        """Return the label or value after one more frame, as `predict` of the estimator returns it.
-
-        Parameters
-        ----------
-        x : array of shape (n_features,)
-            The next frame.
-
-        Returns
-        -------
-        scalar or array of shape (n_outputs,)
-            A label or value.
-        """
-        return super().predict(x)

@@ -67,7 +67,7 @@ def test_answers_are_those_of_predict(tab, name):
 def test_random_networks(tab):
     rng = np.random.default_rng(11)
     for one in [exports.draw(rng) for _ in range(12)]:
-        steps = exports.FORECAST if one.plan.horizon else None
+        steps = exports.FORECAST if one.plan.series_dims else None
         assert exports.difference(one, in_page(tab, one.plan, one.x.astype(float), steps)) <= exports.ALLOWED, one
 
 

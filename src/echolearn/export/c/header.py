@@ -86,16 +86,16 @@ def _more(plan: Plan) -> str:
     lines = []
     if plan.resumption is not None:
         lines.append("$N_resume(&state);              instead of reset: continue where the training series ended")
-    if plan.horizon is not None:
-        arguments = "&state, e, out" if plan.n_features > plan.horizon else "&state, out"
+    if plan.series_dims is not None:
+        arguments = "&state, e, out" if plan.n_features > plan.series_dims else "&state, out"
         lines.append(f"$N_next({arguments});{' ' * (23 - len(arguments))}its own last answer takes the place of x")
     return "".join(f" *     {line}\n" for line in lines)
 
 
 def _meaning(plan: Plan) -> str:
     """Return what x and out are, in words."""
-    if plan.horizon is not None:
-        more = plan.n_features - plan.horizon
+    if plan.series_dims is not None:
+        more = plan.n_features - plan.series_dims
         known = f", then the {more} exogenous inputs of the next step (e)" if more else ""
         return f"x is the newest value of the series{known}; out is the value that follows."
     if plan.pooling is not None:
@@ -187,7 +187,7 @@ class _Writer:
             _function("void $N_run($N_state *s)", "".join(run)),
             _function("void $N_answer($N_state *s, float *out)", answer),
             _function("void $N_step($N_state *s, const float *x, float *out)", encode),
-            *([self._next()] if plan.horizon is not None else []),
+            *([self._next()] if plan.series_dims is not None else []),
         ]
         return "\n".join(texts)
 
@@ -384,7 +384,7 @@ class _Writer:
         fields = {name for _, name, _, _ in self.state.fields}
         fed_back = np.zeros(self.plan.answer.n_out) if end is None or end.fed_back is None else end.fed_back
         zeros = np.zeros(self.plan.answer.n_out)
-        text += self._set("y", fed_back if self.plan.horizon is not None else zeros, f"{function}_y")
+        text += self._set("y", fed_back if self.plan.series_dims is not None else zeros, f"{function}_y")
         if "fed" in fields:
             text += self._set("fed", fed_back, f"{function}_fed")
         gaps = self.plan.carried
@@ -404,8 +404,8 @@ class _Writer:
     def _next(self) -> str:
         """Return the function that takes the last answer for the newest value of the series."""
         plan = self.plan
-        assert plan.horizon is not None
-        dims, more = plan.horizon, plan.n_features - plan.horizon
+        assert plan.series_dims is not None
+        dims, more = plan.series_dims, plan.n_features - plan.series_dims
         text = f"    $N_copy(s->y, s->x1, {dims});\n"
         if more:
             (operation,) = plan.inputs

@@ -45,7 +45,7 @@ def onnx_model(plan: Plan, *, step: bool = False, numbers: str | None = None, na
         facts |= _resumption_facts(plan, size)
         shapes |= {"state": [size], "next_state": [size]}
     else:
-        Y = _sequence_outputs(builder, "X") if plan.horizon is None else _closed_loop(builder)
+        Y = _sequence_outputs(builder, "X") if plan.series_dims is None else _closed_loop(builder)
         _add_answer(builder, Y, plan.answer.output)
     kinds = {"steps": onnx.TensorProto.INT64}
     kinds |= dict.fromkeys(("state", "next_state"), helper.np_dtype_to_tensor_dtype(builder.dtype))
@@ -76,11 +76,11 @@ def _shapes(plan: Plan, *, step: bool) -> dict[str, Shape]:
     columns = plan.answer.n_out
     if step:
         return {"x": [plan.n_features], plan.answer.output: [columns]}
-    if plan.horizon is None:
+    if plan.series_dims is None:
         return {"X": ["steps", plan.n_features], plan.answer.output: [1 if plan.pooling else "steps", columns]}
-    shapes: dict[str, Shape] = {"X": ["known", plan.horizon], "steps": []}
-    if plan.n_features > plan.horizon:
-        shapes["exogenous"] = ["rows", plan.n_features - plan.horizon]
+    shapes: dict[str, Shape] = {"X": ["known", plan.series_dims], "steps": []}
+    if plan.n_features > plan.series_dims:
+        shapes["exogenous"] = ["rows", plan.n_features - plan.series_dims]
     return {**shapes, plan.answer.output: ["forecast", columns]}
 
 
@@ -104,7 +104,7 @@ def _resumption_facts(plan: Plan, size: int) -> dict[str, str]:
     end = plan.resumption
     if end is None or plan.carried is not None:
         return {}
-    fed_back = [] if end.fed_back is None or plan.horizon is not None else end.fed_back.tolist()
+    fed_back = [] if end.fed_back is None or plan.series_dims is not None else end.fed_back.tolist()
     state = [*end.state.tolist(), *fed_back]
     return {"resumed_state": json.dumps(state)} if len(state) == size else {}
 
@@ -147,7 +147,7 @@ def _closed_loop(builder: Builder) -> str:
     training series: its last state and value are the start.
     """
     g, plan, layer = builder.g, builder.plan, builder.plan.top
-    dims, end = plan.horizon, plan.resumption
+    dims, end = plan.series_dims, plan.resumption
     assert dims is not None
     n = g("Shape", "X", start=0, end=1)
     steps = g("Reshape", "steps", g.whole(1))

@@ -45,7 +45,7 @@ _COMPARED: dict[str, Callable[[Plan], object]] = {
     "their answers are": lambda plan: plan.answer.output,
     "their classes are": lambda plan: plan.answer.names,
     "one answer per step (True) or per sequence (False):": lambda plan: plan.pooling is None,
-    "whether they are forecasters:": lambda plan: plan.horizon is not None,
+    "whether they are forecasters:": lambda plan: plan.series_dims is not None,
 }
 
 

@@ -56,7 +56,7 @@ def pack_plan(plan: Plan) -> dict[str, Json]:
             "scale": pack_array(plan.answer.scale),
             "names": list(plan.answer.names),
         },
-        "horizon": plan.horizon,
+        "horizon": plan.series_dims,
         "resumption": _resumption(plan.resumption),
     }
 

@@ -132,9 +132,9 @@ def _about(plan: Plan) -> About:
     named = {"softmax": "classes", "nearest": "classes", "independent": "labels"}
     return About(
         estimator=plan.estimator,
-        task="forecast" if plan.horizon is not None else named.get(answer.kind, "values"),
-        n_features=plan.n_features if plan.horizon is None else plan.horizon,
-        feature_names=plan.feature_names[: plan.horizon],  # of a forecaster, those of the series
+        task="forecast" if plan.series_dims is not None else named.get(answer.kind, "values"),
+        n_features=plan.n_features if plan.series_dims is None else plan.series_dims,
+        feature_names=plan.feature_names[: plan.series_dims],  # of a forecaster, those of the series
         classes=() if answer.labels is None else tuple(answer.labels.tolist()),
         per_step=plan.pooling is None,
         units=plan.units,
