@@ -13,9 +13,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 import echolearn
-from echolearn import ESNClassifier
+from echolearn import ESNClassifier, ESNForecaster
 from reliability import odd
-from reliability.entries import LABELS, SMALL, Call, Declined, X, fitted, stop
+from reliability.entries import LABELS, SMALL, Call, Declined, X, fitted, readout_of, stop
 
 
 def _written(folder: Path, name: str, content: bytes) -> Path:
@@ -234,7 +234,7 @@ def models(data: Any, folder: Path) -> Call:
     """Draw model files to load."""
     content = data.draw(odd.mutated(model_seeds()))
     path = data.draw(st.sampled_from([_written(folder, "model", content)] * 8 + [folder, "\0", "", 3, None]))
-    return lambda: echolearn.load(path).network_.readout.U, content
+    return lambda: readout_of(echolearn.load(path)), content
 
 
 def saving(data: Any, folder: Path) -> Call:
@@ -243,8 +243,8 @@ def saving(data: Any, folder: Path) -> Call:
     path = data.draw(st.one_of(odd.values, st.sampled_from([folder, folder / "no" / "m", folder / "m", "\0"])))
     if isinstance(path, str):
         path = folder / path
-    sums = data.draw(st.one_of(st.booleans(), odd.values))
-    return lambda: esn.save(path, sums=sums), (path, sums)
+    more = {} if isinstance(esn, ESNForecaster) else {"sums": data.draw(st.one_of(st.booleans(), odd.values))}
+    return lambda: esn.save(path, **more), (path, more)
 
 
 ENTRIES = {

@@ -133,9 +133,9 @@ def is_sound(model: Any, path: Path) -> bool:
         warnings.simplefilter("always")
         try:
             if isinstance(model, ESNForecaster):
-                forecast = model.forecast_
-                exogenous = np.ones((3, len(forecast.exogenous_mean)))
-                given = [exogenous] * len(forecast.last_value) if forecast.many else exogenous
+                form = model.forecast_.form
+                exogenous = np.ones((3, len(form.exogenous_mean)))
+                given = [exogenous] * len(model.forecast_.last_value) if form.many else exogenous
                 answer = np.concatenate(list(model.predict(3, exogenous=given if exogenous.size else None)), axis=None)
             else:
                 answer = model.predict(X) if model.per_step_ else model.predict([X])

@@ -44,7 +44,7 @@ def witness(esn, series, steps, exogenous=None):
     w = {"W": r.W, "W_rec": r.W_rec.toarray(), "bias": r.bias, "leak": r.leak}
     z = (np.reshape(series, (len(series), -1)) - esn.target_mean_) / esn.target_scale_
     e = np.empty((len(z) + steps, 0)) if exogenous is None else exogenous
-    e = (e - esn.forecast_.exogenous_mean) / esn.forecast_.exogenous_scale
+    e = (e - esn.forecast_.form.exogenous_mean) / esn.forecast_.form.exogenous_scale
     h = ref.states(w, np.hstack([z[:-1], e[1 : len(z)]]), "tanh")[:, -1]
     y = ref.run_closed_loop(w, h, z[-1], e[len(z) :], esn.network_.readout.U, "tanh", direct=esn.direct)
     return y * esn.target_scale_ + esn.target_mean_
@@ -197,6 +197,30 @@ def test_save_and_load(kind, tmp_path):
         back.forecast_interval(9, paths=10, **to_come), esn.forecast_interval(9, paths=10, **to_come)
     )
     assert back.score(series, **more) == esn.score(series, **more)
+
+
+@pytest.mark.parametrize("method", ["closed_loop", "direct"])
+def test_a_forecaster_has_no_verbs_of_a_classifier(method):
+    esn = ESNForecaster(**SMALL, method=method).fit(WAVES)
+    for name in ("states", "outcome_of", "streams", "per_step_", "inputs_", "feedback_weights_"):
+        with pytest.raises(AttributeError):
+            getattr(esn, name)
+
+
+def test_only_a_closed_loop_has_a_network():
+    direct, loop = (ESNForecaster(**SMALL, method=method).fit(WAVES) for method in ("direct", "closed_loop"))
+    for name in ("network_", "reservoir_", "ridge_", "input_weights_", "recurrent_weights_", "readout_weights_"):
+        assert hasattr(loop, name)
+        with pytest.raises(AttributeError, match=r"have no network of their own.*method='closed_loop'"):
+            getattr(direct, name)
+    assert len(direct.history_) == 0
+    assert len(loop.history_) == 2
+    assert (direct.season_ is None, loop.season_ is None, direct.horizon_ > 0, loop.horizon_) == (
+        False,
+        True,
+        True,
+        None,
+    )
 
 
 def test_clone_and_grid_search():

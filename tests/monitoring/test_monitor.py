@@ -238,7 +238,7 @@ def test_forecasts_that_are_not_those_of_the_network_alone_are_asked_for_one_by_
     class LastValue:
         """The forecast is the last value, plus ten."""
 
-        forecast_, codec_ = forecaster.forecast_, forecaster.codec_
+        forecast_ = forecaster.forecast_
 
         def __init__(self):
             self.last = 1.0

@@ -38,7 +38,11 @@ def rising(seed=0, sequences=40, steps=(8, 20)):
 
 def set_readout(esn, U):
     """Give a fitted estimator another readout."""
-    esn.network_ = replace(esn.network_, readout=replace(esn.network_.readout, U=U))
+    network = replace(esn.network_, readout=replace(esn.network_.readout, U=U))
+    if hasattr(esn, "forecast_"):
+        esn.forecast_ = replace(esn.forecast_, network=network)
+    else:
+        esn.network_ = network
 
 
 def interrupt_at(epoch):

@@ -34,6 +34,7 @@ from echolearn.estimators import (
 from echolearn.estimators._functions import SingleEstimator, StackEstimator
 from echolearn.execution.threads import thread_count
 from echolearn.modelfile.reader import saved_by
+from echolearn.readout.network import Network as FittedNetwork
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.speech.audio import RATE
 from echolearn.speech.cache import default_cache
@@ -101,7 +102,12 @@ def _size(model: SingleEstimator | StackEstimator) -> str:
     if isinstance(model, (StackedClassifier, StackedRegressor)):
         sizes = ", ".join(f"{layer.reservoir_.N:,}" for layer in model.layers_)
         return f"{len(model.layers_)} layers of {sizes} hidden units"
-    return counted(model.reservoir_.N, "hidden unit")
+    return counted(_network(model).reservoir.N, "hidden unit")
+
+
+def _network(model: SingleEstimator) -> FittedNetwork:
+    """Return the network of an estimator; that of direct forecasts only corrects them."""
+    return model.forecast_.network if isinstance(model, ESNForecaster) else model.network_
 
 
 def _answers(model: SingleEstimator | StackEstimator) -> list[str]:
@@ -119,11 +125,12 @@ def _answers(model: SingleEstimator | StackEstimator) -> list[str]:
 
 def _network_lines(model: SingleEstimator) -> list[str]:
     """Return weights, readout and training of one network."""
-    reservoir, history = model.reservoir_, model.history_
+    network, history = _network(model), model.history_
+    reservoir = network.reservoir
     learned = LEARNED[model.learn if history else "none"]
-    kind = "softmax" if model.network_.readout.softmax else "ridge regression"
+    kind = "softmax" if network.readout.softmax else "ridge regression"
     lines = [
-        f"learned: {learned}; readout: {kind}, ridge {model.ridge_:.3g}; activation: {reservoir.activation}",
+        f"learned: {learned}; readout: {kind}, ridge {network.readout.ridge:.3g}; activation: {reservoir.activation}",
         f"spectral radius {spectral_radius_of(reservoir.W_rec):.3f}, {reservoir.W_rec.nnz:,} connections, "
         f"leak {reservoir.leak.min():.3g} to {reservoir.leak.max():.3g}",
     ]

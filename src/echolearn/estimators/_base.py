@@ -526,7 +526,6 @@ def fitted_model(esn: SequenceEstimator) -> FittedModel:
         inputs=esn.inputs_,
         training_end=esn.training_end_,
         layout=getattr(esn, "layout_", "time_first"),
-        forecast=getattr(esn, "forecast_", None),
         recipe=getattr(esn, "recipe_", None),
     )
 

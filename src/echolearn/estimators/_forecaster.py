@@ -2,76 +2,43 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from copy import copy
-from dataclasses import dataclass, replace
-from functools import partial
 from os import PathLike
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.estimators._base import FittedEstimator, SequenceEstimator, set_fitted, store_parameters
-from echolearn.estimators.direct_forecasts import (
-    MIN_KNOWN_VALUES,
-    SeriesSettings,
-    direct_state,
-    drawing,
-    fit_direct_network,
-    followed,
-    one_value_ahead,
-)
-from echolearn.estimators.loop_fitting import fit_through_loop
-from echolearn.exceptions import ForecastWarning
-from echolearn.execution.blas import one_blas_thread
+from echolearn.estimators._base import store_parameters
+from echolearn.estimators._display import ExportMixin, FittedFacts, NotebookMixin, network_facts, plot_network
+from echolearn.estimators._names import NamedSettings
 from echolearn.fitting.advice.scores import warn_of_poor_values
-from echolearn.fitting.codecs import ValueCodec, squared_error
 from echolearn.fitting.inputs import InputCodec
-from echolearn.fitting.model import ForecastState
 from echolearn.fitting.settings import NetworkSettings
-from echolearn.fitting.stages import Callback, FitRequest, fit_network
-from echolearn.forecasting.dynamics import MIN_PROBE_STEPS, MIN_PROBE_UNITS, follows_dynamics
-from echolearn.forecasting.model import DirectModel, FollowedSeries
+from echolearn.fitting.stages import Callback
+from echolearn.forecasting.direct_forecast import DirectForecast, fit_direct_forecast
+from echolearn.forecasting.dynamics import follows_dynamics
+from echolearn.forecasting.forecast import Continuation, FittedForecaster, Forecast
+from echolearn.forecasting.loop_forecast import LoopForecast, fit_loop_forecast
+from echolearn.forecasting.model import SeriesSettings
 from echolearn.forecasting.seasons import check_time_index, seasons_of_index
-from echolearn.forecasting.series import (
-    check_runs_down,
-    check_steps_ahead,
-    inputs_of,
-    open_exogenous,
-    open_series,
-    standardised,
-    time_index,
-)
+from echolearn.forecasting.series import SeriesData, time_index
+from echolearn.persistence.save import save_model
 from echolearn.readout.network import Network
-from echolearn.readout.observation import stack
-from echolearn.sequences.batch import pack
-from echolearn.sequences.checks import mean_and_scale
-from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.opening import Sequences, check_has_time, check_long_enough
-from echolearn.states.closed_loop import run_closed_loop
-from echolearn.states.run import run
+from echolearn.reservoir import Reservoir
+from echolearn.streams._forecast import ForecastStream
 from echolearn.training.history import History
-from echolearn.validation import (
-    Answers,
-    Array,
-    SequencesLike,
-    check_columns,
-    check_integer,
-    column_names,
-    is_number,
-    user_stacklevel,
-)
+from echolearn.validation import Answers, Array, SequencesLike, check_integer, is_number
 
-FAR = 100.0  # standard deviations from the mean at which a forecast has left its series
-PATHS = 2000  # forecasts that run side by side in `score`
+if TYPE_CHECKING:  # an optional dependency
+    from matplotlib.figure import Figure
+
 # Down to what float64 statistics can carry: a noiseless series has small errors to find.
-RIDGES = tuple(10.0 ** np.arange(-11, 2))
+LOOP_RIDGES = tuple(10.0 ** np.arange(-11, 2))
 
 
-class ESNForecaster(SequenceEstimator):
+class ESNForecaster(ExportMixin, NotebookMixin, NamedSettings):
     """An echo state network that continues a series: in a closed loop, or by direct forecasts of every horizon.
 
     **Closed loop**, for series that follow dynamics of their own (chaos, waves, driven systems). The input at step t is
@@ -197,12 +164,17 @@ class ESNForecaster(SequenceEstimator):
         The standard deviation of each dimension of the series.
     residuals_ : array of shape (n_residuals, n_dims)
         The one-step residuals of the training series, in standard deviations.
-    forecast_ : ForecastState
-        Where forecasts continue from, the scale of exogenous inputs, and the one-step residuals.
+    forecast_ : LoopForecast or DirectForecast
+        All that was fitted, and where the series are.
+    n_features_in_ : int
+        The number of inputs: dimensions of the series, and exogenous inputs.
+    history_ : History
+        One row per epoch of learning; empty for direct forecasts.
     network_ : Network
-        The fitted network.
+        The network of the closed loop. Direct forecasts have none of these: their network corrects what smoothing
+        forecasts.
     reservoir_ : Reservoir
-        All weights of the state equation.
+        All weights of its state equation.
     input_weights_ : array of shape (n_dims + n_inputs, n_units)
         W.
     recurrent_weights_ : sparse array of shape (n_units, n_units)
@@ -213,10 +185,6 @@ class ESNForecaster(SequenceEstimator):
         The intercept of each output.
     ridge_ : float
         The ridge of the readout, given or chosen.
-    history_ : History
-        One row per epoch of learning.
-    n_features_in_ : int
-        The number of inputs: dimensions of the series, and exogenous inputs.
 
     Examples
     --------
@@ -228,8 +196,7 @@ class ESNForecaster(SequenceEstimator):
     (10, 1)
     """
 
-    forecast_: ForecastState
-    codec_: ValueCodec
+    forecast_: Forecast
 
     def __init__(
         self,
@@ -305,122 +272,31 @@ class ESNForecaster(SequenceEstimator):
         """
         check_time_index(time_index(series))
         params = self.get_params(deep=False)
-        settings = NetworkSettings.of(params, ridge_path=RIDGES, time_folds=False)
-        given, one_value = open_series(series, "series", None, gaps=self.method != "closed_loop")
-        check_runs_down(given)
-        settings = settings.resolved(given.lengths, True)
-        many = given.kind != "one"
-        mean, scale = mean_and_scale(_known(given.X), "series")
-        codec = ValueCodec(mean, scale, one_value, settings.dtype)
-        rows = open_exogenous(exogenous, given.lengths, None, many)
-        exogenous_scale = mean_and_scale(np.concatenate(rows), "exogenous")
-        Z, E = standardised(given.X, codec.mean, codec.scale), standardised(rows, *exogenous_scale)
-        opened = _Opened(given.X, Z, E, codec, exogenous_scale, many)
-        if self._is_direct(opened, settings):
-            self._fit_direct(opened, settings, seasons_of_index(time_index(series)))
-        else:
-            self._fit_closed_loop(opened, settings, callback, checkpoint)
-        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        names = [*(_columns(series) or []), *(_columns(exogenous) or [])]
-        if len(names) == self.n_features_in_ > 1:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        return self
-
-    def _is_direct(self, opened: _Opened, settings: NetworkSettings) -> bool:
-        """Return whether the forecasts are direct ones."""
-        if self.method != "auto":
-            return bool(self.method == "direct")
-        if self.solver == "qr":  # for the closed loops of noiseless series
-            return False
-        n_in = opened.Z[0].shape[1] + opened.E[0].shape[1]
-        washout = settings.washout_steps
-        if opened.least < washout + MIN_PROBE_STEPS:
-            return True
-        if isinstance(settings.topology, str):  # whether there are dynamics does not depend on the size of the network
-            units = max(MIN_PROBE_UNITS, settings.hidden_units)
-            leak = (0.3, 1.0) if isinstance(settings.leak, np.ndarray) else settings.leak
-            settings = replace(settings, hidden_units=units, leak=leak, initial_state=None)
-        reservoir = drawing(settings)(n_in)
-        return not follows_dynamics(reservoir, opened.Z, opened.E, washout, settings.dtype)
-
-    def _fit_direct(self, opened: _Opened, settings: NetworkSettings, seasons: tuple[int, int] | None) -> Self:
-        """Fit the direct method."""
-        of_series = SeriesSettings(
-            horizon=self.horizon, season=self.season, trend=self.trend, log=self.log, seasons=seasons
-        )
-        model, network = fit_direct_network(opened.Y, opened.E, settings, of_series)
-        self.forecast_ = direct_state(model, opened.Y, opened.exogenous_scale, opened.many, opened.codec)
-        n_inputs = len(opened.codec.mean) + len(opened.exogenous_scale[0])
-        set_fitted(self, network, opened.codec, History([]), InputCodec.identity(n_inputs))
-        self.layout_ = "time_first"
-        return self
-
-    def _fit_closed_loop(
-        self,
-        opened: _Opened,
-        settings: NetworkSettings,
-        callback: Callback | None,
-        checkpoint: str | PathLike[str] | None,
-    ) -> Self:
-        """Fit the network of the closed loop."""
-        if opened.least < settings.washout_steps + 3:
-            raise ValueError(
-                f"a series has {opened.least} steps; washout={settings.washout} and learning one step from "
-                f"another need at least {settings.washout_steps + 3}. Give longer series, or a smaller washout."
+        settings = NetworkSettings.of(params, ridge_path=LOOP_RIDGES, time_folds=False)
+        data = SeriesData.open(series, exogenous, gaps=self.method != "closed_loop", dtype=settings.dtype)
+        settings = settings.resolved(data.lengths, True)
+        if self._runs_loop(data, settings):
+            self.forecast_, interrupted = fit_loop_forecast(
+                data, settings, owner=type(self).__name__, params=params, callback=callback, checkpoint=checkpoint
             )
-        Z, E = opened.Z, opened.E
-        request = FitRequest(
-            owner=type(self).__name__,
-            params=self.get_params(deep=False),
-            settings=settings,
-            data=_one_step_data(Z, E, settings, self.noise),
-            validation=None,
-            loss=squared_error,
-            callback=callback,
-            checkpoint=checkpoint,
+            if interrupted:
+                raise KeyboardInterrupt
+            return self
+        of_series = SeriesSettings(
+            horizon=self.horizon,
+            season=self.season,
+            trend=self.trend,
+            log=self.log,
+            announced=seasons_of_index(time_index(series)),
         )
-        if self.solver == "qr":
-            clean = [inputs_of(z, e) for z, e in zip(Z, E, strict=True)]
-            fitted = fit_through_loop(request, clean, self.loop_steps)
-        else:
-            fitted = fit_network(request)
-        assert fitted.ridge_fit is not None
-        share = fitted.ridge_fit.degrees_of_freedom() / fitted.ridge_fit.n
-        self.forecast_ = _forecast_state(
-            fitted.network, settings.dtype, Z, E, share, scale=opened.exogenous_scale, many=opened.many
-        )
-        return self._adopt(FittedEstimator(fitted, opened.codec, InputCodec.identity(fitted.network.reservoir.n_in)))
+        self.forecast_ = fit_direct_forecast(data, settings, of_series)
+        return self
 
-    @property
-    def method_(self) -> str:
-        """The method of forecasting: "closed_loop" or "direct"."""
-        return "closed_loop" if self.forecast_.direct is None else "direct"
-
-    @property
-    def season_(self) -> tuple[int, int] | None:
-        """The seasons of direct forecasts, of the first series; None for the closed loop."""
-        direct = self.forecast_.direct
-        return None if direct is None else direct.series[0].columns[0].members.seasons
-
-    @property
-    def horizon_(self) -> int | None:
-        """The number of steps ahead that direct forecasts have readouts for; None for the closed loop."""
-        return None if self.forecast_.direct is None else self.forecast_.direct.horizon
-
-    @property
-    def target_mean_(self) -> Array:
-        """The mean of each dimension of the series."""
-        return self.codec_.mean
-
-    @property
-    def target_scale_(self) -> Array:
-        """The standard deviation of each dimension of the series."""
-        return self.codec_.scale
-
-    @property
-    def residuals_(self) -> Array:
-        """The one-step residuals of the training series, in standard deviations."""
-        return self.forecast_.residuals
+    def _runs_loop(self, data: SeriesData, settings: NetworkSettings) -> bool:
+        """Return whether a closed loop forecasts; solver="qr" is for those of noiseless series."""
+        if self.method != "auto":
+            return bool(self.method == "closed_loop")
+        return self.solver == "qr" or follows_dynamics(data, settings)
 
     def predict(self, steps: int, *, warm_up: SequencesLike = None, exogenous: SequencesLike = None) -> Answers:
         """Return the next values.
@@ -439,10 +315,8 @@ class ESNForecaster(SequenceEstimator):
         array of shape (steps,) or (steps, n_dims), or list of such arrays
             The forecast, in the form of the series.
         """
-        if self._has_direct():
-            return self._direct_answer(steps, warm_up, exogenous, DirectModel.forecast)
-        h, x, E, many = self._begin(steps, warm_up, exogenous)
-        return self._in_units(self._closed_loop(h, x, E).swapaxes(0, 1), many)
+        check_is_fitted(self)
+        return self.forecast_.predict(Continuation(steps, warm_up, exogenous))
 
     def forecast_interval(
         self,
@@ -492,17 +366,9 @@ class ESNForecaster(SequenceEstimator):
         if not is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r}; expected a number between 0 and 1, for example 0.9.")
         check_integer("paths", paths, 2)
-        if self._has_direct():
-            bounds = [
-                self._direct_answer(steps, warm_up, exogenous, partial(_bound, coverage=float(coverage), which=which))
-                for which in (0, 1)
-            ]
-            return bounds[0], bounds[1]
-        h, x, E, many = self._begin(steps, warm_up, exogenous)
-        shares = np.array([0.5 - float(coverage) / 2, 0.5 + float(coverage) / 2])
-        bounds_ = [np.quantile(Y, shares, axis=1) for Y in self._shocked_loops(h, x, E, paths)]
-        lower, upper = np.stack(bounds_, axis=1)
-        return self._in_units(lower, many), self._in_units(upper, many)
+        check_is_fitted(self)
+        ahead = Continuation(steps, warm_up, exogenous)
+        return self.forecast_.interval(ahead, float(coverage), paths, self.random_state)
 
     def forecast_paths(
         self,
@@ -534,12 +400,8 @@ class ESNForecaster(SequenceEstimator):
             The paths, one array per series. The same seed gives the same paths.
         """
         check_integer("n_paths", n_paths, 1)
-        if self._has_direct():
-            rng = np.random.default_rng(self.random_state).spawn(6)[-1]
-            return self._direct_answer(steps, warm_up, exogenous, partial(DirectModel.paths, count=n_paths, rng=rng))
-        h, x, E, many = self._begin(steps, warm_up, exogenous)
-        found = [np.asarray(self._in_units(Y.swapaxes(0, 1), True)) for Y in self._shocked_loops(h, x, E, n_paths)]
-        return found if many else found[0]
+        check_is_fitted(self)
+        return self.forecast_.paths(Continuation(steps, warm_up, exogenous), n_paths, self.random_state)
 
     def update(self, new: SequencesLike, *, exogenous: SequencesLike = None) -> Self:
         """Take in further values of the series; later forecasts continue from there. Nothing is fitted again.
@@ -558,29 +420,7 @@ class ESNForecaster(SequenceEstimator):
             The estimator itself.
         """
         check_is_fitted(self)
-        state = self.forecast_
-        if np.ndim(new) == 0:  # type: ignore[arg-type]
-            new = np.reshape(np.asarray(new, dtype=np.float64), 1)
-        given = self._series(new, "new")
-        if len(given.X) != len(state.last_value):
-            raise ValueError(f"new has {len(given.X)} series; expected {len(state.last_value)}, those of fit.")
-        rows = self._exogenous(exogenous, given.lengths, given.kind != "one")
-        Z, E = self._scaled(given.X, rows)
-        values = np.stack([z[-1] for z in Z])
-        if state.direct is not None:
-            with one_blas_thread():
-                each = zip(state.direct.series, given.X, E, strict=True)
-                ends = tuple(state.direct.follow(series, y, e) for series, y, e in each)
-            direct = replace(state.direct, series=ends)
-            states = np.stack([end.state for end in ends])
-            self.forecast_ = replace(state, direct=direct, last_state=states, last_value=values)
-            return self
-        states_ = []
-        for h, x, z, e in zip(state.last_state, state.last_value, Z, E, strict=True):
-            inputs = np.hstack([np.vstack([x, z])[:-1], e])
-            with one_blas_thread():
-                states_.append(run(self.network_.reservoir, pack([inputs], np.dtype(self.dtype)), h[None]).H[-1])
-        self.forecast_ = replace(state, last_state=np.stack(states_), last_value=values)
+        self.forecast_ = self.forecast_.update(new, exogenous)
         return self
 
     def stream(self) -> ForecastStream:
@@ -602,7 +442,7 @@ class ESNForecaster(SequenceEstimator):
         True
         """
         check_is_fitted(self)
-        return ForecastStream(self)
+        return ForecastStream(self.forecast_)
 
     def score(
         self, series: SequencesLike, y: None = None, *, exogenous: SequencesLike = None, horizon: int = 1
@@ -630,277 +470,152 @@ class ESNForecaster(SequenceEstimator):
         """
         check_is_fitted(self)
         check_integer("horizon", horizon, 1)
-        given = self._series(series, "series")
-        rows = self._exogenous(exogenous, given.lengths, given.kind != "one")
-        washout = self.network_.view.washout
-        direct = self.forecast_.direct
-        if direct is not None:
-            washout = min(washout, max(0, int(given.lengths.min()) - horizon - 2) // 2)
-        least = washout + horizon + 2
-        if given.lengths.min() < least:
-            raise ValueError(
-                f"a series has {given.lengths.min()} steps; washout={washout} and horizon={horizon} need at least "
-                f"{least}."
-            )
-        errors, truth = [], []
-        for values, z, e in zip(given.X, *self._scaled(given.X, rows), strict=True):
-            if direct is not None:
-                forecasts = (one_value_ahead(direct, values, e, horizon) - self.codec_.mean) / self.codec_.scale
-                known = ~np.isnan(z[horizon:]).any(axis=1) & (np.arange(len(z) - horizon) > washout)
-                errors.append((forecasts - z[horizon:])[known])
-                truth.append(z[horizon:][known])
-                continue
-            H = _states(self.network_, self.dtype, z, e)
-            first = np.arange(washout + 1, len(z) - horizon)  # the last known value
-            for t in np.array_split(first, np.ceil(len(first) / PATHS)):
-                E = e[t + 1 + np.arange(horizon)[:, None]]
-                errors.append(self._closed_loop(H[t - 1], z[t], E)[-1] - z[t + horizon])
-                truth.append(z[t + horizon])
-        T = np.concatenate(truth)
-        spread = float(((T - T.mean(axis=0)) ** 2).sum())
+        errors, truth = self.forecast_.errors(series, exogenous, horizon)
+        spread = float(((truth - truth.mean(axis=0)) ** 2).sum())
         if spread == 0:
             raise ValueError("the series is constant after the washout: there is no spread to measure errors by.")
         with np.errstate(over="ignore"):
-            share = float((np.concatenate(errors) ** 2).sum()) / spread
-        warn_of_poor_values(1 - share, np.ones(len(T)))
+            share = float((errors**2).sum()) / spread
+        warn_of_poor_values(1 - share, np.ones(len(truth)))
         return -float(np.sqrt(share))
 
-    def _has_direct(self) -> bool:
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the fitted forecaster to one safetensors file: weights, settings, series so far, version and a checksum.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write, for example "model.safetensors". The file appears when it is complete; an existing one is
+            replaced. The endings of pickles, JSON and exported files are refused.
+
+        See Also
+        --------
+        echolearn.load : Read the file back.
+        """
         check_is_fitted(self)
-        return self.forecast_.direct is not None
+        save_model(self.model_, path)
 
-    def _direct_answer(
-        self, steps: int, warm_up: SequencesLike, exogenous: SequencesLike, answer: Callable[..., Array]
-    ) -> Answers:
-        """Return what `answer(model, series, steps)` says in the scale of the errors, (..., steps, dims), in units."""
-        model = self.forecast_.direct
-        assert model is not None
-        check_steps_ahead(steps)
-        if warm_up is None:
-            many, parts, known = self.forecast_.many, list(model.series), np.zeros(len(model.series), int)
-            _, E = self._scaled([], self._exogenous(exogenous, known + steps, many))
-        else:
-            given = self._series(warm_up, "warm_up")
-            many, known = given.kind != "one", given.lengths
-            if known.min() < MIN_KNOWN_VALUES:
-                raise ValueError(f"warm_up has {known.min()} steps; expected at least {MIN_KNOWN_VALUES}.")
-            _, E = self._scaled([], self._exogenous(exogenous, known + steps, many))
-            parts = followed(model, given.X, E)
-        answers = [
-            series.in_units(answer(model, series, steps), e[n:]) for series, e, n in zip(parts, E, known, strict=True)
-        ]
-        if self.codec_.one_value:
-            answers = [values[..., 0] for values in answers]
-        return answers if many else answers[0]
+    def plot(self) -> Figure:
+        """Plot what was learned: errors, weights and eigenvalues before and after, and the readout.
 
-    def _shocked_loops(self, h: Array, x: Array, E: Array, paths: int) -> Iterator[Array]:
-        """Yield, for each series, closed loops (steps, paths, dims) with residuals added after every step."""
-        rng = np.random.default_rng(self.random_state).spawn(6)[-1]
-        residuals = self.forecast_.residuals
-        for i in range(len(h)):
-            shocks = residuals[rng.integers(len(residuals), size=(len(E), paths))]
-            h_i, x_i, E_i = (np.repeat(v, paths, axis=-2) for v in (h[i : i + 1], x[i : i + 1], E[:, i : i + 1]))
-            yield self._closed_loop(h_i, x_i, E_i, shocks)
-
-    def _scaled(self, series: Sequence[Array], rows: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-        known = self.forecast_
-        return (
-            standardised(series, self.codec_.mean, self.codec_.scale),
-            standardised(rows, known.exogenous_mean, known.exogenous_scale),
-        )
-
-    def _begin(self, steps: int, warm_up: SequencesLike, exogenous: SequencesLike) -> tuple[Array, Array, Array, bool]:
-        """Return the state before and the value at the last known step, (B, N) and (B, dims); E (steps, B, inputs) to
-        come; and whether the caller gave a list."""
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, which a notebook shows. It requires matplotlib (`pip install 'echolearn[report]'`).
+        """
         check_is_fitted(self)
-        check_steps_ahead(steps)
-        if warm_up is None:
-            many, known = self.forecast_.many, np.zeros(len(self.forecast_.last_value), int)
-            h, x = self.forecast_.last_state, self.forecast_.last_value
-            _, E = self._scaled([], self._exogenous(exogenous, known + steps, many))
-        else:
-            given = self._series(warm_up, "warm_up")
-            check_long_enough(given, max(1, self.network_.view.washout))
-            many, known = given.kind != "one", given.lengths
-            Z, E = self._scaled(given.X, self._exogenous(exogenous, known + steps, many))
-            ends = [_states(self.network_, self.dtype, z, e[: len(z)])[-1] for z, e in zip(Z, E, strict=True)]
-            h, x = np.stack(ends), np.stack([z[-1] for z in Z])
-        return h, x, np.stack([e[n:] for e, n in zip(E, known, strict=True)], axis=1), many
-
-    def _closed_loop(self, h: Array, x: Array, E: Array, shocks: Array | None = None) -> Array:
-        """Return closed loops from here on, (steps, B, dims); warn of one that leaves its series."""
-        network = self.network_
-        with one_blas_thread():
-            Y = run_closed_loop(network.reservoir, network.readout.U, network.view.direct, h, x, E=E, shocks=shocks)
-        with np.errstate(invalid="ignore"):
-            far = ~(np.abs(Y) < FAR).all(axis=(1, 2))
-        if far.any():
-            warnings.warn(
-                f"the forecast runs away: after {int(far.argmax()) + 1} steps it is {FAR:g} standard deviations from "
-                "the mean of its series. Fit with some noise (for example noise=1e-3), a larger ridge, or more data.",
-                ForecastWarning,
-                stacklevel=user_stacklevel(),
-            )
-        return Y
-
-    def _check_columns(self, given: SequencesLike, part: slice, name: str) -> None:
-        """Refuse a data frame whose columns are not those of the fit; part: those of the series, or exogenous ones."""
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and _columns(given) is not None:
-            check_columns(given[0] if isinstance(given, (list, tuple)) else given, names[part], name)
-
-    def _series(self, series: SequencesLike, name: str) -> Sequences:
-        self._check_columns(series, slice(len(self.codec_.mean)), name)
-        given, _ = open_series(series, name, len(self.codec_.mean), gaps=self.forecast_.direct is not None)
-        return given
-
-    def _exogenous(self, exogenous: SequencesLike, lengths: Array, many: bool) -> list[Array]:
-        self._check_columns(exogenous, slice(len(self.codec_.mean), None), "exogenous")
-        return open_exogenous(exogenous, lengths, len(self.forecast_.exogenous_mean), many)
-
-    def _in_units(self, Y: Array, many: bool) -> Answers:
-        """Return standardised values (B, steps, dims) in the units and form of the series."""
-        values = Y * self.codec_.scale + self.codec_.mean
-        if self.codec_.one_value:
-            values = values[..., 0]
-        return list(values) if many else values[0]
-
-
-@dataclass(frozen=True, eq=False)
-class _Opened:
-    """The data of a fit: series as given and standardised, exogenous inputs standardised, their scales."""
-
-    Y: list[Array]
-    Z: list[Array]
-    E: list[Array]
-    codec: ValueCodec
-    exogenous_scale: tuple[Array, Array]
-    many: bool
+        forecast = self.forecast_
+        before = forecast.initial_reservoir if isinstance(forecast, LoopForecast) else None
+        return plot_network(forecast.network, forecast.history, before, None)
 
     @property
-    def least(self) -> int:
-        """The length of the shortest series."""
-        return min(map(len, self.Y))
+    def model_(self) -> FittedForecaster:
+        """All that the model file of this forecaster holds."""
+        forecast = self.forecast_
+        return FittedForecaster(
+            estimator=type(self).__name__,
+            settings=self.get_params(deep=False),
+            network=forecast.network,
+            codec=forecast.form.codec,
+            history=forecast.history,
+            feature_names=forecast.form.names,
+            inputs=InputCodec.identity(forecast.form.n_features),
+            forecast=forecast,
+        )
 
+    @property
+    def method_(self) -> str:
+        """The method of forecasting: "closed_loop" or "direct"."""
+        return self.forecast_.method
 
-class ForecastStream:
-    """A forecaster that takes values one by one: what `ESNForecaster.stream` returns.
+    @property
+    def season_(self) -> tuple[int, int] | None:
+        """The seasons of direct forecasts, of the first series; None for the closed loop."""
+        forecast = self.forecast_
+        return forecast.model.series[0].seasons if isinstance(forecast, DirectForecast) else None
 
-    Parameters
-    ----------
-    forecaster : ESNForecaster
-        The fitted forecaster. A later fit or update of it does not change the stream.
-    """
+    @property
+    def horizon_(self) -> int | None:
+        """The number of steps ahead that direct forecasts have readouts for; None for the closed loop."""
+        forecast = self.forecast_
+        return forecast.model.horizon if isinstance(forecast, DirectForecast) else None
 
-    def __init__(self, forecaster: ESNForecaster):
-        self._forecaster = copy(forecaster)  # what an update replaces is never changed in place
+    @property
+    def target_mean_(self) -> Array:
+        """The mean of each dimension of the series."""
+        return self.forecast_.form.codec.mean
 
-    def predict(
-        self, new: SequencesLike, steps: int = 1, *, exogenous: SequencesLike = None, ahead: SequencesLike = None
-    ) -> Answers:
-        """Take in the newest values, and return the next ones.
+    @property
+    def target_scale_(self) -> Array:
+        """The standard deviation of each dimension of the series."""
+        return self.forecast_.form.codec.scale
 
-        Parameters
-        ----------
-        new : float, array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
-            The values since the last call.
-        steps : int, default=1
-            How many values to forecast.
-        exogenous : array of shape (n_steps, n_inputs), default=None
-            One row for each new value.
-        ahead : array of shape (steps, n_inputs), default=None
-            One row for each step to come.
+    @property
+    def residuals_(self) -> Array:
+        """The one-step residuals of the training series, in standard deviations."""
+        return self.forecast_.residuals
 
-        Returns
-        -------
-        array of shape (steps,) or (steps, n_dims), or list of such arrays
-            The forecast.
-        """
-        return self._forecaster.update(new, exogenous=exogenous).predict(steps, exogenous=ahead)
+    @property
+    def n_features_in_(self) -> int:
+        """The number of dimensions and exogenous inputs."""
+        return self.forecast_.form.n_features
 
-    def update(self, new: SequencesLike, *, exogenous: SequencesLike = None) -> Self:
-        """Take in the newest values without a forecast.
+    @property
+    def feature_names_in_(self) -> Array:
+        """The names of all columns, if the series were data frames."""
+        if not self.forecast_.form.names:
+            raise AttributeError("this forecaster was fitted to series without names of columns.")
+        return np.array(self.forecast_.form.names, dtype=object)
 
-        Parameters
-        ----------
-        new : float, array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
-            The values since the last call.
-        exogenous : array of shape (n_steps, n_inputs), default=None
-            One row for each new value.
+    @property
+    def history_(self) -> History:
+        """One row per epoch of learning."""
+        return self.forecast_.history
 
-        Returns
-        -------
-        ForecastStream
-            The stream itself.
-        """
-        self._forecaster.update(new, exogenous=exogenous)
-        return self
+    @property
+    def network_(self) -> Network:
+        """The network of the closed loop."""
+        if self.method_ == "direct":
+            raise AttributeError(
+                "direct forecasts have no network of their own: smoothing forecasts, and the readout of a reservoir "
+                "only corrects it. Fit with method='closed_loop' for a network that forecasts."
+            )
+        return self.forecast_.network
 
+    @property
+    def reservoir_(self) -> Reservoir:
+        """The reservoir of the closed loop: all weights of the state equation."""
+        return self.network_.reservoir
 
-def _columns(given: SequencesLike) -> list[str] | None:
-    """Return the names of the columns of a data frame, or of the first one in a list; None for all else."""
-    first = given[0] if isinstance(given, (list, tuple)) and len(given) else given
-    return column_names(first) if getattr(first, "ndim", 0) == 2 else None
+    @property
+    def ridge_(self) -> float:
+        """The ridge of the readout, given or chosen."""
+        return self.network_.readout.ridge
 
+    @property
+    def input_weights_(self) -> Array:
+        """W (features, hidden_units)."""
+        return np.asarray(self.network_.reservoir.W)
 
-def _known(series: Sequence[Array]) -> Array:
-    """Return the known values of all series (n, dims), gaps filled with the mean of their column."""
-    table = np.concatenate(series)
-    gaps = np.isnan(table)
-    if not gaps.any():
-        return table
-    if gaps.all(axis=0).any():
-        raise ValueError("series: a column has no value at all, only gaps. Leave it out.")
-    return np.where(gaps, np.nanmean(table, axis=0), table)
+    @property
+    def recurrent_weights_(self) -> sparse.csr_array:
+        """W_rec (hidden_units, hidden_units), sparse."""
+        return self.network_.reservoir.W_rec
 
+    @property
+    def readout_weights_(self) -> Array:
+        """U (hidden_units + features, dims), without the intercept."""
+        return np.asarray(self.network_.readout.U[:-1])
 
-def _bound(model: DirectModel, series: FollowedSeries, steps: int, coverage: float, which: int) -> Array:
-    """Return the lower or the upper bounds in the scale of the errors."""
-    return model.interval(series, steps, coverage)[which]
+    @property
+    def intercept_(self) -> Array:
+        """The intercept of each output."""
+        return np.asarray(self.network_.readout.U[-1])
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "forecast_")
 
-def _one_step_data(Z: list[Array], E: list[Array], settings: NetworkSettings, noise: float) -> Dataset:
-    """Return pairs of inputs and the next values, as a dataset."""
-    rng = np.random.default_rng(settings.random_state).spawn(5)[-1]
-    noisy = [z + noise * rng.standard_normal(z.shape) for z in Z] if noise else Z
-    inputs = [inputs_of(z, e) for z, e in zip(noisy, E, strict=True)]
-    given = Sequences(inputs, "list")
-    check_has_time(given)
-    check_long_enough(given, settings.washout_steps)
-    return Dataset.place(inputs, [z[1:] for z in Z], None, per_step=True, dtype=settings.dtype)
-
-
-def _states(network: Network, dtype: str, z: Array, e: Array) -> Array:
-    """Return the state after each value but the last: (steps - 1, N)."""
-    with one_blas_thread():
-        return run(network.reservoir, pack([inputs_of(z, e)], np.dtype(dtype))).H
-
-
-def _forecast_state(
-    network: Network,
-    dtype: str,
-    Z: list[Array],
-    E: list[Array],
-    share: float,
-    *,
-    scale: tuple[Array, Array],
-    many: bool,
-) -> ForecastState:
-    """Return where forecasts continue from, and the one-step residuals of all series.
-
-    Residuals of a fitted readout are too small; divided by 1 - df / n (df: its degrees of freedom, df / n: `share`)
-    they have about the size that leaving each one out would give.
-    """
-    H = [_states(network, dtype, z, e) for z, e in zip(Z, E, strict=True)]
-    U, residuals = network.readout.U, []
-    for z, e, h in zip(Z, E, H, strict=True):
-        H_c = stack(h, inputs_of(z, e).astype(h.dtype), direct=network.view.direct, intercept=True)
-        residuals.append(z[1:] - np.asarray(H_c @ U.astype(h.dtype), dtype=np.float64))
-    return ForecastState(
-        exogenous_mean=scale[0],
-        exogenous_scale=scale[1],
-        last_state=np.stack([h[-1] for h in H]),
-        last_value=np.stack([z[-1] for z in Z]),
-        residuals=np.concatenate([r[network.view.washout :] for r in residuals]) / (1 - share),
-        many=many,
-    )
+    def _fitted_facts(self) -> FittedFacts:
+        if not hasattr(self, "forecast_"):
+            return []
+        return network_facts(self.forecast_.network, self.forecast_.history, self.learn)

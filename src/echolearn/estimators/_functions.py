@@ -17,6 +17,7 @@ from echolearn.estimators._regressor import ESNRegressor
 from echolearn.estimators._stacked import StackedClassifier, StackedRegressor
 from echolearn.estimators._stacked_base import StackedEstimator, fitted_stack
 from echolearn.fitting.model import FittedModel, FittedStack
+from echolearn.forecasting.forecast import FittedForecaster
 from echolearn.persistence.load import Saved, read_model
 from echolearn.persistence.pipeline import FittedPipeline, Step
 from echolearn.persistence.save import save_model
@@ -71,7 +72,7 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, sums: bool = False)
     >>> bool((echolearn.load(path).predict(X[0]) == model.predict(X[0])).all())
     True
     """
-    if isinstance(model, StackedEstimator):
+    if isinstance(model, (StackedEstimator, ESNForecaster)):
         model.save(path)
     elif isinstance(model, SequenceEstimator):
         model.save(path, sums=sums)
@@ -131,6 +132,10 @@ def estimator_of(model: FittedModel | FittedStack) -> SingleEstimator | StackEst
 
 def _single(model: FittedModel) -> SingleEstimator:
     estimator: SingleEstimator = NETWORKS[model.estimator](**model.settings)
+    if isinstance(estimator, ESNForecaster):
+        assert isinstance(model, FittedForecaster)
+        estimator.forecast_ = model.forecast
+        return estimator
     set_fitted(estimator, model.network, model.codec, model.history, model.inputs)
     estimator.training_end_ = model.training_end
     if model.feature_names:
@@ -138,11 +143,7 @@ def _single(model: FittedModel) -> SingleEstimator:
     estimator.target_names_ = model.target_names
     if model.recipe is not None:
         estimator.recipe_ = model.recipe
-    if isinstance(estimator, ESNForecaster):
-        assert model.forecast is not None
-        estimator.forecast_ = model.forecast
-    else:
-        estimator.layout_ = model.layout
+    estimator.layout_ = model.layout
     return estimator
 
 
@@ -216,13 +217,17 @@ def stream(
 
 def fitted(model: BaseEstimator) -> Saved:
     """Return what was fitted: of an estimator its model, of a pipeline the transformers too."""
-    if isinstance(model, StackedEstimator):
-        return fitted_stack(model)
-    if isinstance(model, SequenceEstimator):
-        return fitted_model(model)
+    if isinstance(model, (SequenceEstimator, ESNForecaster, StackedEstimator)):
+        return _fitted_network(model)
     steps, (name, network) = _taken_apart(model)
-    last = fitted_stack(network) if isinstance(network, StackedEstimator) else fitted_model(network)
-    return FittedPipeline([Step(key, _inner(step), isinstance(step, FrameWise)) for key, step in steps], name, last)
+    kept = [Step(key, _inner(step), isinstance(step, FrameWise)) for key, step in steps]
+    return FittedPipeline(kept, name, _fitted_network(network))
+
+
+def _fitted_network(network: BaseEstimator) -> FittedModel | FittedStack:
+    if isinstance(network, ESNForecaster):
+        return network.model_
+    return fitted_stack(network) if isinstance(network, StackedEstimator) else fitted_model(network)
 
 
 def _taken_apart(model: BaseEstimator) -> tuple[list[tuple[str, BaseEstimator]], tuple[str, BaseEstimator]]:
@@ -230,7 +235,7 @@ def _taken_apart(model: BaseEstimator) -> tuple[list[tuple[str, BaseEstimator]],
     if not isinstance(model, Pipeline):
         raise TypeError(f"{type(model).__name__} is neither an estimator of echolearn nor a Pipeline that ends in one.")
     *steps, last = model.steps
-    if not isinstance(last[1], (SequenceEstimator, StackedEstimator)):
+    if not isinstance(last[1], (SequenceEstimator, ESNForecaster, StackedEstimator)):
         raise TypeError(f"the pipeline ends in {type(last[1]).__name__}; expected a network of echolearn.")
     check_is_fitted(last[1])
     kept = [(name, step) for name, step in steps if step is not None and step != "passthrough"]

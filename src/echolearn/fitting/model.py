@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from echolearn.display.facts import brief
 from echolearn.fitting.codecs import TargetCodec
@@ -14,29 +13,6 @@ from echolearn.modelfile.layout import Facts
 from echolearn.readout.network import Network
 from echolearn.training.history import History
 from echolearn.validation import Array
-
-if TYPE_CHECKING:
-    from echolearn.forecasting.model import DirectModel
-
-
-@dataclass(frozen=True, eq=False)
-class ForecastState:
-    """The part of a fitted forecaster beside its network.
-
-    The scale of exogenous inputs; of each series the last state and value; one-step residuals; whether the series came
-    as a list (many). direct: the model of direct forecasts, None where the closed loop forecasts.
-    """
-
-    exogenous_mean: Array
-    exogenous_scale: Array
-    last_state: Array
-    last_value: Array
-    residuals: Array
-    many: bool
-    direct: DirectModel | None = None
-
-    def __repr__(self) -> str:
-        return brief(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +49,6 @@ class FittedModel:
     inputs: InputCodec
     target_names: list[str] = field(default_factory=list)
     training_end: TrainingEnd | None = None
-    forecast: ForecastState | None = None
     layout: str = "time_first"
     recipe: Facts | None = None
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from echolearn.execution.blas import one_blas_thread
+from echolearn.fitting.settings import NetworkSettings
 from echolearn.forecasting.correction import solve
 from echolearn.forecasting.members import Allowed, errors_ahead, fit_smoothing
-from echolearn.forecasting.model import default_horizon
+from echolearn.forecasting.model import default_horizon, draw_reservoir
 from echolearn.forecasting.seasons import find_seasons
-from echolearn.forecasting.series import inputs_of
+from echolearn.forecasting.series import SeriesData, inputs_of
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.states.closed_loop import run_closed_loop
@@ -28,26 +29,27 @@ PROBE_RIDGES = 10.0 ** np.arange(-11.0, 2.0)
 COMPARED_ORIGINS = 20  # closed loops that are compared with smoothing
 
 
-def follows_dynamics(reservoir: Reservoir, Z: Sequence[Array], E: Sequence[Array], washout: int, dtype: str) -> bool:
-    """Return whether the closed loop of a network should forecast these standardised series.
+def follows_dynamics(data: SeriesData, settings: NetworkSettings) -> bool:
+    """Return whether the closed loop of a network should forecast these series.
 
     A readout of the reservoir as drawn, fitted to the first three quarters, must predict the rest one step ahead to a
     fifth of the changes from step to step. If it is not a twentieth, one series alone is then forecast from origins in
     its last quarter, by the closed loop and by smoothing, and the smaller error decides. Series of more than eight
     columns, such as fields in space, and constant ones are left to the closed loop.
     """
-    if min(map(len, Z)) < washout + MIN_PROBE_STEPS or any(np.isnan(z).any() for z in Z):
+    Z, E, washout = data.Z, data.E, settings.washout_steps
+    if data.lengths.min() < washout + MIN_PROBE_STEPS or any(np.isnan(z).any() for z in Z):
         return False
-    if Z[0].shape[1] > MAX_PROBED_COLUMNS or all((z == z[0]).all() for z in Z):
+    if data.form.dims > MAX_PROBED_COLUMNS or all((z == z[0]).all() for z in Z):
         return True
+    reservoir = _probe(settings, data.form.n_features)
     with one_blas_thread(), np.errstate(all="ignore"):
         U = [inputs_of(z, e) for z, e in zip(Z, E, strict=True)]
-        X = [np.hstack([run(reservoir, pack([u], np.dtype(dtype))).H, u])[washout:] for u in U]
+        X = [np.hstack([run(reservoir, pack([u], np.dtype(settings.dtype))).H, u])[washout:] for u in U]
         T = [z[1 + washout :] for z in Z]
         cuts = [int(PROBE_FITTED_SHARE * len(x)) for x in X]
-        readouts = solve(
-            [x[:c] for x, c in zip(X, cuts, strict=True)], [t[:c] for t, c in zip(T, cuts, strict=True)], PROBE_RIDGES
-        )
+        heads, targets = ([rows[:c] for rows, c in zip(each, cuts, strict=True)] for each in (X, T))
+        readouts = solve(heads, targets, PROBE_RIDGES)
         change = sum(float((np.diff(z[washout + c :], axis=0) ** 2).sum()) for z, c in zip(Z, cuts, strict=True))
         errors = [
             sum(float(((x[c:] @ D[:-1] + D[-1] - t[c:]) ** 2).sum()) for x, t, c in zip(X, T, cuts, strict=True))
@@ -56,9 +58,18 @@ def follows_dynamics(reservoir: Reservoir, Z: Sequence[Array], E: Sequence[Array
         best = int(np.nanargmin(errors))
         if not errors[best] < DOUBTFUL_ERROR_SHARE**2 * change:
             return False
-        if errors[best] < CERTAIN_ERROR_SHARE**2 * change or len(Z) > 1 or Z[0].shape[1] > 1 or E[0].shape[1]:
+        if errors[best] < CERTAIN_ERROR_SHARE**2 * change or len(Z) > 1 or data.form.n_features > 1:
             return True
         return _loop_is_better(reservoir, readouts[best], Z[0], X[0], washout + cuts[0])
+
+
+def _probe(settings: NetworkSettings, n_in: int) -> Reservoir:
+    """Return the reservoir that looks for dynamics; whether there are any does not depend on its size."""
+    if isinstance(settings.topology, str):
+        units = max(MIN_PROBE_UNITS, settings.hidden_units)
+        leak = (0.3, 1.0) if isinstance(settings.leak, np.ndarray) else settings.leak
+        settings = replace(settings, hidden_units=units, leak=leak, initial_state=None)
+    return draw_reservoir(settings, n_in)
 
 
 def _loop_is_better(reservoir: Reservoir, D: Array, z: Array, X: Array, first: int) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from echolearn.execution.blas import one_blas_thread
+from echolearn.fitting.settings import NetworkSettings
 from echolearn.forecasting.columns import (
     Column,
     ColumnState,
@@ -21,8 +24,10 @@ from echolearn.forecasting.columns import (
 from echolearn.forecasting.correction import Correction, fit_correction
 from echolearn.forecasting.members import Allowed, errors_ahead, first_origin
 from echolearn.forecasting.seasons import find_seasons
+from echolearn.forecasting.series import SeriesData
 from echolearn.forecasting.smoothing import forecast_ahead, from_scale, to_scale
 from echolearn.reservoir import Reservoir
+from echolearn.reservoir._plasticity import intrinsic_plasticity
 from echolearn.validation import Array
 
 MIN_HORIZON_STEPS, MAX_HORIZON_STEPS = 8, 48  # the horizon is two seasons within these bounds,
@@ -30,7 +35,33 @@ HORIZONS_PER_SERIES = 3  # and at most this part of the shortest series
 PARAMETERS_PER_MEMBER = 5  # that a series determines: smoothing, damping, autoregression and a start
 MAX_KEPT_ORIGINS = 1000  # whose errors are kept, for intervals and paths
 CORRECTION_DECAY_PER_STEP = 0.9  # beyond the last horizon the correction shrinks by this factor
+MIN_KNOWN_VALUES = 4  # of a series
+PLASTICITY_STEPS = 1000  # of noise, by which intrinsic plasticity adapts
 ORIGINS_PER_INDEPENDENT_ERROR = 2  # neighbouring origins share most of their errors: so many count as one
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesSettings:
+    """The parameters that concern the series itself; announced: the seasons that belong to a time index."""
+
+    horizon: int | None
+    season: str | int | None
+    trend: str | bool
+    log: str | bool
+    announced: tuple[int, int] | None
+
+    @property
+    def allowed(self) -> Allowed:
+        """Which members there may be."""
+        return Allowed(*(None if isinstance(v, str) else bool(v) for v in (self.log, self.trend)))
+
+    def seasons_of(self, y: Array) -> tuple[int, int]:
+        """Return the seasons of values y (n,), 1 for none."""
+        if self.season is None:
+            return 1, 1
+        if isinstance(self.season, str):
+            return find_seasons(y, self.announced)
+        return (int(self.season) if len(y) >= 2 * self.season else 1), 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +86,11 @@ class FollowedSeries:
         """Return the tracks of the columns over further values without exogenous effects (n, dims)."""
         each = zip(self.columns, self.column_states, rest.T, strict=True)
         return [follow(column, np.ascontiguousarray(y), state, horizon) for column, state, y in each]
+
+    @property
+    def seasons(self) -> tuple[int, int]:
+        """The steps of the seasons, 1 for none."""
+        return self.columns[0].members.seasons
 
     @property
     def time(self) -> int:
@@ -186,52 +222,73 @@ def default_horizon(seasons: tuple[int, int], shortest: int) -> int:
     return max(1, min(steps, shortest // HORIZONS_PER_SERIES))
 
 
-def fit_direct(
-    Y: Sequence[Array],
-    E: Sequence[Array],
-    seasons: Callable[[Array], tuple[int, int]],
-    *,
-    horizon: int | None,
-    allowed: Allowed,
-    draw: Callable[[int], Reservoir],
-    sees_inputs: bool,
-    dtype: str,
-) -> DirectModel:
-    """Fit members to every column, and one readout to the errors of all of them.
+def draw_reservoir(settings: NetworkSettings, n_in: int) -> Reservoir:
+    """Return the reservoir of a forecast for so many inputs, all of them standardised; the same one every time."""
+    reservoir = Reservoir.random(
+        n_in,
+        settings.hidden_units,
+        spectral_radius=settings.spectral_radius,
+        connections=settings.connections,
+        topology=settings.topology,
+        input_scaling=settings.input_scaling if np.ndim(settings.input_scaling) == 0 else 0.5,
+        bias_scaling=settings.bias_scaling,
+        activation=settings.activation,
+        leak=settings.leak,
+        random_state=np.random.default_rng(deepcopy(settings.random_state)).spawn(1)[0],
+    )
+    if settings.plasticity is not None:
+        noise = np.random.default_rng(0).standard_normal((PLASTICITY_STEPS, n_in))
+        reservoir = intrinsic_plasticity(reservoir, [noise], spread=settings.plasticity)
+    if settings.initial_state is not None:
+        reservoir = replace(reservoir, initial_state=np.asarray(settings.initial_state))
+    return reservoir
 
-    Y: series (n, dims), NaN where a value is missing; E: exogenous inputs (n, inputs); seasons: those of one column;
-    draw: a reservoir for so many inputs.
-    """
-    periods = [seasons(y[:, 0]) for y in Y]
-    ahead = horizon or default_horizon(max(periods), min(map(len, Y)))
-    fitted = [
-        [fit_column(np.ascontiguousarray(y[:, j]), e, m, ahead, allowed) for j in range(y.shape[1])]
-        for y, e, m in zip(Y, E, periods, strict=True)
-    ]
-    columns = [tuple(column for column, _ in row) for row in fitted]
-    tracks = [[track for _, track in row] for row in fitted]
-    U = [network_inputs(c, t, 0) for c, t in zip(columns, tracks, strict=True)]
-    reservoir = draw(U[0].shape[1])
-    H = [run_reservoir(reservoir, u, None, dtype) for u in U]
-    firsts = [first_origin(len(y), c[0].members.seasons) for y, c in zip(Y, columns, strict=True)]
-    X = [(np.hstack([h, u]) if sees_inputs else h)[first:] for h, u, first in zip(H, U, firsts, strict=True)]
-    T = [_scaled_errors(c, t)[first:] for c, t, first in zip(columns, tracks, firsts, strict=True)]
-    correction = fit_correction(X, T, ahead)
+
+def fit_direct(data: SeriesData, settings: NetworkSettings, series: SeriesSettings) -> DirectModel:
+    """Fit members to every column, and one readout to the errors of all of them."""
+    _check_values(data.Y, series)
+    with one_blas_thread():
+        periods = [series.seasons_of(y[:, 0]) for y in data.Y]
+        horizon = series.horizon or default_horizon(max(periods), int(data.lengths.min()))
+        fitted = [
+            [fit_column(np.ascontiguousarray(y[:, j]), e, m, horizon, series.allowed) for j in range(y.shape[1])]
+            for y, e, m in zip(data.Y, data.E, periods, strict=True)
+        ]
+        columns = [tuple(column for column, _ in row) for row in fitted]
+        tracks = [[track for _, track in row] for row in fitted]
+        U = [network_inputs(c, t, 0) for c, t in zip(columns, tracks, strict=True)]
+        reservoir = draw_reservoir(settings, U[0].shape[1])
+        H = [run_reservoir(reservoir, u, None, settings.dtype) for u in U]
+        firsts = [first_origin(len(y), m) for y, m in zip(data.Y, periods, strict=True)]
+        X = [(np.hstack([h, u]) if settings.direct else h)[n:] for h, u, n in zip(H, U, firsts, strict=True)]
+        T = [_scaled_errors(c, t)[n:] for c, t, n in zip(columns, tracks, firsts, strict=True)]
+        correction = fit_correction(X, T, horizon)
     return DirectModel(
         reservoir=reservoir,
         D=correction.D,
-        sees_inputs=sees_inputs,
-        horizon=ahead,
+        sees_inputs=settings.direct,
+        horizon=horizon,
         series=tuple(
             FollowedSeries(c, tuple(track.end for track in t), h[-1], u[-1])
             for c, t, h, u in zip(columns, tracks, H, U, strict=True)
         ),
         errors=_kept(correction),
-        widening=_widening(Y),
+        widening=_widening(data.Y),
         ridge=correction.ridge,
         gain=correction.gain,
-        dtype=dtype,
+        dtype=settings.dtype,
     )
+
+
+def _check_values(Y: Sequence[Array], series: SeriesSettings) -> None:
+    """Refuse series with too few known values, and values that have no logarithm where it is asked for."""
+    for i, y in enumerate(Y):
+        for column in y.T:
+            known = int((~np.isnan(column)).sum())
+            if known < MIN_KNOWN_VALUES:
+                raise ValueError(f"series {i} has {known} known values; expected at least {MIN_KNOWN_VALUES}.")
+            if series.log is True and not np.nanmin(column) > 0:
+                raise ValueError(f"log=True, but series {i} holds {np.nanmin(column):g}. Use log='auto' or False.")
 
 
 def _scaled_errors(columns: Sequence[Column], tracks: Sequence[Track]) -> Array:
@@ -251,13 +308,3 @@ def _widening(Y: Sequence[Array]) -> float:
     n = float(np.mean([len(y) for y in Y]))
     df = min(PARAMETERS_PER_MEMBER, n / 2)
     return float(np.sqrt((n + df) / (n - df)))
-
-
-def seasons_for(announced: tuple[int, int] | None, given: object) -> Callable[[Array], tuple[int, int]]:
-    """Return the function from values to seasons; given: "auto", a number, or None for no season."""
-    if given is None:
-        return lambda y: (1, 1)
-    if isinstance(given, str):
-        return lambda y: find_seasons(y, announced)
-    period = int(given)  # type: ignore[call-overload]
-    return lambda y: (period if len(y) >= 2 * period else 1, 1)

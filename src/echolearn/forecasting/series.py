@@ -1,15 +1,112 @@
-"""Series and exogenous inputs as a user gives them."""
+"""Series and exogenous inputs as a user gives them, and the form in which forecasts go back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from echolearn.fitting.codecs import ValueCodec
+from echolearn.sequences.checks import mean_and_scale
 from echolearn.sequences.opening import Sequences, open_sequences
-from echolearn.validation import Array, SequencesLike, check_integer
+from echolearn.validation import Answers, Array, SequencesLike, check_columns, check_integer, column_names
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesForm:
+    """The form of the series of a fit, in which later ones must come and forecasts go.
+
+    codec: mean and scale of each dimension, and whether series are 1-D; many: whether they were a list; names: of all
+    columns of data frames, those of exogenous inputs last; [] without any.
+    """
+
+    codec: ValueCodec
+    exogenous_mean: Array
+    exogenous_scale: Array
+    many: bool
+    names: list[str]
+
+    @property
+    def dims(self) -> int:
+        """The number of dimensions of the series."""
+        return len(self.codec.mean)
+
+    @property
+    def n_features(self) -> int:
+        """The number of dimensions and exogenous inputs."""
+        return self.dims + len(self.exogenous_mean)
+
+    def open(self, series: SequencesLike, name: str, *, gaps: bool) -> Sequences:
+        """Return series with the columns of the fit; name: of the argument."""
+        self._check_columns(series, self.names[: self.dims], name)
+        return open_series(series, name, self.dims, gaps=gaps)[0]
+
+    def open_new(self, new: SequencesLike, count: int, *, gaps: bool) -> Sequences:
+        """Return values that follow those of `count` series; a single number is one value of one series."""
+        if np.ndim(new) == 0:  # type: ignore[arg-type]
+            new = np.reshape(np.asarray(new, dtype=np.float64), 1)
+        opened = self.open(new, "new", gaps=gaps)
+        if len(opened.X) != count:
+            raise ValueError(f"new has {len(opened.X)} series; expected {count}, those of fit.")
+        return opened
+
+    def open_exogenous(self, exogenous: SequencesLike, lengths: Array, many: bool) -> list[Array]:
+        """Return exogenous inputs in their scale, one array (length, inputs) per series."""
+        self._check_columns(exogenous, self.names[self.dims :], "exogenous")
+        rows = open_exogenous(exogenous, lengths, len(self.exogenous_mean), many)
+        return standardised(rows, self.exogenous_mean, self.exogenous_scale)
+
+    def standardised(self, series: Sequence[Array]) -> list[Array]:
+        """Return series in standard deviations from their mean."""
+        return standardised(series, self.codec.mean, self.codec.scale)
+
+    def answer(self, values: Sequence[Array], many: bool) -> Answers:
+        """Return values (..., steps, dims) in units, one array per series, as series come: 1-D, and as a list."""
+        shaped = [v[..., 0] for v in values] if self.codec.one_value else list(values)
+        return shaped if many else shaped[0]
+
+    def _check_columns(self, table: SequencesLike, names: list[str], name: str) -> None:
+        """Refuse a data frame whose columns are not those of the fit."""
+        if self.names and frame_columns(table) is not None:
+            check_columns(table[0] if isinstance(table, (list, tuple)) else table, names, name)
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesData:
+    """The data of a fit: series Y in units and Z standardised, (steps, dims), E (steps, inputs) standardised."""
+
+    Y: list[Array]
+    Z: list[Array]
+    E: list[Array]
+    form: SeriesForm
+
+    @classmethod
+    def open(cls, series: SequencesLike, exogenous: SequencesLike, *, gaps: bool, dtype: str) -> SeriesData:
+        """Return the data of a fit, checked; gaps: whether NaN may stand for a missing value."""
+        opened, one_value = open_series(series, "series", None, gaps=gaps)
+        check_runs_down(opened)
+        many = opened.kind != "one"
+        mean, scale = mean_and_scale(_without_gaps(opened.X), "series")
+        rows = open_exogenous(exogenous, opened.lengths, None, many)
+        exogenous_mean, exogenous_scale = mean_and_scale(np.concatenate(rows), "exogenous")
+        names = [*(frame_columns(series) or []), *(frame_columns(exogenous) or [])]
+        n_features = len(mean) + len(exogenous_mean)
+        form = SeriesForm(
+            codec=ValueCodec(mean, scale, one_value, dtype),
+            exogenous_mean=exogenous_mean,
+            exogenous_scale=exogenous_scale,
+            many=many,
+            names=names if len(names) == n_features > 1 else [],
+        )
+        return cls(opened.X, form.standardised(opened.X), standardised(rows, exogenous_mean, exogenous_scale), form)
+
+    @property
+    def lengths(self) -> Array:
+        """The length of each series."""
+        return np.array([len(y) for y in self.Y])
 
 
 def inputs_of(z: Array, e: Array) -> Array:
@@ -27,6 +124,23 @@ def time_index(series: object) -> object | None:
     first = series[0] if isinstance(series, (list, tuple)) and series else series
     index = getattr(first, "index", None)
     return None if index is None or callable(index) else index
+
+
+def frame_columns(table: SequencesLike) -> list[str] | None:
+    """Return the names of the columns of a data frame, or of the first one in a list; None for all else."""
+    first = table[0] if isinstance(table, (list, tuple)) and len(table) else table
+    return column_names(first) if getattr(first, "ndim", 0) == 2 else None
+
+
+def _without_gaps(series: Sequence[Array]) -> Array:
+    """Return the values of all series (n, dims), gaps filled with the mean of their column."""
+    table = np.concatenate(series)
+    gaps = np.isnan(table)
+    if not gaps.any():
+        return table
+    if gaps.all(axis=0).any():
+        raise ValueError("series: a column has no value at all, only gaps. Leave it out.")
+    return np.where(gaps, np.nanmean(table, axis=0), table)
 
 
 def open_series(series: SequencesLike, name: str, dims: int | None, *, gaps: bool = False) -> tuple[Sequences, bool]:

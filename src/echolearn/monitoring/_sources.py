@@ -42,12 +42,12 @@ def error_source(model: Monitored, *, learn: bool, targets: bool) -> ErrorSource
             raise ValueError("a forecaster's targets are the next frames: update(x), without y.")
         if learn:
             raise ValueError("learn=True needs a target for each frame, which a forecaster is not given.")
-        if len(model.forecast_.exogenous_mean):
+        if len(model.forecast_.form.exogenous_mean):
             raise ValueError(
                 "this forecaster has exogenous inputs, which a monitor cannot know a step ahead. Watch an ESNRegressor "
                 "whose frames hold them: update(x, y)."
             )
-        if getattr(model.forecast_, "direct", None) is not None:
+        if model.forecast_.method == "direct":
             _warn_of_separate_columns(model)
             return SteppedForecasts(model)
         return Forecasts(*forecast_stream(model))
@@ -89,7 +89,7 @@ def forecast_stream(esn: ESNForecaster) -> tuple[EstimatorStream, Array | None]:
     known = esn.forecast_
     mean, scale = esn.target_mean_, esn.target_scale_
     inputs = InputCodec(mean, scale, "error", mean, np.zeros(len(mean), bool))
-    parts = FittedParts(esn.network_, esn.codec_, inputs, esn.dtype, None)
+    parts = FittedParts(known.network, known.form.codec, inputs, esn.dtype, None)
     if len(known.last_state) > 1:
         return EstimatorStream(parts, online=None), None
     end = TrainingEnd(known.last_state[0], None, inputs.unknown, np.empty((0, len(mean))))
@@ -166,7 +166,8 @@ class SteppedForecasts:
         if len(esn.forecast_.last_value) > 1:
             raise ValueError("this forecaster was fitted to several series. Fit one for the series to be watched.")
         self._esn = cast("_Updated", deepcopy(esn))
-        self._one_value, self._width = esn.codec_.one_value, len(esn.codec_.mean)
+        codec = esn.forecast_.form.codec
+        self._one_value, self._width = codec.one_value, len(codec.mean)
 
     def errors(self, X: Array, y: ArrayLike | None) -> tuple[Array, Array]:
         """Return x - forecast and the forecasts."""

@@ -12,13 +12,13 @@ from scipy import sparse
 from echolearn.exceptions import ModelFileError
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
-from echolearn.fitting.model import FittedModel, FittedStack, ForecastState, TrainingEnd
+from echolearn.fitting.model import FittedModel, FittedStack, TrainingEnd
 from echolearn.fitting.settings import PREFIX, NetworkSettings, check_each
-from echolearn.forecasting.storing import restore_direct
 from echolearn.modelfile.facts import as_finite, as_truth, as_whole, as_words
 from echolearn.modelfile.history import history_rows
 from echolearn.modelfile.layout import RECOGNIZER, Facts
 from echolearn.modelfile.reader import file_kind, read_tensors
+from echolearn.persistence.forecasts import restore_forecaster
 from echolearn.persistence.pipeline import (
     MODEL,
     FittedPipeline,
@@ -28,7 +28,7 @@ from echolearn.persistence.pipeline import (
     restore_steps,
     step_name,
 )
-from echolearn.persistence.schema import FORECASTING, FORMAT, SCALE
+from echolearn.persistence.schema import FORMAT, SCALE
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.observation import ReadoutView
 from echolearn.readout.statistics import Statistics
@@ -73,7 +73,10 @@ def restore(tensors: dict[str, Array], facts: Facts) -> Saved:
 
 def restore_network(tensors: dict[str, Array], facts: Facts) -> FittedModel | FittedStack:
     """Return one network, or a stack of them."""
-    return _restore_stack(tensors, facts) if "layers" in facts else restore_model(tensors, facts)
+    if "layers" in facts:
+        return _restore_stack(tensors, facts)
+    model = restore_model(tensors, facts)
+    return restore_forecaster(model, tensors, facts) if model.estimator == "ESNForecaster" else model
 
 
 def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
@@ -122,7 +125,6 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         feature_names=names,
         inputs=inputs,
         training_end=_training_end(tensors, per_step),
-        forecast=_forecast(tensors, facts, reservoir) if facts["estimator"] == "ESNForecaster" else None,
         layout=_layout(facts),
         target_names=as_words(facts.get("target_names", [])),
         recipe=_recipe(facts),
@@ -261,19 +263,6 @@ def _features(tensors: dict[str, Array], facts: Facts) -> int:
     if "direct" in facts:
         return len(tensors["target_mean"]) + len(tensors["exogenous_mean"])
     return int(facts["features"])
-
-
-def _forecast(tensors: dict[str, Array], facts: Facts, reservoir: Reservoir) -> ForecastState:
-    direct = restore_direct(tensors, facts["direct"], reservoir) if "direct" in facts else None
-    arrays = {name: tensors[name] for name in FORECASTING}
-    state = ForecastState(**arrays, many=as_truth(facts["many"]), direct=direct)
-    series = len(state.last_state)
-    width = len(tensors["target_mean"]) + len(state.exogenous_mean)
-    if series < 1 or (series > 1 and not state.many) or len(state.residuals) < 1:
-        raise ValueError(f"{series} series and {len(state.residuals)} residuals")
-    if width != _features(tensors, facts) or not (state.exogenous_scale > 0).all():
-        raise ValueError(f"{facts['features']} inputs; expected {width}, values and exogenous inputs")
-    return state
 
 
 def _restore_stack(tensors: dict[str, Array], facts: Facts) -> FittedStack:

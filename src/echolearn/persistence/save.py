@@ -16,16 +16,17 @@ from scipy import sparse
 from echolearn import __version__
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
-from echolearn.fitting.model import FittedModel, FittedStack, ForecastState, TrainingEnd
+from echolearn.fitting.model import FittedModel, FittedStack, TrainingEnd
 from echolearn.fitting.settings import Parameters, reservoir_tensors
-from echolearn.forecasting.storing import direct_facts, direct_tensors
+from echolearn.forecasting.forecast import FittedForecaster
 from echolearn.modelfile.history import history_tensors
 from echolearn.modelfile.json_values import from_json, to_json
 from echolearn.modelfile.layout import Facts, entries_of
 from echolearn.modelfile.writer import storable, write_tensors
+from echolearn.persistence.forecasts import forecast_facts, forecast_tensors
 from echolearn.persistence.load import Saved, restore
 from echolearn.persistence.pipeline import MODEL, FittedPipeline, check_file, step_parts
-from echolearn.persistence.schema import FORECASTING, FORMAT, SCALE
+from echolearn.persistence.schema import FORMAT, SCALE
 from echolearn.readout.summary import Summary
 from echolearn.runtime._plan import Plan
 from echolearn.runtime._planning import plan_from_contents
@@ -114,7 +115,6 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
         targets |= {"classes": codec.labels, "label_slopes": codec.slopes}
     elif isinstance(codec, ValueCodec):
         targets |= {"target_mean": codec.mean, "target_scale": codec.scale}
-    forecast = {} if model.forecast is None else {name: getattr(model.forecast, name) for name in FORECASTING}
     return {
         "W": r.W,
         "W_rec.data": r.W_rec.data,
@@ -132,15 +132,9 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
         **targets,
         **_topology_tensors(model.settings.get("topology", "random")),
         **reservoir_tensors(model.settings.get("reservoir")),
-        **forecast,
-        **_direct_tensors(model.forecast),
+        **(forecast_tensors(model.forecast) if isinstance(model, FittedForecaster) else {}),
         **history_tensors(model.history)[0],
     }
-
-
-def _direct_tensors(forecast: ForecastState | None) -> dict[str, Array]:
-    """Return the arrays of direct forecasts, if there are any."""
-    return {} if forecast is None or forecast.direct is None else direct_tensors(forecast.direct)
 
 
 def _summary_tensors(summary: Summary | None) -> dict[str, Array]:
@@ -204,12 +198,12 @@ def _facts(model: FittedModel) -> Facts:
         "per_step": model.network.view.pooling is None,
         "layout": model.layout,
         "one_value": bool(isinstance(codec, ValueCodec) and codec.one_value),
-        "many": bool(model.forecast is not None and model.forecast.many),
+        "many": isinstance(model, FittedForecaster) and model.forecast.form.many,
         "ridge": float(readout.ridge),
         "history_columns": history_tensors(model.history)[1],
     }
-    if model.forecast is not None and model.forecast.direct is not None:
-        facts["direct"] = direct_facts(model.forecast.direct)
+    if isinstance(model, FittedForecaster):
+        facts |= forecast_facts(model.forecast)
     if model.target_names:
         facts["target_names"] = model.target_names
     if model.recipe is not None:

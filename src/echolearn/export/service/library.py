@@ -35,19 +35,28 @@ def served(model: Saved) -> NetworkModel:
 
 
 def _about(model: Saved, network: SingleEstimator | StackEstimator) -> About:
+    names = tuple(str(name) for name in getattr(model, "feature_names_in_", ()))
+    if isinstance(network, ESNForecaster):
+        values = len(network.target_mean_)
+        return About(
+            estimator=type(network).__name__,
+            task="forecast",
+            n_features=values,
+            feature_names=names[:values],
+            classes=(),
+            per_step=True,
+            units=network.forecast_.network.reservoir.N,
+        )
     layers = getattr(network, "layers_", [network])
     classes = tuple(getattr(network, "classes_", np.empty(0)).tolist())
-    forecasts = isinstance(network, ESNForecaster)
     sets = isinstance(layers[-1].codec_, LabelSetCodec)
-    names = tuple(str(name) for name in getattr(model, "feature_names_in_", ()))
-    values = len(network.target_mean_) if isinstance(network, ESNForecaster) else None
     return About(
         estimator=type(network).__name__,
-        task="forecast" if forecasts else "labels" if sets else "classes" if classes else "values",
-        n_features=values or model.n_features_in_,
-        feature_names=names[:values],
+        task="labels" if sets else "classes" if classes else "values",
+        n_features=model.n_features_in_,
+        feature_names=names,
         classes=classes,
-        per_step=forecasts or bool(network.per_step_),
+        per_step=bool(network.per_step_),
         units=sum(layer.reservoir_.N for layer in layers),
     )
 

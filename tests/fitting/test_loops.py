@@ -9,8 +9,8 @@ import pytest
 
 from echolearn import ESNForecaster, load
 from echolearn.datasets import lorenz
-from echolearn.estimators import loop_fitting
 from echolearn.exceptions import TrainingWarning
+from echolearn.fitting import loops
 from echolearn.metrics import valid_time
 
 SERIES = lorenz(1500)
@@ -62,7 +62,7 @@ def test_the_same_seed_gives_the_same_bits_and_files_keep_them(learned, tmp_path
 
 def test_weights_that_do_not_forecast_longer_are_discarded(fixed, monkeypatch):
     """Every look but the first finds forecasts of no length: what was drawn must stay."""
-    true = loop_fitting.best_ridge
+    true = loops.best_ridge
     calls = []
 
     def first_is_best(*arguments):
@@ -70,7 +70,7 @@ def test_weights_that_do_not_forecast_longer_are_discarded(fixed, monkeypatch):
         calls.append(score)
         return (score if len(calls) == 1 else (0.0, 0.0)), ridge
 
-    monkeypatch.setattr(loop_fitting, "best_ridge", first_is_best)
+    monkeypatch.setattr(loops, "best_ridge", first_is_best)
     with pytest.warns(TrainingWarning, match="those that were drawn, which are kept"):
         kept = ESNForecaster(40, epochs=10, **HOW).fit(SERIES[:1000])
     np.testing.assert_array_equal(kept.input_weights_, fixed.input_weights_)
@@ -103,6 +103,6 @@ def test_what_does_not_fit_is_explained(tmp_path, monkeypatch):
         ESNForecaster(loop_steps=0).fit(SERIES)
     with pytest.raises(ValueError, match="checkpoint= is not kept"):
         ESNForecaster(20, **HOW).fit(SERIES, checkpoint=tmp_path / "c")
-    monkeypatch.setattr(loop_fitting, "available_memory", lambda: 1e3)
+    monkeypatch.setattr(loops, "available_memory", lambda: 1e3)
     with pytest.raises(MemoryError, match="solver='gram'"):
         ESNForecaster(20, **HOW).fit(SERIES)

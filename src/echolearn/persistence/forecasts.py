@@ -1,4 +1,4 @@
-"""A direct model as arrays of a file, and back."""
+"""Forecasts as arrays of a file, and back."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from typing import cast
 
 import numpy as np
 
+from echolearn.fitting.codecs import ValueCodec
+from echolearn.fitting.model import FittedModel
 from echolearn.forecasting.columns import Column, ColumnState
+from echolearn.forecasting.direct_forecast import DirectForecast
+from echolearn.forecasting.forecast import FittedForecaster, Forecast
+from echolearn.forecasting.loop_forecast import LoopForecast
 from echolearn.forecasting.model import DirectModel, FollowedSeries
+from echolearn.forecasting.series import SeriesForm
 from echolearn.forecasting.smoothing import TRENDS, Position, Smoothing
+from echolearn.modelfile.facts import as_truth
+from echolearn.modelfile.layout import Facts
 from echolearn.reservoir import Reservoir
 from echolearn.validation import Array, is_number
 
@@ -17,8 +25,22 @@ NAMES = ("D", "errors", "members", "seasonal", "counts", "columns", "spread", "e
 PREFIX = "direct."
 
 
-def direct_tensors(model: DirectModel) -> dict[str, Array]:
-    """Return the arrays of a direct model, by their names in a file."""
+FORECAST_TENSORS = ("exogenous_mean", "exogenous_scale", "last_state", "last_value", "residuals")
+
+
+def forecast_tensors(forecast: Forecast) -> dict[str, Array]:
+    """Return the arrays of a forecast beside its network, by their names in a file."""
+    arrays = {
+        "exogenous_mean": forecast.form.exogenous_mean,
+        "exogenous_scale": forecast.form.exogenous_scale,
+        "last_state": forecast.last_state,
+        "last_value": forecast.last_value,
+        "residuals": forecast.residuals,
+    }
+    return arrays | (_direct_tensors(forecast.model) if isinstance(forecast, DirectForecast) else {})
+
+
+def _direct_tensors(model: DirectModel) -> dict[str, Array]:
     columns = [(c, p) for series in model.series for c, p in zip(series.columns, series.column_states, strict=True)]
     members = [
         np.column_stack(
@@ -44,18 +66,40 @@ def direct_tensors(model: DirectModel) -> dict[str, Array]:
     return {PREFIX + name: value for name, value in arrays.items()}
 
 
-def direct_facts(model: DirectModel) -> dict[str, object]:
-    """Return the single values of a direct model."""
-    return {
+def forecast_facts(forecast: Forecast) -> Facts:
+    """Return the single values of a forecast: what kind it is."""
+    if not isinstance(forecast, DirectForecast):
+        return {}
+    model = forecast.model
+    facts = {
         "sees_inputs": model.sees_inputs,
         "widening": float(model.widening),
         "ridge": None if np.isinf(model.ridge) else float(model.ridge),
         "gain": float(model.gain),
         "dtype": model.dtype,
     }
+    return {"direct": facts}
 
 
-def restore_direct(tensors: Mapping[str, Array], facts: Mapping[str, object], reservoir: Reservoir) -> DirectModel:
+def restore_forecaster(model: FittedModel, tensors: Mapping[str, Array], facts: Facts) -> FittedForecaster:
+    """Return the model of a file with its forecast, or raise ValueError where its arrays do not fit."""
+    last_state, last_value, residuals = (tensors[name] for name in ("last_state", "last_value", "residuals"))
+    series, many = len(last_state), as_truth(facts["many"])
+    codec = cast(ValueCodec, model.codec)
+    form = SeriesForm(codec, tensors["exogenous_mean"], tensors["exogenous_scale"], many, model.feature_names)
+    if series < 1 or (series > 1 and not many) or len(residuals) < 1:
+        raise ValueError(f"{series} series and {len(residuals)} residuals")
+    if form.n_features != model.inputs.n_features or not (form.exogenous_scale > 0).all():
+        raise ValueError(f"{facts['features']} inputs; expected {form.n_features}, values and exogenous inputs")
+    network = model.network
+    forecast: Forecast = LoopForecast(form, network, last_state, last_value, residuals, model.history)
+    if "direct" in facts:
+        direct = _restore_direct(tensors, facts["direct"], network.reservoir)
+        forecast = DirectForecast(form, direct, network.view.washout, last_value, residuals)
+    return FittedForecaster(**vars(model), forecast=forecast)
+
+
+def _restore_direct(tensors: Mapping[str, Array], facts: Mapping[str, object], reservoir: Reservoir) -> DirectModel:
     """Return the direct model of a file, or raise ValueError where its arrays contradict each other."""
     t = {name: tensors[PREFIX + name] for name in NAMES}
     counts, series = t["counts"], len(t["states"])

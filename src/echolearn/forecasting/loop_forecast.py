@@ -1,0 +1,230 @@
+"""Forecasts in a closed loop: a network whose every output is its next input."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import ClassVar, Self
+
+import numpy as np
+
+from echolearn.display.facts import brief
+from echolearn.exceptions import ForecastWarning
+from echolearn.execution.blas import one_blas_thread
+from echolearn.fitting.codecs import squared_error
+from echolearn.fitting.loops import fit_through_loop
+from echolearn.fitting.settings import NetworkSettings, Parameters
+from echolearn.fitting.stages import Callback, FitRequest, FittedNetwork, fit_network
+from echolearn.forecasting.forecast import Continuation, Seed, check_scorable, path_generator
+from echolearn.forecasting.series import SeriesData, SeriesForm, check_steps_ahead, inputs_of
+from echolearn.readout.network import Network
+from echolearn.readout.observation import stack
+from echolearn.reservoir import Reservoir
+from echolearn.sequences.batch import pack
+from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.opening import Sequences, check_has_time, check_long_enough
+from echolearn.states.closed_loop import run_closed_loop
+from echolearn.states.run import run
+from echolearn.training.history import History
+from echolearn.validation import Answers, Array, SequencesLike, user_stacklevel
+
+RUNAWAY_DEVIATIONS = 100.0  # standard deviations from the mean at which a forecast has left its series
+MAX_LOOPS_PER_PASS = 2000  # that run side by side when forecasts are scored
+
+
+@dataclass(frozen=True, eq=False)
+class LoopForecast:
+    """A network and where its series are: a `Forecast`.
+
+    last_state (series, N): before the last known step; last_value (series, dims): there, standardised.
+    initial_reservoir: the weights before learning, None where they are not known.
+    """
+
+    form: SeriesForm
+    network: Network
+    last_state: Array
+    last_value: Array
+    residuals: Array
+    history: History = field(default_factory=History)
+    initial_reservoir: Reservoir | None = None
+
+    method: ClassVar[str] = "closed_loop"
+
+    def __repr__(self) -> str:
+        return brief(self)
+
+    def predict(self, ahead: Continuation) -> Answers:
+        """Return the next values, in the form of the series."""
+        h, x, E, many = self._begin(ahead)
+        return self._answer(self._loop(h, x, E).swapaxes(0, 1), many)
+
+    def interval(self, ahead: Continuation, coverage: float, count: int, seed: Seed) -> tuple[Answers, Answers]:
+        """Return bounds between which each value lies with probability `coverage`: quantiles of `count` paths."""
+        h, x, E, many = self._begin(ahead)
+        shares = np.array([0.5 - coverage / 2, 0.5 + coverage / 2])
+        bounds = [np.quantile(Y, shares, axis=1) for Y in self._shocked_loops(h, x, E, count, seed)]
+        lower, upper = np.stack(bounds, axis=1)
+        return self._answer(lower, many), self._answer(upper, many)
+
+    def paths(self, ahead: Continuation, count: int, seed: Seed) -> Answers:
+        """Return loops with one-step residuals added after every step, (count, steps, ...) per series."""
+        h, x, E, many = self._begin(ahead)
+        found = [np.asarray(self._answer(Y.swapaxes(0, 1), True)) for Y in self._shocked_loops(h, x, E, count, seed)]
+        return found if many else found[0]
+
+    def update(self, new: SequencesLike, exogenous: SequencesLike) -> Self:
+        """Return the forecast after further values of each series."""
+        opened = self.form.open_new(new, len(self.last_value), gaps=False)
+        E = self.form.open_exogenous(exogenous, opened.lengths, opened.kind != "one")
+        Z, states = self.form.standardised(opened.X), []
+        for h, x, z, e in zip(self.last_state, self.last_value, Z, E, strict=True):
+            inputs = np.hstack([np.vstack([x, z])[:-1], e])
+            with one_blas_thread():
+                states.append(run(self.network.reservoir, pack([inputs], self._dtype), h[None]).H[-1])
+        return replace(self, last_state=np.stack(states), last_value=np.stack([z[-1] for z in Z]))
+
+    def errors(self, series: SequencesLike, exogenous: SequencesLike, horizon: int) -> tuple[Array, Array]:
+        """Return errors and truth (n, dims) of forecasts `horizon` steps ahead, standardised, after the washout."""
+        opened = self.form.open(series, "series", gaps=False)
+        rows = self.form.open_exogenous(exogenous, opened.lengths, opened.kind != "one")
+        washout, errors, truth = self.network.view.washout, [], []
+        check_scorable(opened.lengths, washout, horizon)
+        for z, e in zip(self.form.standardised(opened.X), rows, strict=True):
+            H = run_open_loop(self.network, self._dtype, z, e)
+            first = np.arange(washout + 1, len(z) - horizon)  # the last known value
+            for t in np.array_split(first, np.ceil(len(first) / MAX_LOOPS_PER_PASS)):
+                E = e[t + 1 + np.arange(horizon)[:, None]]
+                errors.append(self._loop(H[t - 1], z[t], E)[-1] - z[t + horizon])
+                truth.append(z[t + horizon])
+        return np.concatenate(errors), np.concatenate(truth)
+
+    @property
+    def _dtype(self) -> np.dtype[np.floating]:
+        return np.dtype(self.form.codec.dtype)
+
+    def _begin(self, ahead: Continuation) -> tuple[Array, Array, Array, bool]:
+        """Return the state before and the value at the last known step, (B, N) and (B, dims); E (steps, B, inputs) to
+        come; and whether the caller gave a list."""
+        check_steps_ahead(ahead.steps)
+        if ahead.warm_up is None:
+            many, known = self.form.many, np.zeros(len(self.last_value), int)
+            E = self.form.open_exogenous(ahead.exogenous, known + ahead.steps, many)
+            h, x = self.last_state, self.last_value
+        else:
+            opened = self.form.open(ahead.warm_up, "warm_up", gaps=False)
+            check_long_enough(opened, max(1, self.network.view.washout))
+            many, known = opened.kind != "one", opened.lengths
+            E, Z = (
+                self.form.open_exogenous(ahead.exogenous, known + ahead.steps, many),
+                self.form.standardised(opened.X),
+            )
+            ends = [run_open_loop(self.network, self._dtype, z, e[: len(z)])[-1] for z, e in zip(Z, E, strict=True)]
+            h, x = np.stack(ends), np.stack([z[-1] for z in Z])
+        return h, x, np.stack([e[n:] for e, n in zip(E, known, strict=True)], axis=1), many
+
+    def _loop(self, h: Array, x: Array, E: Array, shocks: Array | None = None) -> Array:
+        """Return closed loops from here on, (steps, B, dims); warn of one that leaves its series."""
+        network = self.network
+        with one_blas_thread():
+            Y = run_closed_loop(network.reservoir, network.readout.U, network.view.direct, h, x, E=E, shocks=shocks)
+        with np.errstate(invalid="ignore"):
+            far = ~(np.abs(Y) < RUNAWAY_DEVIATIONS).all(axis=(1, 2))
+        if far.any():
+            warnings.warn(
+                f"the forecast runs away: after {int(far.argmax()) + 1} steps it is {RUNAWAY_DEVIATIONS:g} standard "
+                "deviations from the mean of its series. Fit with some noise (for example noise=1e-3), a larger ridge, "
+                "or more data.",
+                ForecastWarning,
+                stacklevel=user_stacklevel(),
+            )
+        return Y
+
+    def _shocked_loops(self, h: Array, x: Array, E: Array, count: int, seed: Seed) -> Iterator[Array]:
+        """Yield, for each series, closed loops (steps, count, dims) with residuals added after every step."""
+        rng = path_generator(seed)
+        for i in range(len(h)):
+            shocks = self.residuals[rng.integers(len(self.residuals), size=(len(E), count))]
+            h_i, x_i, E_i = (np.repeat(v, count, axis=-2) for v in (h[i : i + 1], x[i : i + 1], E[:, i : i + 1]))
+            yield self._loop(h_i, x_i, E_i, shocks)
+
+    def _answer(self, Y: Array, many: bool) -> Answers:
+        """Return standardised values (B, steps, dims) in the units and form of the series."""
+        return self.form.answer(list(Y * self.form.codec.scale + self.form.codec.mean), many)
+
+
+def run_open_loop(network: Network, dtype: np.dtype[np.floating], z: Array, e: Array) -> Array:
+    """Return the state after each value but the last: (steps - 1, N)."""
+    with one_blas_thread():
+        return run(network.reservoir, pack([inputs_of(z, e)], dtype)).H
+
+
+def fit_loop_forecast(
+    data: SeriesData,
+    settings: NetworkSettings,
+    *,
+    owner: str,
+    params: Parameters,
+    callback: Callback | None,
+    checkpoint: str | PathLike[str] | None,
+) -> tuple[LoopForecast, bool]:
+    """Return the forecast of a fitted network, and whether Ctrl-C ended its learning; params: of the estimator."""
+    shortest, least = data.lengths.min(), settings.washout_steps + 3
+    if shortest < least:
+        raise ValueError(
+            f"a series has {shortest} steps; washout={settings.washout} and learning one step from another need at "
+            f"least {least}. Give longer series, or a smaller washout."
+        )
+    request = FitRequest(
+        owner=owner,
+        params=params,
+        settings=settings,
+        data=_one_step_data(data, settings, params["noise"]),
+        validation=None,
+        loss=squared_error,
+        callback=callback,
+        checkpoint=checkpoint,
+    )
+    if params["solver"] == "qr":
+        clean = [inputs_of(z, e) for z, e in zip(data.Z, data.E, strict=True)]
+        fitted = fit_through_loop(request, clean, params["loop_steps"])
+    else:
+        fitted = fit_network(request)
+    return _loop_forecast(data, fitted), fitted.interrupted
+
+
+def _one_step_data(data: SeriesData, settings: NetworkSettings, noise: float) -> Dataset:
+    """Return pairs of inputs and the next values, as a dataset."""
+    rng = np.random.default_rng(settings.random_state).spawn(5)[-1]
+    noisy = [z + noise * rng.standard_normal(z.shape) for z in data.Z] if noise else data.Z
+    inputs = [inputs_of(z, e) for z, e in zip(noisy, data.E, strict=True)]
+    opened = Sequences(inputs, "list")
+    check_has_time(opened)
+    check_long_enough(opened, settings.washout_steps)
+    return Dataset.place(inputs, [z[1:] for z in data.Z], None, per_step=True, dtype=settings.dtype)
+
+
+def _loop_forecast(data: SeriesData, fitted: FittedNetwork) -> LoopForecast:
+    """Return the forecast at the ends of its series, with the one-step residuals of all of them.
+
+    Residuals of a fitted readout are too small; divided by 1 - df / n (df: its degrees of freedom) they have about the
+    size that leaving each one out would give.
+    """
+    network, ridge_fit = fitted.network, fitted.ridge_fit
+    assert ridge_fit is not None
+    H = [run_open_loop(network, np.dtype(data.form.codec.dtype), z, e) for z, e in zip(data.Z, data.E, strict=True)]
+    U, residuals = network.readout.U, []
+    for z, e, h in zip(data.Z, data.E, H, strict=True):
+        H_c = stack(h, inputs_of(z, e).astype(h.dtype), direct=network.view.direct, intercept=True)
+        rest = z[1:] - np.asarray(H_c @ U.astype(h.dtype), dtype=np.float64)
+        residuals.append(rest[network.view.washout :])
+    return LoopForecast(
+        form=data.form,
+        network=network,
+        last_state=np.stack([h[-1] for h in H]),
+        last_value=np.stack([z[-1] for z in data.Z]),
+        residuals=np.concatenate(residuals) / (1 - ridge_fit.degrees_of_freedom() / ridge_fit.n),
+        history=fitted.history,
+        initial_reservoir=fitted.start,
+    )
