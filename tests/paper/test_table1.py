@@ -95,7 +95,7 @@ def test_impossible_plans_are_refused(plan: Plan, word: str) -> None:
 def test_the_full_table_has_the_sizes_and_the_epochs_of_the_paper() -> None:
     assert plans.FULL_UNITS == (100, 500, 2_000, 10_000, 30_000)
     assert plans.FULL_EPOCHS == ESNClassifier.paper(10).epochs == 40
-    assert plans.FULL_FRAMES == timit.FRAMES["train"] == 1_124_823
+    assert plans.FULL_FRAMES == timit.PART_FRAMES["train"] == 1_124_823
     assert plans.DEMO_FRAMES == 35_000
     assert (Plan().units, Plan().seeds, Plan().epochs) == ((100, 500), 1, 20)
 

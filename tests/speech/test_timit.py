@@ -9,10 +9,10 @@ import pytest
 from echolearn.speech.corpus import open_corpus
 from echolearn.speech.timit import (
     CORE_TEST,
-    FRAMES,
-    SPEAKERS,
+    PART_FRAMES,
+    PART_SPEAKERS,
+    PART_UTTERANCES,
     TRAINING_REGIONS,
-    UTTERANCES,
     VALIDATION,
     find_timit,
     frame_notes,
@@ -52,7 +52,7 @@ def test_the_core_test_speakers_are_those_of_the_readme() -> None:
     rows = [row.replace(",", "").lower().split() for row in README_TABLE_3.strip().splitlines()]
     assert [row[0] for row in rows] == list("12345678")
     assert {name for _, a, b, woman in rows for name in (f"m{a}", f"m{b}", f"f{woman}")} == CORE_TEST
-    assert len(CORE_TEST) == SPEAKERS["test"] == 24
+    assert len(CORE_TEST) == PART_SPEAKERS["test"] == 24
 
 
 def test_the_validation_speakers_are_those_of_other_recipes() -> None:
@@ -60,7 +60,7 @@ def test_the_validation_speakers_are_those_of_other_recipes() -> None:
     assert women == sorted(women)
     assert men == sorted(men)
     assert {f"f{name}" for name in women} | {f"m{name}" for name in men} == VALIDATION
-    assert len(VALIDATION) == SPEAKERS["valid"] == 50
+    assert len(VALIDATION) == PART_SPEAKERS["valid"] == 50
     assert not CORE_TEST & VALIDATION
 
 
@@ -70,8 +70,8 @@ def test_the_counts_of_the_standard_task_follow_from_the_readme() -> None:
     assert (sum(corpus), sum(complete_test)) == (630, 168)
     regions = {str(k): a - b for k, (a, b) in enumerate(zip(corpus, complete_test, strict=True), 1)}
     assert regions == TRAINING_REGIONS
-    assert sum(regions.values()) == SPEAKERS["train"]
-    assert {part: 8 * speakers for part, speakers in SPEAKERS.items()} == UTTERANCES
+    assert sum(regions.values()) == PART_SPEAKERS["train"]
+    assert {part: 8 * speakers for part, speakers in PART_SPEAKERS.items()} == PART_UTTERANCES
 
 
 @pytest.mark.parametrize(("upper", "sphere"), [(True, True), (False, False)])
@@ -208,7 +208,7 @@ def test_a_whole_corpus_must_be_complete(tmp_path: Path) -> None:
     root = whole_timit(tmp_path)
     complete = find_timit(root, labels_required=False)
     assert complete.problems == []
-    assert {part: sum(u.part == part for u in complete.utterances) for part in UTTERANCES} == UTTERANCES
+    assert {part: sum(u.part == part for u in complete.utterances) for part in PART_UTTERANCES} == PART_UTTERANCES
     assert len(complete.notes) == 1  # nothing is unusual
     for removed in ("test/dr1/mdab0", "test/dr1/faks0", "train/dr3/fzaa3", "train/dr3/fzab3"):
         for file in (root / removed).iterdir():
@@ -225,6 +225,6 @@ def test_a_whole_corpus_must_be_complete(tmp_path: Path) -> None:
 
 
 def test_unusual_numbers_of_frames_are_explained() -> None:
-    assert all(note.endswith("as usual") for note in frame_notes(FRAMES, UTTERANCES))
-    more = frame_notes({**FRAMES, "test": 57_900}, UTTERANCES)
+    assert all(note.endswith("as usual") for note in frame_notes(PART_FRAMES, PART_UTTERANCES))
+    more = frame_notes({**PART_FRAMES, "test": 57_900}, PART_UTTERANCES)
     assert "57,900 frames, -19 against the usual 57,919: every utterance is there" in more[2]

@@ -25,7 +25,7 @@ from echolearn.speech.mixtures import Mixtures
 from echolearn.speech.phones import STATES_PER_PHONE
 from echolearn.speech.transcripts import Transcript, phone_names, too_few_frames, unknown_phones
 
-_LEAST_LEAVING, _MOST_LEAVING = 0.02, 0.95
+_MIN_LEAVING, _MAX_LEAVING = 0.02, 0.95
 # Rounds of Viterbi re-estimation: from a flat start to segments, from segments, after each doubling.
 _FLAT_ROUNDS, _SEGMENT_ROUNDS, _MIXTURE_ROUNDS = 8, 3, 3
 
@@ -235,4 +235,4 @@ def _leaving(aligned: Sequence[Alignment], states: int) -> NDArray[np.float64]:
         entered[one.starts] = True
         frames += np.bincount(one.labels, minlength=states)
         visits += np.bincount(one.labels[entered], minlength=states)
-    return np.asarray(np.clip(visits / frames, _LEAST_LEAVING, _MOST_LEAVING))
+    return np.asarray(np.clip(visits / frames, _MIN_LEAVING, _MAX_LEAVING))

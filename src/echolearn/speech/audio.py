@@ -15,18 +15,18 @@ from echolearn.exceptions import CorpusError
 
 RATE = 16_000
 FULL_SCALE = 32_768.0  # of 16-bit samples, the scale in which energies of MFCC are usually given
-_LOWEST_RATE, _HIGHEST_RATE = 8_000, 192_000
-_LOUDEST = 65_536.0  # times full scale: 16-bit samples that were written as floats without scaling are that loud
+_MIN_RATE_HZ, _MAX_RATE_HZ = 8_000, 192_000
+_MAX_AMPLITUDE = 65_536.0  # times full scale: as loud as 16-bit samples that were written as floats without scaling
 # The first bytes of files in formats that can be read, and in others that people have (ftyp follows four others).
 _SUPPORTED = {
     b"RIFF": "WAV", b"NIST_1A": "NIST SPHERE", b"fLaC": "FLAC", b"OggS": "OGG", b"FORM": "AIFF", b"ID3": "MP3",
     b"\xff\xfb": "MP3", b"\xff\xf3": "MP3", b"\xff\xf2": "MP3",
 }  # fmt: skip
-_OTHERS = {
+_UNSUPPORTED = {
     b"ftyp": "MPEG-4 (M4A, AAC)", b"\xff\xf1": "AAC", b"\xff\xf9": "AAC", b"\x30\x26\xb2\x75": "WMA",
     b"\x1aE\xdf\xa3": "WebM or Matroska", b"#!AMR": "AMR",
 }  # fmt: skip
-_CHUNK = 2**20  # samples decoded at a time: a header may promise more than there are, and than memory has room for
+_CHUNK_SAMPLES = 2**20  # decoded at a time: a header may promise more than there are, and than memory has room for
 
 
 def read_audio(path: str | Path, *, channels: int | str | None = None) -> NDArray[np.float32]:
@@ -114,9 +114,10 @@ def read_channels(path: str | Path, channels: int | str | None = "split") -> lis
             f"is truncated: the header promises {promised} samples, {size} are there; copy it again",
         )
     loudest = float(np.abs(found).max())  # NaN if any sample is
-    if not loudest <= _LOUDEST:
-        what = f"holds samples that are not numbers (NaN or infinity) or larger than {_LOUDEST:g} times full scale"
-        raise CorpusError.one(path, f"{what}; convert it again")
+    if not loudest <= _MAX_AMPLITUDE:
+        limit = f"larger than {_MAX_AMPLITUDE:g} times full scale"
+        what = f"holds samples that are not numbers (NaN or infinity) or {limit}; convert it again"
+        raise CorpusError.one(path, what)
     for k, mono in enumerate(found, 1):
         if float(np.ptp(mono)) == 0.0:
             which = f"channel {k} " if len(found) > 1 else ""
@@ -128,9 +129,9 @@ def resample(samples: NDArray[np.float32], rate: int, path: str | Path = "audio"
     """Return audio resampled to 16 kHz by a polyphase filter; the array itself if it is at 16 kHz already."""
     if rate == RATE:
         return samples
-    if not _LOWEST_RATE <= rate <= _HIGHEST_RATE:
+    if not _MIN_RATE_HZ <= rate <= _MAX_RATE_HZ:
         raise CorpusError.one(
-            path, f"is sampled at {rate} Hz, expected {_LOWEST_RATE} to {_HIGHEST_RATE} Hz (16000 is native)"
+            path, f"is sampled at {rate} Hz, expected {_MIN_RATE_HZ} to {_MAX_RATE_HZ} Hz (16000 is native)"
         )
     common = gcd(rate, RATE)
     return np.asarray(resample_poly(samples, RATE // common, rate // common), dtype=np.float32)
@@ -163,8 +164,9 @@ def _read(path: Path, *, only_one: bool) -> tuple[NDArray[np.float32], int, int]
     try:
         with soundfile.SoundFile(str(path)) as file:
             rate, channels, chunks = file.samplerate, file.channels, [np.empty((0, file.channels), np.float32)]
-            while not (only_one and channels > 1) and len(chunk := file.read(_CHUNK, dtype="float32", always_2d=True)):
-                chunks.append(chunk)
+            if not (only_one and channels > 1):
+                while len(chunk := file.read(_CHUNK_SAMPLES, dtype="float32", always_2d=True)):
+                    chunks.append(chunk)
     except (OSError, RuntimeError, ValueError, TypeError) as error:
         size = path.stat().st_size
         reason = "is an empty file" if size == 0 else f"is not audio that can be read ({size} bytes): {_kind(path)}"
@@ -181,7 +183,7 @@ def _kind(path: Path) -> str:
     for beginning, name in _SUPPORTED.items():
         if head.startswith(beginning):
             return f"it begins like a file of format {name}, but is damaged, cut short or of a rare variant"
-    for beginning, name in _OTHERS.items():
+    for beginning, name in _UNSUPPORTED.items():
         if beginning in (head[: len(beginning)], head[4 : 4 + len(beginning)]):
             return f"its format is {name}, which is not supported"
     return "it is a text file" if head.isascii() and b"\0" not in head else "its format is not known"

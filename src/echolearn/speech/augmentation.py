@@ -26,8 +26,8 @@ from echolearn.speech.audio import RATE
 from echolearn.speech.features import BANDS, CEPSTRA, LIFTER, LOWEST, from_bands, log_bands
 from echolearn.validation import Array
 
-_STRAIGHT = 0.85  # share of the band up to which frequencies are multiplied; above, a line leads to the upper end
-_POINTS = 2048  # of the integrals over the mel axis
+_PROPORTIONAL_SHARE = 0.85  # of the band, up to which frequencies are multiplied; above, a line leads to the upper end
+_INTEGRATION_POINTS = 2048  # of the integrals over the mel axis
 FACTORS = 201  # factors between the smallest and the largest for which a matrix is computed, once
 
 
@@ -42,7 +42,7 @@ def warped_frequency(frequency: Array | float, factor: float, high: float = RATE
     Where the frequency or its image exceeds 85 % of the band up to `high`, the map continues as a straight line to the
     end. The warp by ``1 / factor`` is the exact inverse.
     """
-    edge = _STRAIGHT * high
+    edge = _PROPORTIONAL_SHARE * high
     knot = edge / factor if factor > 1 else edge
     return np.asarray(np.interp(frequency, [0.0, knot, high], [0.0, factor * knot, high]))
 
@@ -87,12 +87,12 @@ def warp_matrix(
         raise ValueError(f"factor is {factor}, expected a positive number such as 0.9 or 1.1")
     if not 0 <= low < high:
         raise ValueError(f"the band from {low} to {high} Hz is empty; expected 0 <= low < high")
-    omega = np.pi * (np.arange(_POINTS) + 0.5) / _POINTS
+    omega = np.pi * (np.arange(_INTEGRATION_POINTS) + 0.5) / _INTEGRATION_POINTS
     bottom, top = mel(low), mel(high)
     frequency = 700.0 * np.expm1((bottom + omega / np.pi * (top - bottom)) / 1127.0)
     g = np.pi * (mel(warped_frequency(frequency, 1 / factor, high)) - bottom) / (top - bottom)
     k = np.arange(cepstra)
-    A = 2 / _POINTS * np.cos(np.outer(k, omega)) @ np.cos(np.outer(np.maximum(g, 0.0), k))
+    A = 2 / _INTEGRATION_POINTS * np.cos(np.outer(k, omega)) @ np.cos(np.outer(np.maximum(g, 0.0), k))
     A[0], A[:, 0] = 0.0, 0.0
     A[0, 0] = 1.0
     scale = 1 + lifter / 2 * np.sin(np.pi * k / lifter) if lifter else np.ones(cepstra)

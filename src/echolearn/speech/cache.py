@@ -12,7 +12,7 @@ from pathlib import Path
 
 from echolearn.exceptions import CorpusError, Problem
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_DISK_FULL_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def default_cache() -> Path:
@@ -50,7 +50,7 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 
 def _problem(error: OSError, parent: Path) -> Problem:
     file, why = str(error.filename or parent), os.strerror(error.errno) if error.errno else str(error)
-    if error.errno in _FULL:
+    if error.errno in _DISK_FULL_ERRORS:
         return Problem(file, f"the disk is full or the file too large for it ({why}); free some space")
     return Problem(
         file,

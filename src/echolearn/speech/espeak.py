@@ -20,7 +20,7 @@ _PHONEME_EVENTS, _NEVER_EXIT = 0x0001, 0x8000
 _CHARS_UTF8 = 1
 _END_OF_EVENTS, _WORD, _PHONEME = 0, 1, 7
 _SEPARATOR = "_"  # between the phones of a pronunciation; no phone of English has it in its name
-_RATE, _PITCH, _RANGE = 1, 3, 4
+_PARAMETERS = {"rate": 1, "pitch": 3, "range": 4}
 
 
 class _Id(ctypes.Union):
@@ -94,8 +94,8 @@ class Espeak:
         name = f"{voice.language}+{voice.variant}"
         if self._library.espeak_SetVoiceByName(name.encode()) != 0:
             raise EspeakError(f"espeak-ng has no voice {name!r}; {INSTALL}")
-        for parameter, value in ((_RATE, voice.rate), (_PITCH, voice.pitch), (_RANGE, voice.range)):
-            self._library.espeak_SetParameter(parameter, value, 0)
+        for name, parameter in _PARAMETERS.items():
+            self._library.espeak_SetParameter(parameter, getattr(voice, name), 0)
 
     def say(self, text: str, seed: int) -> Spoken:
         """Synthesise a sentence at `rate` in the selected voice; the same seed gives the same noise."""

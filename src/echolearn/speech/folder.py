@@ -15,7 +15,7 @@ from echolearn.speech.utterances import PARTS, CorpusFiles, Utterance, pair_file
 
 PHONE_LIST = "phones.txt"
 PART_FOLDERS = {"train": "train", "valid": "valid", "validation": "valid", "dev": "valid", "test": "test"}
-_HELD_OUT = 0.1
+_HELD_OUT_SHARE = 0.1
 
 
 def find_folder(root: str | Path, seed: int = 0, *, labels_required: bool = True) -> CorpusFiles:
@@ -69,7 +69,7 @@ def hold_out(
         what = f"holds {len(groups)} utterances to split into {', '.join(parts)}; expected at least {len(parts)}"
         return list(utterances), "", [Problem(str(root), what)]
     order = np.random.default_rng([seed, 3]).permutation(len(groups))
-    held = max(1, round(_HELD_OUT * len(groups)))
+    held = max(1, round(_HELD_OUT_SHARE * len(groups)))
     part_of = dict.fromkeys(groups, "train")
     for i, part in enumerate(part for part in parts if part != "train"):
         part_of |= {groups[k]: part for k in order[i * held : (i + 1) * held]}

@@ -15,7 +15,7 @@ from echolearn.speech.textfile import line_problem
 from echolearn.speech.utterances import PARTS, CorpusFiles, Utterance
 from echolearn.validation import Array
 
-STATES = "states.txt"
+STATES_FILE = "states.txt"
 
 
 def read_kaldi_folders(root: str | Path) -> dict[str, DataFolder]:
@@ -99,7 +99,7 @@ def _mismatch(features: Array, labels: Array | None) -> str | None:
 
 
 def _state_names(root: Path, count: int) -> list[str]:
-    path = root / STATES
+    path = root / STATES_FILE
     if not path.is_file():
         return [str(k) for k in range(count)]
     names: dict[int, str] = {}

@@ -30,7 +30,7 @@ from echolearn.speech.utterances import CorpusFiles, Utterance
 
 MasterLabels = Mapping[str, list[Segment]]  # by the key of the utterance
 
-_VERSION = 1  # raised whenever the same files would give other features or labels
+_CACHE_VERSION = 1  # raised whenever the same files would give other features or labels
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def prepare(
 
 def _key(files: CorpusFiles, master: MasterLabels | None, normalise: str) -> str:
     """Return a name that changes with anything that would change the features or labels."""
-    settings = [_VERSION, normalise, MIXTURES, ALIGNER_FRAMES, files.depends_on]
+    settings = [_CACHE_VERSION, normalise, MIXTURES, ALIGNER_FRAMES, files.depends_on]
     digest = hashlib.sha256(json.dumps(settings).encode())
     for u in files.utterances:
         for path in (u.audio, u.labels):

@@ -11,9 +11,9 @@ from scipy.signal import firwin, resample_poly
 
 from echolearn.speech.audio import FULL_SCALE, RATE, resample
 
-_FILTER = 10  # half the length of the filter of `resample`, in periods of the slower rate
-_SCALES = {"int16": 1.0, "int32": 2.0**-16, "int64": 1.0, "int8": 2.0**8, "uint8": 2.0**8}
-QUIET = 1.0  # recordings never stay below one count of 16-bit samples, samples between -1 and 1 always do
+_FILTER_PERIODS = 10  # half the length of the filter of `resample`, in periods of the slower rate
+_INTEGER_SCALES = {"int16": 1.0, "int32": 2.0**-16, "int64": 1.0, "int8": 2.0**8, "uint8": 2.0**8}
+_QUIET_AMPLITUDE = 1.0  # recordings never stay below one count of 16-bit samples, samples between -1 and 1 always do
 
 
 def refuse_path(given: object) -> None:
@@ -33,9 +33,9 @@ def as_samples(samples: ArrayLike, full_scale: float = FULL_SCALE) -> NDArray[np
         raise ValueError(f"samples have shape {given.shape}; expected one channel, (n_samples,)")
     if given.dtype.kind == "f":
         found = given.astype(np.float32) * np.float32(FULL_SCALE / full_scale)
-    elif given.dtype.name in _SCALES:
+    elif given.dtype.name in _INTEGER_SCALES:
         middle = 128.0 if given.dtype == np.uint8 else 0.0
-        found = ((given.astype(np.float64) - middle) * _SCALES[given.dtype.name]).astype(np.float32)
+        found = ((given.astype(np.float64) - middle) * _INTEGER_SCALES[given.dtype.name]).astype(np.float32)
     else:
         raise ValueError(f"samples are {given.dtype}; expected floats, or integers of 8, 16 or 32 bits")
     if not np.isfinite(found).all():
@@ -46,7 +46,7 @@ def as_samples(samples: ArrayLike, full_scale: float = FULL_SCALE) -> NDArray[np
 def scale_problem(samples: NDArray[np.float32]) -> str | None:
     """Return a warning if samples are not all zero and none is larger than 1 on the 16-bit scale; None otherwise."""
     loudest = float(np.abs(samples).max(initial=0.0))
-    if 0.0 < loudest <= QUIET:
+    if 0.0 < loudest <= _QUIET_AMPLITUDE:
         return (
             f"the loudest sample is {loudest:.3g} on the 16-bit scale, which is silence; "
             "give full_scale=1.0 if the samples are between -1 and 1"
@@ -61,7 +61,7 @@ class Resampler:
         self.rate = rate
         self._up, self._down = RATE // gcd(rate, RATE), rate // gcd(rate, RATE)
         resample(np.zeros(1, dtype=np.float32), rate)  # refuses a rate at which no speech is recorded
-        self._half = _FILTER * max(self._up, self._down)
+        self._half = _FILTER_PERIODS * max(self._up, self._down)
         self._taps = np.ones(1, dtype=np.float32)
         if rate != RATE:  # what resample_poly designs by itself, at every call
             taps = firwin(2 * self._half + 1, 1 / max(self._up, self._down), window=("kaiser", 5.0))

@@ -17,8 +17,8 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-SUBSTITUTION, DELETION, INSERTION = 4, 3, 3
-DRAWS = 10_000  # of the bootstrap
+SUBSTITUTION_COST, DELETION_COST, INSERTION_COST = 4, 3, 3
+BOOTSTRAP_DRAWS = 10_000
 
 Pair = tuple[str | None, str | None]
 
@@ -87,18 +87,18 @@ def _moves(reference: NDArray[np.int64], hypothesis: NDArray[np.int64]) -> NDArr
     """Return the last move of the cheapest alignment of every pair of prefixes: 0 both, 1 reference, 2 hypothesis."""
     n, m = len(reference), len(hypothesis)
     moves = np.zeros((n + 1, m + 1), dtype=np.uint8)
-    cost = np.arange(m + 1) * INSERTION
+    cost = np.arange(m + 1) * INSERTION_COST
     moves[0, 1:] = 2
     for i in range(1, n + 1):
-        diagonal, cost[0] = cost[0], i * DELETION
+        diagonal, cost[0] = cost[0], i * DELETION_COST
         moves[i, 0] = 1
         for j in range(1, m + 1):
-            best = diagonal + (0 if reference[i - 1] == hypothesis[j - 1] else SUBSTITUTION)
+            best = diagonal + (0 if reference[i - 1] == hypothesis[j - 1] else SUBSTITUTION_COST)
             diagonal, move = cost[j], 0
-            if cost[j] + DELETION < best:
-                best, move = cost[j] + DELETION, 1
-            if cost[j - 1] + INSERTION < best:
-                best, move = cost[j - 1] + INSERTION, 2
+            if cost[j] + DELETION_COST < best:
+                best, move = cost[j] + DELETION_COST, 1
+            if cost[j - 1] + INSERTION_COST < best:
+                best, move = cost[j - 1] + INSERTION_COST, 2
             cost[j], moves[i, j] = best, move
     return moves
 
@@ -238,7 +238,7 @@ class Evaluation:
         if len(groups) < 2:
             return Interval(rate, 0.0, float("inf"))
         rng = np.random.default_rng(random_state)
-        drawn = rng.integers(len(groups), size=(DRAWS, len(groups)))
+        drawn = rng.integers(len(groups), size=(BOOTSTRAP_DRAWS, len(groups)))
         errors = np.array([counts.errors for counts in groups])[drawn].sum(axis=1)
         reference = np.array([counts.reference for counts in groups])[drawn].sum(axis=1)
         rates = errors[reference > 0] / reference[reference > 0]

@@ -28,7 +28,7 @@ _MALE = """
 FEMALE: tuple[str, ...] = tuple(_FEMALE.split())
 MALE: tuple[str, ...] = tuple(_MALE.split())
 _LANGUAGES = ("en-us", "en-us-nyc")
-_HELD_OUT_SHARE = 7  # one family in seven for each of validation and test
+_FAMILIES_PER_HELD_OUT = 7  # one family in seven for each of validation and test
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def split_variants(rng: np.random.Generator) -> dict[str, list[str]]:
     for variants in (FEMALE, MALE):
         families = sorted({family(variant) for variant in variants})
         families = [families[k] for k in rng.permutation(len(families))]
-        held_out = len(families) // _HELD_OUT_SHARE
+        held_out = len(families) // _FAMILIES_PER_HELD_OUT
         part_of = dict.fromkeys(families, "train")
         part_of |= dict.fromkeys(families[:held_out], "valid")
         part_of |= dict.fromkeys(families[held_out : 2 * held_out], "test")

@@ -16,7 +16,7 @@ from echolearn.speech.transcripts import Transcript, phone_names
 
 MIXTURES = 4
 ALIGNER_FRAMES = 150_000  # bounds the aligner's memory and time, whatever the size of the corpus
-_MLF_TOLERANCE = 2  # frames by which a master label file may end before or after the audio
+_MLF_TOLERANCE_FRAMES = 2  # by which a master label file may end before or after the audio
 
 
 def has_states(transcripts: Sequence[Transcript]) -> bool:
@@ -49,7 +49,7 @@ def given_labels(transcript: Transcript, length: int, phones: Sequence[str], fil
         else:
             labels[start:end] = STATES_PER_PHONE * index[phone] + state
         edge = end
-    if abs(edge - length) > _MLF_TOLERANCE:
+    if abs(edge - length) > _MLF_TOLERANCE_FRAMES:
         what = "run past the audio" if edge > length else "end before the audio"
         problems.append(Problem(file, f"its state labels {what}: {edge} frames of labels, {length} of audio"))
     elif edge < length and edge > 0:

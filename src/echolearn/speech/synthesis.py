@@ -31,11 +31,11 @@ from echolearn.speech.speakers import Speaker
 
 SNR_DB = (8.0, 25.0)
 SILENCE_SECONDS = (0.08, 0.2)  # before and after the sentence
-_LEVEL = 1_400.0  # root mean square of the speech, on the 16-bit scale
-_COLOUR = 0.8  # pole of the noise's filter: background noise is mostly low
-_HALF_UTTERANCE = 140  # frames; stopping this early makes the part's size right on average
+_SPEECH_LEVEL = 1_400.0  # root mean square of the speech, on the 16-bit scale
+_NOISE_POLE = 0.8  # pole of the noise's filter: background noise is mostly low
+_HALF_UTTERANCE_FRAMES = 140  # stopping this early makes the part's size right on average
 # A closure is a run of blocks of samples at most this loud, of the loudest block before the stop, and this long.
-_CLOSURE_LEVEL, _CLOSURE_SECONDS, _BLOCK = 0.2, 0.12, 110
+_CLOSURE_LEVEL, _CLOSURE_SECONDS, _BLOCK_SAMPLES = 0.2, 0.12, 110
 
 
 LEXICON = "LEXICON.DIC"
@@ -135,17 +135,17 @@ def word_segments(spoken: list[tuple[int, str]], phones: list[TimedPhone]) -> li
 
 def _closure_start(before: NDArray[np.int16], rate: int) -> int:
     """Return where the silence at the end of the phone before a stop begins."""
-    blocks = len(before) // _BLOCK
+    blocks = len(before) // _BLOCK_SAMPLES
     if blocks < 3:
         return len(before)
-    tail = before[len(before) - blocks * _BLOCK :].astype(np.float64).reshape(blocks, _BLOCK)
+    tail = before[len(before) - blocks * _BLOCK_SAMPLES :].astype(np.float64).reshape(blocks, _BLOCK_SAMPLES)
     level = np.sqrt((tail**2).mean(axis=1))
     quiet = level < _CLOSURE_LEVEL * level.max()
-    most = min(int(_CLOSURE_SECONDS * rate / _BLOCK), blocks - 2)
+    most = min(int(_CLOSURE_SECONDS * rate / _BLOCK_SAMPLES), blocks - 2)
     run = 0
     while run < most and quiet[blocks - 1 - run]:
         run += 1
-    return len(before) - run * _BLOCK
+    return len(before) - run * _BLOCK_SAMPLES
 
 
 def synthesise(espeak: Espeak, sentence: str, rng: np.random.Generator) -> Sentence:
@@ -154,7 +154,7 @@ def synthesise(espeak: Espeak, sentence: str, rng: np.random.Generator) -> Sente
     phones = timed_phones(events, raw, espeak.rate)
     head, tail = (int(seconds * espeak.rate) for seconds in rng.uniform(*SILENCE_SECONDS, size=2))
     clean = resample(np.pad(raw, (head, tail)).astype(np.float32), espeak.rate)
-    clean *= np.float32(_LEVEL * 10 ** rng.uniform(-0.2, 0.2) / max(1.0, float(clean.std())))
+    clean *= np.float32(_SPEECH_LEVEL * 10 ** rng.uniform(-0.2, 0.2) / max(1.0, float(clean.std())))
     noisy = clean + _noise(len(clean), float(clean.std()), rng)
     samples = np.clip(np.rint(noisy), -32_768, 32_767).astype(np.int16)
     edges = [0] + [round((phone.start + head) * RATE / espeak.rate) for phone in phones[1:]] + [len(samples)]
@@ -178,7 +178,7 @@ def _noise(count: int, speech: float, rng: np.random.Generator) -> NDArray[np.fl
     """Return coloured noise for speech of this deviation, 8 to 25 dB below it."""
     snr = rng.uniform(*SNR_DB)
     white = rng.standard_normal(count, dtype=np.float32)
-    coloured = np.asarray(lfilter([1.0], [1.0, -_COLOUR], white), dtype=np.float32)
+    coloured = np.asarray(lfilter([1.0], [1.0, -_NOISE_POLE], white), dtype=np.float32)
     return coloured * np.float32(speech * 10 ** (-snr / 20) / max(1e-9, float(coloured.std())))
 
 
@@ -195,7 +195,7 @@ def run_job(job: SynthesisJob) -> None:
         folder.mkdir(parents=True)
         due[speaker.part] += job.frames_per_speaker[speaker.part]
         digest, count, before = hashlib.sha256(), 0, done[speaker.part]
-        while count == 0 or done[speaker.part] + _HALF_UTTERANCE < due[speaker.part]:
+        while count == 0 or done[speaker.part] + _HALF_UTTERANCE_FRAMES < due[speaker.part]:
             count += 1
             sentence = draw_sentence(rng, speaker.part)
             said = synthesise(espeak, sentence, rng)

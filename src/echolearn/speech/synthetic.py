@@ -25,9 +25,9 @@ from echolearn.speech.synthesis import LEXICON, SpeakerReport, SynthesisJob
 from echolearn.speech.utterances import PARTS, CorpusFiles, Utterance, pair_files
 
 DEFAULT_FRAMES = 100_000
-MOST_FRAMES = 1_124_823  # the paper's training set; the tree's names and sentences suffice for more
-MARKER = "corpus.json"
-_VERSION = 2  # raised whenever the same settings would give other files
+PAPER_FRAMES = 1_124_823  # the paper's training set; the tree's names and sentences suffice for more
+MARKER_FILE = "corpus.json"
+_TREE_VERSION = 2  # raised whenever the same settings would give other files
 _JOBS = 4  # fixed: what espeak-ng produces depends on the job, and must not depend on the machine
 
 
@@ -58,8 +58,8 @@ def part_frames(frames: int) -> dict[str, int]:
     """
     if frames < 1_000:
         raise ValueError(f"frames is {frames}, expected at least 1000 training frames (10 seconds)")
-    valid = max(round(frames * 122_487 / MOST_FRAMES), min(15_000, round(0.15 * frames)))
-    test = max(round(frames * 57_919 / MOST_FRAMES), min(15_000, frames // 2))
+    valid = max(round(frames * 122_487 / PAPER_FRAMES), min(15_000, round(0.15 * frames)))
+    test = max(round(frames * 57_919 / PAPER_FRAMES), min(15_000, frames // 2))
     return {"train": frames, "valid": valid, "test": test}
 
 
@@ -77,7 +77,7 @@ def synthetic_tree(
     """
     if seed < 0:
         raise ValueError(f"seed is {seed}, expected 0 or more")
-    settings = Settings(version=_VERSION, frames=part_frames(frames), seed=seed)
+    settings = Settings(version=_TREE_VERSION, frames=part_frames(frames), seed=seed)
     key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
     parent = Path(cache) if cache is not None else default_cache()
     tree = parent / f"synthetic-{frames}-{seed}-{key}"
@@ -97,11 +97,11 @@ def synthetic_tree(
 def read_marker(tree: Path) -> Marker:
     """Read the description in the folder of a synthetic corpus."""
     try:
-        content: Marker = json.loads((tree / MARKER).read_text(encoding="utf-8"))
+        content: Marker = json.loads((tree / MARKER_FILE).read_text(encoding="utf-8"))
         if not isinstance(content, dict) or not isinstance(content.get("parts"), dict):
             raise ValueError("it names no parts")
     except (OSError, ValueError, RecursionError) as error:
-        what = f"has no readable {MARKER} ({error}); it is not complete: remove the folder and run again"
+        what = f"has no readable {MARKER_FILE} ({error}); it is not complete: remove the folder and run again"
         raise CorpusError.one(tree, what) from error
     return content
 
@@ -207,7 +207,7 @@ def _write_marker(
         sha256=hashlib.sha256("".join(r["sha256"] for r in reports).encode()).hexdigest(),
         parts=parts,
     )
-    with (root / MARKER).open("w", encoding="utf-8") as file:
+    with (root / MARKER_FILE).open("w", encoding="utf-8") as file:
         json.dump(content, file, indent=1)
         file.flush()
         os.fsync(file.fileno())

@@ -33,13 +33,13 @@ _VALIDATION = """
 CORE_TEST: frozenset[str] = frozenset(_CORE_TEST.split())
 VALIDATION: frozenset[str] = frozenset(_VALIDATION.split())
 
-UTTERANCES = {"train": 3_696, "valid": 400, "test": 192}
-SPEAKERS = {"train": 462, "valid": 50, "test": 24}
-FRAMES = {"train": 1_124_823, "valid": 122_487, "test": 57_919}
+PART_UTTERANCES = {"train": 3_696, "valid": 400, "test": 192}
+PART_SPEAKERS = {"train": 462, "valid": 50, "test": 24}
+PART_FRAMES = {"train": 1_124_823, "valid": 122_487, "test": 57_919}
 # Training speakers of each dialect region: those of the corpus less those of the complete test set (readme.doc,
 # tables 1 and 4).
 TRAINING_REGIONS = {"1": 38, "2": 76, "3": 76, "4": 68, "5": 70, "6": 35, "7": 77, "8": 22}
-SENTENCES = 8  # of a speaker: five SX and three SI
+SENTENCES_PER_SPEAKER = 8  # five SX and three SI
 _SPEAKER = re.compile(r"^(?:dr\d[-_])?([fm][a-z]{3}\d)$")
 _SENTENCE = re.compile(r"^(sa|si|sx)(\d+)$")
 _REGION = re.compile(r"(?:^|/)dr(\d)")
@@ -94,14 +94,14 @@ def find_timit(root: str | Path, seed: int = 0, *, labels_required: bool = True)
 def frame_notes(frames: Mapping[str, int], utterances: Mapping[str, int]) -> list[str]:
     """Return notes that compare the numbers of frames with the usual ones and explain differences."""
     notes = []
-    for part, usual in FRAMES.items():
+    for part, usual in PART_FRAMES.items():
         off = frames[part] - usual
         if off == 0:
             notes.append(f"TIMIT {part}: {usual:,} frames, as usual")
             continue
-        missing = UTTERANCES[part] - utterances[part]
+        missing = PART_UTTERANCES[part] - utterances[part]
         if missing:
-            why = f"{utterances[part]:,} of the usual {UTTERANCES[part]:,} utterances are there"
+            why = f"{utterances[part]:,} of the usual {PART_UTTERANCES[part]:,} utterances are there"
         else:
             why = "every utterance is there, so some audio was cut, padded or resampled since it left the CD"
         notes.append(f"TIMIT {part}: {frames[part]:,} frames, {off:+,} against the usual {usual:,}: {why}")
@@ -176,15 +176,15 @@ def _damage(utterances: Sequence[Utterance], root: Path) -> list[Problem]:
     for part in PARTS:
         if not speakers[part]:
             others = " and ".join(other for other in PARTS if speakers[other]) or "SA sentences"
-            found.append(f"holds no utterance of the {part} part ({SPEAKERS[part]} speakers), only {others}")
-        elif len(sentences) > sum(SPEAKERS.values()) / 2 and len(speakers[part]) != SPEAKERS[part]:
+            found.append(f"holds no utterance of the {part} part ({PART_SPEAKERS[part]} speakers), only {others}")
+        elif len(sentences) > sum(PART_SPEAKERS.values()) / 2 and len(speakers[part]) != PART_SPEAKERS[part]:
             which = _absent(part, utterances)
-            found.append(f"holds {len(speakers[part])} of the {SPEAKERS[part]} speakers of the {part} part{which}")
-    if len(sentences) > sum(SPEAKERS.values()) / 2:
+            found.append(f"holds {len(speakers[part])} of the {PART_SPEAKERS[part]} speakers of the {part} part{which}")
+    if len(sentences) > sum(PART_SPEAKERS.values()) / 2:
         found += [
-            f"holds {count} of the {SENTENCES} SX and SI sentences of the speaker {speaker}"
+            f"holds {count} of the {SENTENCES_PER_SPEAKER} SX and SI sentences of the speaker {speaker}"
             for speaker, count in sorted(sentences.items())
-            if count != SENTENCES
+            if count != SENTENCES_PER_SPEAKER
         ]
     return [Problem(str(root), f"{what}; the copy is damaged or incomplete, copy it again") for what in found]
 
@@ -205,7 +205,7 @@ def _absent(part: str, utterances: Sequence[Utterance]) -> str:
 def _incomplete(utterances: Sequence[Utterance]) -> list[str]:
     """Return one note per part whose number of speakers is not that of the standard split."""
     notes = []
-    for part, usual in SPEAKERS.items():
+    for part, usual in PART_SPEAKERS.items():
         speakers = {u.speaker for u in utterances if u.part == part}
         if len(speakers) != usual:
             named = _absent(part, utterances) if part != "train" else ""

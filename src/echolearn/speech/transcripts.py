@@ -12,7 +12,7 @@ from echolearn.speech.phones import SILENCES
 
 Transcript = Sequence[Segment] | Sequence[str]
 
-TOLERANCE = 0.01  # seconds, one frame: hand labels and rounded times disagree by less
+_TOLERANCE_SECONDS = 0.01  # one frame: hand labels and rounded times disagree by less
 
 
 def phone_names(transcript: Transcript) -> list[str]:
@@ -36,7 +36,7 @@ def check_segments(
     edges = [segments[0].start]
     for before, after in itertools.pairwise(segments):
         apart = after.start - before.end
-        if abs(apart) > TOLERANCE:
+        if abs(apart) > _TOLERANCE_SECONDS:
             what = "a gap" if apart > 0 else "an overlap"
             problems.append(
                 Problem(
@@ -75,13 +75,13 @@ def too_few_frames(frames: int, names: Sequence[str], file: str) -> list[Problem
 def _check_ends(segments: Sequence[Segment], seconds: float, file: str | Path) -> list[Problem]:
     problems = []
     first, last = segments[0], segments[-1]
-    if last.end > seconds + TOLERANCE:
+    if last.end > seconds + _TOLERANCE_SECONDS:
         what = f"runs past the audio: {last.name!r} ends at {last.end:.3f} s, the audio at {seconds:.3f} s"
         problems.append(Problem(str(file), f"{what}; labels and audio do not belong together"))
-    if seconds - last.end > TOLERANCE and last.name not in SILENCES:
+    if seconds - last.end > _TOLERANCE_SECONDS and last.name not in SILENCES:
         what = f"leaves a gap of {(seconds - last.end) * 1000:.0f} ms after {last.name!r} at the end"
         problems.append(Problem(str(file), f"{what}; label the silence there"))
-    if first.start > TOLERANCE and first.name not in SILENCES:
+    if first.start > _TOLERANCE_SECONDS and first.name not in SILENCES:
         what = f"leaves a gap of {first.start * 1000:.0f} ms before {first.name!r} at the start"
         problems.append(Problem(str(file), f"{what}; label the silence there"))
     return problems

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-LONGEST_STEP = 3
+_MAX_STEP_POSITIONS = 3
 
 
 @njit(cache=True)
@@ -26,7 +26,7 @@ def _best_path(
     for t in range(1, T):
         for c in range(C):
             best, taken = score[c] + stay[c], 0
-            for k in range(1, min(LONGEST_STEP, c) + 1):
+            for k in range(1, min(_MAX_STEP_POSITIONS, c) + 1):
                 other = score[c - k] + go[c - k] + (k - 1) * skip
                 if other > best:
                     best, taken = other, k

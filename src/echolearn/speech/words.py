@@ -17,7 +17,7 @@ Words = tuple[str, ...]
 
 _AT_THE_END = re.compile(r"(?P<words>.*)\((?P<name>[^()\s]+)\)\s*")
 _SENTENCE_MARKS = frozenset({"<s>", "</s>"})
-_LETTERS = re.compile(r"[^\W_](?:['’-]?[^\W_])*")
+_WORD = re.compile(r"[^\W_](?:['’-]?[^\W_])*")
 
 
 def read_transcripts(path: str | Path) -> dict[str, Words]:
@@ -70,7 +70,7 @@ def read_word_file(path: str | Path) -> Words:
         return tuple(
             _timed_word(path, number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()
         )
-    return tuple(_LETTERS.findall(re.sub(r"^\s*\d+\s+\d+\s", "", text).lower()))
+    return tuple(_WORD.findall(re.sub(r"^\s*\d+\s+\d+\s", "", text).lower()))
 
 
 def _timed_word(path: Path, number: int, line: str) -> str:

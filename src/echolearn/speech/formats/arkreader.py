@@ -16,10 +16,10 @@ from echolearn.speech.textfile import line_problem, number_of
 from echolearn.validation import Array
 
 SIZED = np.dtype([("size", "u1"), ("value", "<i4")])  # a whole number in binary, after the number of its bytes
-_LONGEST_NAME = 4096  # bytes
+_MAX_NAME_BYTES = 4096
 _PLAIN: dict[bytes, tuple[str, int]] = {b"FM ": ("<f4", 2), b"DM ": ("<f8", 2), b"FV ": ("<f4", 1), b"DV ": ("<f8", 1)}
 _COMPRESSED = (b"CM ", b"CM2", b"CM3")
-_LARGEST = float(np.finfo(np.float32).max)
+_MAX_FLOAT32 = float(np.finfo(np.float32).max)
 _INTEGER = re.compile(rb"-?\d{1,10}")
 
 
@@ -49,7 +49,7 @@ class ArkReader:
         if (offset or 0) >= self.size:
             raise CorpusError.one(self.path, f"has {self.size} bytes; expected an object at offset {offset or 0}")
         if offset is not None:
-            first = max(0, offset - _LONGEST_NAME)
+            first = max(0, offset - _MAX_NAME_BYTES)
             self.file.seek(first)
             before = self.file.read(offset - first)
             is_text = self.file.read(2) != b"\0B"
@@ -61,7 +61,7 @@ class ArkReader:
     def name(self) -> str:
         """Read the name of an entry and the space after it."""
         self.began, self.text = self.file.tell(), False
-        head = self.file.read(_LONGEST_NAME)
+        head = self.file.read(_MAX_NAME_BYTES)
         raw, space, _ = head.partition(b" ")
         try:
             name = raw.decode()
@@ -178,7 +178,7 @@ class ArkReader:
             values.append([])
             for field in _fields(row):
                 value = number_of(field.decode("ascii", "replace"))
-                if value is None or abs(value) > _LARGEST:
+                if value is None or abs(value) > _MAX_FLOAT32:
                     raise self.problem(f"{field[:40]!r} is no finite number of 32 bits")
                 values[-1].append(value)
             if len(values[-1]) != len(values[0]):

@@ -19,7 +19,7 @@ from echolearn.speech.textfile import line_problem, number_of
 
 Value = TypeVar("Value")
 
-TABLES = ("wav.scp", "segments", "text", "utt2spk", "feats.scp")
+_TABLE_FILES = ("wav.scp", "segments", "text", "utt2spk", "feats.scp")
 
 
 class Stretch(NamedTuple):
@@ -93,7 +93,7 @@ def read_data_folder(path: str | Path) -> DataFolder:
     folder = Path(path)
     if not folder.is_dir():
         raise CorpusError.one(folder, "no such folder; expected a data folder of Kaldi")
-    there = {name for name in TABLES if (folder / name).is_file()}
+    there = {name for name in _TABLE_FILES if (folder / name).is_file()}
     if not there & {"wav.scp", "feats.scp"}:
         raise CorpusError.one(folder, "has neither wav.scp nor feats.scp; expected a data folder of Kaldi")
     problems: list[Problem] = []

@@ -24,9 +24,9 @@ from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech.formats.results import Recognised, TimedToken, token_problem, units_of
 from echolearn.speech.textfile import line_problem, read_text
 
-FORMAT = "echolearn-recognition"
-VERSION = 1
-_KEYS = ("utterance", "channel", "seconds", "tokens", "phones", "states")
+JSON_FORMAT = "echolearn-recognition"
+JSON_VERSION = 1
+_RESULT_KEYS = ("utterance", "channel", "seconds", "tokens", "phones", "states")
 _TOKEN_KEYS = ("name", "start", "end", "confidence")
 
 Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
@@ -62,7 +62,7 @@ def write_json(path: str | Path, results: Iterable[Recognised]) -> None:
             raise ValueError(f"channel {result.channel} of the utterance {result.utterance!r} occurs twice")
         seen.add((result.utterance, result.channel))
         rows.append(json.dumps(_document(result), ensure_ascii=False, allow_nan=False))
-    head = f'{{"format": "{FORMAT}", "version": {VERSION}, "utterances": ['
+    head = f'{{"format": "{JSON_FORMAT}", "version": {JSON_VERSION}, "utterances": ['
     write_atomically(Path(path), (f"{head}\n" + ",\n".join(rows) + "\n]}\n").encode())
 
 
@@ -113,9 +113,9 @@ def read_json(path: str | Path) -> list[Recognised]:
     document = _parsed(path, read_text(path, "recognition results as JSON"))
     reader = _Reader(path)
     top = reader.object(document, "the document", ("format", "version", "utterances"), required=3)
-    if top["format"] != FORMAT or type(top["version"]) is not int or top["version"] != VERSION:
+    if top["format"] != JSON_FORMAT or type(top["version"]) is not int or top["version"] != JSON_VERSION:
         what = f"format {str(top['format'])[:40]!r}, version {str(top['version'])[:20]!r}"
-        raise reader.problem("the document", f"is of {what}; expected {FORMAT!r}, version {VERSION}")
+        raise reader.problem("the document", f"is of {what}; expected {JSON_FORMAT!r}, version {JSON_VERSION}")
     rows = reader.list(top["utterances"], "utterances")
     found = [reader.result(row, f"utterances[{k}]") for k, row in enumerate(rows)]
     seen: set[tuple[str, int]] = set()
@@ -154,7 +154,7 @@ class _Reader:
         self.path = path
 
     def result(self, given: Json, place: str) -> Recognised:
-        row = self.object(given, place, _KEYS, required=0)
+        row = self.object(given, place, _RESULT_KEYS, required=0)
         for key in ("utterance", "tokens"):
             if key not in row:
                 raise self.problem(place, f"lacks {key!r}")

@@ -11,9 +11,9 @@ from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech.formats.results import Recognised, TimedToken, decimal_of, units_of
 from echolearn.speech.formats.tiers import checked, find_tier, read_tiers
 
-SILENCES = frozenset({"", "sil", "sp", "spn"})
-STRESS = re.compile(r"(?<=[A-Za-z])[012]$")
-_LEVELS = ("words", "phones", "states")
+_SILENT_TEXTS = frozenset({"", "sil", "sp", "spn"})
+_STRESS_DIGIT = re.compile(r"(?<=[A-Za-z])[012]$")
+_TIER_NAMES = ("words", "phones", "states")
 
 
 def write_textgrid(path: str | Path, result: Recognised, *, level: str = "words") -> None:
@@ -138,17 +138,18 @@ def read_textgrid(
     if level not in ("words", "phones"):
         raise ValueError(f"level is {level!r}, expected 'words' or 'phones'")
     tiers = read_tiers(path)
-    found = {name: find_tier(path, tiers, name, speaker) for name in _LEVELS[_LEVELS.index(level) :]}
+    found = {name: find_tier(path, tiers, name, speaker) for name in _TIER_NAMES[_TIER_NAMES.index(level) :]}
     if not any(found.values()):
         expected = " or ".join(found)
         raise CorpusError.one(path, f"line 1: has interval tiers {[t.name for t in tiers]}; expected {expected}")
     tokens = {}
     for name, tier in found.items():
-        kept = [i for i in (tier.intervals if tier else ()) if i.text and (silences or i.text.lower() not in SILENCES)]
-        stressed = drop_stress and name != "words"
-        tokens[name] = tuple(
-            TimedToken(STRESS.sub("", i.text) if stressed else i.text, i.start, i.end) for i in checked(path, kept)
-        )
+        intervals = [i for i in (tier.intervals if tier else ()) if i.text]
+        kept = [i for i in intervals if silences or i.text.lower() not in _SILENT_TEXTS]
+        named = [TimedToken(i.text, i.start, i.end) for i in checked(path, kept)]
+        if drop_stress and name != "words":
+            named = [token._replace(name=_STRESS_DIGIT.sub("", token.name)) for token in named]
+        tokens[name] = tuple(named)
     ends = [tier.intervals[-1].end for tier in tiers if tier.intervals]
     return Recognised(
         utterance or Path(path).stem,

@@ -16,11 +16,11 @@ from echolearn.exceptions import CorpusError
 from echolearn.speech.formats.results import name_problem, time_problem
 from echolearn.speech.textfile import LINE_END, line_problem, number_of, read_text
 
-TOLERANCE = 0.001  # seconds by which boundaries may disagree, because tools round them differently
+_BOUNDARY_TOLERANCE_SECONDS = 0.001  # boundaries may disagree by it, because tools round them differently
 _PIECE = re.compile(
     r'(?P<string>"(?:[^"]|"")*"(?=\s|$))|(?P<flag><\w*>(?=\s|$))|(?P<number>[-+.\d][^\s"]*)|(?P<word>[^\s"]+)|(?P<quote>")'
 )
-_WHOLE = re.compile(r"\d{1,9}", re.ASCII)
+_COUNT = re.compile(r"\d{1,9}", re.ASCII)
 _CUT = "the tier is cut short or damaged; export it from Praat again"
 
 
@@ -139,7 +139,7 @@ class _Reader:
         return end
 
     def compare(self, found: float, expected: float, what: str, other: str) -> None:
-        if abs(found - expected) > TOLERANCE + 1e-9:
+        if abs(found - expected) > _BOUNDARY_TOLERANCE_SECONDS + 1e-9:
             apart = f"the {what} is {found:.7g} s, the {other} {expected:.7g} s"
             raise self.problem(f"{apart}; expected intervals that follow one another")
 
@@ -152,7 +152,7 @@ class _Reader:
 
     def whole(self, label: str) -> int:
         text = self.value("number", label)
-        if not _WHOLE.fullmatch(text):
+        if not _COUNT.fullmatch(text):
             raise self.problem(f"{text[:40]!r} is no number of tiers, intervals or points; {_CUT}")
         return int(text)
 
