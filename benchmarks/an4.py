@@ -52,7 +52,7 @@ def corpus_without_test(path, folder, normalise):
 
     A corpus has three parts: its test part is a copy of the first training utterance.
     """
-    from echolearn.speech.corpus import open_corpus
+    from echolearn.speech import open_corpus
 
     own = Path(folder) / "train_and_valid.npz"
     with np.load(data_file(path), allow_pickle=False) as file:
@@ -75,7 +75,7 @@ def corpus_without_test(path, folder, normalise):
 def prepare(cepstra):
     """Return the inputs of our networks: with differences, normalised per utterance, with a context of three frames."""
     # here, so that the processes of other libraries do without it
-    from echolearn.speech.features import normalised, with_context, with_differences
+    from echolearn.speech import normalised, with_context, with_differences
 
     return [with_context(normalised(with_differences(c))) for c in cepstra]
 

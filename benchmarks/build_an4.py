@@ -30,10 +30,11 @@ import numpy as np
 
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech.errors import raise_any
-from echolearn.speech.featurefile import ARRAYS, read_feature_file
-from echolearn.speech.features import CEPSTRA, FRAME_SECONDS
-from echolearn.speech.labels import HTK_UNITS, read_mlf
+from echolearn.speech import read_mlf
+from echolearn.speech._features import CEPSTRA, FRAME_SECONDS
+from echolearn.speech._labels import HTK_UNITS
+from echolearn.speech._sources.feature_file import ARRAYS, read_feature_file
+from echolearn.speech._text import raise_any
 
 # The speakers that are held out; the other 55 are the training part.
 SPEAKERS = {

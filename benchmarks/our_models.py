@@ -1,7 +1,7 @@
 """One learned network for speech, trained within a budget of processor seconds: our side of the contest on AN4.
 
 `train` learns all weights of one echo state network, or of layers of them, on the cross entropy. The gradients are
-those of `echolearn.gradients.exact`, the utterances of every epoch are warped anew (`echolearn.speech.augmentation`),
+those of `echolearn.gradients.exact`, the utterances of every epoch are warped anew (`echolearn.speech._augmentation`),
 and the step size falls along a cosine to zero at the end of the budget. Time is cut into windows: after each there is a
 step, and the next one starts in the states in which it ended, so that 16 utterances, which fill the lanes of the
 compiled loops, give many steps and not one. The weights at the end are the result; the validation part is only scored.
@@ -20,8 +20,9 @@ from echolearn.readout.network import probabilities
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._combination import bidirectional_reservoir
 from echolearn.sequences.batch import draw_minibatches, group_sequences, pack
-from echolearn.speech.augmentation import FACTORS, warp_matrix, warped_copies
-from echolearn.speech.features import CEPSTRA, CONTEXT, normalised, with_context, with_differences
+from echolearn.speech import normalised, warp_matrix, warped_copies, with_context, with_differences
+from echolearn.speech._augmentation import FACTORS
+from echolearn.speech._features import CEPSTRA, CONTEXT
 from echolearn.states.run import run
 from echolearn.training.optimizers import Adam, learned_weights, with_learned
 

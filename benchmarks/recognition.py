@@ -25,14 +25,14 @@ import an4
 import protocol
 import results
 from contest_plan import CORES
-from echolearn.speech.phones import phones_of_states
+from echolearn.speech import matched_pairs
+from echolearn.speech._phones import phones_of_states
+from echolearn.speech._transcripts import match_transcripts, read_transcripts
 from echolearn.speech.recognition import estimate, read_lexicon
 from echolearn.speech.recognition._decoder import Decoder, DecodingWeights, learn_phone_task, state_shares
 from echolearn.speech.recognition._graph import word_graph
 from echolearn.speech.recognition._phone_models import learn_phone_models, spoken_phones
 from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words, tune_phones, tune_words
-from echolearn.speech.scoring import matched_pairs
-from echolearn.speech.words import match_transcripts, read_transcripts
 
 EXPERIMENT = "recognition"
 SIDES = ("ours", "torch")

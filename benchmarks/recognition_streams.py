@@ -15,7 +15,7 @@ import numpy as np
 import an4
 import results
 from echolearn import ESNClassifier
-from echolearn.speech.corpus import NORMALISATIONS
+from echolearn.speech._corpus import NORMALISATIONS
 from echolearn.speech.recognition import learn_recognizer
 from echolearn.speech.recognition._training import valid_part
 from echolearn.speech.recognition._transcription import text_of

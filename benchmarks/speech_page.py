@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import results
 from echolearn.export.page.document import build_page, open_models
-from echolearn.speech.audio import read_audio
+from echolearn.speech import read_audio
 from echolearn.speech.recognition import load_recognizer
 from reliability.browser import browser
 

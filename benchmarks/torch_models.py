@@ -17,8 +17,9 @@ from torch.nn import functional as F
 from torch.nn.utils import clip_grad_norm_
 from torch.nn.utils.rnn import pad_sequence
 
-from echolearn.speech.augmentation import FACTORS, warp_matrix
-from echolearn.speech.features import CEPSTRA, normalised, with_context, with_differences
+from echolearn.speech import normalised, warp_matrix, with_context, with_differences
+from echolearn.speech._augmentation import FACTORS
+from echolearn.speech._features import CEPSTRA
 
 PADDING = -1
 FILTER_BANK = {"low": 133.33, "high": 6855.5, "lifter": 0}  # by which AN4's cepstra were computed

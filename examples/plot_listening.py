@@ -15,8 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from echolearn import ESNClassifier
-from echolearn.speech.corpus import open_corpus
-from echolearn.speech.phones import split_state
+from echolearn.speech import open_corpus
 from echolearn.speech.recognition import learn_recognizer, read_lexicon
 
 plt.rcParams["axes.spines.top"] = plt.rcParams["axes.spines.right"] = False
@@ -55,7 +54,7 @@ print(f"recognised: {' '.join(token.name for token in final)}")
 # Above, the probabilities of the phones that are likely at some time. Below, one row for every update. A word is drawn
 # where it lies in the recording: light while it may still change, dark when it is final.
 P = esn.predict_proba(features)
-phone_of = np.array([split_state(corpus.state_names[k])[0] for k in esn.classes_])
+phone_of = np.array([corpus.state_names[k].rpartition("_s")[0] for k in esn.classes_])
 phones = [phone for phone in dict.fromkeys(phone_of) if P[:, phone_of == phone].sum(axis=1).max() > 0.5]
 by_phone = np.stack([P[:, phone_of == phone].sum(axis=1) for phone in phones])
 order = np.argsort(by_phone.argmax(axis=1))

@@ -16,8 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from echolearn import ESNClassifier
-from echolearn.speech.corpus import open_corpus
-from echolearn.speech.phones import split_state
+from echolearn.speech import open_corpus
 
 # %%
 # Frames and phones
@@ -27,7 +26,7 @@ from echolearn.speech.phones import split_state
 # of a phone are joined. The voices of the test part do not occur in the training part.
 with tempfile.TemporaryDirectory() as cache:
     corpus = open_corpus("synthetic", frames=15_000, seed=0, cache=cache)
-phone_of = np.array([split_state(state)[0] for state in corpus.state_names])
+phone_of = np.array([state.rpartition("_s")[0] for state in corpus.state_names])
 X, y = corpus.part("train")
 X_new, y_new = corpus.part("test")
 y, y_new = ([phone_of[states] for states in labels] for labels in (y, y_new))

@@ -56,7 +56,7 @@ BYTES = [
 
 def sound_files(folder: Path) -> dict[str, list[bytes]]:
     """Return sound files of every kind; script files name an archive that is written to the folder."""
-    from echolearn.speech.formats.kaldi import write_ark
+    from echolearn.speech.formats import write_ark
 
     rng, path = np.random.default_rng(0), folder / "made"
     arrays = {
@@ -131,11 +131,8 @@ ngram 3=1
 
 
 def _results(path: Path) -> dict[str, list[bytes]]:
-    from echolearn.speech.formats.ctm import write_ctm
-    from echolearn.speech.formats.json_results import write_json
-    from echolearn.speech.formats.results import Recognised, TimedToken
-    from echolearn.speech.formats.stm import StmSegment, write_stm
-    from echolearn.speech.formats.textgrid import textgrid_of
+    from echolearn.speech.formats import Recognised, StmSegment, TimedToken, write_ctm, write_json, write_stm
+    from echolearn.speech.formats._textgrid import textgrid_of
 
     words = (TimedToken("yes", 0.1, 0.5, 0.9), TimedToken('s"ir', 0.5, 0.75), TimedToken("näh", 1.0, 1.2, 1.0))
     phones = (TimedToken("Y", 0.1, 0.3), TimedToken("EH1", 0.3, 0.5))
@@ -298,8 +295,8 @@ def _float(content: bytes, rng: np.random.Generator) -> bytes:
 
 def reader_of(kind: str, folder: Path) -> Callable[[Path], Any]:
     """Return a function that reads a file and returns its content as the witness does."""
-    from echolearn.speech.formats import ctm, json_results, kaldi, stm, tiers
-    from echolearn.speech.labels import read_mlf
+    from echolearn.speech import read_mlf
+    from echolearn.speech.formats import _json, _kaldi, _nist, _textgrid
     from echolearn.speech.recognition import read_arpa, read_lexicon
 
     def array(found: Any) -> tuple[Any, ...]:
@@ -310,15 +307,15 @@ def reader_of(kind: str, folder: Path) -> Callable[[Path], Any]:
         return found.order, sorted((g, (p, found.backoff.get(g))) for g, p in found.probability.items())
 
     readers: dict[str, Callable[[Path], Any]] = {
-        "ark": lambda path: [(name, *array(found)) for name, found in kaldi.read_ark(path).items()],
-        "scp": lambda path: [(name, found.tolist()) for name, found in kaldi.open_scp(path).items()],
+        "ark": lambda path: [(name, *array(found)) for name, found in _kaldi.read_ark(path).items()],
+        "scp": lambda path: [(name, found.tolist()) for name, found in _kaldi.open_scp(path).items()],
         "lexicon": lambda path: sorted((w, list(p)) for w, p in read_lexicon(path).pronunciations.items()),
         "arpa": read_model,
         "textgrid": lambda path: [
-            (tier.name, [interval[:3] for interval in tier.intervals]) for tier in tiers.read_tiers(path)
+            (tier.name, [interval[:3] for interval in tier.intervals]) for tier in _textgrid.read_tiers(path)
         ],
-        "ctm": lambda path: [((r.utterance, r.channel), [tuple(t) for t in r.tokens]) for r in ctm.read_ctm(path)],
-        "stm": lambda path: [(*s[:5], s.label, s.words) for s in stm.read_stm(path)],
+        "ctm": lambda path: [((r.utterance, r.channel), [tuple(t) for t in r.tokens]) for r in _nist.read_ctm(path)],
+        "stm": lambda path: [(*s[:5], s.label, s.words) for s in _nist.read_stm(path)],
         "mlf": lambda path: [(name, [(s[2], s[0], s[1]) for s in found]) for name, found in read_mlf(path).items()],
         "json": lambda path: [
             (
@@ -327,7 +324,7 @@ def reader_of(kind: str, folder: Path) -> Callable[[Path], Any]:
                 r.seconds,
                 *([tuple(t) for t in level] for level in (r.tokens, r.phones, r.states)),
             )
-            for r in json_results.read_json(path)
+            for r in _json.read_json(path)
         ],
     }
     return readers["ark" if kind == "text ark" else kind]

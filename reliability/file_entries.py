@@ -28,7 +28,8 @@ def _written(folder: Path, name: str, content: bytes) -> Path:
 @cache
 def label_seeds() -> dict[str, list[bytes]]:
     """Return sound label files by their suffix."""
-    from echolearn.speech.labels import Segment, write_mlf, write_phn
+    from echolearn.speech import Segment, write_mlf
+    from echolearn.speech._labels import write_phn
 
     segments = [Segment(0.0, 0.1, "h#"), Segment(0.1, 0.25, "aa"), Segment(0.25, 0.4, "sil")]
     found: dict[str, list[bytes]] = {}
@@ -56,7 +57,7 @@ def label_seeds() -> dict[str, list[bytes]]:
 
 def labels(data: Any, folder: Path) -> Call:
     """Draw label files."""
-    from echolearn.speech.labels import read_labels, read_mlf
+    from echolearn.speech import read_labels, read_mlf
 
     ending = data.draw(st.sampled_from([*label_seeds(), ".phn", "", ".txt"]))
     seeds = label_seeds().get(ending, [b"0 100 aa\n"])
@@ -98,7 +99,7 @@ def audio_seeds() -> list[bytes]:
 
 def audio(data: Any, folder: Path) -> Call:
     """Draw audio files."""
-    from echolearn.speech.audio import read_audio
+    from echolearn.speech import read_audio
 
     content = data.draw(st.one_of(odd.mutated(audio_seeds()), st.binary(max_size=100)))
     path = _written(folder, "sound.wav", content)
@@ -128,7 +129,7 @@ def feature_seeds() -> list[bytes]:
 
 def feature_files(data: Any, folder: Path) -> Call:
     """Draw feature files: mutated ones, or ones with another array."""
-    from echolearn.speech.featurefile import read_feature_file
+    from echolearn.speech._sources.feature_file import read_feature_file
 
     if data.draw(st.booleans()):
         content = data.draw(odd.mutated(feature_seeds()))

@@ -31,9 +31,9 @@ INSTRUMENTED = [
     "echolearn.persistence.schema",
     "echolearn.persistence.load",
     "echolearn.cli.configuration",
-    "echolearn.speech.labels",
-    "echolearn.speech.audio",
-    "echolearn.speech.featurefile",
+    "echolearn.speech._labels",
+    "echolearn.speech._audio",
+    "echolearn.speech._sources.feature_file",
     "tomllib",
 ]
 READERS = ("model", "model, mended", "checkpoint", "phn", "lab", "mlf", "textgrid", "audio", "features", "toml")
@@ -61,18 +61,19 @@ def reader(name: str, path: Path) -> Callable[[bytes], None]:
     from echolearn.cli import configuration
     from echolearn.exceptions import CorpusError, ModelFileError
     from echolearn.modelfile.reader import read_tensors
-    from echolearn.speech import audio, featurefile, labels
+    from echolearn.speech import _audio, _labels
+    from echolearn.speech._sources import feature_file
 
     read: dict[str, Callable[[], Any]] = {
         "model": lambda: load(path),
         "model, mended": lambda: load(path),
         "checkpoint": lambda: read_tensors(path, "echolearn-checkpoint"),
-        "phn": lambda: labels.read_phn(path),
-        "lab": lambda: labels.read_lab(path),
-        "mlf": lambda: labels.read_mlf(path),
-        "textgrid": lambda: labels.read_textgrid(path),
-        "audio": lambda: audio.read_audio(path),
-        "features": lambda: featurefile.read_feature_file(path),
+        "phn": lambda: _labels.read_phn(path),
+        "lab": lambda: _labels.read_lab(path),
+        "mlf": lambda: _labels.read_mlf(path),
+        "textgrid": lambda: _labels.read_textgrid(path),
+        "audio": lambda: _audio.read_audio(path),
+        "features": lambda: feature_file.read_feature_file(path),
         "toml": lambda: configuration.read(path),
     }
     own = {"toml": ValueError}.get(name, ModelFileError if name in READERS[:3] else CorpusError)

@@ -74,7 +74,7 @@ def test_pages_that_docstrings_mention_are_links():
 def test_properties_that_are_computed_once_have_an_entry():
     from api_reference import methods
 
-    from echolearn.speech.corpus import Corpus
+    from echolearn.speech import Corpus
 
     assert {"words", "which", "frames"} <= set(methods(Corpus))
 

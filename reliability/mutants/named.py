@@ -29,7 +29,7 @@ MUTANTS = {
         "timed_fit(estimator, parts.train, parts.test,",
     ),
     "an aligner trained on all parts": Patch(
-        f"{_SRC}/speech/statelabels.py", "chosen = train[::stride]", "chosen = range(len(transcripts))[::stride]"
+        f"{_SRC}/speech/_preparation.py", "chosen = train[::stride]", "chosen = range(len(transcripts))[::stride]"
     ),
     "refining keeps the last epoch": Patch(
         f"{_SRC}/fitting/stages.py", "reservoir, V = result.best", "reservoir, V = objective.snapshot()"
@@ -66,7 +66,7 @@ MUTANTS = {
         '"epochs": 40,\n            "batch_size": None,\n            "clip": 8.0,',
         '"epochs": 2,\n            "batch_size": None,\n            "clip": 0.01,',
     ),
-    "a speaker of the core test renamed": Patch(f"{_SRC}/speech/timit.py", "mtls0 fjlm0", "mtls1 fjlm0"),
+    "a speaker of the core test renamed": Patch(f"{_SRC}/speech/_sources/timit.py", "mtls0 fjlm0", "mtls1 fjlm0"),
     "a figure of the paper altered": Patch(
         f"{_SRC}/paper/table1.py", "(0.638, 0.542, 0.527, 0.521)", "(0.638, 0.542, 0.527, 0.512)"
     ),

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import build_an4
 from echolearn.exceptions import CorpusError
-from echolearn.speech.corpus import open_corpus
+from echolearn.speech import open_corpus
 
 # One utterance of each part, as CNTK's file has them: folders before the name, scores and triphones after the state,
 # the word at its first state.

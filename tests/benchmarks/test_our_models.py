@@ -9,8 +9,7 @@ import pytest
 
 from benchmarks.our_models import Layers, Settings, Utterances, error_rate, train, windows
 from echolearn.sequences.batch import pack
-from echolearn.speech.augmentation import warp_matrix
-from echolearn.speech.features import normalised, with_context, with_differences
+from echolearn.speech import normalised, warp_matrix, with_context, with_differences
 
 N_IN, CLASSES = 5, 3
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 import toyspeech
 from echolearn.cli.main import main
-from echolearn.speech.corpus import Corpus, open_corpus
+from echolearn.speech import Corpus, open_corpus
 from smallcorpus import write
 from speechfiles import write_riff
 

@@ -12,7 +12,7 @@ import toys
 from echolearn import ESNClassifier
 from echolearn.cli import info
 from echolearn.cli.info import describe_model
-from echolearn.speech.corpus import Corpus
+from echolearn.speech import Corpus
 
 
 def test_a_network_is_described_by_its_size_and_its_changed_settings() -> None:

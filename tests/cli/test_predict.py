@@ -16,8 +16,7 @@ from echolearn.cli.corpora import part_features
 from echolearn.cli.models import open_state_network
 from echolearn.cli.predict import audio_features, write_predictions
 from echolearn.exceptions import CorpusError
-from echolearn.speech.corpus import Corpus
-from echolearn.speech.labels import read_mlf
+from echolearn.speech import Corpus, read_mlf
 from smallcorpus import STATES
 
 RNG = np.random.default_rng(0)

@@ -11,9 +11,7 @@ import pytest
 from click.testing import Result
 
 import toyspeech
-from echolearn.speech.formats.ctm import read_ctm
-from echolearn.speech.formats.json_results import read_json
-from echolearn.speech.formats.textgrid import read_textgrid
+from echolearn.speech.formats import read_ctm, read_json, read_textgrid
 from echolearn.speech.recognition import write_arpa
 from echolearn.speech.recognition._ngrams import word_list
 from speechfiles import write_riff

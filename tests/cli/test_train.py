@@ -15,9 +15,7 @@ from echolearn import ESNClassifier, load
 from echolearn.cli.models import open_state_network
 from echolearn.cli.predict import recipe_of
 from echolearn.cli.train import Confusion, fit_and_save, part_errors
-from echolearn.speech.corpus import Corpus, open_corpus
-from echolearn.speech.labels import read_mlf
-from echolearn.speech.recipe import FeatureRecipe
+from echolearn.speech import Corpus, FeatureRecipe, open_corpus, read_mlf
 from smallcorpus import STATES, arrays, write
 
 Run = Callable[..., Result]

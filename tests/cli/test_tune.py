@@ -13,7 +13,7 @@ from click.testing import Result
 
 from echolearn import ESNClassifier
 from echolearn.cli.tune import as_toml, tune_on_corpus
-from echolearn.speech.corpus import open_corpus
+from echolearn.speech import open_corpus
 from echolearn.tuning import search
 from smallcorpus import arrays, write
 

@@ -8,7 +8,7 @@ import pytest
 
 from echolearn.paper.cells import EpochRow, FitResult
 from echolearn.paper.table1 import Cell, Plan
-from echolearn.speech.corpus import Corpus, open_corpus
+from echolearn.speech import Corpus, open_corpus
 from smallcorpus import write
 
 

@@ -27,7 +27,7 @@ from echolearn.paper.cells import (
     warnings_as_notes,
 )
 from echolearn.paper.parts import CorpusParts
-from echolearn.speech.corpus import Corpus, open_corpus
+from echolearn.speech import Corpus, open_corpus
 from smallcorpus import arrays, write
 
 RESULT: Any = {"test_error": 0.5, "fingerprint": "f"}

@@ -7,7 +7,7 @@ import pytest
 from echolearn.paper import table1
 from echolearn.paper.estimate import CorpusSize, cost_of_cell
 from echolearn.paper.table1 import FULL_FRAMES, Cell, Plan, costs_of_table, estimate_text, full_plan
-from echolearn.speech.corpus import Corpus
+from echolearn.speech import Corpus
 from echolearn.training.cost_model import TYPICAL
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from echolearn.paper.parts import CorpusParts, corpus_fingerprint
-from echolearn.speech.corpus import Corpus, open_corpus
+from echolearn.speech import Corpus, open_corpus
 from smallcorpus import arrays, write
 
 

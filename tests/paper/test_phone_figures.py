@@ -11,11 +11,11 @@ import pytest
 from echolearn.paper import phone_figures
 from echolearn.paper.phone_figures import ReportedSystem, best_system, confusion_table, shown_utterances
 from echolearn.paper.phone_scoring import PhoneScoring
-from echolearn.speech.corpus import Corpus
-from echolearn.speech.framelist import FrameList
-from echolearn.speech.phones import state_names
+from echolearn.speech import Corpus, Evaluation
+from echolearn.speech._features import FrameList
+from echolearn.speech._phones import state_names
+from echolearn.speech._scoring import Pair
 from echolearn.speech.recognition._search import Token
-from echolearn.speech.scoring import Evaluation, Pair
 
 PHONES = ("aa", "b", "sil")
 

@@ -16,8 +16,8 @@ from echolearn.paper import table1
 from echolearn.paper import table1 as plans
 from echolearn.paper.cells import CellStore, made_with
 from echolearn.paper.table1 import COLUMNS, PAPER_TIMIT, Cell, Plan, averaged, full_plan, quick_plan, relative_gain
-from echolearn.speech import timit
-from echolearn.speech.corpus import Corpus, open_corpus
+from echolearn.speech import Corpus, open_corpus
+from echolearn.speech._sources import timit
 from smallcorpus import arrays, write
 
 

@@ -15,7 +15,7 @@ from echolearn.display.svg import VARIABLES
 from echolearn.paper import table1, table1_figures
 from echolearn.paper.table1 import Plan
 from echolearn.reservoir import Reservoir
-from echolearn.speech.corpus import Corpus
+from echolearn.speech import Corpus
 from echolearn.states.harvesting import harvest
 from sampletable import table
 

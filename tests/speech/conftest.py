@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from echolearn.exceptions import CorpusError
-from echolearn.speech.synthetic import synthetic_tree
+from echolearn.speech._synthetic.tree import synthetic_tree
 from speechfiles import ProblemsOf, write_utterance
 
 

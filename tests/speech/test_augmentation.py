@@ -5,15 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from echolearn.speech.augmentation import (
-    mel,
-    warp_matrix,
-    warped_bands,
-    warped_copies,
-    warped_frequency,
-    warped_mfcc,
-)
-from echolearn.speech.features import log_bands, mfcc
+from echolearn.speech import mfcc, warp_matrix, warped_copies, warped_mfcc
+from echolearn.speech._augmentation import mel, warped_bands, warped_frequency
+from echolearn.speech._features import log_bands
 from speechfiles import tones
 
 LOW, HIGH = 133.33, 6855.5

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from echolearn.exceptions import CorpusError
-from echolearn.speech.corpus import open_corpus
-from echolearn.speech.phones import ENGLISH, TIMIT_61
+from echolearn.speech import ENGLISH, TIMIT_61, open_corpus
 from echolearn.speech.recognition._training import valid_part
 from speechfiles import TIMIT_PHONES, open_timit, write_timit
 

@@ -7,16 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echolearn.speech.features import (
-    boundary_time,
-    differences,
-    first_frame,
-    frame_count,
-    mfcc,
-    normalised,
-    with_context,
-    with_differences,
-)
+from echolearn.speech import mfcc, normalised, with_context, with_differences
+from echolearn.speech._features import FrameList, boundary_time, differences, first_frame, frame_count
 from speechfiles import tones
 
 
@@ -87,3 +79,37 @@ def test_context_is_previous_current_and_next_frame() -> None:
 def test_times_of_frames_and_boundaries() -> None:
     assert [first_frame(t) for t in (0.0, 0.0125, 0.0126, 0.0225)] == [0, 0, 1, 1]
     assert boundary_time(3) == pytest.approx(0.0375)
+
+
+# ---------------- A list of utterances over one array of frames
+
+
+FRAMES = np.random.default_rng(0).normal(3, 2, size=(20, 4)).astype(np.float32)
+
+
+@pytest.fixture
+def utterances() -> FrameList:
+    return FrameList.of_lengths(FRAMES, [5, 8, 7])
+
+
+def test_items_are_slices_stacked_with_their_context(utterances: FrameList) -> None:
+    assert (len(utterances), utterances.lengths()) == (3, [5, 8, 7])
+    np.testing.assert_array_equal(utterances[1], with_context(FRAMES[5:13]))
+    np.testing.assert_array_equal(utterances[-1], with_context(FRAMES[13:]))
+    np.testing.assert_array_equal(utterances.without_context()[0], FRAMES[:5])
+
+
+def test_slices_and_choices_share_the_frames(utterances: FrameList) -> None:
+    for chosen in (utterances[1:], utterances.take([1, 2])):
+        assert chosen.frames is FRAMES
+        assert chosen.lengths() == [8, 7]
+        np.testing.assert_array_equal(chosen[0], utterances[1])
+
+
+def test_scale_is_that_of_the_chosen_utterances(utterances: FrameList) -> None:
+    scaled = utterances.scaled_like([0, 2]).without_context()
+    own = np.concatenate([scaled[0], scaled[2]])
+    np.testing.assert_allclose(own.mean(axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(own.std(axis=0), 1, atol=1e-5)
+    rows = np.concatenate([FRAMES[:5], FRAMES[13:]]).astype(np.float64)
+    np.testing.assert_allclose(scaled[1], normalised(FRAMES[5:13], rows.mean(axis=0), rows.std(axis=0)), rtol=1e-5)

@@ -9,17 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from echolearn.exceptions import CorpusError
-from echolearn.speech.labels import (
-    Segment,
-    read_lab,
-    read_labels,
-    read_mlf,
-    read_phn,
-    read_textgrid,
-    write_mlf,
-    write_phn,
-)
-from echolearn.speech.phones import TIMIT_61
+from echolearn.speech import TIMIT_61, Segment, read_labels, read_mlf, read_phn, write_mlf
+from echolearn.speech._labels import read_lab, read_textgrid, write_phn
 from speechfiles import write_lab, write_textgrid
 
 quiet = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

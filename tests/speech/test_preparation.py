@@ -6,13 +6,26 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from echolearn.speech.corpus import open_corpus
-from echolearn.speech.labels import read_phn
-from speechfiles import ProblemsOf, open_wav, tones, write_lab, write_riff, write_textgrid, write_utterance
+from echolearn.exceptions import CorpusError
+from echolearn.speech import Segment, open_corpus, read_mlf, read_phn
+from echolearn.speech._preparation import atomic_folder, default_cache, given_labels, has_states
+from speechfiles import (
+    ProblemsOf,
+    open_timit,
+    open_wav,
+    tones,
+    write_lab,
+    write_riff,
+    write_textgrid,
+    write_timit,
+    write_utterance,
+)
 
 
 def test_normalised_by_the_training_part(folder: Path) -> None:
@@ -108,7 +121,7 @@ def test_a_cache_that_cannot_be_written_or_was_damaged_is_named(folder: Path, pr
 
 def test_a_full_disk_is_named_and_leaves_nothing_behind(folder: Path) -> None:
     code = (
-        "import resource, sys\nfrom echolearn.speech.corpus import open_corpus\n"
+        "import resource, sys\nfrom echolearn.speech._corpus import open_corpus\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
         "try: open_corpus('wav:' + sys.argv[1], cache=sys.argv[2])\n"
         "except Exception as error: print(type(error).__name__, error)\n"
@@ -119,3 +132,98 @@ def test_a_full_disk_is_named_and_leaves_nothing_behind(folder: Path) -> None:
     assert out.startswith("CorpusError")
     assert "disk is full" in out
     assert os.listdir(cache) == []
+
+
+# ---------------- State labels that a master label file gives, and the faults they may have
+
+
+def test_states_become_one_label_per_frame() -> None:
+    states = [Segment(0.0, 0.02, "a_s2"), Segment(0.02, 0.05, "b[4]")]
+    labels, problems = given_labels(states, 5, ["a", "b"], "x.mlf")
+    assert (labels.tolist(), problems) == ([0, 0, 5, 5, 5], [])
+
+
+@pytest.mark.parametrize("length", [6, 7])
+def test_the_last_state_fills_up_to_two_missing_frames(length: int) -> None:
+    labels, problems = given_labels([Segment(0.0, 0.05, "a_s2")], length, ["a"], "x.mlf")
+    assert (labels.tolist(), problems) == ([0] * length, [])
+    assert given_labels([Segment(0.0, 0.05, "a_s2")], 8, ["a"], "x.mlf")[1] != []
+
+
+def test_states_without_times_are_refused() -> None:
+    _, problems = given_labels(["a_s2", "a_s3"], 0, ["a"], "x.mlf")
+    assert [p.what for p in problems] == [f"state 'a_s{k}' has no times; expected start and end" for k in (2, 3)]
+
+
+def test_the_first_utterance_with_labels_decides_whether_they_are_states() -> None:
+    assert has_states([[], ["a_s2", "b[3]"], ["a"]])
+    assert not has_states([["a_s2", "b"]])
+    assert not has_states([[], []])
+
+
+def test_a_master_label_file_that_is_incomplete_or_does_not_fit_is_refused(
+    tmp_path: Path, problems_of: ProblemsOf
+) -> None:
+    root = write_timit(tmp_path / "timit", upper=False)
+    open_timit(root).write_mlf(tmp_path / "all.mlf")
+    text = (tmp_path / "all.mlf").read_text()
+    entries = text.split(".\n")
+    names = list(read_mlf(tmp_path / "all.mlf"))
+
+    part = "#!MLF!#\n" + ".\n".join(entries[1:]).replace("h#_s2", "h#[2]")
+    (tmp_path / "part.mlf").write_text(part)
+    found = problems_of(lambda: open_timit(root, labels=tmp_path / "part.mlf"))
+    assert len(found) == 1
+    assert "covers 11 of 12 utterances" in found[0]
+    assert names[0].split("_")[-2] in found[0]
+
+    bad = text.replace("sh_s2", "shush_s2", 1).replace('"*/test_dr1_faks0_sx3.lab"', '"*/sx3.lab"')
+    bad = bad.replace("0 ", "200000 ", 1)
+    (tmp_path / "bad.mlf").write_text(bad)
+    found = problems_of(lambda: open_timit(root, labels=tmp_path / "bad.mlf"))
+    assert any("unknown state 'shush_s2'" in line for line in found)
+    assert any("a gap before" in line for line in found)
+
+    (tmp_path / "long.mlf").write_text(text.replace("6800000", "9900000"))
+    assert "run past the audio: 99 frames of labels, 68 of audio" in problems_of(
+        lambda: open_timit(root, labels=tmp_path / "long.mlf")
+    )[0]  # fmt: skip
+
+
+# ---------------- Folders of the cache appear complete or not at all
+
+
+def test_of_two_processes_that_write_the_same_folder_the_first_to_finish_stays(tmp_path: Path) -> None:
+    for content in ("first", "second"):
+        with atomic_folder(tmp_path / "tree") as building:
+            (building / "file").write_text(content)
+            (tmp_path / "tree").mkdir(exist_ok=True)
+            (tmp_path / "tree" / "file").write_text("theirs")
+    assert os.listdir(tmp_path) == ["tree"]
+    assert (tmp_path / "tree" / "file").read_text() == "theirs"
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
+    with suppress(KeyError), atomic_folder(tmp_path / "tree") as building:
+        (building / "file").write_text("half")
+        raise KeyError
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_parent_that_is_no_folder_is_named_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(CorpusError, match=r"cannot be written .*cache=\.\.\. or the variable ECHOLEARN_CACHE"),
+        atomic_folder(tmp_path / "file" / "tree"),
+    ):
+        pass
+
+
+def test_default_cache_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ECHOLEARN_CACHE", "/own")
+    assert default_cache() == Path("/own")
+    monkeypatch.delenv("ECHOLEARN_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    assert default_cache() == Path("/xdg/echolearn")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert default_cache() == Path.home() / ".cache" / "echolearn"

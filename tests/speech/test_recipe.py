@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echolearn.speech.features import LONGEST_MEMORY, PRIOR_FRAMES, RunningScale, normalised, with_context
-from echolearn.speech.features import with_differences as differences
-from echolearn.speech.recipe import FeatureRecipe
+from echolearn.speech import FeatureRecipe, normalised, with_context
+from echolearn.speech import with_differences as differences
+from echolearn.speech._features import LONGEST_MEMORY, PRIOR_FRAMES, RunningScale
 from speechfiles import tones
 
 SCALE = (np.linspace(-1, 1, 39), np.linspace(0.5, 2, 39))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from echolearn.exceptions import CorpusError
-from echolearn.speech.folding import TIMIT_61, fold, level_map, read_phone_map, timit_map
-from echolearn.speech.scoring import Counts, align, count, evaluate, matched_pairs
+from echolearn.speech import TIMIT_61, Counts, evaluate, matched_pairs
+from echolearn.speech._phones import fold, level_map, read_phone_map, timit_map
+from echolearn.speech._scoring import align_tokens, count
 
 
 def cheapest(reference, hypothesis):
@@ -25,7 +26,7 @@ def cheapest(reference, hypothesis):
 def test_the_alignment_is_the_cheapest(seed):
     rng = np.random.default_rng(seed)
     reference, hypothesis = (list(rng.choice(list("abc"), rng.integers(0, 7))) for _ in range(2))
-    pairs = align(reference, hypothesis)
+    pairs = align_tokens(reference, hypothesis)
     assert [true for true, _ in pairs if true is not None] == reference
     assert [found for _, found in pairs if found is not None] == hypothesis
     counts = count(pairs)
@@ -47,7 +48,7 @@ def test_the_alignment_is_the_cheapest(seed):
     ],
 )
 def test_counts_by_hand(reference, hypothesis, expected):
-    assert count(align(reference.split(), hypothesis.split())) == expected
+    assert count(align_tokens(reference.split(), hypothesis.split())) == expected
 
 
 def test_an_empty_reference_has_no_error_rate():

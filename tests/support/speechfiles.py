@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from echolearn.speech.corpus import Corpus, open_corpus
-from echolearn.speech.labels import HTK_UNITS, Segment, write_phn
+from echolearn.speech import Corpus, Segment, open_corpus
+from echolearn.speech._labels import HTK_UNITS, write_phn
 
 RATE = 16_000
 TIMIT_PHONES = "h# sh iy hv ae dcl y er h#"

@@ -7,10 +7,8 @@ from functools import cache
 import numpy as np
 
 from echolearn import ESNClassifier
-from echolearn.speech.corpus import Corpus
-from echolearn.speech.features import first_frame, frame_count, mfcc, with_differences
-from echolearn.speech.framelist import FrameList
-from echolearn.speech.recipe import FeatureRecipe
+from echolearn.speech import Corpus, FeatureRecipe, mfcc, with_differences
+from echolearn.speech._features import FrameList, first_frame, frame_count
 from echolearn.speech.recognition import Lexicon, Recognizer, estimate
 from echolearn.speech.recognition._decoder import learn_phone_task, word_task
 

@@ -8,7 +8,7 @@ from echolearn.cli.errors import UserError
 from echolearn.cli.options import CorpusOptions
 from echolearn.cli.progress import stage_progress, stderr
 from echolearn.exceptions import EspeakError
-from echolearn.speech.corpus import Corpus, open_corpus
+from echolearn.speech import Corpus, open_corpus
 from echolearn.validation import Array
 
 

@@ -36,10 +36,10 @@ from echolearn.execution.threads import thread_count
 from echolearn.modelfile.reader import saved_by
 from echolearn.readout.network import Network as FittedNetwork
 from echolearn.reservoir._spectrum import spectral_radius_of
-from echolearn.speech.audio import RATE
-from echolearn.speech.cache import default_cache
-from echolearn.speech.corpus import Corpus
-from echolearn.speech.features import SHIFT
+from echolearn.speech import Corpus
+from echolearn.speech._audio import RATE
+from echolearn.speech._features import SHIFT
+from echolearn.speech._preparation import default_cache
 from echolearn.speech.recognition import NGramModel, Recognizer
 from echolearn.speech.recognition._decoder import DecodingWeights
 from echolearn.speech.recognition._recognizer import load_any

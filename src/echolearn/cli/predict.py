@@ -21,11 +21,10 @@ from echolearn.cli.options import FILE, CorpusOptions, corpus_options, header_op
 from echolearn.estimators import ESNClassifier, ESNForecaster
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech.audio import RATE, read_audio
-from echolearn.speech.errors import raise_any
-from echolearn.speech.features import SHIFT, WINDOW
-from echolearn.speech.labels import Segment, write_mlf
-from echolearn.speech.recipe import FeatureRecipe
+from echolearn.speech import FeatureRecipe, Segment, read_audio, write_mlf
+from echolearn.speech._audio import RATE
+from echolearn.speech._features import SHIFT, WINDOW
+from echolearn.speech._text import raise_any
 from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._recognizer import load_any
 from echolearn.validation import Array

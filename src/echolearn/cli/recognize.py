@@ -18,14 +18,14 @@ from echolearn.cli.options import FILE, PATH, CorpusOptions, corpus_options, par
 from echolearn.cli.progress import StageProgress, stage_progress, stderr
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
+from echolearn.speech import read_channels
+from echolearn.speech._sources.utterances import AUDIO_ENDINGS, pair_files
 from echolearn.speech._typing import Frames
-from echolearn.speech.audio import read_channels
-from echolearn.speech.formats.results import Recognised
-from echolearn.speech.formats.textgrid import textgrid_of
-from echolearn.speech.formats.writing import KINDS, write_results
+from echolearn.speech.formats import Recognised, write_results
+from echolearn.speech.formats._textgrid import textgrid_of
+from echolearn.speech.formats._write import KINDS
 from echolearn.speech.recognition import Recognizer, read_arpa, read_lexicon
 from echolearn.speech.recognition._recognizer import batches
-from echolearn.speech.utterances import AUDIO_ENDINGS, pair_files
 
 
 def channels_of(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | str | None:

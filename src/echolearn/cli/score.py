@@ -11,17 +11,12 @@ import click
 
 from echolearn.cli.options import FILE, PATH, words
 from echolearn.exceptions import CorpusError
-from echolearn.speech.folding import fold, level_map, read_phone_map
-from echolearn.speech.formats.ctm import read_ctm
-from echolearn.speech.formats.json_results import read_json
-from echolearn.speech.formats.results import Recognised
-from echolearn.speech.formats.stm import read_stm
-from echolearn.speech.formats.textgrid import read_textgrid
-from echolearn.speech.formats.writing import UNKNOWN
-from echolearn.speech.labels import read_mlf
-from echolearn.speech.phones import SILENCES, split_state
-from echolearn.speech.scoring import Comparison, Counts, Evaluation, Pair, evaluate, matched_pairs
-from echolearn.speech.words import read_transcripts
+from echolearn.speech import Counts, Evaluation, evaluate, matched_pairs, read_mlf
+from echolearn.speech._phones import SILENCES, fold, level_map, read_phone_map, split_state
+from echolearn.speech._scoring import Comparison, Pair
+from echolearn.speech._transcripts import read_transcripts
+from echolearn.speech.formats import Recognised, read_ctm, read_json, read_stm, read_textgrid
+from echolearn.speech.formats._write import UNKNOWN
 
 
 @click.command()

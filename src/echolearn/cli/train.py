@@ -32,12 +32,12 @@ from echolearn.estimators import ESNClassifier
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.paper.cells import FitResult, confusion_counts, fit_and_test, fit_fingerprint, planned_epochs
 from echolearn.paper.parts import CorpusParts
-from echolearn.speech.corpus import Corpus
-from echolearn.speech.phones import phones_of_states, split_state
+from echolearn.speech import Corpus
+from echolearn.speech import Evaluation as Scores
+from echolearn.speech._phones import phones_of_states, split_state
 from echolearn.speech.recognition import Lexicon, Recognizer, learn_recognizer, read_arpa, read_lexicon
 from echolearn.speech.recognition._training import valid_part
 from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words
-from echolearn.speech.scoring import Evaluation as Scores
 from echolearn.training.progress import clock
 
 SHOWN_CONFUSIONS = 8

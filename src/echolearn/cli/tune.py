@@ -18,7 +18,7 @@ from echolearn.fitting.settings import check as check_parameters
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.paper.cells import warnings_as_notes
 from echolearn.paper.parts import CorpusParts
-from echolearn.speech.corpus import Corpus
+from echolearn.speech import Corpus
 from echolearn.tuning import search
 from echolearn.tuning.results import Tuning
 

@@ -29,7 +29,7 @@ from echolearn.fitting.settings import NetworkSettings
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.paper.parts import CorpusParts, Part
 from echolearn.reservoir._spectrum import spectral_radius_of
-from echolearn.speech.phones import split_state
+from echolearn.speech._phones import split_state
 
 Result = TypeVar("Result", bound=Mapping[str, object])  # it has a fingerprint
 

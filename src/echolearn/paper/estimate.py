@@ -10,8 +10,8 @@ import numpy as np
 from echolearn.estimators import ESNClassifier
 from echolearn.execution.threads import thread_count
 from echolearn.fitting.settings import DataSize, NetworkSettings
-from echolearn.speech.corpus import Corpus
-from echolearn.speech.synthetic import part_frames
+from echolearn.speech import Corpus
+from echolearn.speech._synthetic.tree import part_frames
 from echolearn.training import cost_model
 from echolearn.training.cost_model import Rates
 

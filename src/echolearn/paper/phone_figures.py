@@ -22,11 +22,11 @@ from echolearn.paper.table1_figures import (
     percent_axis,
     spectrogram,
 )
-from echolearn.speech.audio import RATE, read_audio
-from echolearn.speech.corpus import Corpus
-from echolearn.speech.phones import SILENCES, split_state
+from echolearn.speech import Corpus, Counts, Evaluation, read_audio
+from echolearn.speech._audio import RATE
+from echolearn.speech._phones import SILENCES, split_state
+from echolearn.speech._scoring import Pair
 from echolearn.speech.recognition._phone_models import phone_segments
-from echolearn.speech.scoring import Counts, Evaluation, Pair
 from echolearn.validation import Array
 
 if TYPE_CHECKING:

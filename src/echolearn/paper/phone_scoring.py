@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from echolearn.estimators import ESNClassifier
 from echolearn.paper.cells import CellStore, FitResult, StateClassifier, fingerprint_of
+from echolearn.speech import Corpus, Evaluation, evaluate
+from echolearn.speech._phones import PhoneMap, fold, level_map, phones_of_states, split_state
 from echolearn.speech._typing import Labels, Progress
-from echolearn.speech.corpus import Corpus
-from echolearn.speech.folding import PhoneMap, fold, level_map
-from echolearn.speech.phones import phones_of_states, split_state
 from echolearn.speech.recognition._decoder import Decoder, learn_phone_task
 from echolearn.speech.recognition._phone_models import spoken_phones
 from echolearn.speech.recognition._search import Token
@@ -27,7 +26,6 @@ from echolearn.speech.recognition._tuning import (
     evaluate_phones,
     tune_phones,
 )
-from echolearn.speech.scoring import Evaluation, evaluate
 from echolearn.validation import Array
 
 Probabilities = Mapping[str, NDArray[np.float32]]  # of each utterance: (frames, states of the corpus)

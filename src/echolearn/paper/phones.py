@@ -52,10 +52,9 @@ from echolearn.paper.phone_scoring import (
     recognise,
 )
 from echolearn.paper.table1_report import aligned
+from echolearn.speech import Corpus, Evaluation, matched_pairs
 from echolearn.speech._typing import Progress
-from echolearn.speech.corpus import Corpus
 from echolearn.speech.recognition._search import Token
-from echolearn.speech.scoring import Evaluation, matched_pairs
 from echolearn.training import cost_model
 from echolearn.training.cost_model import TYPICAL, Rates
 from echolearn.training.progress import clock

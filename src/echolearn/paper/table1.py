@@ -30,7 +30,7 @@ from echolearn.paper.parts import CorpusParts
 from echolearn.paper.phone_scoring import LEVELS, LevelScorer
 from echolearn.paper.table1_figures import draw_figures
 from echolearn.paper.table1_report import TITLES, Entry, PaperRow, Row, Table, aligned, table_page, write_tables
-from echolearn.speech.corpus import Corpus
+from echolearn.speech import Corpus
 from echolearn.training import cost_model
 from echolearn.training.cost_model import TYPICAL, Rates
 from echolearn.training.progress import clock

@@ -13,10 +13,9 @@ from echolearn.display.svg import MUTED, SERIES, can_draw, styled_figure, to_svg
 from echolearn.estimators import ESNClassifier
 from echolearn.paper.cells import FitResult
 from echolearn.paper.table1_report import TITLES, Table, shown_columns
-from echolearn.speech.audio import read_audio
-from echolearn.speech.corpus import Corpus
-from echolearn.speech.features import SHIFT, WINDOW
-from echolearn.speech.phones import phones_of_states, split_state
+from echolearn.speech import Corpus, read_audio
+from echolearn.speech._features import SHIFT, WINDOW
+from echolearn.speech._phones import phones_of_states, split_state
 from echolearn.states.harvesting import harvest
 from echolearn.validation import Array
 

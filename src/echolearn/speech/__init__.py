@@ -1,1 +1,68 @@
-"""Speech: corpora, features, phones and the alignment of phones to frames."""
+"""Speech: corpora with features and state labels, audio, labels, forced alignment, and scores of recognition."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from echolearn.speech._alignment import align, boundary_errors
+    from echolearn.speech._audio import read_audio, read_channels
+    from echolearn.speech._augmentation import warp_matrix, warped_copies, warped_mfcc
+    from echolearn.speech._corpus import Corpus, open_corpus
+    from echolearn.speech._features import mfcc, normalised, with_context, with_differences
+    from echolearn.speech._labels import Segment, read_labels, read_mlf, read_phn, write_mlf
+    from echolearn.speech._phones import ENGLISH, TIMIT_61
+    from echolearn.speech._recipe import FeatureRecipe, FeatureStream
+    from echolearn.speech._scoring import Counts, Evaluation, evaluate, matched_pairs
+
+__all__ = [
+    "ENGLISH",
+    "TIMIT_61",
+    "Corpus",
+    "Counts",
+    "Evaluation",
+    "FeatureRecipe",
+    "FeatureStream",
+    "Segment",
+    "align",
+    "boundary_errors",
+    "evaluate",
+    "matched_pairs",
+    "mfcc",
+    "normalised",
+    "open_corpus",
+    "read_audio",
+    "read_channels",
+    "read_labels",
+    "read_mlf",
+    "read_phn",
+    "warp_matrix",
+    "warped_copies",
+    "warped_mfcc",
+    "with_context",
+    "with_differences",
+    "write_mlf",
+]
+
+# Imported at first use: reading a label file needs neither numba nor the synthesiser.
+_HOMES = {
+    "._alignment": ("align", "boundary_errors"),
+    "._audio": ("read_audio", "read_channels"),
+    "._augmentation": ("warp_matrix", "warped_copies", "warped_mfcc"),
+    "._corpus": ("Corpus", "open_corpus"),
+    "._features": ("mfcc", "normalised", "with_context", "with_differences"),
+    "._labels": ("Segment", "read_labels", "read_mlf", "read_phn", "write_mlf"),
+    "._phones": ("ENGLISH", "TIMIT_61"),
+    "._recipe": ("FeatureRecipe", "FeatureStream"),
+    "._scoring": ("Counts", "Evaluation", "evaluate", "matched_pairs"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(module, __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

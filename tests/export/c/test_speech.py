@@ -14,8 +14,8 @@ from echolearn.cli.main import main
 from echolearn.exceptions import ExportError
 from echolearn.export import export_model
 from echolearn.export.c.speech import c_features
-from echolearn.speech.features import log_bands, mfcc
-from echolearn.speech.recipe import FeatureRecipe
+from echolearn.speech import FeatureRecipe, mfcc
+from echolearn.speech._features import log_bands
 from echolearn.speech.recognition import Recognizer
 from reliability.exports import SANITIZED, compiled
 

@@ -19,8 +19,8 @@ from echolearn.export.page.speech_payload import (
     packed,
     recognizer_payload,
 )
-from echolearn.speech.phones import ENGLISH, TIMIT_61, state_names
-from echolearn.speech.recipe import FeatureRecipe
+from echolearn.speech import ENGLISH, TIMIT_61, FeatureRecipe
+from echolearn.speech._phones import state_names
 from echolearn.speech.recognition import Recognizer
 
 

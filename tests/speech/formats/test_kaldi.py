@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from echolearn.exceptions import CorpusError
-from echolearn.speech.formats.kaldi import open_scp, read_ark, write_ark
+from echolearn.speech.formats import open_scp, read_ark, write_ark
 
 RNG = np.random.default_rng(0)
 ARRAYS = {

@@ -40,6 +40,6 @@ def test_the_functions_of_the_table_exist() -> None:
     rows = re.findall(r"^\|.*\|(.*)\|(.*)\| `([\w.]+)` \|$", PAGE, re.M)
     assert len(rows) == 10
     for read, write, module in rows:
-        found = importlib.import_module("echolearn." + (module if module.startswith("speech") else f"speech.{module}"))
+        found = importlib.import_module(f"echolearn.{module}")
         for name in re.findall(r"`(\w+)", read + write):
             assert hasattr(found, name), f"{module} has no {name}"

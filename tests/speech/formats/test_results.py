@@ -9,13 +9,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from echolearn.exceptions import CorpusError
-from echolearn.speech.formats.ctm import read_ctm, write_ctm
-from echolearn.speech.formats.json_results import read_json, write_json
-from echolearn.speech.formats.results import Recognised, TimedToken
-from echolearn.speech.formats.stm import StmSegment, read_stm, write_stm
-from echolearn.speech.formats.textgrid import read_textgrid, write_textgrid
-from echolearn.speech.formats.writing import write_results
-from echolearn.speech.labels import Segment, read_mlf, read_phn
+from echolearn.speech import Segment, read_mlf, read_phn
+from echolearn.speech.formats import (
+    Recognised,
+    StmSegment,
+    TimedToken,
+    read_ctm,
+    read_json,
+    read_stm,
+    read_textgrid,
+    write_ctm,
+    write_json,
+    write_results,
+    write_stm,
+    write_textgrid,
+)
 from reliability.damaged_speech import short_form
 
 quiet = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from echolearn.exceptions import CorpusError
-from echolearn.speech.formats.results import Recognised, TimedToken
-from echolearn.speech.formats.textgrid import read_textgrid, textgrid_of, write_textgrid
-from echolearn.speech.formats.tiers import read_tiers
+from echolearn.speech.formats import Recognised, TimedToken, read_textgrid, write_textgrid
+from echolearn.speech.formats._textgrid import read_tiers, textgrid_of
 
 LONG = '''File type = "ooTextFile"
 Object class = "TextGrid"

@@ -35,7 +35,7 @@ def test_words_and_phones_are_recognised_in_samples(new):
 def test_samples_cepstra_and_ready_features_are_the_same_utterance(new):
     recognizer = toyspeech.recognizer()
     samples = new[0][1]
-    from echolearn.speech.features import mfcc
+    from echolearn.speech import mfcc
 
     forms = [samples, mfcc(samples), recognizer.inputs(samples), np.round(samples).astype(np.int16)]
     found = [recognizer.recognize(form) for form in forms]

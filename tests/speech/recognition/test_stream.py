@@ -8,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toyspeech
-from echolearn.speech.features import mfcc
-from echolearn.speech.recipe import FeatureRecipe
+from echolearn.speech import FeatureRecipe, mfcc
+from echolearn.speech._audio import as_samples
 from echolearn.speech.recognition import Lexicon, Recognizer, estimate
 from echolearn.speech.recognition._decoder import Decoder, DecodingWeights
 from echolearn.speech.recognition._graph import phone_graph, word_graph
 from echolearn.speech.recognition._phone_models import learn_phone_models
 from echolearn.speech.recognition._stream import PAUSE_GRID_FRAMES, StreamSearch
-from echolearn.speech.samples import as_samples
 
 
 def final_tokens(stream, pieces):

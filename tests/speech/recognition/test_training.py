@@ -7,7 +7,7 @@ import pytest
 
 import toyspeech
 from echolearn import ESNClassifier
-from echolearn.speech.phones import split_state
+from echolearn.speech._phones import split_state
 from echolearn.speech.recognition import Recognizer, estimate, learn_recognizer
 from echolearn.speech.recognition._decoder import DecodingWeights
 from echolearn.speech.recognition._phone_models import spoken_phones

@@ -1,6 +1,6 @@
 """The features of speech in C: a `FeatureRecipe` as one header, from 16-bit samples to the inputs of a network.
 
-It computes what `echolearn.speech.features` computes with kaldi-native-fbank: windows of 25 ms without their mean, the
+It computes what `echolearn.speech._features` computes with kaldi-native-fbank: windows of 25 ms without their mean, the
 log energy, pre-emphasis, Kaldi's window, 23 mel bands of the power spectrum, and 12 liftered cepstra; then differences,
 normalisation and context.
 """
@@ -12,8 +12,9 @@ import numpy as np
 from echolearn import __version__
 from echolearn.exceptions import ExportError
 from echolearn.export.c.text import Constants, Struct, check_name, fill_in, templates
-from echolearn.speech.audio import RATE
-from echolearn.speech.features import (
+from echolearn.speech import FeatureRecipe
+from echolearn.speech._audio import RATE
+from echolearn.speech._features import (
     BANDS,
     CEPSTRA,
     COLUMNS,
@@ -26,7 +27,6 @@ from echolearn.speech.features import (
     SPREAD,
     WINDOW,
 )
-from echolearn.speech.recipe import FeatureRecipe
 from echolearn.validation import Array
 
 TEMPLATES = templates("features.h")

@@ -16,10 +16,9 @@ import numpy as np
 from echolearn.exceptions import ExportError
 from echolearn.export.c.speech import FFT_SAMPLES, PRE_EMPHASIS, WINDOW_POWER
 from echolearn.export.page.payload import Json
-from echolearn.speech import features
-from echolearn.speech.audio import RATE
-from echolearn.speech.phones import SILENCES, split_state
-from echolearn.speech.recipe import FeatureRecipe
+from echolearn.speech import FeatureRecipe, _features
+from echolearn.speech._audio import RATE
+from echolearn.speech._phones import SILENCES, split_state
 from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._decoder import Decoder
 from echolearn.speech.recognition._stream import PAUSE_SECONDS, pause_frames
@@ -56,13 +55,13 @@ def network_payload(states: Sequence[str], n_features: int) -> Payload:
 
     Its features are normalised per utterance, as `echolearn predict` does.
     """
-    context = n_features // features.COLUMNS
+    context = n_features // _features.COLUMNS
     return {**_shared(FeatureRecipe(context=context), states), "phone_decoder": None, "word_decoder": None}
 
 
 def hears_sound(n_features: int) -> bool:
     """Return whether a network has as many inputs as features of sound with a context: an odd multiple of 39."""
-    context, rest = divmod(n_features, features.COLUMNS)
+    context, rest = divmod(n_features, _features.COLUMNS)
     return rest == 0 and context % 2 == 1
 
 
@@ -94,7 +93,7 @@ def _shared(recipe: FeatureRecipe, states: Sequence[str]) -> Payload:
         "groups": _groups(phones),
         "phone_of_state": [phones.index(split_state(name)[0]) for name in states],
         "silences": sorted(SILENCES),
-        "frame_seconds": features.FRAME_SECONDS,
+        "frame_seconds": _features.FRAME_SECONDS,
         "pause": pause_frames(PAUSE_SECONDS),
     }
 
@@ -127,19 +126,19 @@ def _recipe(recipe: FeatureRecipe) -> Payload:
         "scale": {
             "mean": mean,
             "deviation": deviation,
-            "still": features.SMALLEST_DEVIATION,
-            "prior_frames": features.PRIOR_FRAMES,
-            "longest_memory": features.LONGEST_MEMORY,
+            "still": _features.SMALLEST_DEVIATION,
+            "prior_frames": _features.PRIOR_FRAMES,
+            "longest_memory": _features.LONGEST_MEMORY,
         },
         "mfcc": {
             "rate": RATE,
-            "window": features.WINDOW,
-            "shift": features.SHIFT,
+            "window": _features.WINDOW,
+            "shift": _features.SHIFT,
             "fft": FFT_SAMPLES,
-            "bands": features.BANDS,
-            "lowest": features.LOWEST,
-            "lifter": features.LIFTER,
-            "cepstra": features.CEPSTRA,
+            "bands": _features.BANDS,
+            "lowest": _features.LOWEST,
+            "lifter": _features.LIFTER,
+            "cepstra": _features.CEPSTRA,
             "emphasis": PRE_EMPHASIS,
             "window_power": WINDOW_POWER,
             "floor": ENERGY_FLOOR,

@@ -10,8 +10,8 @@ from pathlib import Path
 from echolearn.exceptions import CorpusError
 from echolearn.export.service.limits import Refusal, not_acceptable
 from echolearn.export.service.models import About, Json, SoundStream, SpeechModel
-from echolearn.speech.audio import read_audio
-from echolearn.speech.features import FRAME_SECONDS
+from echolearn.speech import read_audio
+from echolearn.speech._features import FRAME_SECONDS
 from echolearn.speech.recognition import RecognitionStream, Recognizer, load_recognizer
 from echolearn.speech.recognition._search import Token
 from echolearn.speech.recognition._transcription import Update

@@ -15,8 +15,8 @@ import numpy as np
 from echolearn.modelfile.facts import as_count, as_truth, as_words
 from echolearn.modelfile.layout import Entry, Facts
 from echolearn.persistence.schema import check_layout
-from echolearn.speech.phones import split_state
-from echolearn.speech.recipe import FeatureRecipe
+from echolearn.speech._phones import split_state
+from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech.recognition._decoder import DecodingWeights, PhoneTask, WordTask
 from echolearn.speech.recognition._lexicon import Lexicon
 from echolearn.speech.recognition._ngrams import NGramModel

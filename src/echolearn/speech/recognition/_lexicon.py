@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from echolearn.exceptions import Problem
-from echolearn.speech.errors import raise_any
-from echolearn.speech.textfile import read_lines
+from echolearn.speech._text import raise_any, read_lines
 
 _VARIANT_WORD = re.compile(r"(?P<word>.+?)\((?P<number>\d+)\)", re.ASCII)
 _STRESS_DIGIT = re.compile(r"[012]$")

@@ -25,7 +25,7 @@ from pathlib import Path
 from echolearn.display.facts import counted, one_line
 from echolearn.exceptions import CorpusError
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech.textfile import LINE_END, number_of, read_text
+from echolearn.speech._text import LINE_END, number_of, read_text
 
 START, END = "<s>", "</s>"
 WORD_LIST_END_PROBABILITY = 0.2  # about four words; a wrong value matters little beside the network's scores

@@ -26,9 +26,9 @@ from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.persistence.load import restore_network
 from echolearn.persistence.save import model_parts
+from echolearn.speech._audio import FULL_SCALE, RATE, as_samples, refuse_path, resample, scale_problem
+from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech._typing import Frames, Progress
-from echolearn.speech.audio import FULL_SCALE, RATE, resample
-from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition._decoder import Decoder, PhoneTask, WordTask, word_task
 from echolearn.speech.recognition._file import NETWORK_PREFIX, check_arrays, restore_tasks, task_parts
 from echolearn.speech.recognition._lexicon import Lexicon
@@ -36,7 +36,6 @@ from echolearn.speech.recognition._ngrams import NGramModel, word_list
 from echolearn.speech.recognition._search import Token
 from echolearn.speech.recognition._stream import PAUSE_SECONDS, RecognitionStream, StreamSearch, pause_frames
 from echolearn.speech.recognition._transcription import Transcription
-from echolearn.speech.samples import as_samples, refuse_path, scale_problem
 from echolearn.validation import Array, check_path
 
 _Item = TypeVar("_Item")
@@ -63,13 +62,13 @@ class Recognizer:
 
     See Also
     --------
-    echolearn.speech.formats.writing.write_results : Write what was recognised to files.
+    echolearn.speech.formats.write_results : Write what was recognised to files.
 
     Examples
     --------
     >>> import numpy as np
     >>> from echolearn import ESNClassifier
-    >>> from echolearn.speech.corpus import Corpus
+    >>> from echolearn.speech import Corpus
     >>> from echolearn.speech.recognition import learn_recognizer
     >>> states, rng = ("n_s2", "ow_s2", "sil_s2"), np.random.default_rng(0)
     >>> y = [np.repeat([2, 0, 1, 2], rng.integers(4, 9, 4)) for _ in range(20)]

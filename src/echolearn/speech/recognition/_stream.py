@@ -22,15 +22,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from echolearn.speech._audio import FULL_SCALE, RATE, Resampler, as_samples, scale_problem
+from echolearn.speech._features import FRAME_SECONDS
+from echolearn.speech._phones import SILENCES
+from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech._typing import Frames
-from echolearn.speech.audio import FULL_SCALE, RATE
-from echolearn.speech.features import FRAME_SECONDS
-from echolearn.speech.phones import SILENCES
-from echolearn.speech.recipe import FeatureRecipe
 from echolearn.speech.recognition._decoder import Decoder
 from echolearn.speech.recognition._search import Search, Token
 from echolearn.speech.recognition._transcription import Update, text_of
-from echolearn.speech.samples import Resampler, as_samples, scale_problem
 from echolearn.streams._estimator import ClassifierStream
 from echolearn.validation import Array
 
@@ -70,7 +69,7 @@ class RecognitionStream:
 
     >>> import numpy as np
     >>> from echolearn import ESNClassifier
-    >>> from echolearn.speech.corpus import Corpus
+    >>> from echolearn.speech import Corpus
     >>> from echolearn.speech.recognition import learn_recognizer
     >>> states, rng = ("n_s2", "ow_s2", "sil_s2"), np.random.default_rng(0)
     >>> y = [np.repeat([2, 0, 1, 2], rng.integers(4, 9, 4)) for _ in range(20)]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from echolearn.estimators import ESNClassifier, StackedClassifier
+from echolearn.speech._corpus import Corpus
 from echolearn.speech._typing import Progress
-from echolearn.speech.corpus import Corpus
 from echolearn.speech.recognition._decoder import learn_phone_task, word_task
 from echolearn.speech.recognition._lexicon import Lexicon
 from echolearn.speech.recognition._ngrams import NGramModel, estimate
@@ -69,7 +69,7 @@ def learn_recognizer(
     See Also
     --------
     load_recognizer : Read a recogniser from its file.
-    echolearn.speech.corpus.open_corpus : Open a corpus.
+    echolearn.speech.open_corpus : Open a corpus.
     """
     states = network_states(model, corpus.state_names)
     phones = learn_phone_task(_labels_in(states, corpus), states, order=order)

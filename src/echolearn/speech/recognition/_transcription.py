@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from echolearn.speech.features import FRAME_SECONDS
-from echolearn.speech.formats.results import Recognised, TimedToken
-from echolearn.speech.labels import Segment
-from echolearn.speech.phones import SILENCES
+from echolearn.speech._features import FRAME_SECONDS
+from echolearn.speech._labels import Segment
+from echolearn.speech._phones import SILENCES
+from echolearn.speech.formats._results import Recognised, TimedToken
 from echolearn.speech.recognition._search import Token
 
 

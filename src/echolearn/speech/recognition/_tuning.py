@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from echolearn.speech._phones import SILENCES, PhoneMap, fold
+from echolearn.speech._scoring import Evaluation, align_tokens, evaluate
 from echolearn.speech._typing import Progress
-from echolearn.speech.folding import PhoneMap, fold
-from echolearn.speech.phones import SILENCES
 from echolearn.speech.recognition._decoder import Decoder, DecodingWeights
 from echolearn.speech.recognition._search import Token
-from echolearn.speech.scoring import Evaluation, align, evaluate
 from echolearn.validation import Array
 
 # what `tune` tries for each weight, one after another
@@ -171,7 +170,9 @@ def confidence_quality(references: References, recognised: Hypotheses) -> Confid
     is_right: list[bool] = []
     for name, tokens in recognised.items():
         counted = [token for token in tokens if token.name not in SILENCES]
-        pairs = align([word for word in references[name] if word not in SILENCES], [token.name for token in counted])
+        pairs = align_tokens(
+            [word for word in references[name] if word not in SILENCES], [token.name for token in counted]
+        )
         for token in counted:
             if token.confidence is None:
                 raise ValueError(f"the token {token.name!r} of {name!r} has none; decode with confidences=True")

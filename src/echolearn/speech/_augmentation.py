@@ -1,0 +1,202 @@
+"""Augmentation by vocal-tract warps: copies of utterances as if spoken with a longer or shorter vocal tract.
+
+A shorter vocal tract multiplies all resonances by about the same factor. With S(ω) the log spectrum over the mel axis,
+ω = 0 at the lowest and π at the highest frequency of the filter bank, a warp by the factor a is
+
+    S_a(ω) = S(g(ω)),    g: the map f -> f / a on the mel axis,
+
+so that a peak at the frequency f moves to a f. Cepstra are cosine coefficients, S(ω) = c_0 + Σ_k c_k cos(k ω), and
+those of the warped spectrum are linear in them:
+
+    c'_j = Σ_k A_jk c_k,    A_jk = 2/π ∫ cos(k g(ω)) cos(j ω) dω    (1/π for j = 0).
+
+Differences over time and the warp can be exchanged; normalisation and the warp cannot. So warp the 13 cepstra before
+they are normalised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echolearn.speech._audio import RATE
+from echolearn.speech._features import BANDS, CEPSTRA, LIFTER, LOWEST, from_bands, log_bands
+from echolearn.speech._typing import Frames
+from echolearn.validation import Array
+
+_PROPORTIONAL_SHARE = 0.85  # of the band, up to which frequencies are multiplied; above, a line leads to the upper end
+_INTEGRATION_POINTS = 2048  # of the integrals over the mel axis
+FACTORS = 201  # factors between the smallest and the largest for which a matrix is computed, once
+
+
+def mel(frequency: Array | float) -> Array:
+    """Return frequencies in Hz on the mel scale."""
+    return np.asarray(1127.0 * np.log1p(np.asarray(frequency) / 700.0))
+
+
+def warped_frequency(frequency: Array | float, factor: float, high: float = RATE / 2) -> Array:
+    """Return the frequencies to which a warp moves the given ones.
+
+    Where the frequency or its image exceeds 85 % of the band up to `high`, the map continues as a straight line to the
+    end. The warp by ``1 / factor`` is the exact inverse.
+    """
+    edge = _PROPORTIONAL_SHARE * high
+    knot = edge / factor if factor > 1 else edge
+    return np.asarray(np.interp(frequency, [0.0, knot, high], [0.0, factor * knot, high]))
+
+
+def warp_matrix(
+    factor: float, *, cepstra: int = CEPSTRA, low: float = LOWEST, high: float = RATE / 2, lifter: float = LIFTER
+) -> NDArray[np.float64]:
+    """Return the matrix by which cepstra are multiplied to warp their frequency axis.
+
+    Parameters
+    ----------
+    factor : float
+        The factor by which resonances move: 1.1 moves a peak at 1000 Hz to 1100 Hz. Use values between 0.8 and 1.25 for
+        human voices.
+    cepstra : int, default 13
+        Coefficients per frame, the first of which is an energy or c_0.
+    low, high : float, default 20 and 8000
+        The ends of the mel filter bank in Hz, with which the cepstra were computed.
+    lifter : float, default 22
+        The Q of the liftering, in which cepstra are multiplied by ``1 + Q/2 sin(pi k / Q)``, as in `mfcc`. Use 0 for
+        cepstra without liftering.
+
+    Returns
+    -------
+    array of shape (cepstra, cepstra)
+        The matrix A; the cepstra ``C`` (frames are rows) of an utterance become ``C @ A.T``. The first coefficient does
+        not change, because a warp does not change the energy of a frame, and has no influence on the others.
+        Coefficients above the last one are not taken into account.
+
+    Raises
+    ------
+    ValueError
+        If the factor is not positive, or the band is empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bool(np.allclose(warp_matrix(1.0), np.eye(13)))
+    True
+    """
+    if not 0 < factor < np.inf:
+        raise ValueError(f"factor is {factor}, expected a positive number such as 0.9 or 1.1")
+    if not 0 <= low < high:
+        raise ValueError(f"the band from {low} to {high} Hz is empty; expected 0 <= low < high")
+    omega = np.pi * (np.arange(_INTEGRATION_POINTS) + 0.5) / _INTEGRATION_POINTS
+    bottom, top = mel(low), mel(high)
+    frequency = 700.0 * np.expm1((bottom + omega / np.pi * (top - bottom)) / 1127.0)
+    g = np.pi * (mel(warped_frequency(frequency, 1 / factor, high)) - bottom) / (top - bottom)
+    k = np.arange(cepstra)
+    A = 2 / _INTEGRATION_POINTS * np.cos(np.outer(k, omega)) @ np.cos(np.outer(np.maximum(g, 0.0), k))
+    A[0], A[:, 0] = 0.0, 0.0
+    A[0, 0] = 1.0
+    scale = 1 + lifter / 2 * np.sin(np.pi * k / lifter) if lifter else np.ones(cepstra)
+    return np.asarray(A * scale[:, None] / scale)
+
+
+def warped_copies(
+    cepstra: Sequence[Frames],
+    copies: int,
+    spread: float,
+    rng: np.random.Generator,
+    *,
+    low: float = LOWEST,
+    high: float = RATE / 2,
+    lifter: float = LIFTER,
+) -> list[Frames]:
+    """Return copies of utterances, each warped by a random factor of its own.
+
+    The labels of the copies are those of the utterances, repeated `copies` times.
+
+    Parameters
+    ----------
+    cepstra : sequence of array of shape (n_frames, n_cepstra)
+        Cepstra of each utterance, before differences, normalisation and context.
+    copies : int
+        Number of copies of each utterance. Two or three help a network that has fewer errors on its training speakers
+        than on others; more take time and add little.
+    spread : float
+        The factor is drawn evenly, in logarithm, between ``1 / (1 + spread)`` and ``1 + spread``. 0.15 is
+        slightly more than the differences between adult speakers.
+    rng : numpy.random.Generator
+        The source of the factors: the same generator gives the same copies.
+    low, high : float, default 20 and 8000
+        The ends of the mel filter bank in Hz.
+    lifter : float, default 22
+        The Q of the liftering, 0 for none; see `warp_matrix`.
+
+    Returns
+    -------
+    list of array of shape (n_frames, n_cepstra), float32
+        One warped copy of every utterance, in their order, then the next copy of every utterance, and so on. The
+        originals are not included.
+
+    See Also
+    --------
+    warp_matrix : The warp by a given factor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> utterances = [rng.standard_normal((30, 13)), rng.standard_normal((20, 13))]
+    >>> [len(c) for c in warped_copies(utterances, 2, 0.1, rng)]
+    [30, 20, 30, 20]
+    """
+    if copies < 0:
+        raise ValueError(f"copies is {copies}, expected 0 or more")
+    if not 0 <= spread < np.inf:
+        raise ValueError(f"spread is {spread}, expected 0 or more, such as 0.1")
+    widths = {c.shape[1] for c in cepstra}
+    if len(widths) > 1:
+        raise ValueError(f"utterances have {sorted(widths)} cepstra per frame; expected the same number in all")
+    factors = (1 + spread) ** np.linspace(-1, 1, FACTORS)
+    drawn = rng.integers(FACTORS, size=(copies, len(cepstra)))
+    width = widths.pop() if widths else CEPSTRA
+    matrices = {
+        k: warp_matrix(factors[k], cepstra=width, low=low, high=high, lifter=lifter).T.astype(np.float32)
+        for k in np.unique(drawn).tolist()
+    }
+    return [
+        np.asarray(c, np.float32) @ matrices[k] for row in drawn for c, k in zip(cepstra, row.tolist(), strict=True)
+    ]
+
+
+def warped_bands(bands: Frames, factor: float) -> Frames:
+    """Return the log mel bands of a warped spectrum, interpolated linearly between the centres of the bands."""
+    bottom, top = mel(LOWEST), mel(RATE / 2)
+    centres = bottom + (top - bottom) * np.arange(1, BANDS + 1) / (BANDS + 1)
+    sources = mel(warped_frequency(700.0 * np.expm1(centres / 1127.0), 1 / factor))
+    at = np.clip(np.interp(sources, centres, np.arange(BANDS)), 0, BANDS - 1)
+    below = np.minimum(at.astype(int), BANDS - 2)
+    share = (at - below).astype(np.float32)
+    return np.asarray(bands[:, below] * (1 - share) + bands[:, below + 1] * share, dtype=np.float32)
+
+
+def warped_mfcc(samples: NDArray[np.float32], factor: float) -> Frames:
+    """Return the MFCC of audio as if spoken with another vocal tract: `mfcc` of warped mel bands.
+
+    It requires kaldi-native-fbank (`pip install 'echolearn[speech]'`).
+
+    Parameters
+    ----------
+    samples : array of shape (n_samples,)
+        The audio at 16 kHz on the 16-bit scale, as `read_audio` returns it.
+    factor : float
+        The factor by which resonances move: 1.1 moves a formant at 1000 Hz to 1100 Hz.
+
+    Returns
+    -------
+    array of shape (n_frames, 13), float32
+        The features in the form of `mfcc`, and equal to them with ``factor=1``. The energy is that of the audio. All 23
+        bands are warped before 13 coefficients are computed, so the warp is more accurate than by `warp_matrix`.
+    """
+    if not 0 < factor < np.inf:
+        raise ValueError(f"factor is {factor}, expected a positive number such as 0.9 or 1.1")
+    energy, bands = log_bands(samples)
+    return from_bands(energy, warped_bands(bands, factor))

@@ -1,0 +1,347 @@
+"""The features of speech, from samples to the inputs of a network.
+
+The steps are: 13 mel-frequency cepstral coefficients (MFCC), 39 columns with their differences, normalisation, and
+stacking of each frame with its neighbours (117 columns). A frame is a window of 25 ms, and there is one every 10 ms. An
+utterance of n samples at 16 kHz has ``1 + (n - 400) // 160`` frames; nothing is padded.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import overload
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from echolearn.display.facts import counted, one_line
+from echolearn.speech._audio import RATE
+from echolearn.speech._typing import Frames
+
+WINDOW, SHIFT = 400, 160  # samples
+FRAME_SECONDS = SHIFT / RATE
+BANDS, LOWEST, LIFTER = 23, 20.0, 22.0  # mel bands, the lowest frequency in Hz, and Kaldi's liftering
+CEPSTRA = 13
+COLUMNS = 3 * CEPSTRA
+CONTEXT = 3
+SPREAD = 2  # frames on each side that a difference is fitted over, as in HTK and Kaldi
+PRIOR_FRAMES = 100.0  # what the training part counts for, in frames, at the start of a running normalisation
+LONGEST_MEMORY = 3000.0  # frames that a running mean looks back to
+SMALLEST_DEVIATION = 1e-5
+
+
+def frame_count(samples: int) -> int:
+    """Return the number of frames of an utterance; 0 if it is shorter than one window."""
+    return 1 + (samples - WINDOW) // SHIFT if samples >= WINDOW else 0
+
+
+def first_frame(seconds: float) -> int:
+    """Return the index of the first frame whose middle is at or after a time."""
+    return max(0, int(np.ceil((seconds * RATE - WINDOW / 2) / SHIFT - 1e-6)))
+
+
+def boundary_time(frame: int) -> float:
+    """Return the time halfway between the middle of a frame and the middle of the one before it."""
+    return (frame * SHIFT + WINDOW / 2 - SHIFT / 2) / RATE
+
+
+def mfcc(samples: NDArray[np.float32]) -> Frames:
+    """Return mel-frequency cepstral coefficients (MFCC): the energy and 12 cepstra of 23 mel bands.
+
+    It requires kaldi-native-fbank (`pip install 'echolearn[speech]'`).
+
+    Parameters
+    ----------
+    samples : array of shape (n_samples,)
+        The audio at 16 kHz on the 16-bit scale, as `read_audio` returns it.
+
+    Returns
+    -------
+    array of shape (n_frames, 13), float32
+        One row per frame. The same samples always give the same features: no dither is added.
+
+    See Also
+    --------
+    echolearn.speech.read_audio : Read the samples of a file.
+    with_differences : The next step.
+    echolearn.speech.FeatureRecipe : All steps in one object.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> samples = 1000 * np.random.default_rng(0).standard_normal(16_000).astype(np.float32)
+    >>> mfcc(samples).shape
+    (98, 13)
+    """
+    import kaldi_native_fbank as knf
+
+    options = knf.MfccOptions()
+    options.frame_opts.samp_freq = RATE
+    options.frame_opts.dither = 0.0
+    options.frame_opts.snip_edges = True
+    options.num_ceps = CEPSTRA
+    options.use_energy = True
+    # Digital silence has no logarithm; one count of a 16-bit sample is below any recording.
+    options.energy_floor = 1.0
+    computer = knf.OnlineMfcc(options)
+    computer.accept_waveform(float(RATE), samples.tolist())
+    computer.input_finished()
+    count = computer.num_frames_ready
+    if count == 0:
+        return np.empty((0, CEPSTRA), dtype=np.float32)
+    return np.stack([computer.get_frame(i) for i in range(count)]).astype(np.float32, copy=False)
+
+
+def log_bands(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], Frames]:
+    """Return the log energy of each frame and of its 23 mel bands, from which `mfcc` computes its cepstra."""
+    import kaldi_native_fbank as knf
+
+    options = knf.FbankOptions()
+    options.frame_opts.samp_freq = RATE
+    options.frame_opts.dither = 0.0
+    options.frame_opts.snip_edges = True
+    options.mel_opts.num_bins = BANDS
+    options.use_energy = True
+    options.energy_floor = 1.0
+    computer = knf.OnlineFbank(options)
+    computer.accept_waveform(float(RATE), samples.tolist())
+    computer.input_finished()
+    rows = [computer.get_frame(i) for i in range(computer.num_frames_ready)]
+    found = np.stack(rows).astype(np.float32) if rows else np.empty((0, BANDS + 1), np.float32)
+    return found[:, 0], found[:, 1:]
+
+
+def from_bands(energy: NDArray[np.float32], bands: Frames) -> Frames:
+    """Return the MFCC of log mel bands: their cosine transform, liftered, with the energy as first coefficient."""
+    k = np.arange(CEPSTRA)
+    cosines = np.sqrt(2 / BANDS) * np.cos(np.pi / BANDS * np.outer(np.arange(BANDS) + 0.5, k))
+    cepstra = bands @ (cosines * (1 + LIFTER / 2 * np.sin(np.pi * k / LIFTER)))
+    cepstra[:, 0] = energy
+    return np.asarray(cepstra, dtype=np.float32)
+
+
+def differences(frames: Frames) -> Frames:
+    """Return the slope of every column at every frame (the "delta" features); the ends are repeated."""
+    if len(frames) == 0:
+        return frames.copy()
+    return slopes(np.pad(frames, ((SPREAD, SPREAD), (0, 0)), mode="edge"))
+
+
+def slopes(padded: Frames) -> Frames:
+    """Return the slopes of frames that have two neighbours on each side: four rows fewer."""
+    count = len(padded) - 2 * SPREAD
+    slope = np.zeros((count, padded.shape[1]), dtype=padded.dtype)
+    for k in range(1, SPREAD + 1):
+        slope += k * (padded[SPREAD + k : SPREAD + k + count] - padded[SPREAD - k : SPREAD - k + count])
+    return slope / np.float32(2 * sum(k * k for k in range(1, SPREAD + 1)))
+
+
+def with_differences(cepstra: Frames) -> Frames:
+    """Return frames with their first and second differences appended.
+
+    Parameters
+    ----------
+    cepstra : array of shape (n_frames, n_columns)
+        Features of one utterance, usually 13 MFCC.
+
+    Returns
+    -------
+    array of shape (n_frames, 3 * n_columns)
+        The features, their slopes, and the slopes of the slopes.
+
+    See Also
+    --------
+    differences : The slopes alone.
+    normalised : The next step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with_differences(np.zeros((5, 13), dtype=np.float32)).shape
+    (5, 39)
+    """
+    first = differences(cepstra)
+    return np.concatenate([cepstra, first, differences(first)], axis=1)
+
+
+def normalised(
+    frames: Frames, mean: NDArray[np.float64] | None = None, deviation: NDArray[np.float64] | None = None
+) -> Frames:
+    """Return frames with every column shifted and scaled to zero mean and unit standard deviation.
+
+    Parameters
+    ----------
+    frames : array of shape (n_frames, n_columns)
+        Features of one utterance.
+    mean : array of shape (n_columns,), optional
+        Mean to subtract. By default that of the utterance. Pass that of the training part to normalise per corpus.
+    deviation : array of shape (n_columns,), optional
+        Standard deviation to divide by. It must be given together with `mean`.
+
+    Returns
+    -------
+    array of shape (n_frames, n_columns), float32
+        The normalised features. A constant column (with a deviation below 1e-5) becomes zero, so that its rounding
+        errors are not amplified.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> normalised(np.array([[1, 5], [3, 5]], dtype=np.float32))
+    array([[-1.,  0.],
+           [ 1.,  0.]], dtype=float32)
+    """
+    if mean is None or deviation is None:
+        mean, deviation = frames.mean(axis=0, dtype=np.float64), frames.std(axis=0, dtype=np.float64)
+    still = deviation < SMALLEST_DEVIATION
+    scaled = (frames - mean) / np.where(still, 1.0, deviation)
+    scaled[:, still] = 0.0
+    return scaled.astype(np.float32)
+
+
+@njit(cache=True)
+def _follow(
+    frames: NDArray[np.float32],
+    mean: NDArray[np.float64],
+    square: NDArray[np.float64],
+    seen: float,
+    out: NDArray[np.float32],
+) -> float:
+    """Normalise frame after frame by moments that include it, and update the moments; return what they count for."""
+    for t in range(len(frames)):
+        seen = min(seen + 1.0, LONGEST_MEMORY)
+        for c in range(frames.shape[1]):
+            x = np.float64(frames[t, c])
+            mean[c] += (x - mean[c]) / seen
+            square[c] += (x * x - square[c]) / seen
+            deviation = np.sqrt(max(square[c] - mean[c] * mean[c], 0.0))
+            out[t, c] = (x - mean[c]) / deviation if deviation >= SMALLEST_DEVIATION else 0.0
+    return seen
+
+
+class RunningScale:
+    """A running normalisation of frames by the mean and deviation of the frames so far.
+
+    The mean and deviation of the training part have the weight of 100 frames before the first one. Frames from more
+    than 30 seconds ago lose their weight gradually. Nothing depends on later frames, so that a stream and a whole
+    recording give the same features.
+    """
+
+    def __init__(self, mean: NDArray[np.float64], deviation: NDArray[np.float64]) -> None:
+        self._mean = np.array(mean, dtype=np.float64)
+        self._square = np.asarray(deviation, dtype=np.float64) ** 2 + self._mean**2
+        self._seen = PRIOR_FRAMES
+
+    def apply(self, frames: Frames) -> Frames:
+        """Return the next frames of the utterance, normalised."""
+        out = np.empty(frames.shape, dtype=np.float32)
+        given = np.ascontiguousarray(frames, dtype=np.float32)
+        self._seen = _follow(given, self._mean, self._square, self._seen, out)
+        return out
+
+
+def with_context(frames: Frames, context: int = CONTEXT) -> Frames:
+    """Return frames, each stacked with its neighbours.
+
+    Parameters
+    ----------
+    frames : array of shape (n_frames, n_columns)
+        Features of one utterance.
+    context : int, default 3
+        Number of frames in a row of the result, an odd number. 3 stacks the previous, current and next frame; 1 stacks
+        nothing. A recurrent network rarely needs more, because its states contain the frames before.
+
+    Returns
+    -------
+    array of shape (n_frames, n_columns * context)
+        The stacked frames. The first and last frame are repeated beyond the ends.
+
+    Raises
+    ------
+    ValueError
+        If `context` is even or below 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with_context(np.array([[1], [2], [3]], dtype=np.float32)).astype(int)
+    array([[1, 1, 2],
+           [1, 2, 3],
+           [2, 3, 3]])
+    """
+    if context % 2 == 0 or context < 1:
+        raise ValueError(f"context is {context}, expected an odd number of frames such as 1, 3 or 5")
+    side = context // 2
+    if side == 0 or len(frames) == 0:
+        return np.tile(frames, (1, context))
+    padded = np.pad(frames, ((side, side), (0, 0)), mode="edge")
+    return np.concatenate([padded[k : k + len(frames)] for k in range(context)], axis=1)
+
+
+class FrameList(Sequence[Frames]):
+    """The features of many utterances, stored as one array of frames, usually a file mapped into memory.
+
+    Item k is the slice `bounds[k]` of the array, normalised by the scale (mean and deviation), if there is one, and
+    stacked with its context when it is accessed. So a corpus of a million frames takes the memory of one utterance.
+    """
+
+    def __repr__(self) -> str:
+        utterances, (frames, columns) = counted(len(self), "utterance"), self.frames.shape
+        context = "" if self.context == 1 else f"context of {self.context}"
+        return one_line(self, [utterances, counted(frames, "frame"), counted(columns, "column"), context])
+
+    def __init__(
+        self,
+        frames: Frames,
+        bounds: Sequence[tuple[int, int]],
+        context: int = CONTEXT,
+        scale: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+        running: bool = False,
+    ) -> None:
+        self.frames, self.bounds, self.context, self.scale = frames, list(bounds), context, scale
+        self.running = running
+
+    @classmethod
+    def of_lengths(cls, frames: Frames, lengths: Sequence[int], context: int = CONTEXT) -> FrameList:
+        """Return the list of utterances that follow one another in an array."""
+        edges = np.r_[0, np.cumsum(lengths)].tolist()
+        return cls(frames, list(itertools.pairwise(edges)), context)
+
+    def __len__(self) -> int:
+        return len(self.bounds)
+
+    @overload
+    def __getitem__(self, k: int) -> Frames: ...
+    @overload
+    def __getitem__(self, k: slice) -> FrameList: ...
+    def __getitem__(self, k: int | slice) -> Frames | FrameList:
+        if isinstance(k, slice):
+            return FrameList(self.frames, self.bounds[k], self.context, self.scale, self.running)
+        start, end = self.bounds[k]
+        rows = np.array(self.frames[start:end], dtype=np.float32)
+        if self.scale is not None:
+            rows = RunningScale(*self.scale).apply(rows) if self.running else normalised(rows, *self.scale)
+        return with_context(rows, self.context)
+
+    def lengths(self) -> list[int]:
+        """Return the number of frames of each utterance."""
+        return [end - start for start, end in self.bounds]
+
+    def take(self, which: Sequence[int]) -> FrameList:
+        """Return the utterances with these indices."""
+        return FrameList(self.frames, [self.bounds[k] for k in which], self.context, self.scale, self.running)
+
+    def without_context(self) -> FrameList:
+        """Return the same utterances without neighbouring frames."""
+        return FrameList(self.frames, self.bounds, 1, self.scale, self.running)
+
+    def scaled_like(self, which: Sequence[int], *, running: bool = False) -> FrameList:
+        """Return the same utterances, normalised by the mean and deviation of some of them, computed in one pass."""
+        total, square, count = 0.0, 0.0, 0
+        for k in which:
+            rows = np.asarray(self.frames[slice(*self.bounds[k])], dtype=np.float64)
+            total, square, count = total + rows.sum(axis=0), square + (rows**2).sum(axis=0), count + len(rows)
+        mean = np.asarray(total) / count
+        deviation = np.sqrt(np.maximum(np.asarray(square) / count - mean**2, 0.0))
+        return FrameList(self.frames, self.bounds, self.context, (mean, deviation), running)

@@ -1,0 +1,370 @@
+"""The steps from sound to the inputs of a network, for recordings and for streams; a recogniser is saved with them.
+
+    samples -> 13 MFCC -> 39 with differences -> normalised -> stacked with their context
+
+The features of a frame in a stream depend on a fixed number of later frames, for the differences and the context.
+Normalisation by the mean and deviation of the whole utterance depends on all frames. So a stream requires those of the
+training part ("corpus"), or of the frames so far ("running").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echolearn.display.facts import one_line
+from echolearn.modelfile.facts import as_count, as_truth
+from echolearn.modelfile.layout import Facts
+from echolearn.speech._features import (
+    CEPSTRA,
+    CONTEXT,
+    FRAME_SECONDS,
+    SHIFT,
+    SPREAD,
+    WINDOW,
+    RunningScale,
+    frame_count,
+    mfcc,
+    normalised,
+    slopes,
+    with_context,
+    with_differences,
+)
+from echolearn.speech._typing import Frames
+
+NORMALISATIONS = ("utterance", "corpus", "running", "none")
+Scale = tuple[NDArray[np.float64], NDArray[np.float64]]  # mean and deviation of the training part
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureRecipe:
+    """The steps that turn sound, or frames, into the inputs of a network.
+
+    Parameters
+    ----------
+    audio : bool, default True
+        Whether the recipe begins with sound at 16 kHz, from which 13 MFCC are computed. Otherwise it begins with
+        frames.
+    differences : bool, default True
+        Whether first and second differences are appended.
+    normalise : {"utterance", "corpus", "running", "none"}, default "utterance"
+        The mean and deviation by which features are normalised: those of the whole utterance, those of the training
+        part, or those of the frames so far, beginning with the training part. With "none" features are not normalised.
+        A stream requires "corpus", "running" or "none".
+    context : int, default 3
+        Number of frames that are stacked to one row, an odd number.
+    scale : (mean, deviation), optional
+        Mean and deviation of the training part, arrays of shape (n_columns,). Required by "corpus" and "running".
+
+    Examples
+    --------
+    >>> cepstra = np.random.default_rng(0).normal(size=(30, 13)).astype(np.float32)
+    >>> recipe = FeatureRecipe(normalise="running", scale=(np.zeros(39), np.ones(39)))
+    >>> stream = recipe.stream()
+    >>> pieces = [stream.push_frames(cepstra[:7]), stream.push_frames(cepstra[7:]), stream.finish()]
+    >>> bool((np.concatenate(pieces) == recipe.of_frames(cepstra)).all()), recipe.look_ahead
+    (True, 5)
+    """
+
+    audio: bool = True
+    differences: bool = True
+    normalise: str = "utterance"
+    context: int = CONTEXT
+    scale: Scale | None = None
+
+    def __repr__(self) -> str:
+        return one_line(self, [self.describe()])
+
+    def __post_init__(self) -> None:
+        if self.normalise not in NORMALISATIONS:
+            raise ValueError(f"normalise is {self.normalise!r}, expected one of {', '.join(NORMALISATIONS)}")
+        if (self.scale is not None) != (self.normalise in ("corpus", "running")):
+            raise ValueError(f"normalise={self.normalise!r} needs {'no' if self.scale else 'a'} mean and deviation")
+        if self.context < 1 or self.context % 2 == 0:
+            raise ValueError(f"context is {self.context}, expected an odd number of frames such as 1, 3 or 5")
+        if self.audio and not self.differences:
+            raise ValueError("a recipe that begins with sound appends differences")
+
+    @classmethod
+    def ready(cls) -> FeatureRecipe:
+        """Return the recipe of features that are used without any preparation.
+
+        Returns
+        -------
+        FeatureRecipe
+            A recipe without any step.
+        """
+        return cls(audio=False, differences=False, normalise="none", context=1)
+
+    def facts(self) -> Facts:
+        """Return the recipe as plain values, for a model's file.
+
+        Returns
+        -------
+        dict from str to value
+            The values that `from_facts` takes.
+        """
+        plain: Facts = {name: getattr(self, name) for name in ("audio", "differences", "normalise", "context")}
+        return plain if self.scale is None else {**plain, "scale": [part.tolist() for part in self.scale]}
+
+    @classmethod
+    def from_facts(cls, facts: Facts) -> FeatureRecipe:
+        """Return the recipe from the values in a model's file.
+
+        Parameters
+        ----------
+        facts : dict from str to value
+            The values that `facts` returned.
+
+        Returns
+        -------
+        FeatureRecipe
+            The recipe.
+
+        Raises
+        ------
+        ValueError
+            If the values do not describe a recipe.
+        """
+        try:
+            scale = None
+            if "scale" in facts:
+                mean, deviation = (np.asarray(part, np.float64) for part in facts["scale"])
+                if mean.ndim != 1 or mean.shape != deviation.shape or not np.isfinite([mean, deviation]).all():
+                    raise ValueError("mean and deviation of the features are none")
+                scale = mean, deviation
+            audio, differences = as_truth(facts["audio"]), as_truth(facts["differences"])
+            return cls(audio, differences, facts["normalise"], as_count(facts["context"]), scale)
+        except (KeyError, TypeError, ValueError) as problem:
+            raise ValueError(f"the model does not say how its features are made: {problem}") from problem
+
+    @property
+    def look_ahead(self) -> int:
+        """The number of later frames that the features of a frame depend on, apart from normalisation by utterance."""
+        return 2 * SPREAD * self.differences + self.context // 2
+
+    @property
+    def latency(self) -> float:
+        """The time in seconds from the middle of a frame until its features can be computed."""
+        return self.look_ahead * FRAME_SECONDS + (WINDOW / SHIFT * FRAME_SECONDS / 2 if self.audio else 0.0)
+
+    @property
+    def columns(self) -> int | None:
+        """The number of columns of the frames that the recipe begins with; None if it is not known."""
+        if self.audio:
+            return CEPSTRA
+        return None if self.scale is None else len(self.scale[0]) // (3 if self.differences else 1)
+
+    def describe(self) -> str:
+        """Return a description of the recipe in words.
+
+        Returns
+        -------
+        str
+            One line.
+        """
+        if self.look_ahead == 0 and self.normalise == "none" and not self.audio:
+            return "ready features, used as they are"
+        names = {
+            "utterance": "normalised per utterance",
+            "corpus": "normalised by the training part",
+            "running": "normalised by the frames so far",
+            "none": "not normalised",
+        }
+        first = "13 MFCC of sound at 16 kHz" if self.audio else "given frames"
+        differences = " with differences" if self.differences else ""
+        return f"{first}{differences}, {names[self.normalise]}, context of {self.context}"
+
+    def of_samples(self, samples: NDArray[np.float32]) -> Frames:
+        """Return the features of a recording.
+
+        Parameters
+        ----------
+        samples : array of shape (n_samples,), float32
+            The recording at 16 kHz on the 16-bit scale, as `read_audio` returns it.
+
+        Returns
+        -------
+        array of shape (n_frames, n_features), float32
+            One row per frame.
+
+        Raises
+        ------
+        ValueError
+            If the recipe does not begin with sound, or the recording is shorter than one frame.
+        """
+        self._check_audio()
+        if frame_count(len(samples)) == 0:
+            raise ValueError(f"the recording holds {len(samples)} samples, a frame needs {WINDOW}")
+        return self.of_frames(mfcc(samples))
+
+    def of_frames(self, frames: Frames) -> Frames:
+        """Return the features of frames, which are MFCC if the recipe begins with sound.
+
+        Parameters
+        ----------
+        frames : array of shape (n_frames, n_columns), float32
+            The frames of one utterance.
+
+        Returns
+        -------
+        array of shape (n_frames, n_features), float32
+            One row per frame.
+        """
+        rows = with_differences(frames) if self.differences else frames
+        if self.normalise == "utterance":
+            rows = normalised(rows)
+        elif self.scale is not None:
+            running = self.normalise == "running"
+            rows = RunningScale(*self.scale).apply(rows) if running else normalised(rows, *self.scale)
+        return with_context(rows, self.context)
+
+    def stream(self) -> FeatureStream:
+        """Return a stream that computes the features of sound or frames piece by piece.
+
+        Returns
+        -------
+        FeatureStream
+            A stream at its start.
+
+        Raises
+        ------
+        ValueError
+            If features are normalised by the whole utterance.
+        """
+        if self.normalise == "utterance":
+            raise ValueError(
+                "features are normalised by mean and deviation of the whole utterance, which a stream has not heard; "
+                "train with normalise='running' or 'corpus' (echolearn train --normalise running) to stream"
+            )
+        return FeatureStream(self)
+
+    def _check_audio(self) -> None:
+        if not self.audio:
+            raise ValueError(f"samples were given, but this recogniser begins with frames ({self.describe()})")
+
+
+class _Window:
+    """Applies a function of frames and their neighbours to frames as they come; the first and last are repeated."""
+
+    def __init__(self, spread: int, function: Callable[[Frames], Frames]) -> None:
+        self.spread, self.function = spread, function
+        self.kept: Frames | None = None
+
+    def push(self, rows: Frames) -> Frames:
+        """Return the values that are complete."""
+        if self.kept is None:
+            if len(rows) == 0:
+                return self.function(np.zeros((2 * self.spread, rows.shape[1]), dtype=np.float32))
+            self.kept = np.repeat(rows[:1], self.spread, axis=0)
+        rows = np.concatenate([self.kept, rows])
+        if len(rows) < 2 * self.spread:
+            self.kept = rows
+            return self.function(np.zeros((2 * self.spread, rows.shape[1]), dtype=np.float32))
+        self.kept = rows[len(rows) - 2 * self.spread :]
+        return self.function(rows)
+
+    def finish(self, columns: int) -> Frames:
+        """Return the values at the end."""
+        last = np.zeros((0, columns), np.float32) if self.kept is None else self.kept[-1:].repeat(self.spread, axis=0)
+        return self.push(last)
+
+
+class FeatureStream:
+    """A stream that computes the features of sound or frames piece by piece, as `FeatureRecipe.stream` returns it.
+
+    Parameters
+    ----------
+    recipe : FeatureRecipe
+        The recipe. All pieces together give the same features as the recipe gives for the whole.
+    """
+
+    def __init__(self, recipe: FeatureRecipe) -> None:
+        self.recipe = recipe
+        self._samples = np.empty(0, dtype=np.float32)
+        self._running = RunningScale(*recipe.scale) if recipe.normalise == "running" and recipe.scale else None
+        self._columns: int | None = recipe.columns
+        self._windows: list[_Window] = []
+
+    def push_samples(self, samples: NDArray[np.float32]) -> Frames:
+        """Take the next samples and return the features that they complete.
+
+        Parameters
+        ----------
+        samples : array of shape (n_samples,), float32
+            The next samples at 16 kHz on the 16-bit scale.
+
+        Returns
+        -------
+        array of shape (n_frames, n_features), float32
+            The features that are complete now.
+        """
+        samples = np.concatenate([self._samples, samples])
+        count = frame_count(len(samples))
+        self._samples = samples[count * SHIFT :]
+        return self.push_frames(mfcc(samples) if count else np.empty((0, CEPSTRA), dtype=np.float32))
+
+    def push_frames(self, frames: Frames) -> Frames:
+        """Take the next frames (MFCC if the recipe begins with sound) and return the features that they complete.
+
+        Parameters
+        ----------
+        frames : array of shape (n_frames, n_columns), float32
+            The next frames.
+
+        Returns
+        -------
+        array of shape (n_frames_complete, n_features), float32
+            The features that are complete now.
+        """
+        if self._columns is None:
+            self._columns = frames.shape[1]
+        if not self._windows:
+            self._windows = self._made(self._columns)
+        rows = frames
+        for window in self._windows[:-1]:
+            rows = window.push(rows)
+        return self._windows[-1].push(self._normalised(rows))
+
+    def finish(self) -> Frames:
+        """End the stream and return its last features; the last frame is repeated beyond the end.
+
+        Returns
+        -------
+        array of shape (n_frames, n_features), float32
+            The last features.
+        """
+        if not self._windows:
+            return np.empty((0, 0), dtype=np.float32)
+        rows = np.empty((0, self._columns or 0), dtype=np.float32)
+        for window in self._windows[:-1]:
+            more = window.push(rows)
+            rows = np.concatenate([more, window.finish(rows.shape[1])])
+        last = self._windows[-1]
+        rows = self._normalised(rows)
+        return np.concatenate([last.push(rows), last.finish(rows.shape[1])])
+
+    def _normalised(self, rows: Frames) -> Frames:
+        if self._running is not None:
+            return self._running.apply(rows)
+        return rows if self.recipe.scale is None else normalised(rows, *self.recipe.scale)
+
+    def _made(self, columns: int) -> list[_Window]:
+        """Return the windows of the recipe: two of differences, if there are any, and the context."""
+        side = self.recipe.context // 2
+
+        def first(rows: Frames) -> Frames:
+            return np.concatenate([rows[SPREAD : len(rows) - SPREAD], slopes(rows)], axis=1)
+
+        def second(rows: Frames) -> Frames:
+            return np.concatenate([rows[SPREAD : len(rows) - SPREAD], slopes(rows[:, columns:])], axis=1)
+
+        def stacked(rows: Frames) -> Frames:
+            count = len(rows) - 2 * side
+            return np.concatenate([rows[k : k + count] for k in range(self.recipe.context)], axis=1)
+
+        differences = [_Window(SPREAD, first), _Window(SPREAD, second)] if self.recipe.differences else []
+        return [*differences, _Window(side, stacked)]

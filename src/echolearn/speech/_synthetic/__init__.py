@@ -1,0 +1,1 @@
+"""The corpus `synthetic`: sentences that espeak-ng speaks in many voices."""
