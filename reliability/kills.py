@@ -94,7 +94,8 @@ def saver(what: str, path: Path) -> Callable[[int], object]:
 
     def save(number: int) -> None:
         readout = esn.network_.readout
-        esn.network_ = replace(esn.network_, readout=replace(readout, U=np.full_like(readout.U, number)))
+        network = replace(esn.network_, readout=replace(readout, U=np.full_like(readout.U, number)))
+        esn.model_ = replace(esn.model_, network=network)
         esn.save(path, sums=True)
 
     return save

@@ -248,7 +248,7 @@ def test_a_trained_network_says_how_its_features_are_made(opened: Corpus, tmp_pa
 
 def test_a_network_of_ready_features_says_nothing(opened: Corpus, tmp_path: Path) -> None:
     fit_and_save(opened, ESNClassifier(5, learn="none", readout="ridge"), tmp_path / "m", _Silent())
-    assert not hasattr(load(tmp_path / "m"), "recipe_")
+    assert load(tmp_path / "m").recipe_ is None
 
 
 @pytest.mark.parametrize("damaged", [{"audio": 1}, {"context": 2}, {"normalise": "no"}, {"scale": [[1.0], [2.0, 3.0]]}])

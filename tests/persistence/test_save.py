@@ -82,7 +82,7 @@ def test_the_format_is_the_one_specified(model, file):
 def test_a_model_with_arrays_of_other_layouts_comes_back_bit_equal(laid_out, model, tmp_path):
     esn = MODELS["values"]()
     toys.set_readout(esn, laid_out(esn.network_.readout.U))
-    esn.codec_ = replace(esn.codec_, mean=laid_out(esn.target_mean_))
+    esn.model_ = replace(esn.model_, codec=replace(esn.codec_, mean=laid_out(esn.target_mean_)))
     esn.save(tmp_path / "m")
     back = load(tmp_path / "m")
     assert back.network_.readout.U.tobytes() == np.ascontiguousarray(esn.network_.readout.U, "<f8").tobytes()
@@ -114,7 +114,7 @@ def test_a_network_that_could_not_be_loaded_is_not_saved(tmp_path):
 def test_long_histories_are_saved(model, file):
     rows = [{"epoch": k, "error": k / 3, **({"valid_error": np.nan} if k % 2 else {})} for k in range(20_000)]
     esn = MODELS["strings"]()
-    esn.history_ = type(esn.history_)(rows)
+    esn.model_ = replace(esn.model_, history=type(esn.history_)(rows))
     esn.save(file)
     back = [dict(row) for row in load(file).history_]
     assert repr(back) == repr(rows)
@@ -122,7 +122,8 @@ def test_long_histories_are_saved(model, file):
 
 def test_labels_that_no_file_can_hold(tmp_path, model):
     esn = MODELS["strings"]()
-    esn.codec_ = ClassCodec(np.array([("a", 1), ("b", 2)], dtype=[("x", "U1"), ("y", int)]))
+    codec = ClassCodec(np.array([("a", 1), ("b", 2)], dtype=[("x", "U1"), ("y", int)]))
+    esn.model_ = replace(esn.model_, codec=codec)
     with pytest.raises(TypeError, match="cannot be saved; use numbers or strings"):
         esn.save(tmp_path / "m")
     assert os.listdir(tmp_path) == []

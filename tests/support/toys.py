@@ -42,7 +42,7 @@ def set_readout(esn, U):
     if hasattr(esn, "forecast_"):
         esn.forecast_ = replace(esn.forecast_, network=network)
     else:
-        esn.network_ = network
+        esn.model_ = replace(esn.model_, network=network)
 
 
 def interrupt_at(epoch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Unpack
@@ -121,7 +121,7 @@ def fit_and_save(
     result = fit_and_test(estimator, parts, checkpoint, on_epoch=progress.epoch, note=progress.note)
     if made_of is None:
         if corpus.recipe.audio:
-            estimator.recipe_ = corpus.recipe.facts()
+            estimator.model_ = replace(estimator.model_, recipe=corpus.recipe.facts())
         estimator.save(model)
     else:
         made_of(estimator).save(model)

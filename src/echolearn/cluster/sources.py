@@ -18,6 +18,7 @@ from echolearn.cluster.parts import Future, RemoteSequence
 from echolearn.cluster.worker import Entry, listed
 from echolearn.execution.executor import active_executor
 from echolearn.sequences.checks import check_sequence
+from echolearn.sequences.opening import is_bag, is_delayed, is_list_of, is_path
 from echolearn.validation import Array
 
 Source = Any  # what a user gives as X or y: files, a dask bag, delayed sequences, or arrays in any form
@@ -26,52 +27,27 @@ Result = TypeVar("Result")
 AT_ONCE = 64  # files that one task examines, or delayed sequences that it joins
 
 
-def is_remote_source(X: Source) -> bool:
-    """Return whether X is a list of files, a dask bag or a list of delayed sequences."""
-    return _is_bag(X) or _all(X, _is_path) or _all(X, _is_delayed)
-
-
-def _is_bag(X: Source) -> bool:
-    return hasattr(X, "to_delayed") and not hasattr(X, "shape")  # a dask array is an array
-
-
-def _all(X: Source, kind: Callable[[object], bool]) -> bool:
-    return isinstance(X, (list, tuple)) and len(X) > 0 and all(map(kind, X))
-
-
-def _is_path(x: object) -> bool:
-    return isinstance(x, (str, os.PathLike))
-
-
-def _is_delayed(x: object) -> bool:
-    return hasattr(x, "__dask_graph__")
-
-
 def open_source(X: Source, y: Source) -> tuple[Source, Source]:
-    """Return X and y of a fit, those of a remote source as remote sequences and fetched targets.
+    """Return X and y of a fit from a remote source: remote sequences and fetched targets.
 
     Where y is None it is in X: `y` of each npz file, or the second entry of each pair in a bag.
     """
-    if not is_remote_source(X):
-        return X, y
-    if _all(X, _is_path):
-        y = _read_targets(X) if y is None else _read_targets(y) if _all(y, _is_path) else y
+    if is_list_of(X, is_path):
+        y = _read_targets(X) if y is None else _read_targets(y) if is_list_of(y, is_path) else y
         return _files(X), y
     executor, parts = _executor(), _parts(X)
     if y is None:
         targets = [executor.submit("y", seconds, part) for part in parts]
         inputs = [executor.submit("X", firsts, part) for part in parts]
         return _sequences(inputs), [entry for part in targets for entry in executor.result(part)]
-    if _all(y, _is_delayed):
+    if is_list_of(y, is_delayed):
         y = [entry for part in _parts(y) for entry in executor.result(part)]
     return _sequences([executor.submit("X", checked, part) for part in parts]), y
 
 
 def open_inputs(X: Source) -> Source:
-    """Return X of a prediction, that of a remote source as remote sequences."""
-    if not is_remote_source(X):
-        return X
-    if _all(X, _is_path):
+    """Return X of a prediction from a remote source as remote sequences."""
+    if is_list_of(X, is_path):
         return _files(X)
     return _sequences([_executor().submit("X", checked, part) for part in _parts(X)])
 
@@ -116,7 +92,7 @@ def _examine(paths: Sequence[str], function: Callable[[list[str]], Result]) -> l
 def _parts(X: Source) -> list[Future]:
     """Return futures of lists of sequences (or pairs): a bag's own partitions, or groups of delayed sequences."""
     executor = _executor()
-    if _is_bag(X):
+    if is_bag(X):
         return list(executor.client.compute(X.to_delayed()))
     futures = executor.client.compute(list(X))
     return [

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from inspect import signature
+from dataclasses import replace
 from os import PathLike
 from typing import Self
 
@@ -18,161 +17,39 @@ from echolearn.cluster.sources import open_inputs, open_source
 from echolearn.estimators._display import ExportMixin, FittedFacts, NotebookMixin, PlotMixin, network_facts
 from echolearn.estimators._names import NamedSettings
 from echolearn.execution.blas import one_blas_thread
-from echolearn.fitting.advice.after import Labelled, labelled, look_for_cold_start, warn_of_outcome
+from echolearn.fitting.advice.after import Labelled, labelled, look_for_cold_start
 from echolearn.fitting.advice.before import explained_swap
-from echolearn.fitting.codecs import LabelSetCodec, TargetCodec, ValueCodec
-from echolearn.fitting.data import (
-    OpenedData,
-    TargetRule,
-    Validation,
-    Weighing,
-    check_kind,
-    check_names,
-    encoded_inputs,
-    open_data,
-    open_validation,
-    warn_of_input_scale,
-)
-from echolearn.fitting.ensemble import fit_ensemble
+from echolearn.fitting.codecs import TargetCodec, ValueCodec
+from echolearn.fitting.data import TargetRule, Weighing, check_kind, check_names
+from echolearn.fitting.fit import add_sequences, known_statistics
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, TrainingEnd
-from echolearn.fitting.settings import NetworkSettings, check_beside_reservoir
-from echolearn.fitting.stages import Callback, FitRequest, FittedNetwork, fit_network
-from echolearn.fitting.start import (
-    FittedParts,
-    Prediction,
-    begin_prediction,
-    end_of_training,
-    unsettled_steps,
-    warn_of_runaway,
-)
-from echolearn.fitting.summaries import fit_summary, needs_more, settle_pooling
+from echolearn.fitting.settings import NetworkSettings
+from echolearn.fitting.start import Prediction, begin_prediction, unsettled_steps, warn_of_runaway
 from echolearn.modelfile.layout import Facts
-from echolearn.persistence.save import model_parts, save_model
-from echolearn.readout.collect import collect
+from echolearn.persistence.save import plan_of, save_model
 from echolearn.readout.hidden_states import hidden_states
-from echolearn.readout.network import Network, Readout
-from echolearn.readout.ridge import solve
-from echolearn.readout.solver import LARGE, chosen_ridge
-from echolearn.readout.statistics import Statistics
+from echolearn.readout.network import Network
 from echolearn.reservoir import Reservoir
 from echolearn.runtime._model import Model
-from echolearn.runtime._planning import plan_from_contents
 from echolearn.runtime._streams import Streams
 from echolearn.sequences.answers import UNNAMED, with_names
 from echolearn.sequences.checks import check_finite
-from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.opening import Sequences, check_long_enough, open_sequences, unpack
+from echolearn.sequences.opening import Sequences, check_long_enough, is_remote_source, open_sequences, unpack
 from echolearn.sequences.targets import concatenate_targets
 from echolearn.training.history import History
 from echolearn.validation import Answers, Array, SequencesLike, check_boolean
 
 
 class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
-    """An estimator with one fitted network.
+    """An estimator with one fitted network: `model_` holds all that was fitted, other attributes are views of it."""
 
-    It has six attributes when it is fitted: `network_` (reservoir, readout and what the readout sees), `codec_` (how
-    targets are encoded), `inputs_` (how inputs are), `history_`, `training_end_` (where one training series ended,
-    or None), and `initial_reservoir_` (the weights before learning, for `plot`; None where they are not known or the
-    same). All others are views of them. `target_names_` are the names of the targets of the fit, which the answers to
-    tables have; [] without any. `recipe_`, where it is there, says how raw data become X; whoever made X has set it,
-    and it is saved with the model.
-    """
+    model_: FittedModel
 
-    network_: Network
-    codec_: TargetCodec
-    inputs_: InputCodec
-    history_: History
-    training_end_: TrainingEnd | None
-    initial_reservoir_: Reservoir | None
-    layout_: str
-    target_names_: list[str]
-    recipe_: Facts
-
-    def _fit_network(
-        self,
-        opened: OpenedData,
-        codec: TargetCodec,
-        weighing: Weighing,
-        validation: Validation | None,
-        callback: Callback | None,
-        *,
-        checkpoint: str | PathLike[str] | None,
-        grows: bool = False,
-    ) -> FittedEstimator:
-        """Fit a network, or an ensemble, to opened data; grows: whether `partial_fit` will add to it."""
-        params, given, per_step = self.get_params(deep=False), opened.given, opened.per_step
-        settings = NetworkSettings.of(params).resolved(given.lengths, per_step)
-        if isinstance(codec, LabelSetCodec):
-            settings = replace(settings, readout="ridge")
-        placed = Dataset.place(given.X, (), None, per_step=per_step, dtype=settings.dtype)
-        more = grows or needs_more(placed, validation, callback, checkpoint)
-        settings = settle_pooling(settings, params, _defaults(self), per_step=per_step, asks_for_more=more)
-        summarizes = settings.pooling == "summary" and not per_step
-        inputs = InputCodec.of(placed, standardize=settings.standardize, missing=settings.missing)
-        data = opened.targets.dataset(inputs.encode_all(placed), codec, settings.dtype, weighing[1])
-        if not data.target_weights(settings.washout_steps).any():
-            raise ValueError("no target counts after the washout; use a smaller washout, or other weights.")
-        settings = settings.for_inputs(inputs.n_features, inputs.n_in)
-        if not summarizes:
-            warn_of_input_scale(data.X, settings)
-        request = FitRequest(
-            owner=type(self).__name__,
-            params=params,
-            settings=settings,
-            data=data,
-            validation=open_validation(
-                validation,
-                codec,
-                inputs,
-                weighing,
-                like=data,
-                washout=settings.washout_steps,
-                layout=opened.layout,
-            ),
-            loss=codec.error,
-            callback=callback,
-            checkpoint=checkpoint,
-        )
-        fitted = _fitted(request, summarizes)
-        with one_blas_thread():
-            end = end_of_training(fitted.network, data, given, inputs)
-        warn_of_outcome(fitted.examination, codec)
-        return FittedEstimator(fitted, codec, inputs, end, opened.feature_names, opened.layout, opened.target_names)
-
-    def _open_fit(
-        self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, rule: TargetRule, sample_weight: object
-    ) -> OpenedData:
-        """Check parameters and data of a fit; rule: which targets are missing."""
-        settings = NetworkSettings.of(self.get_params(deep=False))
-        check_beside_reservoir(self)
-        opened = open_data(
-            X,
-            y,
-            lengths,
-            gaps=settings.missing != "error",
-            layout=settings.layout,
-            rule=rule,
-            sample_weight=sample_weight,
-        )
-        check_long_enough(opened.given, settings.washout_steps)
-        settings.check_targets(opened.per_step)
-        return opened
-
-    def _adopt(self, fitted: FittedEstimator) -> Self:
+    def _adopt(self, model: FittedModel, interrupted: bool) -> Self:
         """Take over what was fitted, and only then pass on a Ctrl-C that ended the learning."""
-        set_fitted(self, fitted.network.network, fitted.codec, fitted.network.history, fitted.inputs)
-        self.training_end_, self.layout_ = fitted.training_end, fitted.layout
-        self.initial_reservoir_ = fitted.network.start
-        feature_names = fitted.feature_names
-        if feature_names is not None:
-            self.feature_names_in_ = feature_names
-        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
-            del self.feature_names_in_
-        self.target_names_ = fitted.target_names
-        if hasattr(self, "recipe_"):  # how the data of an earlier fit were made
-            del self.recipe_
-        if fitted.network.interrupted:
+        self.model_ = model
+        if interrupted:
             raise KeyboardInterrupt
         return self
 
@@ -180,58 +57,30 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, weighing: Weighing, sample_weight: object
     ) -> Self:
         """Add sequences to the statistics of a ridge readout, and solve it again."""
-        network, settings = self.network_, NetworkSettings.of(self.get_params(deep=False))
-        before = self._known_statistics()
-        X, y = open_source(X, y)
+        settings = NetworkSettings.of(self.get_params(deep=False))
+        known_statistics(self.model_)
+        if is_remote_source(X):
+            X, y = open_source(X, y)
         given = self._open(X, lengths)
-        check_long_enough(given, network.view.washout)
+        check_long_enough(given, self.network_.view.washout)
         rule, class_weights = weighing
         targets = rule.open(y, given, sample_weight)
-        check_kind(targets, per_step=self.per_step_, name="partial_fit")
-        inputs = encoded_inputs(given, self.inputs_, per_step=self.per_step_, dtype=settings.dtype)
-        data = targets.dataset(inputs.X, self.codec_, settings.dtype, class_weights)
-        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            s = collect(network.reservoir, data, network.view)
-            s += before
-            ridge = chosen_ridge(s, settings.ridge_choice())
-            readout = Readout(solve(s, ridge, intercept=True), False, ridge, statistics=s)
-        self.network_ = replace(network, readout=readout)
-        self.training_end_ = end_of_training(self.network_, data, given, self.inputs_)
+        self.model_ = add_sequences(self.model_, settings, given, targets, class_weights)
         return self
-
-    def _known_statistics(self) -> Statistics:
-        """Return the statistics that the ridge readout was solved from, or raise ValueError if there are none."""
-        statistics = self.network_.readout.statistics
-        if statistics is None:
-            raise ValueError(
-                "this model has no statistics of its fit to add to: it was saved without them, its readout is a "
-                f"softmax, it is an ensemble, it sees sequences as summaries, or it has {LARGE} units or more. Fit a "
-                "smaller one with a ridge readout, pooling='mean' and ensemble=1, and save it with "
-                "save(path, sums=True) to continue later."
-            )
-        return statistics
 
     def _open(self, X: SequencesLike, lengths: ArrayLike | None) -> Sequences:
         """Check the inputs of a prediction."""
-        unpacked = unpack(open_inputs(X))
-        layout = getattr(self, "layout_", "time_first")
+        unpacked, layout = unpack(open_inputs(X) if is_remote_source(X) else X), self.layout_
         check_names(self, unpacked, layout, reset=False)
         gaps = self.inputs_.missing != "error"
         return open_sequences(unpacked, lengths, self.n_features_in_, type(self).__name__, gaps=gaps, layout=layout)
-
-    def _fitted_parts(self) -> FittedParts:
-        """Return what a prediction needs."""
-        dtype = self.get_params(deep=False)["dtype"]
-        layout = getattr(self, "layout_", "time_first")
-        names = getattr(self, "feature_names_in_", None)
-        return FittedParts(self.network_, self.codec_, self.inputs_, dtype, self.training_end_, layout, names)
 
     def _outputs(self, given: Sequences, warm_up: SequencesLike) -> tuple[list[Array], Prediction]:
         """Return readout outputs, one array per sequence: (steps, n_out), or (1, n_out) for one label per sequence."""
         if not self.per_step_:
             check_long_enough(given, self.network_.view.washout)
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            prediction = begin_prediction(self._fitted_parts(), given, warm_up)
+            prediction = begin_prediction(self.model_, given, warm_up)
             outputs = self.network_.outputs(prediction.data, prediction.start)
         for Y in outputs:
             check_finite(Y, "outputs")
@@ -257,7 +106,7 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
 
     def _target_names(self) -> list[str]:
         """Return the names of the targets in the fit, or that of answers to targets without a name."""
-        return getattr(self, "target_names_", None) or [UNNAMED]
+        return self.target_names_ or [UNNAMED]
 
     def _compare(
         self,
@@ -348,7 +197,7 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         check_is_fitted(self)
         given = self._open(X, lengths)
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            prediction = begin_prediction(self._fitted_parts(), given, warm_up)
+            prediction = begin_prediction(self.model_, given, warm_up)
             states = hidden_states(self.network_, prediction.data, prediction.start)
         for H in states:
             check_finite(H, "states")
@@ -373,7 +222,7 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         echolearn.runtime.load : The same without the rest of the library.
         """
         check_is_fitted(self)
-        return Model(plan_from_contents(*model_parts(fitted_model(self)))).streams(n)
+        return Model(plan_of(self.model_)).streams(n)
 
     def unsettled_steps(self, X: SequencesLike) -> Array:
         """Return how many first steps of each sequence `score` leaves out: the washout, where a prediction starts cold.
@@ -392,12 +241,64 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         given = self._open(X, None)
         if not self.per_step_:
             return np.zeros(len(given.X), int)
-        return np.minimum(unsettled_steps(self._fitted_parts(), given), given.lengths)
+        return np.minimum(unsettled_steps(self.model_, given), given.lengths)
+
+    @property
+    def network_(self) -> Network:
+        """The reservoir, the readout, and what the readout sees."""
+        return self.model_.network
+
+    @property
+    def codec_(self) -> TargetCodec:
+        """How targets are encoded."""
+        return self.model_.codec
+
+    @property
+    def inputs_(self) -> InputCodec:
+        """How inputs are encoded."""
+        return self.model_.inputs
+
+    @property
+    def history_(self) -> History:
+        """One row of numbers per epoch."""
+        return self.model_.history
+
+    @property
+    def training_end_(self) -> TrainingEnd | None:
+        """Where one training series ended; None: there were several, or it does not continue."""
+        return self.model_.training_end
+
+    @property
+    def initial_reservoir_(self) -> Reservoir | None:
+        """The weights before learning; None: they are not known, or the same."""
+        return self.model_.initial_reservoir
+
+    @property
+    def layout_(self) -> str:
+        """Which axis of X was taken as time."""
+        return self.model_.layout
+
+    @property
+    def target_names_(self) -> list[str]:
+        """The names of the targets in the fit, which the answers to tables have; [] without any."""
+        return list(self.model_.target_names)
+
+    @property
+    def recipe_(self) -> Facts | None:
+        """How raw data become X; None: it is not known."""
+        return self.model_.recipe
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """The names of the features, if X was a data frame."""
+        if not self.model_.feature_names:
+            raise AttributeError(f"{type(self).__name__} was fitted to data without names of columns.")
+        return np.array(self.model_.feature_names, dtype=object)
 
     @property
     def per_step_(self) -> bool:
         """Whether there is one target per step; otherwise there is one per sequence."""
-        return self.network_.view.pooling is None
+        return self.model_.per_step
 
     @property
     def n_features_in_(self) -> int:
@@ -467,67 +368,16 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         """
         check_is_fitted(self)
         if check_boolean("sums", sums):
-            self._known_statistics()
-        save_model(fitted_model(self), path, statistics=sums)
+            known_statistics(self.model_)
+        save_model(replace(self.model_, settings=self.get_params(deep=False)), path, statistics=sums)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "network_")
+        return hasattr(self, "model_")
 
     def _fitted_facts(self) -> FittedFacts:
-        if not hasattr(self, "network_"):
+        if not hasattr(self, "model_"):
             return []
         return network_facts(self.network_, self.history_, self.get_params(deep=False)["learn"])
-
-
-def _defaults(esn: SequenceEstimator) -> dict[str, object]:
-    """Return the parameters of an estimator as it comes."""
-    return {name: parameter.default for name, parameter in signature(type(esn)).parameters.items()}
-
-
-def _fitted(request: FitRequest, summarizes: bool) -> FittedNetwork:
-    """Fit summaries of whole sequences, one network, or an ensemble."""
-    if summarizes:
-        return fit_summary(request)
-    count = request.settings.networks()
-    return fit_network(request) if count == 1 else fit_ensemble(request, count)
-
-
-@dataclass(frozen=True)
-class FittedEstimator:
-    """All that a fit gives to an estimator."""
-
-    network: FittedNetwork
-    codec: TargetCodec
-    inputs: InputCodec
-    training_end: TrainingEnd | None = None
-    feature_names: Array | None = None
-    layout: str = "time_first"
-    target_names: list[str] = field(default_factory=list)
-
-
-def set_fitted(
-    esn: SequenceEstimator, network: Network, codec: TargetCodec, history: History, inputs: InputCodec
-) -> None:
-    """Give an estimator what makes it a fitted one."""
-    esn.network_, esn.codec_, esn.history_, esn.inputs_ = network, codec, history, inputs
-    esn.training_end_ = esn.initial_reservoir_ = None
-
-
-def fitted_model(esn: SequenceEstimator) -> FittedModel:
-    """Return all that the model file of a fitted estimator holds."""
-    return FittedModel(
-        estimator=type(esn).__name__,
-        settings=esn.get_params(deep=False),
-        network=esn.network_,
-        codec=esn.codec_,
-        history=esn.history_,
-        feature_names=list(getattr(esn, "feature_names_in_", [])),
-        target_names=list(getattr(esn, "target_names_", [])),
-        inputs=esn.inputs_,
-        training_end=esn.training_end_,
-        layout=getattr(esn, "layout_", "time_first"),
-        recipe=getattr(esn, "recipe_", None),
-    )
 
 
 def store_parameters(estimator: BaseEstimator, values: Mapping[str, object]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
+from contextlib import nullcontext
 from os import PathLike
 from typing import Any, Self
 
@@ -14,13 +14,13 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from echolearn.cluster.connection import use_engine
-from echolearn.estimators._base import FittedEstimator, SequenceEstimator, store_parameters
-from echolearn.execution.blas import one_blas_thread
+from echolearn.cluster import on
+from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.fitting.advice.before import warn_of_whole_labels
 from echolearn.fitting.advice.scores import check_comparable, warn_of_poor_labels
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, is_label_sets
-from echolearn.fitting.data import ClassWeight, OpenedData, OpenedTargets, TargetRule, Validation, encoded_inputs
+from echolearn.fitting.data import ClassWeight, FitData, OpenedTargets, TargetRule, Validation, Weighing
+from echolearn.fitting.fit import fit_model, open_fit
 from echolearn.fitting.settings import NetworkSettings, Parameters, check_each
 from echolearn.fitting.stages import Callback
 from echolearn.readout.online import OnlineRule
@@ -254,9 +254,6 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     ['slow', 'fast']
     """
 
-    codec_: ClassCodec | LabelSetCodec
-    refinement_: History
-
     def __init__(
         self,
         hidden_units: int = 300,
@@ -393,36 +390,21 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         ESNClassifier
             The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
         """
-        with use_engine(engine):
-            opened = self._open_fit(X, y, lengths, self._rule(), sample_weight)
-            return self._fit_labels(opened, None, validation, callback, checkpoint=checkpoint)
-
-    def _fit_labels(
-        self,
-        opened: OpenedData,
-        labels: Array | None = None,
-        validation: Validation | None = None,
-        callback: Callback | None = None,
-        *,
-        checkpoint: str | PathLike[str] | None = None,
-        grows: bool = False,
-    ) -> Self:
-        """Fit; labels: all classes, if y may lack some. grows: whether `partial_fit` will add to it."""
-        rule, targets = self._rule(), opened.targets
-        known = targets.known()
-        codec: ClassCodec | LabelSetCodec
-        if is_label_sets(concatenate_targets(known, opened.per_step)):
-            codec = LabelSetCodec.of(known, opened.per_step)
-        else:
-            codec = ClassCodec.of(known, opened.per_step, labels, weighted=rule.class_weight is not None)
-            if opened.per_step:
-                warn_of_whole_labels(known, opened.given)
-        weighing = rule, rule.class_weights(codec, codec.labels, targets)
-        fitted = self._fit_network(opened, codec, weighing, validation, callback, checkpoint=checkpoint, grows=grows)
-        if isinstance(codec, LabelSetCodec):
-            fitted = calibrate(codec, fitted, opened, self.dtype)
-        self.refinement_ = fitted.network.refinement
-        return self._adopt(fitted)
+        with nullcontext() if engine is None else on(engine):
+            rule = self._rule()
+            settings, data = open_fit(self, X, y, lengths, rule=rule, sample_weight=sample_weight)
+            codec, weighing = _encoding(data, rule)
+            model, interrupted = fit_model(
+                self,
+                settings,
+                data,
+                codec,
+                weighing,
+                validation=validation,
+                callback=callback,
+                checkpoint=checkpoint,
+            )
+        return self._adopt(model, interrupted)
 
     def _rule(self) -> TargetRule:
         """Return which labels are ignored, and what the classes weigh."""
@@ -475,7 +457,8 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             )
         labels, rule = None if classes is None else _distinct(classes), self._rule()
         if not self.__sklearn_is_fitted__():
-            return self._fit_labels(self._open_fit(X, y, lengths, rule, sample_weight), labels, grows=True)
+            settings, data = open_fit(self, X, y, lengths, rule=rule, sample_weight=sample_weight)
+            return self._adopt(*fit_model(self, settings, data, *_encoding(data, rule, labels), grows=True))
         if labels is not None and not np.array_equal(labels, self.classes_):
             raise ValueError(f"classes={classes!r:.80}; expected those of the first call, {self.classes_.tolist()}.")
         class_weights = rule.class_weights(self.codec_, self.classes_, OpenedTargets([], self.per_step_))
@@ -502,7 +485,19 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             A stream in its first state.
         """
         check_is_fitted(self)
-        return ClassifierStream(self._fitted_parts(), online=online, warm_up=warm_up)
+        return ClassifierStream(self.model_, online=online, warm_up=warm_up)
+
+    @property
+    def codec_(self) -> ClassCodec | LabelSetCodec:
+        """How labels are encoded."""
+        codec = self.model_.codec
+        assert isinstance(codec, (ClassCodec, LabelSetCodec))
+        return codec
+
+    @property
+    def refinement_(self) -> History:
+        """One row per epoch of the last ones, on the cross entropy."""
+        return self.model_.refinement
 
     @property
     def classes_(self) -> Array:
@@ -698,18 +693,16 @@ def _distinct(classes: ArrayLike) -> Array:
         raise ValueError(f"classes={classes!r:.80}; expected labels of one type, as in y.") from None
 
 
-# ---------------- Probabilities of several labels at once, from the outputs of a ridge readout
-
-
-def calibrate(codec: LabelSetCodec, fitted: FittedEstimator, opened: OpenedData, dtype: str) -> FittedEstimator:
-    """Return the fit with a codec whose probabilities fit the labels of the training data, in one pass over them."""
-    network, targets = fitted.network.network, opened.targets
-    data = encoded_inputs(opened.given, fitted.inputs, per_step=targets.per_step, dtype=dtype)
-    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        outputs = network.outputs(data)
-    first = network.view.washout if targets.per_step else 0
-    weights = targets.weights or [np.ones(np.shape(e)[:-1]) for e in targets.entries]
-    Y = np.concatenate([o[first:] for o in outputs])
-    T = np.concatenate([np.atleast_2d(e)[first:] for e in targets.encoded(codec)])
-    w = np.concatenate([np.atleast_1d(v)[first:] for v in weights])
-    return replace(fitted, codec=codec.calibrated(Y[w > 0], T[w > 0], w[w > 0]))
+def _encoding(
+    data: FitData, rule: TargetRule, labels: Array | None = None
+) -> tuple[ClassCodec | LabelSetCodec, Weighing]:
+    """Return how labels are encoded, and what they weigh; labels: all classes, if y may lack some."""
+    known = data.targets.known()
+    codec: ClassCodec | LabelSetCodec
+    if is_label_sets(concatenate_targets(known, data.per_step)):
+        codec = LabelSetCodec.of(known, data.per_step)
+    else:
+        codec = ClassCodec.of(known, data.per_step, labels, weighted=rule.class_weight is not None)
+        if data.per_step:
+            warn_of_whole_labels(known, data.given)
+    return codec, (rule, rule.class_weights(codec, codec.labels, data.targets))

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn.display.facts import counted
 from echolearn.display.figures import BLUE, GREY, ORANGE, new_figure, prepared_axes
+from echolearn.fitting.model import FittedModel
 from echolearn.readout.network import Network
 from echolearn.reservoir import Reservoir
 from echolearn.training.history import History
@@ -98,9 +99,7 @@ BINS = 41
 class PlotMixin:
     """Gives an estimator with one network the method `plot`."""
 
-    network_: Network
-    history_: History
-    initial_reservoir_: Reservoir | None
+    model_: FittedModel
 
     if TYPE_CHECKING:
 
@@ -129,7 +128,7 @@ class PlotMixin:
         if X is not None:
             found = self.states(X[:, None] if isinstance(X, np.ndarray) and X.ndim == 1 else X)
             states = np.asarray(found[0] if isinstance(found, list) or np.ndim(found) > 2 else found)
-        return plot_network(self.network_, self.history_, getattr(self, "initial_reservoir_", None), states)
+        return plot_network(self.model_.network, self.model_.history, self.model_.initial_reservoir, states)
 
 
 def plot_network(network: Network, history: History, before: Reservoir | None, states: Array | None) -> Figure:

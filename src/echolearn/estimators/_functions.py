@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os import PathLike
 
-import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.estimators._base import SequenceEstimator, fitted_model, set_fitted
+from echolearn.estimators._base import SequenceEstimator
 from echolearn.estimators._classifier import ESNClassifier
 from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.estimators._framewise import FrameWise
 from echolearn.estimators._regressor import ESNRegressor
 from echolearn.estimators._stacked import StackedClassifier, StackedRegressor
-from echolearn.estimators._stacked_base import StackedEstimator, fitted_stack
+from echolearn.estimators._stacked_base import StackedEstimator
 from echolearn.fitting.model import FittedModel, FittedStack
 from echolearn.forecasting.forecast import FittedForecaster
 from echolearn.persistence.load import Saved, read_model
@@ -135,15 +135,8 @@ def _single(model: FittedModel) -> SingleEstimator:
     if isinstance(estimator, ESNForecaster):
         assert isinstance(model, FittedForecaster)
         estimator.forecast_ = model.forecast
-        return estimator
-    set_fitted(estimator, model.network, model.codec, model.history, model.inputs)
-    estimator.training_end_ = model.training_end
-    if model.feature_names:
-        estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
-    estimator.target_names_ = model.target_names
-    if model.recipe is not None:
-        estimator.recipe_ = model.recipe
-    estimator.layout_ = model.layout
+    else:
+        estimator.model_ = model
     return estimator
 
 
@@ -218,16 +211,15 @@ def stream(
 def fitted(model: BaseEstimator) -> Saved:
     """Return what was fitted: of an estimator its model, of a pipeline the transformers too."""
     if isinstance(model, (SequenceEstimator, ESNForecaster, StackedEstimator)):
-        return _fitted_network(model)
+        return _with_present_settings(model)
     steps, (name, network) = _taken_apart(model)
-    kept = [Step(key, _inner(step), isinstance(step, FrameWise)) for key, step in steps]
-    return FittedPipeline(kept, name, _fitted_network(network))
+    known = [Step(key, _inner(step), isinstance(step, FrameWise)) for key, step in steps]
+    return FittedPipeline(known, name, _with_present_settings(network))
 
 
-def _fitted_network(network: BaseEstimator) -> FittedModel | FittedStack:
-    if isinstance(network, ESNForecaster):
-        return network.model_
-    return fitted_stack(network) if isinstance(network, StackedEstimator) else fitted_model(network)
+def _with_present_settings(network: BaseEstimator) -> FittedModel | FittedStack:
+    model: FittedModel | FittedStack = network.model_
+    return replace(model, settings=network.get_params(deep=False))
 
 
 def _taken_apart(model: BaseEstimator) -> tuple[list[tuple[str, BaseEstimator]], tuple[str, BaseEstimator]]:

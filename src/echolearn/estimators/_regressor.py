@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from os import PathLike
 from typing import Self
 
@@ -12,11 +13,12 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.cluster.connection import use_engine
+from echolearn.cluster import on
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.fitting.advice.scores import warn_of_poor_values
 from echolearn.fitting.codecs import ValueCodec
-from echolearn.fitting.data import OpenedData, TargetRule, Validation
+from echolearn.fitting.data import FitData, TargetRule, Validation
+from echolearn.fitting.fit import fit_model, open_fit
 from echolearn.fitting.stages import Callback
 from echolearn.readout.online import OnlineRule
 from echolearn.reservoir import Reservoir
@@ -209,8 +211,6 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
     (50,)
     """
 
-    codec_: ValueCodec
-
     def __init__(
         self,
         hidden_units: int = 300,
@@ -301,25 +301,19 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         ESNRegressor
             The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
         """
-        with use_engine(engine):
-            opened = self._open_fit(X, y, lengths, RULE, sample_weight)
-            return self._fit_values(opened, validation, callback, checkpoint=checkpoint)
-
-    def _fit_values(
-        self,
-        opened: OpenedData,
-        validation: Validation | None = None,
-        callback: Callback | None = None,
-        *,
-        checkpoint: str | PathLike[str] | None = None,
-        grows: bool = False,
-    ) -> Self:
-        """Fit; grows: whether `partial_fit` will add to it."""
-        codec = ValueCodec.of(opened.targets.known(), opened.per_step, self.dtype)
-        fitted = self._fit_network(
-            opened, codec, (RULE, None), validation, callback, checkpoint=checkpoint, grows=grows
-        )
-        return self._adopt(fitted)
+        with nullcontext() if engine is None else on(engine):
+            settings, data = open_fit(self, X, y, lengths, rule=RULE, sample_weight=sample_weight)
+            model, interrupted = fit_model(
+                self,
+                settings,
+                data,
+                self._values(data),
+                (RULE, None),
+                validation=validation,
+                callback=callback,
+                checkpoint=checkpoint,
+            )
+        return self._adopt(model, interrupted)
 
     def partial_fit(
         self,
@@ -352,8 +346,19 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             The estimator itself.
         """
         if not self.__sklearn_is_fitted__():
-            return self._fit_values(self._open_fit(X, y, lengths, RULE, sample_weight), grows=True)
+            settings, data = open_fit(self, X, y, lengths, rule=RULE, sample_weight=sample_weight)
+            return self._adopt(*fit_model(self, settings, data, self._values(data), (RULE, None), grows=True))
         return self._add_sequences(X, y, lengths, (RULE, None), sample_weight)
+
+    def _values(self, data: FitData) -> ValueCodec:
+        return ValueCodec.of(data.targets.known(), data.per_step, self.dtype)
+
+    @property
+    def codec_(self) -> ValueCodec:
+        """How values are encoded."""
+        codec = self.model_.codec
+        assert isinstance(codec, ValueCodec)
+        return codec
 
     def stream(self, *, online: OnlineRule | None = None, warm_up: SequencesLike = None) -> EstimatorStream:
         """Return the network as a stream that takes one frame or a chunk of frames at a time (docs/howto/streams.md).
@@ -371,7 +376,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             A stream in its first state.
         """
         check_is_fitted(self)
-        return EstimatorStream(self._fitted_parts(), online=online, warm_up=warm_up)
+        return EstimatorStream(self.model_, online=online, warm_up=warm_up)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

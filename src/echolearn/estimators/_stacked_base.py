@@ -14,15 +14,14 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn.display.facts import counted
-from echolearn.estimators._base import fitted_model, set_fitted
 from echolearn.estimators._classifier import ESNClassifier
 from echolearn.estimators._display import ExportMixin, FittedFacts, NotebookMixin, history_facts
 from echolearn.estimators._names import NamedSettings
 from echolearn.estimators._regressor import ESNRegressor
 from echolearn.fitting.advice.before import explained_swap
-from echolearn.fitting.data import OpenedData, check_names, open_data, warn_of_input_scale
+from echolearn.fitting.data import FitData, check_names, open_data, warn_of_input_scale
 from echolearn.fitting.inputs import InputCodec
-from echolearn.fitting.model import FittedStack
+from echolearn.fitting.model import FittedModel, FittedStack
 from echolearn.fitting.settings import NetworkSettings, Parameters, check_beside_reservoir, check_each
 from echolearn.fitting.stack import FittedLayers, LayerRequest, Passing, StackLayer
 from echolearn.persistence.save import save_model
@@ -58,7 +57,7 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
 
     def _open_fit(
         self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, layers: Sequence[LayerRequest]
-    ) -> tuple[OpenedData, InputCodec]:
+    ) -> tuple[FitData, InputCodec]:
         """Check the data of a fit; return them as the first layer sees them, and how they were encoded."""
         first = layers[0].settings
         layout = self.get_params(deep=False)["layout"]
@@ -74,7 +73,7 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
 
     def _split(
         self,
-        opened: OpenedData,
+        opened: FitData,
         inputs: InputCodec,
         validation: tuple[SequencesLike, SequencesLike] | None,
         layers: Sequence[LayerRequest],
@@ -105,23 +104,39 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         seed = self.get_params(deep=False)["random_state"]
         return dict(zip(("split", "order", "readout"), np.random.default_rng(seed).spawn(3), strict=True))
 
-    def _adopt(self, estimators: list[Layer], fitted: FittedLayers, inputs: InputCodec, opened: OpenedData) -> Self:
+    def _adopt(self, estimators: list[Layer], fitted: FittedLayers, inputs: InputCodec, opened: FitData) -> Self:
         """Take over the fitted layers, and only then pass on a Ctrl-C that ended their learning.
 
         The first layer holds how the inputs of the stack are encoded; the others take what the one below passes on.
         """
         for number, (esn, layer) in enumerate(zip(estimators, fitted.layers, strict=True)):
-            own = inputs if number == 0 else InputCodec.identity(layer.network.reservoir.n_in)
-            set_fitted(esn, layer.network, layer.codec, layer.history, own)
-            if isinstance(esn, ESNClassifier):
-                esn.refinement_ = layer.refinement
-        if opened.feature_names is not None:
-            estimators[0].feature_names_in_ = opened.feature_names
+            esn.model_ = FittedModel(
+                estimator=type(esn).__name__,
+                settings=esn.get_params(deep=False),
+                network=layer.network,
+                codec=layer.codec,
+                inputs=inputs if number == 0 else InputCodec.identity(layer.network.reservoir.n_in),
+                history=layer.history,
+                refinement=layer.refinement,
+                feature_names=opened.feature_names if number == 0 else (),
+            )
         self.layers_, self.history_, self.layout_ = estimators, fitted.history, opened.layout
         self.scales_ = [layer.scale for layer in fitted.layers[:-1]]
         if fitted.interrupted:
             raise KeyboardInterrupt
         return self
+
+    @property
+    def model_(self) -> FittedStack:
+        """All that the model file of the stack holds."""
+        return FittedStack(
+            estimator=type(self).__name__,
+            settings=self.get_params(deep=False),
+            layers=[replace(layer.model_, settings=layer.get_params(deep=False)) for layer in self.layers_],
+            scales=self.scales_,
+            history=self.history_,
+            layout=self.layout_,
+        )
 
     @property
     def per_step_(self) -> bool:
@@ -204,22 +219,10 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         echolearn.load : Read the file back.
         """
         check_is_fitted(self)
-        save_model(fitted_stack(self), path)
+        save_model(self.model_, path)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "layers_")
-
-
-def fitted_stack(stack: StackedEstimator[Layer]) -> FittedStack:
-    """Return all that the model file of a fitted stack holds."""
-    return FittedStack(
-        estimator=type(stack).__name__,
-        settings=stack.get_params(deep=False),
-        layers=[fitted_model(layer) for layer in stack.layers_],
-        scales=stack.scales_,
-        history=stack.history_,
-        layout=stack.layout_,
-    )
 
 
 def draw_layers(params: Parameters, kind: type[Layer]) -> list[Layer]:
@@ -253,9 +256,7 @@ def draw_layers(params: Parameters, kind: type[Layer]) -> list[Layer]:
     return drawn
 
 
-def layer_requests(
-    layers: Sequence[ESNClassifier | ESNRegressor], opened: OpenedData | None = None
-) -> list[LayerRequest]:
+def layer_requests(layers: Sequence[ESNClassifier | ESNRegressor], opened: FitData | None = None) -> list[LayerRequest]:
     """Return what the fit of a stack needs to know of its layers; opened: the data, on which settings may depend."""
     requests = []
     for layer in layers:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.estimators._base import SequenceEstimator, fitted_model
+from echolearn.estimators._base import SequenceEstimator
 from echolearn.estimators._display import ExportMixin
 from echolearn.exceptions import ExportError
 from echolearn.persistence.save import contents_of
@@ -62,7 +62,7 @@ def plan_of(model: BaseEstimator) -> Plan:
     check_is_fitted(network)
     try:
         if isinstance(model, SequenceEstimator):
-            fitted = fitted_model(model)
+            fitted = model.model_
         else:  # stacks and pipelines, which a single network does not load
             fitted = load("echolearn.estimators._functions").fitted(model)
         contents = contents_of(fitted)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,14 @@ from echolearn.fitting.settings import NetworkSettings
 from echolearn.sequences.answers import target_names
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.layouts import choose_layout
-from echolearn.sequences.opening import Sequences, check_has_time, check_long_enough, open_sequences, unpack
+from echolearn.sequences.opening import (
+    Sequences,
+    check_has_time,
+    check_long_enough,
+    is_remote_source,
+    open_sequences,
+    unpack,
+)
 from echolearn.sequences.tables import Unpacked
 from echolearn.sequences.targets import Target, open_targets, open_weights
 from echolearn.validation import Array, SequencesLike, check_pair, user_stacklevel
@@ -216,7 +223,7 @@ class _ColumnNames(BaseEstimator):
 
 
 @dataclass(frozen=True, eq=False)
-class OpenedData:
+class FitData:
     """Checked sequences and targets of a fit. feature_names: of a data frame's columns; target_names: of those of y.
 
     layout: which axis was taken as time, as in `layouts.choose_layout`.
@@ -224,9 +231,9 @@ class OpenedData:
 
     given: Sequences
     targets: OpenedTargets
-    feature_names: Array | None = None
+    feature_names: Sequence[str] = ()
     layout: str = "time_first"
-    target_names: list[str] = field(default_factory=list)
+    target_names: Sequence[str] = ()
 
     @property
     def entries(self) -> list[Target]:
@@ -248,14 +255,15 @@ def open_data(
     layout: str = "auto",
     rule: TargetRule | None = None,
     sample_weight: object = None,
-) -> OpenedData:
+) -> FitData:
     """Check the sequences, targets and weights that the user gave to `fit`.
 
     gaps: whether NaN is allowed in X; rule: which targets are missing.
     """
     columns = _ColumnNames()
     with explained_swap_of_fit(X, y):
-        X, y = open_source(X, y)
+        if is_remote_source(X):
+            X, y = open_source(X, y)
         unpacked = unpack(X)
         taken = choose_layout(unpacked, y, layout, lengths)
         check_names(columns, unpacked, taken, reset=True)
@@ -264,7 +272,7 @@ def open_data(
     targets = (rule or TargetRule()).open(y, given, sample_weight)
     names = getattr(columns, "feature_names_in_", None)
     warn_of_ids(given.X, names)
-    return OpenedData(given, targets, names, taken, target_names(y))
+    return FitData(given, targets, () if names is None else names.tolist(), taken, target_names(y))
 
 
 def check_names(owner: BaseEstimator, unpacked: Unpacked, layout: str, *, reset: bool) -> None:
@@ -288,7 +296,9 @@ def open_validation(
     if validation is None:
         return None
     parts: Sequence[object] = validation if isinstance(validation, (tuple, list)) else ()
-    X, y = open_source(*check_pair("validation", parts[:2] if len(parts) == 3 else validation))
+    X, y = check_pair("validation", parts[:2] if len(parts) == 3 else validation)
+    if is_remote_source(X):
+        X, y = open_source(X, y)
     sample_weight = parts[2] if len(parts) == 3 else None
     given = open_sequences(X, None, inputs.n_features, gaps=inputs.missing != "error", layout=layout)
     check_long_enough(given, washout)

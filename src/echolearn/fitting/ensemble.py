@@ -27,7 +27,7 @@ from echolearn.exceptions import AbandonedError, CheckpointError
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import map_in_order
 from echolearn.fitting.advice.after import joined_examinations
-from echolearn.fitting.stages import Callback, FitRequest, FittedNetwork, fit_network
+from echolearn.fitting.stages import Callback, Fit, FitRequest, fit_network
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.modelfile.checkpoint import STATES, on_save
 from echolearn.readout.network import average
@@ -40,7 +40,7 @@ from echolearn.validation import user_stacklevel
 OWN = ("hidden_units", "ensemble", "random_state", "verbose", "initial_state", "leak")
 
 
-def fit_ensemble(request: FitRequest, count: int) -> FittedNetwork:
+def fit_ensemble(request: FitRequest, count: int) -> Fit:
     """Fit each network on one core, from end to end. After Ctrl-C, what has been learned by then is kept.
 
     On a cluster, each network is fitted by one thread of a worker, if every worker has the memory for all the data.
@@ -54,8 +54,8 @@ def fit_ensemble(request: FitRequest, count: int) -> FittedNetwork:
     done = [one for one in fitted if one is not None]
     if not done:
         raise KeyboardInterrupt
-    return FittedNetwork(
-        network=average([one.network for one in done]),
+    return replace(
+        Fit.of(average([one.network for one in done])),
         history=_numbered([one.history for one in done]),
         refinement=_numbered([one.refinement for one in done]),
         interrupted=stopped,
@@ -63,11 +63,9 @@ def fit_ensemble(request: FitRequest, count: int) -> FittedNetwork:
     )
 
 
-def _fit_here(
-    requests: Sequence[FitRequest], on_done: Callable[[int], object]
-) -> tuple[list[FittedNetwork | None], bool]:
+def _fit_here(requests: Sequence[FitRequest], on_done: Callable[[int], object]) -> tuple[list[Fit | None], bool]:
     """Return the fitted networks, and whether Ctrl-C has ended them early; those that had not begun then are None."""
-    fitted: list[FittedNetwork | None] = [None] * len(requests)
+    fitted: list[Fit | None] = [None] * len(requests)
     running, stop, failed = [Lock() for _ in requests], Event(), Event()
 
     def fit_one(index: int) -> None:
@@ -156,9 +154,7 @@ def workers_hold(request: FitRequest) -> bool:
     return isinstance(executor, ClusterExecutor) and executor.holds(*_datasets(request))
 
 
-def fit_on_workers(
-    requests: Sequence[FitRequest], on_done: Callable[[int], object]
-) -> tuple[list[FittedNetwork | None], bool]:
+def fit_on_workers(requests: Sequence[FitRequest], on_done: Callable[[int], object]) -> tuple[list[Fit | None], bool]:
     """Return the fitted networks, and whether Ctrl-C has ended them early; those that had not begun then are None.
 
     on_done(index): called when a network has ended.
@@ -224,7 +220,7 @@ class Overseer:
 
 def fit_on_this_worker(
     requests: Sequence[FitRequest], number: int, datasets: list[Dataset], report: Report
-) -> FittedNetwork | None:
+) -> Fit | None:
     """Fit network `number` on one thread of this worker; None if it is not wanted any more."""
     word, files = report(("begin",))
     if word != "continue":

@@ -16,9 +16,9 @@ from echolearn.exceptions import TrainingWarning
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.memory import available_memory
 from echolearn.fitting.small_data import learning_of
-from echolearn.fitting.stages import Callback, FitContext, FitRequest, FittedNetwork, draw_reservoir
+from echolearn.fitting.stages import Callback, Fit, FitContext, FitRequest, draw_reservoir
 from echolearn.gradients.closed_loop import Series, factored
-from echolearn.readout.network import Network, Readout
+from echolearn.readout.network import Readout
 from echolearn.readout.orthogonal import RIDGES, OrthogonalFactors
 from echolearn.readout.statistics import Statistics
 from echolearn.reservoir import Reservoir
@@ -93,7 +93,7 @@ class Search:
         return bool(self.callback is not None and self.callback(self.history[-1]))
 
 
-def fit_through_loop(request: FitRequest, clean: list[Array], loop_steps: int) -> FittedNetwork:
+def fit_through_loop(request: FitRequest, clean: list[Array], loop_steps: int) -> Fit:
     """Fit one network to the one-step data of a request; clean: their inputs without the noise to learn with."""
     settings = request.settings
     if request.checkpoint is not None:
@@ -124,11 +124,11 @@ def fit_through_loop(request: FitRequest, clean: list[Array], loop_steps: int) -
         if search.best is reservoir and len(search.history) > 1 and not search.interrupted:
             _warn_of_discarded(search.history)
         fit = _readout(search, data.everything)
-    network = Network(search.best, Readout(fit.U, False, fit.ridge), task.view())
-    return FittedNetwork(
-        network=network,
+    return Fit(
+        reservoir=search.best,
+        view=task.view(),
+        readout=Readout(fit.U, False, fit.ridge),
         history=search.history,
-        refinement=History(),
         interrupted=search.interrupted,
         ridge_fit=fit,  # type: ignore[arg-type]  # a forecaster asks for its degrees of freedom alone
     )

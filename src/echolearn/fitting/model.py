@@ -1,4 +1,4 @@
-"""All that the file of a fitted model holds, as values."""
+"""What a fit has found, as values."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.settings import Parameters
 from echolearn.modelfile.layout import Facts
 from echolearn.readout.network import Network
+from echolearn.reservoir import Reservoir
 from echolearn.training.history import History
 from echolearn.validation import Array
 
@@ -32,33 +33,47 @@ class TrainingEnd:
         return brief(self)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FittedModel:
-    """All that the file of one network holds. estimator: the name of its class; settings: its parameters.
+    """What a fit has found, and all that its file holds: the attribute `model_` of an estimator.
 
-    layout: which axis of X was taken as time. recipe: how raw data become X, as plain values that no estimator
-    interprets; None: it is not known.
+    estimator: the name of its class; settings: its parameters. refinement: the last epochs on the cross entropy.
+    initial_reservoir: the weights before learning; None where they are not known, or the same. layout: which axis of X
+    was taken as time. recipe: how raw data become X, as plain values that no estimator interprets; None: it is not
+    known.
     """
 
     estimator: str
     settings: Parameters
     network: Network
     codec: TargetCodec
-    history: History
-    feature_names: list[str]
     inputs: InputCodec
-    target_names: list[str] = field(default_factory=list)
+    history: History = field(default_factory=History)
+    refinement: History = field(default_factory=History)
     training_end: TrainingEnd | None = None
+    initial_reservoir: Reservoir | None = None
+    feature_names: Sequence[str] = ()
+    target_names: Sequence[str] = ()
     layout: str = "time_first"
     recipe: Facts | None = None
 
+    @property
+    def dtype(self) -> str:
+        """The precision of states and outputs."""
+        return str(self.settings["dtype"])
 
-@dataclass(frozen=True, kw_only=True)
+    @property
+    def per_step(self) -> bool:
+        """Whether there is one target per step; otherwise there is one per sequence."""
+        return self.network.view.pooling is None
+
+    def __repr__(self) -> str:
+        return brief(self)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FittedStack:
-    """All that the file of a stack holds. scales: of the outputs that each layer but the top passes on.
-
-    layout: which axis of X was taken as time.
-    """
+    """All that the file of a stack holds. scales: of the outputs that each layer but the top passes on."""
 
     estimator: str
     settings: Parameters

@@ -446,6 +446,10 @@ class NetworkSettings:
         exact = self.learns and self.gradient == "exact" and per_step
         return bool(exact and self.softmax and self.refine_epochs > 0)
 
+    def summarizes(self, per_step: bool) -> bool:
+        """Return whether the readout sees statistics of whole sequences."""
+        return self.pooling == "summary" and not per_step
+
     def networks(self) -> int:
         """Return how many networks the hidden units are split into, each with a readout of its own."""
         if self.pooling == "summary":

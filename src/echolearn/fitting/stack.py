@@ -320,14 +320,14 @@ def _finish(request: StackRequest, layers: list[FittedLayer]) -> list[FittedLaye
         loss=request.codec.error,
         rng=request.rng,
     )
-    fit = Fit(reservoir=top.network.reservoir, readout=top.network.readout)
+    fit = Fit(reservoir=top.network.reservoir, view=task.view(), readout=top.network.readout)
     if softmax:
         s = collect(fit.reservoir, context.split.train, task.view())
         fit = replace(fit, ridge_fit=ExactFit(top.network.readout.U, top.network.readout.ridge, s))
     else:
         fit = fit_softmax_readout(fit_ridge_readout(fit, context), context)
     fit = finish_readout(fit, context)
-    return [*layers[:-1], replace(top, network=fit.network(context))]
+    return [*layers[:-1], replace(top, network=fit.network)]
 
 
 def _solve_lower_readouts(request: StackRequest, layers: list[FittedLayer]) -> list[FittedLayer]:

@@ -33,7 +33,7 @@ from echolearn.modelfile.fingerprints import matrix_fingerprint
 from echolearn.readout import softmax
 from echolearn.readout.collect import collect
 from echolearn.readout.network import Loss, Network, Readout, mean_error
-from echolearn.readout.observation import Task
+from echolearn.readout.observation import ReadoutView, Task
 from echolearn.readout.ridge import solve, warn_of_large_ridge
 from echolearn.readout.solver import RidgeFit, chosen_ridge, solver_for
 from echolearn.reservoir import Reservoir, intrinsic_plasticity
@@ -96,9 +96,15 @@ class FitContext:
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """The results of the stages so far."""
+    """The results of the stages so far.
+
+    drawn: the reservoir before learning, where it is known. interrupted: whether Ctrl-C ended the learning early; the
+    readout then fits the best weights by then.
+    """
 
     reservoir: Reservoir
+    view: ReadoutView
+    drawn: Reservoir | None = None
     ridge_fit: RidgeFit | None = None
     readout: Readout | None = None
     history: History = field(default_factory=History)
@@ -106,23 +112,21 @@ class Fit:
     interrupted: bool = False
     examination: Examination = field(default_factory=Examination)
 
-    def network(self, context: FitContext) -> Network:
-        """Return the reservoir with its readout."""
+    @classmethod
+    def of(cls, network: Network) -> Fit:
+        """Return the fit of a network in which only the readout was learned."""
+        return cls(reservoir=network.reservoir, view=network.view, readout=network.readout)
+
+    @property
+    def network(self) -> Network:
+        """The reservoir with its readout."""
         assert self.readout is not None
-        return Network(self.reservoir, self.readout, context.task.view())
+        return Network(self.reservoir, self.readout, self.view)
 
-
-@dataclass(frozen=True, kw_only=True)
-class FittedNetwork:
-    """The result of a fit. interrupted: whether Ctrl-C ended the learning early; the readout fits the best weights."""
-
-    network: Network
-    history: History
-    refinement: History
-    interrupted: bool
-    ridge_fit: RidgeFit | None = None
-    examination: Examination = field(default_factory=Examination)
-    start: Reservoir | None = None  # before learning, if it differs
+    @property
+    def initial_reservoir(self) -> Reservoir | None:
+        """The reservoir before learning; None where it is not known, or the same."""
+        return None if self.drawn is self.reservoir else self.drawn
 
 
 def draw_reservoir(context: FitContext) -> Fit:
@@ -135,7 +139,7 @@ def draw_reservoir(context: FitContext) -> Fit:
     if settings.plasticity is not None:
         context.say("intrinsic plasticity: ten passes over the frames ...")
         reservoir = intrinsic_plasticity(reservoir, list(map(np.asarray, train.X)), spread=settings.plasticity)
-    return Fit(reservoir=reservoir)
+    return Fit(reservoir=reservoir, view=context.task.view(), drawn=reservoir)
 
 
 def _drawn(context: FitContext) -> Reservoir:
@@ -283,7 +287,7 @@ def refine_weights(fit: Fit, context: FitContext) -> Fit:
     epochs = settings.refine_epochs
 
     objective = CrossEntropyObjective(
-        fit.network(context),
+        fit.network,
         context.learning.data,
         split.held_out,
         context.learning.task,
@@ -311,7 +315,7 @@ def examine_result(fit: Fit, context: FitContext) -> Fit:
     assert fit.ridge_fit is not None
     refined = settings.refines(split.train.per_step)
     found = examine(
-        fit.network(context),
+        fit.network,
         split,
         fit.ridge_fit,
         settings.ridge_choice(),
@@ -344,7 +348,7 @@ def finish_readout(fit: Fit, context: FitContext) -> Fit:
 STAGES = (learn_weights, fit_ridge_readout, fit_softmax_readout, refine_weights, examine_result, finish_readout)
 
 
-def fit_network(request: FitRequest) -> FittedNetwork:
+def fit_network(request: FitRequest) -> Fit:
     """Fit one network, stage by stage."""
     settings = request.settings
     names = ("weights", "split", "order", "readout")
@@ -371,21 +375,13 @@ def fit_network(request: FitRequest) -> FittedNetwork:
             checkpoint=None if request.checkpoint is None else _open_checkpoint(request, split.held_out),
             rng=rng,
         )
-        fit = drawn = draw_reservoir(context)
+        fit = draw_reservoir(context)
         for stage in STAGES:
             fit = stage(fit, context)
-    network = fit.network(context)
-    if network.readout.statistics is not None and isinstance(settings.ridge, Real):
-        warn_of_large_ridge(network.readout.statistics, network.readout.ridge)
-    return FittedNetwork(
-        network=network,
-        history=fit.history,
-        refinement=fit.refinement,
-        interrupted=fit.interrupted,
-        ridge_fit=fit.ridge_fit,
-        examination=fit.examination,
-        start=None if fit.reservoir is drawn.reservoir else drawn.reservoir,
-    )
+    readout = fit.network.readout
+    if readout.statistics is not None and isinstance(settings.ridge, Real):
+        warn_of_large_ridge(readout.statistics, readout.ridge)
+    return fit
 
 
 def _open_checkpoint(request: FitRequest, held_out: Dataset | None) -> Checkpoint:

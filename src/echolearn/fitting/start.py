@@ -18,7 +18,7 @@ from echolearn.execution.executor import Remote
 from echolearn.fitting.codecs import TargetCodec, ValueCodec
 from echolearn.fitting.data import encoded_inputs
 from echolearn.fitting.inputs import InputCodec
-from echolearn.fitting.model import TrainingEnd
+from echolearn.fitting.model import FittedModel, TrainingEnd
 from echolearn.readout.network import Network
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import Sequences, open_sequences, unpack
@@ -40,19 +40,6 @@ class Prediction:
     data: Dataset
     start: Start | None
     unsettled: Array
-
-
-@dataclass(frozen=True)
-class FittedParts:
-    """The parts of a fitted estimator that a prediction needs. feature_names: None if the fit had none."""
-
-    network: Network
-    codec: TargetCodec
-    inputs: InputCodec
-    dtype: str
-    training_end: TrainingEnd | None
-    layout: str = "time_first"
-    feature_names: Array | None = None
 
 
 def end_of_training(network: Network, data: Dataset, given: Sequences, inputs: InputCodec) -> TrainingEnd | None:
@@ -85,37 +72,37 @@ def warn_of_runaway(outputs: Sequence[Array], codec: TargetCodec) -> None:
             return
 
 
-def begin_prediction(fitted: FittedParts, given: Sequences, warm_up: SequencesLike) -> Prediction:
+def begin_prediction(model: FittedModel, given: Sequences, warm_up: SequencesLike) -> Prediction:
     """Return the sequences of a prediction and where they start.
 
     warm_up: frames before each sequence, in the form of X; a pair (frames, targets) for a network with feedback;
     "cold"; or None, to continue the training series where there was one.
     """
-    network, per_step = fitted.network, fitted.network.view.pooling is None
+    network, per_step = model.network, model.per_step
     cold = isinstance(warm_up, str) and warm_up == COLD
     washout = np.full(len(given.X), network.view.washout)
     if warm_up is None or cold or isinstance(given.X[0], Remote):
-        end = None if cold else _continued(fitted, given)
+        end = None if cold else _continued(model, given)
         if end is not None:
-            x = fitted.inputs.encode(given.X[0], fitted.dtype, end.known)
-            data = Dataset.place([x], (), None, per_step=per_step, dtype=fitted.dtype)
+            x = model.inputs.encode(given.X[0], model.dtype, end.known)
+            data = Dataset.place([x], (), None, per_step=per_step, dtype=model.dtype)
             start = Start(end.state[None], None if end.fed_back is None else end.fed_back[None])
             return Prediction(data, start, np.zeros_like(washout))
-        data = encoded_inputs(given, fitted.inputs, per_step=per_step, dtype=fitted.dtype)
+        data = encoded_inputs(given, model.inputs, per_step=per_step, dtype=model.dtype)
         return Prediction(data, None, washout)
     _check_can_warm_up(network, per_step)
-    return _warmed_up(fitted, given, warm_up)
+    return _warmed_up(model, given, warm_up)
 
 
-def unsettled_steps(fitted: FittedParts, given: Sequences) -> Array:
+def unsettled_steps(model: FittedModel, given: Sequences) -> Array:
     """Return how many first steps of each sequence are washout in a prediction without `warm_up`."""
-    continued = not isinstance(given.X[0], Remote) and _continued(fitted, given) is not None
-    return np.full(len(given.X), 0 if continued else fitted.network.view.washout)
+    continued = not isinstance(given.X[0], Remote) and _continued(model, given) is not None
+    return np.full(len(given.X), 0 if continued else model.network.view.washout)
 
 
-def _continued(fitted: FittedParts, given: Sequences) -> TrainingEnd | None:
+def _continued(model: FittedModel, given: Sequences) -> TrainingEnd | None:
     """Return the end of training if the given sequence may follow it: one array, and not the training series itself."""
-    end = fitted.training_end
+    end = model.training_end
     if end is None or given.kind != "one":
         return None
     x = given.X[0][: len(end.opening)]
@@ -133,11 +120,11 @@ def _check_can_warm_up(network: Network, per_step: bool) -> None:
         )
 
 
-def _warmed_up(fitted: FittedParts, given: Sequences, warm_up: SequencesLike) -> Prediction:
+def _warmed_up(model: FittedModel, given: Sequences, warm_up: SequencesLike) -> Prediction:
     """Return sequences that start in the states in which the frames before them end."""
-    network, inputs, dtype = fitted.network, fitted.inputs, fitted.dtype
+    network, inputs, dtype = model.network, model.inputs, model.dtype
     frames, targets = _frames_and_targets(warm_up)
-    before = _open_frames(frames, given, fitted)
+    before = _open_frames(frames, given, model)
     both = [inputs.encode(np.concatenate([w, x]), dtype) for w, x in zip(before.X, given.X, strict=True)]
     cuts = before.lengths
     warm = Dataset.place([z[:n] for z, n in zip(both, cuts, strict=True)], (), None, per_step=True, dtype=dtype)
@@ -145,7 +132,7 @@ def _warmed_up(fitted: FittedParts, given: Sequences, warm_up: SequencesLike) ->
         entries, found = open_targets(targets, before)
         if not found:
             raise ValueError("warm_up: its targets must have one entry per step.")
-        warm = replace(warm, y=fitted.codec.encode(entries, True), classes=fitted.codec.classes)
+        warm = replace(warm, y=model.codec.encode(entries, True), classes=model.codec.classes)
     X = [z[n:] for z, n in zip(both, cuts, strict=True)]
     data = Dataset.place(X, (), None, per_step=True, dtype=dtype)
     return Prediction(data, network.end(warm), np.maximum(0, network.view.washout - cuts))
@@ -156,27 +143,27 @@ def _frames_and_targets(warm_up: SequencesLike) -> tuple[SequencesLike, Sequence
     return (warm_up[0], warm_up[1]) if isinstance(warm_up, tuple) and len(warm_up) == 2 else (warm_up, None)
 
 
-def begin_stream(fitted: FittedParts, warm_up: SequencesLike) -> tuple[Start | None, Array]:
+def begin_stream(model: FittedModel, warm_up: SequencesLike) -> tuple[Start | None, Array]:
     """Return where a stream starts, and the last known value of each feature before it."""
-    end, unknown = fitted.training_end, fitted.inputs.unknown
+    end, unknown = model.training_end, model.inputs.unknown
     if warm_up is None and end is not None:
         return Start(end.state[None], None if end.fed_back is None else end.fed_back[None]), end.known
     if warm_up is None or (isinstance(warm_up, str) and warm_up == COLD):
         return None, unknown
-    _check_can_warm_up(fitted.network, fitted.network.view.pooling is None)
-    nothing = Sequences([np.empty((0, fitted.inputs.n_features))], "one")
-    before = _open_frames(_frames_and_targets(warm_up)[0], nothing, fitted)
-    known = fitted.inputs.last_known(before.X[0], unknown)
-    return _warmed_up(fitted, nothing, warm_up).start, known
+    _check_can_warm_up(model.network, model.per_step)
+    nothing = Sequences([np.empty((0, model.inputs.n_features))], "one")
+    before = _open_frames(_frames_and_targets(warm_up)[0], nothing, model)
+    known = model.inputs.last_known(before.X[0], unknown)
+    return _warmed_up(model, nothing, warm_up).start, known
 
 
-def _open_frames(frames: SequencesLike, given: Sequences, fitted: FittedParts) -> Sequences:
+def _open_frames(frames: SequencesLike, given: Sequences, model: FittedModel) -> Sequences:
     """Check the frames of a warm-up: as many sequences as X has, of the same names."""
-    inputs, gaps = fitted.inputs, fitted.inputs.missing != "error"
+    inputs, gaps = model.inputs, model.inputs.missing != "error"
     unpacked = unpack(frames)
-    check_columns(unpacked.features, fitted.feature_names, "warm_up")
+    check_columns(unpacked.features, model.feature_names, "warm_up")
     try:
-        before = open_sequences(unpacked, None, inputs.n_features, gaps=gaps, layout=fitted.layout)
+        before = open_sequences(unpacked, None, inputs.n_features, gaps=gaps, layout=model.layout)
     except (TypeError, ValueError) as problem:
         raise type(problem)(
             f"warm_up: {problem} Expected the frames before X in the form of X, 'cold' to start in the initial state, "

@@ -17,11 +17,10 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from echolearn.execution.blas import one_blas_thread
-from echolearn.execution.executor import LOCAL
 from echolearn.fitting.settings import NetworkSettings, Parameters
-from echolearn.fitting.stages import FitRequest, FittedNetwork
+from echolearn.fitting.stages import Fit, FitRequest
 from echolearn.readout.leave_one_out import Columns, LeftOut, solve_dual, temperature
-from echolearn.readout.network import Network, Readout
+from echolearn.readout.network import Readout
 from echolearn.readout.observation import ReadoutView, frames_at_once
 from echolearn.readout.summary import Summary, delayed, thresholds_of
 from echolearn.reservoir import Reservoir
@@ -31,7 +30,6 @@ from echolearn.sequences.batch import group_sequences, pack
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.targets import one_hot
 from echolearn.states.run import run
-from echolearn.training.history import History
 from echolearn.training.progress import say
 from echolearn.validation import Array
 
@@ -114,7 +112,7 @@ class Candidate:
         return sum(part.columns.count for part in self.parts)
 
 
-def fit_summary(request: FitRequest) -> FittedNetwork:
+def fit_summary(request: FitRequest) -> Fit:
     """Fit a network to one target per sequence."""
     settings = request.settings
     weights = np.asarray(request.data.target_weights(0), np.float64)
@@ -140,9 +138,7 @@ def fit_summary(request: FitRequest) -> FittedNetwork:
         U = U * temperature(best.fit.outputs, np.array([int(data.y[i]) for i in choosing]), few_w)
     readout = Readout(U, settings.softmax, best.fit.ridge * best.count)
     view = ReadoutView(settings.washout_steps, False, "summary", summary=summary)
-    return FittedNetwork(
-        network=Network(reservoir, readout, view), history=History(), refinement=History(), interrupted=False
-    )
+    return Fit(reservoir=reservoir, view=view, readout=readout)
 
 
 def _targets(data: Dataset) -> Array:
@@ -283,8 +279,3 @@ def _solve_all(
     G[np.diag_indices_from(G)] += share * n * columns.count
     V = cho_solve(cho_factor(G, lower=True, overwrite_a=True), sums.Q[:-1] - np.outer(total, of_targets) / n)
     return columns.unfold(V, of_targets / n - (total / n) @ V)
-
-
-def needs_more(data: Dataset, *given: object) -> bool:
-    """Return whether a fit has to do what a summary cannot: any of these arguments is given, or data are remote."""
-    return data.executor is not LOCAL or any(argument is not None for argument in given)

@@ -16,7 +16,7 @@ from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.codecs import squared_error
 from echolearn.fitting.loops import fit_through_loop
 from echolearn.fitting.settings import NetworkSettings, Parameters
-from echolearn.fitting.stages import Callback, FitRequest, FittedNetwork, fit_network
+from echolearn.fitting.stages import Callback, Fit, FitRequest, fit_network
 from echolearn.forecasting.forecast import Continuation, Seed, check_scorable, path_generator
 from echolearn.forecasting.series import SeriesData, SeriesForm, check_steps_ahead, inputs_of
 from echolearn.readout.network import Network
@@ -205,7 +205,7 @@ def _one_step_data(data: SeriesData, settings: NetworkSettings, noise: float) ->
     return Dataset.place(inputs, [z[1:] for z in data.Z], None, per_step=True, dtype=settings.dtype)
 
 
-def _loop_forecast(data: SeriesData, fitted: FittedNetwork) -> LoopForecast:
+def _loop_forecast(data: SeriesData, fitted: Fit) -> LoopForecast:
     """Return the forecast at the ends of its series, with the one-step residuals of all of them.
 
     Residuals of a fitted readout are too small; divided by 1 - df / n (df: its degrees of freedom) they have about the
@@ -226,5 +226,5 @@ def _loop_forecast(data: SeriesData, fitted: FittedNetwork) -> LoopForecast:
         last_value=np.stack([z[-1] for z in data.Z]),
         residuals=np.concatenate(residuals) / (1 - ridge_fit.degrees_of_freedom() / ridge_fit.n),
         history=fitted.history,
-        initial_reservoir=fitted.start,
+        initial_reservoir=fitted.initial_reservoir,
     )

@@ -14,7 +14,6 @@ from echolearn.estimators import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.exceptions import InputWarning
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import TrainingEnd
-from echolearn.fitting.start import FittedParts
 from echolearn.monitoring.guard import GuardedStream
 from echolearn.streams import Stream
 from echolearn.streams._estimator import ClassifierStream, EstimatorStream
@@ -89,11 +88,11 @@ def forecast_stream(esn: ESNForecaster) -> tuple[EstimatorStream, Array | None]:
     known = esn.forecast_
     mean, scale = esn.target_mean_, esn.target_scale_
     inputs = InputCodec(mean, scale, "error", mean, np.zeros(len(mean), bool))
-    parts = FittedParts(known.network, known.form.codec, inputs, esn.dtype, None)
+    model = replace(esn.model_, inputs=inputs, feature_names=())
     if len(known.last_state) > 1:
-        return EstimatorStream(parts, online=None), None
+        return EstimatorStream(model, online=None), None
     end = TrainingEnd(known.last_state[0], None, inputs.unknown, np.empty((0, len(mean))))
-    stream = EstimatorStream(replace(parts, training_end=end), online=None)
+    stream = EstimatorStream(replace(model, training_end=end), online=None)
     # the last value of the fit is not yet part of its last state
     return stream, np.ravel(stream.predict(known.last_value[0] * scale + mean))
 

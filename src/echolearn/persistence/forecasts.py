@@ -86,7 +86,7 @@ def restore_forecaster(model: FittedModel, tensors: Mapping[str, Array], facts: 
     last_state, last_value, residuals = (tensors[name] for name in ("last_state", "last_value", "residuals"))
     series, many = len(last_state), as_truth(facts["many"])
     codec = cast(ValueCodec, model.codec)
-    form = SeriesForm(codec, tensors["exogenous_mean"], tensors["exogenous_scale"], many, model.feature_names)
+    form = SeriesForm(codec, tensors["exogenous_mean"], tensors["exogenous_scale"], many, list(model.feature_names))
     if series < 1 or (series > 1 and not many) or len(residuals) < 1:
         raise ValueError(f"{series} series and {len(residuals)} residuals")
     if form.n_features != model.inputs.n_features or not (form.exogenous_scale > 0).all():

@@ -194,7 +194,7 @@ def _facts(model: FittedModel) -> Facts:
         "settings": settings,
         "features": int(model.network.reservoir.n_in) // (1 if summary is None else len(summary.delays)),
         "washout": int(model.network.view.washout),
-        "feature_names": model.feature_names,
+        "feature_names": list(model.feature_names),
         "per_step": model.network.view.pooling is None,
         "layout": model.layout,
         "one_value": bool(isinstance(codec, ValueCodec) and codec.one_value),
@@ -205,7 +205,7 @@ def _facts(model: FittedModel) -> Facts:
     if isinstance(model, FittedForecaster):
         facts |= forecast_facts(model.forecast)
     if model.target_names:
-        facts["target_names"] = model.target_names
+        facts["target_names"] = list(model.target_names)
     if model.recipe is not None:
         facts["recipe"] = model.recipe
     if readout.strength is not None:

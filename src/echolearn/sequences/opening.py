@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -337,3 +338,28 @@ def check_long_enough(given: Sequences, washout: int) -> None:
             f"washout={washout}, but sequence {short[0]} has {given.lengths[short[0]]} steps and nothing of it would "
             "be left. Use a smaller washout, or drop sequences that short."
         )
+
+
+def is_remote_source(X: object) -> bool:
+    """Return whether X is a list of files, a dask bag or a list of delayed sequences: data for a cluster."""
+    return is_bag(X) or is_list_of(X, is_path) or is_list_of(X, is_delayed)
+
+
+def is_bag(X: object) -> bool:
+    """Return whether X is a dask bag; a dask array is an array."""
+    return hasattr(X, "to_delayed") and not hasattr(X, "shape")
+
+
+def is_list_of(X: object, kind: Callable[[object], bool]) -> bool:
+    """Return whether X is a list, not empty, of entries of this kind."""
+    return isinstance(X, (list, tuple)) and len(X) > 0 and all(map(kind, X))
+
+
+def is_path(x: object) -> bool:
+    """Return whether x names a file."""
+    return isinstance(x, (str, os.PathLike))
+
+
+def is_delayed(x: object) -> bool:
+    """Return whether x is a delayed value of dask."""
+    return hasattr(x, "__dask_graph__")

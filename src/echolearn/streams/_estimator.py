@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec
-from echolearn.fitting.start import FittedParts, begin_stream
+from echolearn.fitting.model import FittedModel
+from echolearn.fitting.start import begin_stream
 from echolearn.modelfile.snapshot import fingerprint
 from echolearn.readout.online import OnlineRule
 from echolearn.streams._stream import Stream, frame_not_finite
@@ -23,7 +24,7 @@ class EstimatorStream(Stream):
 
     Parameters
     ----------
-    fitted : FittedParts
+    model : FittedModel
         The fitted network, and how its inputs and targets are encoded.
     online : RLS, LMS or None
         The rule by which the readout continues to learn. None: it does not. RLS continues from the statistics of the
@@ -39,8 +40,8 @@ class EstimatorStream(Stream):
         position.
     """
 
-    def __init__(self, fitted: FittedParts, *, online: OnlineRule | None, warm_up: SequencesLike = None):
-        network = fitted.network
+    def __init__(self, model: FittedModel, *, online: OnlineRule | None, warm_up: SequencesLike = None):
+        network = model.network
         readout, view = network.readout, network.view
         if readout.softmax and online is not None and online.squared_error_only:
             rule = type(online).__name__
@@ -50,7 +51,8 @@ class EstimatorStream(Stream):
             A = readout.statistics.G.copy()  # G + ridge I, with the intercept not penalised
             A.flat[: -1 : len(A) + 1] += readout.ridge
             A[-1, -1] = A[-1, -1] or 1.0  # without an intercept, G has nothing there
-        self._codec, self._inputs, self.feature_names = fitted.codec, fitted.inputs, fitted.feature_names
+        self._codec, self._inputs = model.codec, model.inputs
+        self.feature_names = np.array(model.feature_names, dtype=object) if model.feature_names else None
         super().__init__(
             network.reservoir,
             readout.U,
@@ -59,11 +61,11 @@ class EstimatorStream(Stream):
             pooling=view.pooling,
             intercept=view.intercept,
             softmax=readout.softmax,
-            dtype=fitted.dtype,
+            dtype=model.dtype,
             online=online,
             A=A,
         )
-        start, self._known = begin_stream(fitted, warm_up)
+        start, self._known = begin_stream(model, warm_up)
         if start is not None:
             self._h[:] = start.h[0]
             self._y[:] = 0 if start.y is None else start.y[0]
@@ -144,7 +146,7 @@ class ClassifierStream(EstimatorStream):
 
     Parameters
     ----------
-    fitted : FittedParts
+    model : FittedModel
         The fitted network, and how its inputs and labels are encoded.
     online : RLS, LMS or None
         The rule by which the readout continues to learn. None: it does not. A softmax readout learns by LMS only.

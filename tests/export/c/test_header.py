@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -253,7 +254,8 @@ def test_numbers_are_written_exactly():
 
 def test_numbers_that_float_cannot_hold_are_refused():
     esn = exported.regressor(dtype="float64")
-    esn.codec_ = type(esn.codec_)(esn.codec_.mean * 1e80, esn.codec_.scale, False, "float64")
+    codec = type(esn.codec_)(esn.codec_.mean * 1e80, esn.codec_.scale, False, "float64")
+    esn.model_ = replace(esn.model_, codec=codec)
     with pytest.raises(ExportError, match="target_mean holds numbers that are too large for float"):
         c_header(plan_of(esn), numbers="float32")
     assert "target_mean" in c_header(plan_of(esn))

@@ -16,9 +16,7 @@ from sklearn.pipeline import Pipeline
 from echolearn import __version__
 from echolearn.display.facts import counted, one_line
 from echolearn.estimators import ESNClassifier, StackedClassifier, load
-from echolearn.estimators._base import fitted_model
 from echolearn.estimators._functions import SingleEstimator, StackEstimator, estimator_of
-from echolearn.estimators._stacked_base import fitted_stack
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.json_values import from_json, to_json
 from echolearn.modelfile.layout import RECOGNIZER, Facts, entries_of
@@ -395,8 +393,7 @@ class Recognizer:
             The file (.safetensors). It appears when it is complete, and replaces one that exists.
         """
         place = check_path("path", path)
-        stacked = isinstance(self.model, StackedClassifier)
-        arrays, known = model_parts(fitted_stack(self.model) if stacked else fitted_model(self.model))
+        arrays, known = model_parts(self.model.model_)
         tensors, facts = task_parts(self.phones, self.words, self.features)
         tensors = {name: storable(name, value) for name, value in tensors.items()}
         tensors |= {f"{NETWORK_PREFIX}{name}": value for name, value in arrays.items()}

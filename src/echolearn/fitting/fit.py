@@ -1,0 +1,191 @@
+"""The fit of an estimator: from what the user gave to a fitted model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from inspect import signature
+from os import PathLike
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+
+from echolearn.execution.blas import one_blas_thread
+from echolearn.execution.executor import LOCAL, active_executor
+from echolearn.fitting.advice.after import warn_of_outcome
+from echolearn.fitting.codecs import LabelSetCodec, TargetCodec
+from echolearn.fitting.data import (
+    FitData,
+    OpenedTargets,
+    TargetRule,
+    Validation,
+    Weighing,
+    check_kind,
+    encoded_inputs,
+    open_data,
+    open_validation,
+    warn_of_input_scale,
+)
+from echolearn.fitting.ensemble import fit_ensemble
+from echolearn.fitting.inputs import InputCodec
+from echolearn.fitting.model import FittedModel
+from echolearn.fitting.settings import NetworkSettings, check_beside_reservoir
+from echolearn.fitting.stages import Callback, Fit, FitRequest, fit_network
+from echolearn.fitting.start import end_of_training
+from echolearn.fitting.summaries import fit_summary, settle_pooling
+from echolearn.readout.collect import collect
+from echolearn.readout.network import Readout
+from echolearn.readout.ridge import solve
+from echolearn.readout.solver import LARGE, chosen_ridge
+from echolearn.readout.statistics import Statistics
+from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.opening import Sequences, check_long_enough
+from echolearn.validation import Array, SequencesLike
+
+
+def open_fit(
+    estimator: BaseEstimator,
+    X: SequencesLike,
+    y: SequencesLike,
+    lengths: ArrayLike | None,
+    *,
+    rule: TargetRule,
+    sample_weight: object,
+) -> tuple[NetworkSettings, FitData]:
+    """Check the parameters of an estimator and the data of its fit; rule: which targets are missing."""
+    settings = NetworkSettings.of(estimator.get_params(deep=False))
+    check_beside_reservoir(estimator)
+    gaps = settings.missing != "error"
+    data = open_data(X, y, lengths, gaps=gaps, layout=settings.layout, rule=rule, sample_weight=sample_weight)
+    check_long_enough(data.given, settings.washout_steps)
+    settings.check_targets(data.per_step)
+    return settings, data
+
+
+def fit_model(
+    estimator: BaseEstimator,
+    settings: NetworkSettings,
+    data: FitData,
+    codec: TargetCodec,
+    weighing: Weighing,
+    *,
+    validation: Validation | None = None,
+    callback: Callback | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    grows: bool = False,
+) -> tuple[FittedModel, bool]:
+    """Return what was fitted, and whether Ctrl-C ended the learning early; grows: `partial_fit` will add to it."""
+    per_step = data.per_step
+    more = grows or any(argument is not None for argument in (validation, callback, checkpoint))
+    settings = _settled(settings, estimator, data, codec, more)
+    placed = Dataset.place(data.given.X, (), None, per_step=per_step, dtype=settings.dtype)
+    inputs = InputCodec.of(placed, standardize=settings.standardize, missing=settings.missing)
+    train = data.targets.dataset(inputs.encode_all(placed), codec, settings.dtype, weighing[1])
+    washout = settings.washout_steps
+    if not train.target_weights(washout).any():
+        raise ValueError("no target counts after the washout; use a smaller washout, or other weights.")
+    settings = settings.for_inputs(inputs.n_features, inputs.n_in)
+    if not settings.summarizes(per_step):
+        warn_of_input_scale(train.X, settings)
+    held_out = open_validation(validation, codec, inputs, weighing, like=train, washout=washout, layout=data.layout)
+    request = FitRequest(
+        owner=type(estimator).__name__,
+        params=estimator.get_params(deep=False),
+        settings=settings,
+        data=train,
+        validation=held_out,
+        loss=codec.error,
+        callback=callback,
+        checkpoint=checkpoint,
+    )
+    fit = _fit(request)
+    model = _model(request, fit, data, codec, inputs)
+    warn_of_outcome(fit.examination, codec)
+    if isinstance(codec, LabelSetCodec):
+        model = replace(model, codec=_calibrated(codec, model, data))
+    return model, fit.interrupted
+
+
+def _settled(
+    settings: NetworkSettings, estimator: BaseEstimator, data: FitData, codec: TargetCodec, more: bool
+) -> NetworkSettings:
+    """Return settings for these data; more: whether an argument of the fit asks for what a summary cannot do."""
+    settings = settings.resolved(data.given.lengths, data.per_step)
+    if isinstance(codec, LabelSetCodec):
+        settings = replace(settings, readout="ridge")
+    params = estimator.get_params(deep=False)
+    defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
+    more = more or active_executor() is not LOCAL
+    return settle_pooling(settings, params, defaults, per_step=data.per_step, asks_for_more=more)
+
+
+def _fit(request: FitRequest) -> Fit:
+    """Fit summaries of whole sequences, one network, or an ensemble."""
+    if request.settings.summarizes(request.data.per_step):
+        return fit_summary(request)
+    count = request.settings.networks()
+    return fit_network(request) if count == 1 else fit_ensemble(request, count)
+
+
+def _model(request: FitRequest, fit: Fit, data: FitData, codec: TargetCodec, inputs: InputCodec) -> FittedModel:
+    """Return what was fitted, with where a single training series ended."""
+    with one_blas_thread():
+        end = end_of_training(fit.network, request.data, data.given, inputs)
+    return FittedModel(
+        estimator=request.owner,
+        settings=request.params,
+        network=fit.network,
+        codec=codec,
+        inputs=inputs,
+        history=fit.history,
+        refinement=fit.refinement,
+        training_end=end,
+        initial_reservoir=fit.initial_reservoir,
+        feature_names=data.feature_names,
+        target_names=data.target_names,
+        layout=data.layout,
+    )
+
+
+def _calibrated(codec: LabelSetCodec, model: FittedModel, data: FitData) -> LabelSetCodec:
+    """Return a codec whose probabilities fit the labels of the training data, in one pass over them."""
+    network, targets = model.network, data.targets
+    encoded = encoded_inputs(data.given, model.inputs, per_step=targets.per_step, dtype=model.dtype)
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        outputs = network.outputs(encoded)
+    first = network.view.washout if targets.per_step else 0
+    weights = targets.weights or [np.ones(np.shape(e)[:-1]) for e in targets.entries]
+    Y = np.concatenate([o[first:] for o in outputs])
+    T = np.concatenate([np.atleast_2d(e)[first:] for e in targets.encoded(codec)])
+    w = np.concatenate([np.atleast_1d(v)[first:] for v in weights])
+    return codec.calibrated(Y[w > 0], T[w > 0], w[w > 0])
+
+
+def add_sequences(
+    model: FittedModel, settings: NetworkSettings, given: Sequences, targets: OpenedTargets, class_weights: Array | None
+) -> FittedModel:
+    """Return a model with sequences added to the statistics of its ridge readout, which is solved again."""
+    network, before = model.network, known_statistics(model)
+    check_kind(targets, per_step=model.per_step, name="partial_fit")
+    inputs = encoded_inputs(given, model.inputs, per_step=model.per_step, dtype=settings.dtype)
+    data = targets.dataset(inputs.X, model.codec, settings.dtype, class_weights)
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        s = collect(network.reservoir, data, network.view)
+        s += before
+        ridge = chosen_ridge(s, settings.ridge_choice())
+        readout = Readout(solve(s, ridge, intercept=True), False, ridge, statistics=s)
+    network = replace(network, readout=readout)
+    return replace(model, network=network, training_end=end_of_training(network, data, given, model.inputs))
+
+
+def known_statistics(model: FittedModel) -> Statistics:
+    """Return the statistics that the ridge readout was solved from, or raise ValueError if there are none."""
+    statistics = model.network.readout.statistics
+    if statistics is None:
+        raise ValueError(
+            "this model has no statistics of its fit to add to: it was saved without them, its readout is a "
+            f"softmax, it is an ensemble, it sees sequences as summaries, or it has {LARGE} units or more. Fit a "
+            "smaller one with a ridge readout, pooling='mean' and ensemble=1, and save it with "
+            "save(path, sums=True) to continue later."
+        )
+    return statistics
