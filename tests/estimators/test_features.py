@@ -1,5 +1,7 @@
 """Reservoir states as features for readouts of scikit-learn."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,9 +13,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor, FrameWise, Reservoir, ReservoirFeatures
+from echolearn import ES2NFeatures, ESNClassifier, ESNRegressor, FrameWise, Reservoir, ReservoirFeatures
 from echolearn.reservoir._combination import bidirectional_reservoir
 from echolearn.states import harvest
+from reference.toolkit import es2n_states
 
 X, VALUES = toys.echoes(sequences=10)
 LABELS = toys.labels(sequences=10)[1]
@@ -170,3 +173,30 @@ def test_names_of_the_features():
 def test_what_cannot_be_is_refused(settings, words):
     with pytest.raises(ValueError, match=words):
         ReservoirFeatures(**settings).fit(X).transform(X)
+
+
+# ---------------- ES2NFeatures against a slow version, and what they are good for
+
+
+def test_es2n_states_are_those_of_a_slow_version():
+    X = [np.random.default_rng(n).standard_normal((n, 2)) for n in (20, 13)]
+    features = ES2NFeatures(11, proximity=0.3, input_scaling=0.7, bias_scaling=0.2).fit(X)
+    for x, H in zip(X, features.transform(X), strict=True):
+        np.testing.assert_allclose(H, es2n_states(features.reservoir_, features.rotation_, 0.3, x), atol=1e-12)
+    np.testing.assert_allclose(features.rotation_ @ features.rotation_.T, np.eye(11), atol=1e-12)
+    plain = ES2NFeatures(11, proximity=1.0).fit(X)
+    np.testing.assert_allclose(plain.transform(X[0]), harvest(plain.reservoir_, X[0]), atol=1e-12)
+    with pytest.raises(ValueError, match="proximity=0"):
+        ES2NFeatures(proximity=0).fit(X)
+
+
+def test_es2n_remembers_longer_than_an_ordinary_network():
+    """An input of thirty steps ago, by a ridge readout: the reason for which people use it."""
+    u = np.random.default_rng(0).uniform(-0.5, 0.5, (1500, 1))
+    X, y = u[30:], u[:-30, 0]
+    errors = []
+    for proximity in (0.05, 1.0):
+        model = make_pipeline(ES2NFeatures(60, proximity=proximity), FrameWise(Ridge(1e-8)))
+        model.fit(X[:1000], y[:1000])
+        errors.append(np.mean((model.predict(X)[1050:] - y[1050:]) ** 2) / y.var())
+    assert errors[0] < 0.3 < 0.7 < errors[1]

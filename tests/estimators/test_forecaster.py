@@ -1,4 +1,4 @@
-"""Forecasts: the closed loop against a naive one, warm-ups, intervals, learning, trouble."""
+"""ESNForecaster: what it has, how it is cloned and resumed, and what it refuses."""
 
 import warnings
 
@@ -8,13 +8,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-import reference as ref
-import toys
-from echolearn import ESNForecaster, load
+from echolearn import ESNForecaster
 from echolearn.datasets import henon, mso
-from echolearn.exceptions import ForecastWarning
-from echolearn.readout.ridge import degrees_of_freedom, gram_eigenvalues
-from echolearn.readout.statistics import statistics_of
 
 SMALL = {"hidden_units": 20, "connections": 4, "washout": 20, "epochs": 2}
 WAVES = mso(300, 2)[:, 0]
@@ -23,180 +18,12 @@ RNG = np.random.default_rng(5)
 PUSH = RNG.uniform(-1, 1, (300, 2))
 
 
-def pushed(push):
-    """x_t = 0.7 x_{t-1} + push_t0 - 0.5 push_t1."""
-    x = [0.0]
-    for row in push[1:]:
-        x.append(0.7 * x[-1] + row[0] - 0.5 * row[1])
-    return np.array(x)
-
-
-def autoregressive(rng, steps):
-    x = np.zeros(steps + 100)
-    for t in range(1, len(x)):
-        x[t] = 0.8 * x[t - 1] + rng.normal()
-    return x[100:]
-
-
-def witness(esn, series, steps, exogenous=None):
-    """predict(steps, warm_up=series) by plain loops over the weights."""
-    r = esn.reservoir_
-    w = {"W": r.W, "W_rec": r.W_rec.toarray(), "bias": r.bias, "leak": r.leak}
-    z = (np.reshape(series, (len(series), -1)) - esn.target_mean_) / esn.target_scale_
-    e = np.empty((len(z) + steps, 0)) if exogenous is None else exogenous
-    e = (e - esn.forecast_.form.exogenous_mean) / esn.forecast_.form.exogenous_scale
-    h = ref.states(w, np.hstack([z[:-1], e[1 : len(z)]]), "tanh")[:, -1]
-    y = ref.run_closed_loop(w, h, z[-1], e[len(z) :], esn.network_.readout.U, "tanh", direct=esn.direct)
-    return y * esn.target_scale_ + esn.target_mean_
-
-
-@pytest.mark.parametrize("direct", [True, False])
-def test_predict_is_the_plain_loop(direct):
-    esn = ESNForecaster(**SMALL, direct=direct, noise=0.01).fit(PLANE)
-    np.testing.assert_allclose(esn.predict(15), witness(esn, PLANE, 15), atol=1e-8)
-    assert esn.predict(15).shape == (15, 2)
-
-
-def test_exogenous_rows_go_with_their_steps():
-    x = pushed(PUSH)
-    esn = ESNForecaster(**SMALL, learn="none").fit(x[:200], exogenous=PUSH[:200])
-    future = esn.predict(50, exogenous=PUSH[200:250])
-    np.testing.assert_allclose(future, witness(esn, x[:200], 50, PUSH[:250])[:, 0], atol=1e-9)
-    np.testing.assert_allclose(future, x[200:250], atol=0.2)  # pushed about, it is followed
-    again = esn.predict(50, warm_up=x[:200], exogenous=PUSH[:250])
-    np.testing.assert_array_equal(again, future)
-    assert esn.score(x, exogenous=PUSH) > -0.1
-    without = ESNForecaster(**SMALL, learn="none").fit(x[:200])
-    assert without.score(x) < -0.3  # so the rows were of use
-
-
-@pytest.mark.parametrize("learn", ["none", "both"])
-def test_a_warm_up_on_the_series_continues_it(learn):
-    esn = ESNForecaster(**SMALL, learn=learn).fit(WAVES)
-    np.testing.assert_array_equal(esn.predict(30), esn.predict(30, warm_up=WAVES))
-    first = esn.predict(10)
-    np.testing.assert_allclose(esn.predict(30)[10:], esn.predict(20, warm_up=np.append(WAVES, first)), atol=1e-6)
-
-
-def test_one_many_and_stacked_series():
-    one = ESNForecaster(**SMALL).fit(WAVES)
-    many = ESNForecaster(**SMALL).fit([WAVES[:150], WAVES[100:300]])
-    assert one.predict(5).shape == (5,)
-    assert [y.shape for y in many.predict(5)] == [(5,), (5,)]
-    np.testing.assert_allclose(many.predict(5)[1], many.predict(5, warm_up=WAVES[100:300]), atol=1e-8)
-    np.testing.assert_allclose(one.predict(5, warm_up=[WAVES[:99], WAVES])[1], one.predict(5), atol=1e-8)
-    stacked = ESNForecaster(**SMALL).fit(np.stack([PLANE[:150], PLANE[150:]]))
-    assert np.shape(stacked.predict(5)) == (2, 5, 2)
-    lower, _ = stacked.forecast_interval(5, paths=10)
-    assert np.shape(lower) == (2, 5, 2)
-    column = ESNForecaster(**SMALL).fit(WAVES[:, None])
-    np.testing.assert_array_equal(column.predict(5)[:, 0], one.predict(5))
-    for form in (list(WAVES), pd.Series(WAVES)):
-        np.testing.assert_array_equal(ESNForecaster(**SMALL).fit(form).predict(5), one.predict(5))
-
-
-def test_score_is_the_error_of_predictions():
-    esn = ESNForecaster(**SMALL, learn="none").fit(WAVES[:200])
-    test, horizon = WAVES[180:], 7
-    ends = range(22, len(test) - horizon + 1)
-    forecasts = [esn.predict(horizon, warm_up=test[:n])[-1] for n in ends]
-    truth = np.array([test[n + horizon - 1] for n in ends])
-    nrmse = np.sqrt(((forecasts - truth) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
-    assert esn.score(test, horizon=horizon) == pytest.approx(-nrmse, rel=1e-6)
-
-
-def test_units_of_the_series_do_not_matter():
-    a, b = (ESNForecaster(**SMALL).fit(s * WAVES + m) for s, m in ((1, 0), (2.0**20, 2.0**22)))
-    np.testing.assert_allclose(b.predict(20), 2.0**20 * a.predict(20) + 2.0**22, rtol=1e-6)
-
-
-def test_waves_are_continued():
-    esn = ESNForecaster(50, washout=50, learn="none", ridge=1e-9).fit(WAVES[:270])
-    np.testing.assert_allclose(esn.predict(30), WAVES[270:300], atol=0.2)  # of ±2
-
-
-def test_learning_lowers_the_one_step_error():
-    how = {**SMALL, "hidden_units": 10, "epochs": 60}
-    drawn, learned = (ESNForecaster(**how, learn=learn).fit(PLANE[:250]) for learn in ("none", "both"))
-    assert learned.score(PLANE) > 0.7 * drawn.score(PLANE)
-    assert len(learned.history_) == 60
-
-
-@pytest.mark.parametrize("learn", ["none", "both"])
-def test_intervals_cover_their_share(learn):
-    rng = np.random.default_rng(11)
-    esn = ESNForecaster(20, washout=20, epochs=30, learn=learn).fit(autoregressive(rng, 3000))
-    cases = [autoregressive(rng, 60) for _ in range(300)]
-    for coverage in (0.5, 0.9):
-        lower, upper = esn.forecast_interval(10, coverage, paths=200, warm_up=[c[:50] for c in cases])
-        truth = np.array([c[50:] for c in cases])
-        inside = (np.array(lower) < truth) & (truth < np.array(upper))
-        assert inside.mean() == pytest.approx(coverage, abs=0.06)
-        width = (np.array(upper) - lower).mean(axis=0)
-        assert 1.3 < width[-1] / width[0] < 1.8  # towards the spread of the process: 1 / sqrt(1 - 0.8²) = 1.67
-
-
-def test_residuals_are_as_large_as_errors_to_come():
-    """Many weights, few steps: plain residuals would be far too small."""
-    rng = np.random.default_rng(3)
-    kept, plain, fresh = [], [], []
-    for _ in range(8):
-        x, new = autoregressive(rng, 170), autoregressive(rng, 1000)
-        esn = ESNForecaster(40, washout=20, learn="none", ridge=0.1, method="closed_loop").fit(x)
-        kept.append(np.mean(esn.residuals_**2) * esn.target_scale_[0] ** 2)
-        plain.append(esn.score(x) ** 2 * x.var())
-        fresh.append(esn.score(new) ** 2 * new.var())
-    assert np.mean(plain) < 0.8 * np.mean(fresh)
-    assert np.mean(kept) == pytest.approx(np.mean(fresh), rel=0.25)
-
-
-def test_freedom_counts_the_directions_of_the_readout():
-    rng = np.random.default_rng(0)
-    H = np.hstack([rng.normal(size=(40, 6)), np.ones((40, 1))])
-    s = statistics_of(H, rng.normal(size=(40, 1)), 1)
-    penalty = np.diag([0.7] * 6 + [0.0])
-    assert degrees_of_freedom(gram_eigenvalues(s), 0.7) == pytest.approx(
-        np.trace(H @ np.linalg.solve(H.T @ H + penalty, H.T))
-    )
-    assert degrees_of_freedom(gram_eigenvalues(s), 0.0) == 7
-
-
 def test_same_seed_same_bits():
     a, b, c = (ESNForecaster(**SMALL, random_state=seed, noise=0.01).fit(WAVES) for seed in (1, 1, 2))
     np.testing.assert_array_equal(a.predict(20), b.predict(20))
     np.testing.assert_array_equal(a.forecast_interval(5, paths=20), b.forecast_interval(5, paths=20))
     np.testing.assert_array_equal(a.forecast_interval(5, paths=20), a.forecast_interval(5, paths=20))
     assert not np.array_equal(a.predict(20), c.predict(20))
-
-
-def test_noise_disturbs_the_inputs_and_not_the_targets():
-    how = {**SMALL, "learn": "none", "ridge": 1e-3, "validation_fraction": 0.0}
-    esn = ESNForecaster(**how, noise=0.3).fit(WAVES)
-    z = ((WAVES - WAVES.mean()) / WAVES.std())[:, None]
-    noisy = (z + 0.3 * np.random.default_rng(0).spawn(5)[-1].standard_normal(z.shape))[:-1]
-    r = esn.reservoir_
-    w = {"W": r.W, "W_rec": r.W_rec.toarray(), "bias": r.bias, "leak": r.leak}
-    H_c = np.vstack([ref.states(w, noisy, "tanh"), noisy.T, np.ones(len(noisy))])[:, 20:]
-    penalty = np.diag([1e-3] * (len(H_c) - 1) + [0.0])
-    U = np.linalg.solve(H_c @ H_c.T + penalty, H_c @ z[21:])
-    np.testing.assert_allclose(esn.network_.readout.U, U, rtol=1e-6, atol=1e-8)
-
-
-@pytest.mark.parametrize("kind", ["one", "many", "exogenous"])
-def test_save_and_load(kind, tmp_path):
-    series = [PLANE[:100], PLANE[100:250]] if kind == "many" else WAVES
-    more = {"exogenous": PUSH} if kind == "exogenous" else {}
-    to_come = {"exogenous": PUSH[:9]} if kind == "exogenous" else {}
-    esn = ESNForecaster(**SMALL).fit(series, **more)
-    esn.save(tmp_path / "model.safetensors")
-    back = load(tmp_path / "model.safetensors")
-    assert type(back) is ESNForecaster
-    assert back.get_params() == esn.get_params()
-    np.testing.assert_array_equal(back.predict(9, **to_come), esn.predict(9, **to_come))
-    np.testing.assert_array_equal(
-        back.forecast_interval(9, paths=10, **to_come), esn.forecast_interval(9, paths=10, **to_come)
-    )
-    assert back.score(series, **more) == esn.score(series, **more)
 
 
 @pytest.mark.parametrize("method", ["closed_loop", "direct"])
@@ -238,20 +65,6 @@ def test_a_fit_resumes_from_its_checkpoint(tmp_path):
     assert len(esn.history_) == 2
     esn.fit(WAVES, checkpoint=tmp_path)
     np.testing.assert_array_equal(esn.predict(20), whole.predict(20))
-
-
-def test_a_constant_series_stays_constant():
-    esn = ESNForecaster(**SMALL).fit(np.full(100, 7.5))
-    np.testing.assert_allclose(esn.predict(10), 7.5)
-    with pytest.raises(ValueError, match="constant"):
-        esn.score(np.full(100, 7.5))
-
-
-def test_a_loop_that_runs_away_is_reported():
-    esn = ESNForecaster(**SMALL, learn="none").fit(WAVES)
-    toys.set_readout(esn, esn.network_.readout.U * 5)
-    with pytest.warns(ForecastWarning, match=r"runs away: after \d+ steps .* noise"):
-        esn.predict(400)
 
 
 def test_a_failed_fit_leaves_the_old_one():

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from echolearn import ESNForecaster, load
-from echolearn.datasets import kuramoto_sivashinsky, lorenz, mackey_glass
-from echolearn.exceptions import ExportError, InputWarning
+from echolearn import ESNForecaster
+from echolearn.datasets import mackey_glass
+from echolearn.exceptions import ExportError
 
 RNG = np.random.default_rng(3)
 T = np.arange(132)
@@ -16,16 +16,10 @@ SMALL = {"hidden_units": 20}
 ESN = ESNForecaster(**SMALL).fit(MONTHS[:120])
 
 
-def test_noise_is_forecast_directly_and_dynamics_in_a_closed_loop():
+def test_the_season_of_the_index_and_the_horizon_of_two_seasons():
     assert ESN.method_ == "direct"
     assert ESN.season_ == (12, 1)
     assert ESN.horizon_ == 24
-    for series in (mackey_glass(600)[:, 0], lorenz(600), kuramoto_sivashinsky(200)):
-        auto = ESNForecaster(30, learn="none").fit(series)
-        loop = ESNForecaster(30, learn="none", method="closed_loop").fit(series)
-        assert auto.method_ == "closed_loop"
-        np.testing.assert_array_equal(auto.predict(20), loop.predict(20))
-    assert ESNForecaster(**SMALL).fit(RNG.normal(size=300)).method_ == "direct"
 
 
 def test_trend_and_season_are_continued():
@@ -55,14 +49,6 @@ def test_an_update_continues_and_equals_a_warm_up():
     stream, before = ESN.stream(), ESN.predict(5)
     np.testing.assert_allclose(stream.predict(SALES[120:], 5), at_once.predict(5), rtol=1e-9)
     np.testing.assert_array_equal(ESN.predict(5), before)
-
-
-def test_an_update_of_a_closed_loop():
-    x = mackey_glass(500)[:, 0]
-    esn = ESNForecaster(30, learn="none").fit(x[:400])
-    assert esn.method_ == "closed_loop"
-    expected = esn.predict(5, warm_up=x)
-    np.testing.assert_allclose(esn.update(x[400:450]).update(x[450:]).predict(5), expected, rtol=1e-6)
 
 
 def test_gaps_are_bridged():
@@ -124,23 +110,6 @@ def test_paths_spread_as_the_intervals():
     assert of_loop.forecast_paths(6, 9).shape == (9, 6)
 
 
-@pytest.mark.parametrize("kind", ["one", "many", "exogenous"])
-def test_save_and_load(kind, tmp_path):
-    push = RNG.normal(size=(140, 2))
-    how = {"exogenous": push[:132]} if kind == "exogenous" else {}
-    ahead = {"exogenous": push[:4]} if kind == "exogenous" else {}
-    series = [SALES, SALES[:70]] if kind == "many" else SALES
-    esn = ESNForecaster(**SMALL, season=12, method="direct").fit(series, **how)
-    esn.save(tmp_path / "model.safetensors")
-    back = load(tmp_path / "model.safetensors")
-    assert back.get_params() == esn.get_params()
-    assert (back.method_, back.season_, back.n_features_in_) == (esn.method_, esn.season_, esn.n_features_in_)
-    np.testing.assert_array_equal(back.predict(4, **ahead), esn.predict(4, **ahead))
-    np.testing.assert_array_equal(back.forecast_interval(4, **ahead), esn.forecast_interval(4, **ahead))
-    if kind == "one":
-        np.testing.assert_array_equal(back.update(3.0).predict(4), esn.update(3.0).predict(4))
-
-
 def test_the_score_is_the_error_of_predictions():
     """The parameters of the start depend on the whole series that is scored, so only about."""
     esn, horizon = ESNForecaster(**SMALL, washout=50).fit(MONTHS[:120]), 3
@@ -175,14 +144,3 @@ def test_bad_input_is_explained(call, words):
 
 def test_same_seed_same_bits():
     np.testing.assert_array_equal(ESNForecaster(**SMALL).fit(MONTHS[:120]).predict(12), ESN.predict(12))
-
-
-def test_dates_that_run_backwards_are_refused_and_missing_ones_reported():
-    t = np.arange(72)
-    sales = pd.Series(100 + t + 10 * np.sin(2 * np.pi * t / 12), index=pd.date_range("2018-01", periods=72, freq="MS"))
-    with pytest.raises(ValueError, match="do not increase"):
-        ESNForecaster().fit(sales[::-1])
-    with pytest.warns(InputWarning, match="missing at 2 places"):
-        ESNForecaster().fit(sales.drop(sales.index[[20, 40]]))
-    days = pd.Series(np.sin(t), index=pd.bdate_range("2024-01-01", periods=72))
-    ESNForecaster().fit(days)  # without a warning

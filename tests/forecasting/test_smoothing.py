@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from echolearn.forecasting._loops import advance_features, mean_squared_error
-from echolearn.forecasting.members import Allowed, errors_ahead, fit_smoothing, kinds_for, member_weights
-from echolearn.forecasting.seasons import find_seasons, seasons_of_index
+from echolearn.forecasting._loops import mean_squared_error
+from echolearn.forecasting.members import errors_ahead
 from echolearn.forecasting.smoothing import Kind, Position, Smoothing, fit_member, forecast_ahead, start_of
 
 RNG = np.random.default_rng(0)
@@ -88,49 +87,3 @@ def test_a_line_and_a_season_start_where_they_are():
     assert trend == pytest.approx(2.0)
     assert level == pytest.approx(3.0)  # one step before the first value
     np.testing.assert_allclose(s1, [3, -1, -1, -1], atol=1e-9)
-
-
-def test_the_weight_goes_to_the_member_that_was_good_lately():
-    y = np.arange(60.0)
-    F = np.stack([y + 1, y + 3, np.where(y < 40, y + 1, y + 1.5)], axis=1)[:, :, None]
-    late, ever = member_weights(y, F + 0.1, 40), member_weights(y, F + 0.1, 0)
-    assert late[0] > 0.99
-    assert late[2] < 0.1 * ever[2]
-
-
-def test_which_members_there_are():
-    assert {k.log for k in kinds_for(np.array([1.0, 2]), (1, 1), Allowed())} == {False, True}
-    assert {k.log for k in kinds_for(np.array([0.0, 2]), (1, 1), Allowed())} == {False}
-    assert {k.trend for k in kinds_for(Y, (1, 1), Allowed(trend=False))} == {"none"}
-    assert "none" not in {k.trend for k in kinds_for(Y, (1, 1), Allowed(trend=True))}
-    assert any(k.second for k in kinds_for(Y, (4, 8), Allowed()))
-
-
-def test_a_line_with_a_season_is_continued():
-    t = np.arange(60)
-    y = 10 + 0.5 * t + 4 * np.sin(2 * np.pi * t / 12)
-    _, C = fit_smoothing(y[:48], (12, 1), 12, Allowed())
-    np.testing.assert_allclose(C[-1], y[48:], atol=0.7)
-
-
-def test_seasons_of_indices_and_of_values():
-    pd = pytest.importorskip("pandas")
-    for frequency, seasons in (("MS", (12, 1)), ("QS", (4, 1)), ("D", (7, 1)), ("h", (24, 168)), ("YS", (1, 1))):
-        assert seasons_of_index(pd.date_range("2020", periods=20, freq=frequency)) == seasons
-    assert seasons_of_index(pd.period_range("2020", periods=20, freq="M")) == (12, 1)
-    assert seasons_of_index(pd.RangeIndex(20)) is None
-    t = np.arange(120)
-    wave = np.sin(2 * np.pi * t / 12) + 0.3 * RNG.normal(size=120)
-    assert find_seasons(wave, None) == (12, 1)
-    assert find_seasons(wave, (12, 1)) == (12, 1)
-    assert find_seasons(RNG.normal(size=120), None) == (1, 1)
-    assert find_seasons(np.cumsum(RNG.normal(size=120)), (12, 1)) == (1, 1)
-
-
-def test_what_the_network_hears():
-    z, expected = np.array([2.0, 3.0, np.nan, 5.0]), np.array([2.0, 2.5, 3.5, 4.0])
-    out, past, level = np.empty((4, 3)), np.zeros(2), np.zeros(1)
-    advance_features(z, expected, 0, past, level, 0.5, out)
-    np.testing.assert_allclose(out[:, 0], [0, 0.5, 0, 1.0])
-    np.testing.assert_allclose(out[:, 1], [0, 0, 1.5, 2.0])  # against two steps ago; the gap stands as expected
-    np.testing.assert_allclose(out[:, 2], [0, 0.5, 0.5, 1.0])  # level 2, 2.5, 3, 4

@@ -11,14 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn.execution.blas import one_blas_thread
 from echolearn.forecasting.nvar import PolynomialFeatures
-from echolearn.forecasting.series import check_runs_down, check_steps_ahead, open_series
+from echolearn.forecasting.series import SeriesData, check_steps_ahead
 from echolearn.metrics._forecast_errors import THRESHOLD, step_errors
 from echolearn.readout.orthogonal import RIDGES, OrthogonalFactors
-from echolearn.sequences.checks import mean_and_scale
 from echolearn.validation import Answers, Array, SequencesLike, check_integer
 
-LARGEST = 20_000  # features; more are a slip in most cases
-STARTS = 20  # closed loops by which a ridge is chosen
+MAX_PRODUCTS = 20_000  # more are a slip in most cases
+LOOPS_PER_SERIES = 20  # by which a ridge is chosen
+STEPS_PER_PASS = 50  # of these loops, which end where they leave the series
 
 
 class NVARForecaster(BaseEstimator):
@@ -101,26 +101,23 @@ class NVARForecaster(BaseEstimator):
         NVARForecaster
             The estimator itself.
         """
-        given, one_value = open_series(series, "series", None)
-        check_runs_down(given)
-        features, ridges, fraction = self._checked(series)
+        data = SeriesData.open(series, None, gaps=False, dtype="float64")
+        features, ridges = self._checked_features(data.form.dims), self._checked_ridges()
         shortest = features.memory + 3
-        if given.lengths.min() < shortest:
-            raise ValueError(f"a series has {given.lengths.min()} steps; {shortest} or more are needed.")
-        self.many_, self.one_value_ = given.kind != "one", one_value
-        self.target_mean_, self.target_scale_ = mean_and_scale(np.concatenate(given.X), "series")
-        Z = [(x - self.target_mean_) / self.target_scale_ for x in given.X]
-        self.features_, self.n_products_ = features, features.count
+        if data.lengths.min() < shortest:
+            raise ValueError(f"a series has {data.lengths.min()} steps; {shortest} or more are needed.")
+        self.form_, self.features_, self.n_products_ = data.form, features, features.count
+        self.target_mean_, self.target_scale_ = data.form.codec.mean, data.form.codec.scale
         with one_blas_thread():
             if len(ridges) > 1:
-                cuts = [max(shortest, int(len(z) * (1 - fraction))) for z in Z]
-                head = self._factored([z[:c] for z, c in zip(Z, cuts, strict=True)])
-                scores = [self._valid_steps(head.readout(r * head.square), Z, cuts) for r in ridges]
+                cuts = [max(shortest, int(len(z) * (1 - self.validation_fraction))) for z in data.Z]
+                head = self._factored([z[:c] for z, c in zip(data.Z, cuts, strict=True)])
+                scores = [self._valid_steps(head.readout(r * head.square), data.Z, cuts) for r in ridges]
                 ridges = [ridges[int(np.argmax(scores))]]
-            whole = self._factored(Z)
+            whole = self._factored(data.Z)
             self.ridge_ = ridges[0]
             self.readout_weights_ = whole.readout(self.ridge_ * whole.square)
-        self.last_values_ = [z[-features.memory - 1 :] for z in Z]
+        self.last_values_ = [z[-features.memory - 1 :] for z in data.Z]
         return self
 
     def predict(self, steps: int, *, warm_up: SequencesLike = None) -> Answers:
@@ -140,41 +137,38 @@ class NVARForecaster(BaseEstimator):
         """
         check_is_fitted(self)
         check_steps_ahead(steps, updates=False)
-        many, last = self.many_, self.last_values_
+        many, last = self.form_.many, self.last_values_
         if warm_up is not None:
-            given, _ = open_series(warm_up, "warm_up", len(self.target_mean_))
-            need = self.features_.memory + 1
-            if given.lengths.min() < need:
-                raise ValueError(f"a warm-up has {given.lengths.min()} steps; this model looks back over {need}.")
-            many = given.kind != "one"
-            last = [((x - self.target_mean_) / self.target_scale_)[-need:] for x in given.X]
+            opened, memory = self.form_.open(warm_up, "warm_up", gaps=False), self.features_.memory + 1
+            if opened.lengths.min() < memory:
+                raise ValueError(f"a warm-up has {opened.lengths.min()} steps; this model looks back over {memory}.")
+            many, last = opened.kind != "one", [z[-memory:] for z in self.form_.standardised(opened.X)]
         with one_blas_thread():
             Y = self._loop(self.readout_weights_, np.stack(last, axis=1), steps)
-        values = np.swapaxes(Y, 0, 1) * self.target_scale_ + self.target_mean_
-        if self.one_value_:
-            values = values[..., 0]
-        return list(values) if many else values[0]
+        return self.form_.answer(list(np.swapaxes(Y, 0, 1) * self.target_scale_ + self.target_mean_), many)
 
-    def _checked(self, series: SequencesLike) -> tuple[PolynomialFeatures, list[float], float]:
-        """Return the features, the ridges to choose from and the held-out share, or refuse the parameters."""
+    def _checked_features(self, dims: int) -> PolynomialFeatures:
+        """Return the products of so many dimensions, or refuse the parameters."""
         for name in ("delays", "stride", "degree"):
             check_integer(name, getattr(self, name), 1)
-        given, _ = open_series(series, "series", None)
-        degrees = tuple(range(1, self.degree + 1))
-        features = PolynomialFeatures(given.X[0].shape[1], self.delays, self.stride, degrees)
-        if features.count > LARGEST:
+        features = PolynomialFeatures(dims, self.delays, self.stride, tuple(range(1, self.degree + 1)))
+        if features.count > MAX_PRODUCTS:
             raise ValueError(
                 f"delays={self.delays} and degree={self.degree} make {features.count} products of {features.inputs} "
-                f"dimensions; at most {LARGEST} are computed. Lower either, or use an ESNForecaster."
+                f"dimensions; at most {MAX_PRODUCTS} are computed. Lower either, or use an ESNForecaster."
             )
-        ridges = list(RIDGES) if isinstance(self.ridge, str) else np.atleast_1d(np.asarray(self.ridge, float)).tolist()
+        return features
+
+    def _checked_ridges(self) -> list[float]:
+        """Return the ridges to choose from, or refuse the parameters."""
         if isinstance(self.ridge, str) and self.ridge != "auto":
             raise ValueError(f"ridge={self.ridge!r}; expected a number, a list of numbers, or 'auto'.")
+        ridges = list(RIDGES) if isinstance(self.ridge, str) else np.atleast_1d(np.asarray(self.ridge, float)).tolist()
         if not ridges or not all(np.isfinite(r) and r >= 0 for r in ridges):
             raise ValueError(f"ridge={self.ridge!r:.80}; expected numbers >= 0.")
         if not 0 < float(self.validation_fraction) < 1:
             raise ValueError(f"validation_fraction={self.validation_fraction!r}; expected a number between 0 and 1.")
-        return features, ridges, float(self.validation_fraction)
+        return ridges
 
     def _factored(self, Z: list[Array]) -> OrthogonalFactors:
         """Return the factors of the products of all series, for the differences to the next values."""
@@ -198,10 +192,10 @@ class NVARForecaster(BaseEstimator):
         total, count, memory = 0.0, 0, self.features_.memory
         for z, cut in zip(Z, cuts, strict=True):
             left = len(z) - cut
-            for at in np.unique(cut + np.linspace(0, left // 2, STARTS, endpoint=False).astype(int)):
+            for at in np.unique(cut + np.linspace(0, left // 2, LOOPS_PER_SERIES, endpoint=False).astype(int)):
                 alive, window = True, z[at - memory - 1 : at][:, None]
                 while alive and at < len(z):
-                    Y = self._loop(U, window, min(50, len(z) - at))
+                    Y = self._loop(U, window, min(STEPS_PER_PASS, len(z) - at))
                     window = np.concatenate([window, Y])[-memory - 1 :]
                     wrong = step_errors(z[at : at + len(Y)], Y[:, 0], np.ones(z.shape[1])) >= THRESHOLD
                     total += float(wrong.argmax() if wrong.any() else len(Y))

@@ -6,14 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn.forecasting.smoothing import (
-    MEMBER_KINDS,
-    TRENDS,
-    TWO_SEASON_KINDS,
-    Kind,
-    Smoothing,
-    fit_member,
-)
+from echolearn.forecasting.smoothing import MEMBER_KINDS, TRENDS, TWO_SEASON_KINDS, Kind, Smoothing, fit_member
 from echolearn.validation import Array
 
 MAX_WEIGHT_POWER = 16.0  # weights are errors to the power of minus this: nearly the best member alone;

@@ -7,7 +7,6 @@ series in one pass, so that comparing members by rolling origins costs no more t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,12 +72,15 @@ class Smoothing:
 
     def start(self, y: Array) -> Position:
         """Return where the members start on a series, before its first value."""
+        m1, m2 = self.seasons
         scales = {log: to_scale(y, log) for log in {bool(v) for v in self.logs}}
         starts = [
-            start_of(scales[bool(log)], TRENDS[code], self.seasons[0], self.seasons[1] if second else 1)
+            start_of(scales[bool(log)], TRENDS[code], m1, m2 if second else 1)
             for log, code, second in zip(self.logs, self.trends, self.second, strict=True)
         ]
-        return stack_starts(starts, self.seasons)
+        L = np.array([[level, trend, 0.0] for level, trend, _, _ in starts])
+        S1, S2 = (np.array([np.resize(start[i], m) for start in starts]) for i, m in ((2, m1), (3, m2)))
+        return Position(L, S1, S2, 0)
 
     def advance(self, y: Array, position: Position, horizon: int) -> tuple[Array, Position]:
         """Return the forecasts F (n, K, horizon) after each value, and where the members are then."""
@@ -142,24 +144,13 @@ def _slope(y: Array) -> tuple[float, float]:
     return slope, float(y.mean() + slope * t[0])
 
 
-def stack_starts(starts: list[tuple[float, float, Array, Array]], seasons: tuple[int, int]) -> Position:
-    """Return the starts of several members as one position."""
-    L = np.array([[level, trend, 0.0] for level, trend, _, _ in starts])
-    S1 = np.array([np.resize(s1, seasons[0]) for _, _, s1, _ in starts])
-    S2 = np.array([np.resize(s2, seasons[1]) for *_, s2 in starts])
-    return Position(L, S1, S2, 0)
-
-
 def fit_member(y: Array, kind: Kind, seasons: tuple[int, int], horizon: int) -> Array:
     """Return the parameters (6,) with the least error of forecasts up to `horizon` (or one) steps ahead."""
     z = to_scale(y, kind.log)
     m1, m2 = seasons[0], seasons[1] if kind.second else 1
-    names = ["alpha", *(["beta"] if kind.trend == "damped" else []), *(["gamma1"] if m1 > 1 else [])]
-    names += [
-        *(["gamma2"] if m2 > 1 else []),
-        *(["phi"] if kind.trend == "damped" else []),
-        *(["rho"] if kind.ar else []),
-    ]
+    damped = kind.trend == "damped"
+    varies = {"alpha": True, "beta": damped, "gamma1": m1 > 1, "gamma2": m2 > 1, "phi": damped, "rho": kind.ar}
+    names = [name for name, does in varies.items() if does]
     n = len(z)
     ahead = max(1, min(horizon, n // 3)) if kind.ahead else 1
     skip = min(max(m1, m2), n // 3)
@@ -171,21 +162,10 @@ def fit_member(y: Array, kind: Kind, seasons: tuple[int, int], horizon: int) -> 
         mse = mean_squared_error(z, _parameters(names, x), *start, ahead, skip, stride)
         return float(np.log(mse / spread + 1e-12) + LOGIT_PENALTY * (x @ x) / np.sqrt(n))
 
-    found = [_least(error, np.array([a, *(START_LOGITS[name] for name in names[1:])])) for a in ALPHA_LOGITS]
-    return _parameters(names, min(found)[1])
-
-
-class _Found(tuple[float, Array]):
-    """A minimum and where it is; compared by its value alone."""
-
-    def __lt__(self, other: tuple[object, ...]) -> bool:
-        return bool(self[0] < other[0])  # type: ignore[operator]
-
-
-def _least(error: Callable[[Array], float], x: Array) -> _Found:
-    budget = 30 * (len(x) + 1)
-    r = minimize(error, x, method="Nelder-Mead", options={"maxfev": budget, "xatol": 0.05, "fatol": 1e-3})
-    return _Found((float(r.fun), np.asarray(r.x)))
+    options = {"maxfev": 30 * (len(names) + 1), "xatol": 0.05, "fatol": 1e-3}
+    starts = [np.array([alpha, *(START_LOGITS[name] for name in names[1:])]) for alpha in ALPHA_LOGITS]
+    minima = [minimize(error, x, method="Nelder-Mead", options=options) for x in starts]
+    return _parameters(names, np.asarray(min(minima, key=lambda r: float(r.fun)).x))
 
 
 def _parameters(names: list[str], x: Array) -> Array:
