@@ -93,19 +93,19 @@ class Forecasts:
         return [(e - self._mean[self._dims :]) / self._scale[self._dims :] for e in rows]
 
 
-def _series(given: object, width: int, columns: Sequence[str], name: str) -> tuple[list[Array], bool]:
+def _series(container: object, width: int, columns: Sequence[str], name: str) -> tuple[list[Array], bool]:
     """Return series as a list of finite arrays (steps, width), and whether they came as a list."""
-    listed = list(given) if isinstance(given, (list, tuple)) else []
+    listed = list(container) if isinstance(container, (list, tuple)) else []
     many = any(np.ndim(s) > 0 for s in listed)
-    for table in listed if many else [given]:
+    for table in listed if many else [container]:
         if hasattr(table, "columns"):
             check_columns(table, columns, name)
     try:
-        parts = [np.asarray(s, np.float64) for s in (listed if many else [given])]
+        series = [np.asarray(s, np.float64) for s in (listed if many else [container])]
     except (TypeError, ValueError):
         raise ValueError(f"{name} does not hold numbers; expected a series, or a list of series.") from None
-    parts = [s[:, None] if s.ndim == 1 else s for s in parts]
-    for s in parts:
+    series = [s[:, None] if s.ndim == 1 else s for s in series]
+    for s in series:
         if s.ndim != 2 or s.shape[1] != width or len(s) == 0 or not np.isfinite(s).all():
             raise ValueError(f"{name} has shape {s.shape}; expected (steps, {width}) with finite numbers.")
-    return parts, many
+    return series, many

@@ -12,7 +12,7 @@ from echolearn.modelfile.layout import MODEL, RECOGNIZER
 from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.runtime._forecast import Forecasts
 from echolearn.runtime._opening import (
-    Given,
+    OpenedSequences,
     check_can_warm_up,
     decode,
     encode,
@@ -175,29 +175,31 @@ class Model:
         """Return decoded outputs in the form of X."""
         if self.plan.series_dims is not None:
             raise TypeError(f"{self.plan.estimator} continues series: use forecast(steps), or forecast(steps, X).")
-        given = open_sequences(X, self.plan)
-        answers = [decoding(self.plan.answer, Y) for Y in self._outputs(given, warm_up)]
+        sequences = open_sequences(X, self.plan)
+        answers = [decoding(self.plan.answer, Y) for Y in self._outputs(sequences, warm_up)]
         if self.plan.pooling is not None:
             return np.concatenate(answers)
-        return given.in_given_form(answers)
+        return sequences.in_form_of_input(answers)
 
-    def _outputs(self, given: Given, warm_up: object) -> list[Array]:
+    def _outputs(self, sequences: OpenedSequences, warm_up: object) -> list[Array]:
         """Return the outputs for each sequence."""
         plan, pooling = self.plan, self.plan.pooling
-        if pooling is not None and any(len(x) <= pooling.washout for x in given.X):
+        if pooling is not None and any(len(x) <= pooling.washout for x in sequences.X):
             raise ValueError(
                 f"washout={pooling.washout}, but a sequence of X has no more steps. Drop sequences so short."
             )
-        before: list[Array | None] = [None] * len(given.X)
+        before: list[Array | None] = [None] * len(sequences.X)
         if warm_up is not None and not is_cold(warm_up):
             check_can_warm_up(plan)
             opened = open_sequences(warm_up, plan, "warm_up")
-            if len(opened.X) != len(given.X):
-                raise ValueError(f"warm_up has {len(opened.X)} sequences, but X has {len(given.X)}; expected one each.")
+            if len(opened.X) != len(sequences.X):
+                raise ValueError(
+                    f"warm_up has {len(opened.X)} sequences, but X has {len(sequences.X)}; expected one each."
+                )
             before = list(opened.X)
-        follows = warm_up is None and given.kind == "one"
+        follows = warm_up is None and sequences.kind == "one"
         with np.errstate(over="ignore", invalid="ignore"):
-            outputs = [self._outputs_of(x, b, follows) for x, b in zip(given.X, before, strict=True)]
+            outputs = [self._outputs_of(x, b, follows) for x, b in zip(sequences.X, before, strict=True)]
         if not all(np.isfinite(Y).all() for Y in outputs):
             raise ValueError(
                 "outputs are not finite: X holds numbers too large for this model, or units without bounds (relu, "

@@ -19,20 +19,20 @@ SAME_FRAME_TOLERANCE = 1e-9  # relative difference up to which frames that have 
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class OpenedSequences:
     """Checked sequences (steps, features) of floats. kind: "one" array, a "list" of arrays, or a 3-D "stack"."""
 
     X: list[Array]
     kind: str
 
-    def in_given_form(self, results: list[Array]) -> Answers:
+    def in_form_of_input(self, results: list[Array]) -> Answers:
         """Return one array per sequence in the form of X."""
         if self.kind == "one":
             return results[0]
         return np.stack(results) if self.kind == "stack" else results
 
 
-def open_sequences(X: object, plan: Plan, name: str = "X") -> Given:
+def open_sequences(X: object, plan: Plan, name: str = "X") -> OpenedSequences:
     """Check sequences for a plan; raise ValueError or TypeError with a sentence that says what was expected."""
     for table in X if isinstance(X, (list, tuple)) else (X,):
         if hasattr(table, "columns"):
@@ -52,7 +52,7 @@ def open_sequences(X: object, plan: Plan, name: str = "X") -> Given:
             t = int((~finite).any(axis=1).argmax())
             cure = "" if gaps else " Fill the gap, or fit with missing='carry' or missing='mean'."
             raise ValueError(f"sequence {i} of {name} holds NaN or infinity at step {t}.{cure}")
-    return Given(checked, kind)
+    return OpenedSequences(checked, kind)
 
 
 def takes_gaps(plan: Plan) -> bool:

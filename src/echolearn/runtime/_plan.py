@@ -246,5 +246,5 @@ class Plan:
     @property
     def carried(self) -> FillGaps | None:
         """The operation that carries known values forward, if there is one."""
-        found = [o for o in self.inputs if isinstance(o, FillGaps) and o.carry]
-        return found[0] if found else None
+        carrying = [o for o in self.inputs if isinstance(o, FillGaps) and o.carry]
+        return carrying[0] if carrying else None

@@ -70,10 +70,10 @@ class Streams:
 
     def resume(self, path: str | PathLike[str]) -> Self:
         """Continue where `save` was called, with the same model: the same frames give the same bits from there on."""
-        found = read_snapshot(check_path("path", path), self._arrays(), self._identity())
+        snapshot = read_snapshot(check_path("path", path), self._arrays(), self._identity())
         layers = range(len(self._now))
-        self._now = [Running(found[f"h{i}"], found[f"y{i}"]) for i in layers]
-        self._known, self._total, self.steps = found["known"], found["total"], found["steps"]
+        self._now = [Running(snapshot[f"h{i}"], snapshot[f"y{i}"]) for i in layers]
+        self._known, self._total, self.steps = snapshot["known"], snapshot["total"], snapshot["steps"]
         return self
 
     def _arrays(self) -> dict[str, Array]:
@@ -95,10 +95,10 @@ class Streams:
         """Copies of the states of each layer, arrays of shape (n, n_units); of a `Stream`, (n_units,)."""
         return [now.h.copy() for now in self._now]
 
-    def _advance(self, given: ArrayLike) -> Array:
+    def _advance(self, frame: ArrayLike) -> Array:
         """Return the outputs (..., n_out) after one more frame; nothing has moved if it is refused."""
         plan = self._layers.plan
-        x = self._frame(given)
+        x = self._frame(frame)
         carries = plan.carried is not None
         with np.errstate(over="ignore", invalid="ignore"):
             inputs = encode(plan.inputs, x[None], self._known)[0] if carries else encode(plan.inputs, x)
@@ -116,12 +116,12 @@ class Streams:
             self._known = last_known(x[None], self._known)
         return self._pooled(Y)
 
-    def _frame(self, given: ArrayLike) -> Array:
+    def _frame(self, frame: ArrayLike) -> Array:
         """Return a frame of every device as numbers."""
         shape = (*self._many, self._layers.plan.n_features)
-        check_columns(given, self._layers.plan.feature_names)
+        check_columns(frame, self._layers.plan.feature_names)
         try:
-            x = np.asarray(given)
+            x = np.asarray(frame)
         except ValueError:
             x = np.empty(0, object)
         if x.shape != shape or x.dtype.kind not in "fiub":

@@ -9,7 +9,7 @@ import exported
 from echolearn import ESNForecaster, __version__
 from echolearn.exceptions import ExportError
 from echolearn.export import plan_of
-from echolearn.export.onnx.graph import IR, OPSET, onnx_model
+from echolearn.export.onnx.graph import IR_VERSION, OPSET_VERSION, onnx_model
 from reliability.exports import difference, in_onnx, in_onnx_steps, session
 
 onnx = pytest.importorskip("onnx")
@@ -40,8 +40,8 @@ def test_the_step_graph_has_the_documented_inputs_and_outputs():
 def test_metadata_and_opset():
     content = onnx_model(plan_of(exported.classifier()), name="phones")
     model = onnx.load_from_string(content)
-    assert [(o.domain, o.version) for o in model.opset_import] == [("", OPSET)]
-    assert (model.ir_version, model.producer_name, model.producer_version) == (IR, "echolearn", __version__)
+    assert [(o.domain, o.version) for o in model.opset_import] == [("", OPSET_VERSION)]
+    assert (model.ir_version, model.producer_name, model.producer_version) == (IR_VERSION, "echolearn", __version__)
     assert model.graph.name == "phones"
     facts = {entry.key: entry.value for entry in model.metadata_props}
     assert facts["echolearn"] == __version__

@@ -34,7 +34,7 @@ from echolearn.runtime._plan import Clip, FillGaps, Layer, Plan, Project, Standa
 from echolearn.validation import Array
 
 C_NUMBERS = ("float32", "float64", "int16", "int8")
-TEMPLATES = templates("network.h")
+NETWORK_TEMPLATES = templates("network.h")
 EXPRESSIONS = {
     "tanh": "$N_tanh(z[i])",
     "sigmoid": "($R)0.5 + ($R)0.5 * $N_tanh(z[i])",
@@ -78,7 +78,7 @@ def c_header(plan: Plan, *, name: str = "esn", numbers: str | None = None, X: Ar
         "FIELDS": writer.state.lines(),
         "FUNCTIONS": functions,
     }
-    return fill_in(fill_in(TEMPLATES["header"], tokens), writer.tokens)
+    return fill_in(fill_in(NETWORK_TEMPLATES["header"], tokens), writer.tokens)
 
 
 def _more(plan: Plan) -> str:
@@ -106,15 +106,15 @@ def _meaning(plan: Plan) -> str:
 def _loss(plan: Plan, X: Array, numbers: str) -> str:
     """Return a line that says how far answers in these numbers are from those of the model."""
     begin = f" * measured on {len(X)} frames, beside the model itself:"
-    exact, found = answers_in(plan, X, plan.precision), answers_in(plan, X, numbers)
+    exact, rounded = answers_in(plan, X, plan.precision), answers_in(plan, X, numbers)
     if plan.answer.kind == "values":
         spread = np.maximum(exact.std(axis=0), 1e-300)
-        error = float((np.sqrt(((found - exact) ** 2).mean(axis=0)) / spread).max())
+        error = float((np.sqrt(((rounded - exact) ** 2).mean(axis=0)) / spread).max())
         return f"{begin} the values differ by {error:.2g} of their standard deviation\n"
-    changed = float((found.argmax(axis=1) != exact.argmax(axis=1)).mean())
+    changed = float((rounded.argmax(axis=1) != exact.argmax(axis=1)).mean())
     if plan.answer.kind == "independent":
-        changed = float(((found > 0.5) != (exact > 0.5)).mean())
-    worst = float(np.abs(found - exact).max())
+        changed = float(((rounded > 0.5) != (exact > 0.5)).mean())
+    worst = float(np.abs(rounded - exact).max())
     return f"{begin} {changed:.2%} of the labels change, probabilities by at most {worst:.2g}\n"
 
 
@@ -151,12 +151,12 @@ class _Writer:
 
     def class_names(self) -> list[str]:
         """Return the names of classes and features, as arrays of strings."""
-        found = (("classes", self.plan.answer.names), ("features", self.plan.feature_names))
+        lists = (("classes", self.plan.answer.names), ("features", self.plan.feature_names))
         return [
             f"static const char *const {self.name}_{word}[{len(names)}] = {{\n"
             + ",\n".join(f"    {c_string(name)}" for name in names)
             + "\n};"
-            for word, names in found
+            for word, names in lists
             if names
         ]
 
@@ -179,9 +179,9 @@ class _Writer:
         more = [f"exp {self.real}", "softmax"] if any(layer.softmax for layer in plan.layers) else []
         more += ["nearest"] if plan.answer.kind == "nearest" else []
         texts = [
-            *(TEMPLATES[name] for name in names),
+            *(NETWORK_TEMPLATES[name] for name in names),
             *(self._update(f) for f in sorted(activations)),
-            *(TEMPLATES[name] for name in more),
+            *(NETWORK_TEMPLATES[name] for name in more),
             self._start("reset", None),
             *([self._start("resume", plan)] if plan.resumption is not None else []),
             _function("void $N_run($N_state *s)", "".join(run)),
@@ -193,10 +193,10 @@ class _Writer:
 
     def _update(self, f: str) -> str:
         """Return the function that updates states by the activation f."""
-        limits = TEMPLATES["limits"] if self.real == "float" and f in ("tanh", "sigmoid") else ""
+        limits = NETWORK_TEMPLATES["limits"] if self.real == "float" and f in ("tanh", "sigmoid") else ""
         # what brings z between -8 and 8, in loops of their own: compilers then use vectors for these and for the rest
-        preparation = (TEMPLATES["half"] if f == "sigmoid" else "") + limits
-        return fill_in(TEMPLATES["update"], {"F": f, "E": EXPRESSIONS[f], "PREPARATION": preparation})
+        preparation = (NETWORK_TEMPLATES["half"] if f == "sigmoid" else "") + limits
+        return fill_in(NETWORK_TEMPLATES["update"], {"F": f, "E": EXPRESSIONS[f], "PREPARATION": preparation})
 
     def _real(self, name: str, values: Array) -> str:
         return self.constants.add(name, values, self.real)

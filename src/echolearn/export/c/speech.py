@@ -29,7 +29,7 @@ from echolearn.speech._features import (
 )
 from echolearn.validation import Array
 
-TEMPLATES = templates("features.h")
+FEATURES_TEMPLATES = templates("features.h")
 FFT_SAMPLES = 512  # the power of two above a window
 PRE_EMPHASIS = 0.97  # of high frequencies: every sample less this share of the one before
 WINDOW_POWER = 0.85  # of Hann's window: Kaldi's own
@@ -54,13 +54,13 @@ def c_features(recipe: FeatureRecipe, *, name: str = "esn") -> str:
         "RECIPE": recipe.describe(),
         "CONSTANTS": str(constants.size),
         "STATE": str(state.size()),
-        "USE": TEMPLATES["two passes"] if passes == 2 else "",
+        "USE": FEATURES_TEMPLATES["two passes"] if passes == 2 else "",
         "PASSES": str(passes),
         "CONSTANT_TEXT": "\n\n".join(constants.text),
         "FIELDS": state.lines(),
         "SCALING": scaling,
         "MOMENTS": moments,
-        "MEASURED": TEMPLATES[f"measured {passes}"],
+        "MEASURED": FEATURES_TEMPLATES[f"measured {passes}"],
         "COLUMNS": str(COLUMNS),
         "CONTEXT": str(recipe.context),
         "SIDE": str(recipe.context // 2),
@@ -80,7 +80,7 @@ def c_features(recipe: FeatureRecipe, *, name: str = "esn") -> str:
         "STILL": f"{SMALLEST_DEVIATION}",
         "N": name,
     }
-    return fill_in(fill_in(TEMPLATES["header"], tokens), tokens)
+    return fill_in(fill_in(FEATURES_TEMPLATES["header"], tokens), tokens)
 
 
 def _add_constants(constants: Constants) -> None:
@@ -118,7 +118,7 @@ def _normalisation(recipe: FeatureRecipe, constants: Constants) -> tuple[str, st
         mean, deviation = recipe.scale
         constants.add("mean", mean, "double")
         constants.add("deviation", deviation, "double")
-    return TEMPLATES[f"scaling {recipe.normalise}"], TEMPLATES[f"moments {recipe.normalise}"]
+    return FEATURES_TEMPLATES[f"scaling {recipe.normalise}"], FEATURES_TEMPLATES[f"moments {recipe.normalise}"]
 
 
 def _add_fields(state: Struct, recipe: FeatureRecipe) -> None:

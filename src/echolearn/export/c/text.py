@@ -49,7 +49,7 @@ def templates(file: str) -> dict[str, str]:
 def fill_in(template: str, tokens: dict[str, str]) -> str:
     """Return a template with a text in every place where the name of a token stands after a dollar sign."""
     names = "|".join(sorted(tokens, key=len, reverse=True))
-    return re.sub(rf"\$({names})", lambda found: tokens[found[1]], template)
+    return re.sub(rf"\$({names})", lambda match: tokens[match[1]], template)
 
 
 def c_string(text: str) -> str:
@@ -134,7 +134,7 @@ class Struct:
         """Return the bytes of the struct where numbers are aligned to their size, as compilers do."""
         place, widest = 0, 1
         for kind, _, count, _ in self.fields:
-            own = SIZES_BYTES[kind]
-            place = -(-place // own) * own + own * max(count, 1)
-            widest = max(widest, own)
+            size = SIZES_BYTES[kind]
+            place = -(-place // size) * size + size * max(count, 1)
+            widest = max(widest, size)
         return -(-place // widest) * widest

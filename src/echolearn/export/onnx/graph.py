@@ -12,12 +12,12 @@ import numpy as np
 from echolearn import __version__
 from echolearn.exceptions import ExportError
 from echolearn.export.onnx.layers import Builder
-from echolearn.export.onnx.nodes import DOUBLE, SINGLE, Nodes, ScanTime, StepTime
+from echolearn.export.onnx.nodes import FLOAT32, FLOAT64, Nodes, ScanTime, StepTime
 from echolearn.export.onnx.pooling import Pooler
 from echolearn.export.plan import check_runs_forward
 from echolearn.runtime._plan import Plan
 
-OPSET, IR = 17, 8  # fixed: what runtimes since 2022 read
+OPSET_VERSION, IR_VERSION = 17, 8  # fixed: what runtimes since 2022 read
 Shape = list[int | str]
 PRECISIONS = ("float32", "float64")
 
@@ -63,9 +63,12 @@ def onnx_model(plan: Plan, *, step: bool = False, numbers: str | None = None, na
         doc_string=f"{plan.estimator} of echolearn: {plan.units} units, {'one step' if step else 'whole sequences'}",
     )
     model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="echolearn", producer_version=__version__
+        graph,
+        opset_imports=[helper.make_opsetid("", OPSET_VERSION)],
+        producer_name="echolearn",
+        producer_version=__version__,
     )
-    model.ir_version = IR
+    model.ir_version = IR_VERSION
     helper.set_model_props(model, facts)
     content: bytes = model.SerializeToString(deterministic=True)
     return content
@@ -151,19 +154,19 @@ def _closed_loop(builder: Builder) -> str:
     assert dims is not None
     n = g("Shape", "X", start=0, end=1)
     steps = g("Reshape", "steps", g.whole(1))
-    some = g("Min", n, g.whole(1))  # 0 without X, otherwise 1
-    more = g("Sub", steps, some)
-    hole = g("Expand", g.constant(np.zeros((1, dims), SINGLE)), g("Concat", more, g.whole(1), axis=0))
+    has_X = g("Min", n, g.whole(1))  # 0 without X, otherwise 1
+    more = g("Sub", steps, has_X)
+    hole = g("Expand", g.constant(np.zeros((1, dims), FLOAT32)), g("Concat", more, g.whole(1), axis=0))
     x = g("Concat", "X", hole, axis=0)
-    given = g("Expand", g.constant(np.ones((1, 1), builder.dtype)), g("Concat", n, g.whole(1), axis=0))
-    empty = g("Expand", g.constant(np.zeros((1, 1), builder.dtype)), g("Concat", more, g.whole(1), axis=0))
+    ones = g("Expand", g.constant(np.ones((1, 1), builder.dtype)), g("Concat", n, g.whole(1), axis=0))
+    zeros = g("Expand", g.constant(np.zeros((1, 1), builder.dtype)), g("Concat", more, g.whole(1), axis=0))
     if plan.n_features > dims:
-        x = g("Concat", x, g.rows("exogenous", some, g.whole(2**62)), axis=-1)
-    z, known = builder.encode(x, ScanTime()), g("Concat", given, empty, axis=0)
+        x = g("Concat", x, g.rows("exogenous", has_X, g.whole(2**62)), axis=-1)
+    z, known = builder.encode(x, ScanTime()), g("Concat", ones, zeros, axis=0)
     starts = [layer.initial_state.astype(builder.dtype), np.zeros(dims, builder.dtype)]
     first = [g.constant(start, "start") for start in starts]
     if end is not None and end.fed_back is not None:
-        fresh = g("Greater", some, g.whole(0))
+        fresh = g("Greater", has_X, g.whole(0))
         first = [
             g("Where", fresh, name, builder.weights(value, "resumed"))
             for name, value in zip(first, (end.state, end.fed_back), strict=True)
@@ -175,9 +178,9 @@ def _closed_loop(builder: Builder) -> str:
         h, value = states
         frame, flag = frames
         now = inner("Slice", frame, inner.whole(0), inner.whole(dims), inner.whole(0))
-        own = inner("Where", inner("Greater", flag, builder.weights(np.full(1, 0.5), "half")), now, value)
+        series = inner("Where", inner("Greater", flag, builder.weights(np.full(1, 0.5), "half")), now, value)
         e = inner("Slice", frame, inner.whole(dims), inner.whole(plan.n_features), inner.whole(0))
-        x = inner("Concat", own, e, axis=-1) if plan.n_features > dims else own
+        x = inner("Concat", series, e, axis=-1) if plan.n_features > dims else series
         h = step(inner, h, inner("Add", inner("MatMul", x, W), bias))
         Y = builder.readout(inner, layer, h, x)
         return [h, Y], Y
@@ -189,19 +192,19 @@ def _closed_loop(builder: Builder) -> str:
 def _add_answer(builder: Builder, Y: str, name: str) -> None:
     """Add the nodes from outputs to the answer, which gets this name; in float64, as in a prediction."""
     g, answer = builder.g, builder.plan.answer
-    Y = g.cast(Y, DOUBLE)
+    Y = g.cast(Y, FLOAT64)
     if answer.kind == "softmax":
-        found = g("Softmax", Y, axis=-1)
+        result = g("Softmax", Y, axis=-1)
     elif answer.kind == "values":
-        found = g("Add", g("Mul", Y, g.constant(answer.scale, "scale")), g.constant(answer.mean, "mean"))
+        result = g("Add", g("Mul", Y, g.constant(answer.scale, "scale")), g.constant(answer.mean, "mean"))
     elif answer.kind == "independent":
         distance = g("Sub", Y, g.constant(np.full(1, 0.5)))
-        found = g("Sigmoid", g("Mul", distance, g.constant(answer.scale, "slope")))
+        result = g("Sigmoid", g("Mul", distance, g.constant(answer.scale, "slope")))
     else:
-        found = _nearest_distribution(builder, Y)
+        result = _nearest_distribution(builder, Y)
     from onnx import TensorProto, helper
 
-    g.nodes.append(helper.make_node("Cast", [found], [name], name, to=TensorProto.FLOAT))
+    g.nodes.append(helper.make_node("Cast", [result], [name], name, to=TensorProto.FLOAT))
 
 
 def _nearest_distribution(builder: Builder, Y: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn.export.onnx.nodes import DOUBLE, Nodes, StepTime, Time
+from echolearn.export.onnx.nodes import FLOAT64, Nodes, StepTime, Time
 from echolearn.runtime._plan import Clip, FillGaps, Layer, Plan, Project, Sparse, Standardize
 from echolearn.validation import Array
 
@@ -25,7 +25,7 @@ class Builder:
     def encode(self, x: str, time: Time) -> str:
         """Return the inputs of the first layer; they are scaled in float64, as in a prediction."""
         g = self.g
-        x = g.cast(x, DOUBLE)
+        x = g.cast(x, FLOAT64)
         for operation in self.plan.inputs:
             if isinstance(operation, Standardize):
                 x = g("Div", g("Sub", x, g.constant(operation.mean, "mean")), g.constant(operation.scale, "scale"))
@@ -43,7 +43,7 @@ class Builder:
         if gaps.carry:
 
             def carry(inner: Nodes, states: list[str], frames: list[str]) -> tuple[list[str], str]:
-                frame, known = frames[0], inner.cast(states[0], DOUBLE)
+                frame, known = frames[0], inner.cast(states[0], FLOAT64)
                 filled = inner("Where", inner("IsNaN", frame), known, frame)
                 return [inner.cast(filled, self._state_dtype(time))], filled
 
@@ -53,12 +53,12 @@ class Builder:
             filled = g("Where", missing, g.constant(gaps.values, "fill"), x)
         if not gaps.flagged.any():
             return filled
-        flags = g("Gather", g.cast(missing, DOUBLE), g.whole(*np.flatnonzero(gaps.flagged).tolist()), axis=-1)
+        flags = g("Gather", g.cast(missing, FLOAT64), g.whole(*np.flatnonzero(gaps.flagged).tolist()), axis=-1)
         return g("Concat", filled, flags, axis=-1)
 
     def _state_dtype(self, time: Time) -> np.dtype[np.generic]:
         """Return the type of known values: that of the one vector of states of a step graph, or float64."""
-        return self.dtype if isinstance(time, StepTime) else DOUBLE
+        return self.dtype if isinstance(time, StepTime) else FLOAT64
 
     def top_inputs(self, x: str, time: Time) -> str:
         """Return the inputs of the top layer, for the inputs of the first one."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from echolearn.validation import Array
 
-DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 # Names of values of a graph. A body takes states and one vector of each input; it returns new states and an output.
 Body = Callable[["Nodes", list[str], list[str]], tuple[list[str], str]]
 
@@ -100,7 +100,7 @@ class ScanTime:
         out = [helper.make_tensor_value_info(n, k, [m]) for n, k, m in zip(ends, kinds, lengths, strict=False)]
         out.append(helper.make_tensor_value_info(ends[-1], kinds[0], None))
         first = self._starts_at or [g.constant(start, "start") for start in starts]
-        found = g.several(
+        outputs = g.several(
             "Scan",
             *first,
             *inputs,
@@ -110,7 +110,7 @@ class ScanTime:
             scan_input_directions=[int(reverse)] * len(inputs),
             scan_output_directions=[int(reverse)],
         )
-        return found[-1]
+        return outputs[-1]
 
 
 class StepTime:

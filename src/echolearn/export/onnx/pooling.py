@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from echolearn.export.onnx.layers import Builder
-from echolearn.export.onnx.nodes import DOUBLE, ScanTime
+from echolearn.export.onnx.nodes import FLOAT64, ScanTime
 from echolearn.runtime._plan import Layer, Pooling
 
 
@@ -69,15 +69,15 @@ class Pooler:
         builder, g = self.builder, self.builder.g
         assert self.pooling.thresholds is not None
         after = g.rows(H, g.whole(self.pooling.washout), g.whole(2**62))
-        S = g.cast(after, DOUBLE)
+        S = g.cast(after, FLOAT64)
         mean = g("ReduceMean", S, axes=[0], keepdims=1)
         square = g("ReduceMean", g("Mul", S, S), axes=[0], keepdims=1)
         variance = g("Max", g("Sub", square, g("Mul", mean, mean)), g.constant(np.zeros(1)))
         columns = [mean, g("Sqrt", variance)]
         columns += [g(f"Reduce{word}", S, axes=[0], keepdims=1) for word in ("Max", "Min")]
-        columns.append(g.cast(self._last(layer, H), DOUBLE))
+        columns.append(g.cast(self._last(layer, H), FLOAT64))
         for limits in self.pooling.thresholds:
-            above = g.cast(g("Greater", after, builder.weights(limits, "threshold")), DOUBLE)
+            above = g.cast(g("Greater", after, builder.weights(limits, "threshold")), FLOAT64)
             columns.append(g("ReduceMean", above, axes=[0], keepdims=1))
         row = g("Concat", *columns, axis=-1)
         Y = g("MatMul", row, g.constant(layer.U_states, "U_states"))

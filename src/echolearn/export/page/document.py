@@ -163,8 +163,8 @@ def _hash(text: str) -> str:
 
 def _script_names(extras: set[str]) -> list[str]:
     """Return the names of the scripts that a page with these extras needs, in the order in which they run."""
-    found = sorted(file.name for file in ASSETS.iterdir() if file.name.endswith(".js"))
-    wanted = [name for name in found if all(not name.startswith(p) or e in extras for p, e in EXTRA_SCRIPTS.items())]
+    names = sorted(file.name for file in ASSETS.iterdir() if file.name.endswith(".js"))
+    wanted = [name for name in names if all(not name.startswith(p) or e in extras for p, e in EXTRA_SCRIPTS.items())]
     return [*FIRST_SCRIPTS, *(name for name in wanted if name not in (*FIRST_SCRIPTS, LAST_SCRIPT)), LAST_SCRIPT]
 
 

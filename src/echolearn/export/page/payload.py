@@ -114,8 +114,8 @@ def _rows(matrix: Sparse, kind: str) -> dict[str, Json]:
 
 def _spectral_radius(matrix: Sparse) -> float:
     N = len(matrix.indptr) - 1
-    own = tuple(np.array(part) for part in (matrix.data, matrix.indices, matrix.indptr))  # a plan's cannot be written
-    return float(spectral_radius_of(sparse.csr_array(own, shape=(N, N))))
+    arrays = tuple(map(np.array, (matrix.data, matrix.indices, matrix.indptr)))  # a plan's own cannot be written
+    return float(spectral_radius_of(sparse.csr_array(arrays, shape=(N, N))))
 
 
 def _pooling(pooling: Pooling | None) -> dict[str, Json] | None:

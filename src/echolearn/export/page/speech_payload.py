@@ -104,10 +104,10 @@ def _groups(phones: Sequence[str]) -> list[Payload]:
     kind |= {name.lower(): "silence" for name in SILENCES}
     order = {phone: k for k, phone in enumerate(kind)}
     plain = [phone.lower().rstrip("0123456789") for phone in phones]
-    found: dict[str, list[int]] = {name: [] for name in (*_GROUPS, "others", "silence")}
+    members_of: dict[str, list[int]] = {name: [] for name in (*_GROUPS, "others", "silence")}
     for k in sorted(range(len(phones)), key=lambda k: (order.get(plain[k], len(order)), phones[k])):
-        found[kind.get(plain[k], "others")].append(k)
-    return [{"name": name, "phones": members} for name, members in found.items() if members]
+        members_of[kind.get(plain[k], "others")].append(k)
+    return [{"name": name, "phones": members} for name, members in members_of.items() if members]
 
 
 def _recipe(recipe: FeatureRecipe) -> Payload:

@@ -88,7 +88,7 @@ class RefusedResponse(Response):
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class Query:
     """A parsed request: sequences (steps, n_features), whether they are a list, and steps to forecast."""
 
     sequences: list[Array] | None
@@ -96,14 +96,14 @@ class Given:
     steps: int | None = None
 
 
-def parse_body(kind: str, body: bytes, about: About, most: int) -> Given:
+def parse_body(kind: str, body: bytes, about: About, most: int) -> Query:
     """Return the sequences in a body of this media type; most: frames of all of them."""
     if kind in ("application/octet-stream", "application/x-npy") or (kind == "" and body.startswith(NPY_MAGIC)):
-        given = parse_npy(body, about.n_features)
+        query = parse_npy(body, about.n_features)
     elif kind in ("application/json", ""):
-        given = parse_json_body(body, about)
+        query = parse_json_body(body, about)
     elif kind == "text/csv":
-        given = Given([parse_csv(body, about)], many=False)
+        query = Query([parse_csv(body, about)], many=False)
     else:
         raise Refusal(
             415,
@@ -111,25 +111,25 @@ def parse_body(kind: str, body: bytes, about: About, most: int) -> Given:
             f"the body is {kind!r:.80}; expected Content-Type: application/json, text/csv, or application/octet-stream "
             "for a .npy file.",
         )
-    return check_size(given, most)
+    return check_size(query, most)
 
 
-def check_size(given: Given, most: int) -> Given:
-    """Return what is given, unless a sequence is empty, infinite or, together with the others, too long."""
-    frames = sum(map(len, given.sequences or ()))
-    if max(frames, given.steps or 0) > most:
-        what = f"{frames:,} frames" if frames > most else f"a forecast of {given.steps:,} steps"
+def check_size(query: Query, most: int) -> Query:
+    """Return a query, unless a sequence is empty, infinite or, together with the others, too long."""
+    frames = sum(map(len, query.sequences or ()))
+    if max(frames, query.steps or 0) > most:
+        what = f"{frames:,} frames" if frames > most else f"a forecast of {query.steps:,} steps"
         raise Refusal(413, "frames", f"the request has {what}; this service takes at most {most:,}.")
-    for k, x in enumerate(given.sequences or ()):
+    for k, x in enumerate(query.sequences or ()):
         if len(x) == 0:
             raise not_acceptable(f"sequence {k} of X has no frames; expected at least one.")
         if np.isinf(x).any():
             raise not_acceptable(
                 f"sequence {k} of X holds infinity; expected finite numbers, or null for missing ones."
             )
-    if given.sequences == []:
+    if query.sequences == []:
         raise not_acceptable("X has no sequences; expected at least one frame.")
-    return given
+    return query
 
 
 def parse_json(text: str | bytes) -> object:
@@ -145,7 +145,7 @@ def _not_json(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number of JSON; write null for a missing value")
 
 
-def parse_json_body(body: bytes, about: About) -> Given:
+def parse_json_body(body: bytes, about: About) -> Query:
     """Return the sequences of {"X": ...}, and of a forecaster the steps of {"steps": n}."""
     value = parse_json(body)
     forecasts = about.task == "forecast"
@@ -161,9 +161,9 @@ def parse_json_body(body: bytes, about: About) -> Given:
     if "X" not in value and not forecasts:
         raise malformed(f"the body has no X; expected {expected}.")
     if value.get("X") is None:
-        return Given(None, many=False, steps=steps)
+        return Query(None, many=False, steps=steps)
     sequences, many = sequences_of(value["X"], about.n_features)
-    return Given(sequences, many, steps)
+    return Query(sequences, many, steps)
 
 
 def sequences_of(X: object, n: int) -> tuple[list[Array], bool]:
@@ -251,7 +251,7 @@ def _number(field: str) -> float:
     return float(field)
 
 
-def parse_npy(body: bytes, n: int) -> Given:
+def parse_npy(body: bytes, n: int) -> Query:
     """Return the sequence (steps, n), or the sequences (k, steps, n), of a .npy file. Nothing is unpickled.
 
     The bytes that the header promises are compared with those that are there before any array is made.
@@ -274,10 +274,10 @@ def parse_npy(body: bytes, n: int) -> Given:
         shape = (*shape, 1)
     if len(shape) not in (2, 3) or shape[-1] != n:
         raise not_acceptable(f"the array has shape {shape!s:.80}; expected (steps, {n}) or (sequences, steps, {n}).")
-    found = np.frombuffer(body, dtype, offset=file.tell()).reshape(shape, order="F" if fortran else "C")
+    values = np.frombuffer(body, dtype, offset=file.tell()).reshape(shape, order="F" if fortran else "C")
     with np.errstate(over="ignore"):
-        array = np.ascontiguousarray(found, dtype=np.float64)
-    return Given(list(array) if len(shape) == 3 else [array], many=len(shape) == 3)
+        array = np.ascontiguousarray(values, dtype=np.float64)
+    return Query(list(array) if len(shape) == 3 else [array], many=len(shape) == 3)
 
 
 def parse_message(message: str | bytes, n: int) -> tuple[Array, bool] | str:
@@ -310,21 +310,21 @@ def command_of(value: dict[str, object], known: Sequence[str]) -> str:
     return command
 
 
-def answer(model: NetworkModel, given: Given) -> Json:
+def answer(model: NetworkModel, query: Query) -> Json:
     """Return the answer to a request; what the model refuses is a Refusal."""
     try:
         if model.forecast is not None:
-            assert given.steps is not None
-            rows = model.forecast(given.sequences, given.many, given.steps)
-            many = given.many or (given.sequences is None and len(rows) > 1)
+            assert query.steps is not None
+            rows = model.forecast(query.sequences, query.many, query.steps)
+            many = query.many or (query.sequences is None and len(rows) > 1)
         else:
             assert model.respond is not None
-            assert given.sequences is not None
-            rows, many = model.respond(given.sequences, given.many), given.many
+            assert query.sequences is not None
+            rows, many = model.respond(query.sequences, query.many), query.many
     except (ValueError, FloatingPointError) as problem:
         raise not_acceptable(str(problem)) from problem
-    found = [described(model.about, one) for one in rows]
-    return {**classes_of(model.about), **(_side_by_side(found) if many else found[0])}
+    answers = [described(model.about, one) for one in rows]
+    return {**classes_of(model.about), **(_side_by_side(answers) if many else answers[0])}
 
 
 def classes_of(about: About) -> Json:
@@ -362,5 +362,5 @@ def stream_answer(about: About, step: int, rows: Array, single: bool) -> Json:
     return {"step": step, **numbers}
 
 
-def _side_by_side(found: Sequence[Json]) -> Json:
-    return {key: [one[key] for one in found] for key in found[0]}
+def _side_by_side(answers: Sequence[Json]) -> Json:
+    return {key: [one[key] for one in answers] for key in answers[0]}

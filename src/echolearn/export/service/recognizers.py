@@ -54,11 +54,15 @@ def _recognize(recognizer: Recognizer, words: bool, sound: bytes, longest: float
             if seconds > longest:
                 raise Refusal(413, "frames", f"the recording has {seconds:,.0f} s; this service takes {longest:,.0f}.")
             samples = read_audio(path, channels="mix")
-            found = recognizer.recognize(samples)
+            transcription = recognizer.recognize(samples)
         except (CorpusError, ValueError) as problem:
             raise not_acceptable(str(problem).replace(str(path), "the body")) from problem
-    answer: Json = {"text": found.text, "seconds": found.seconds, "phones": _timed(found.phones)}
-    return {**answer, "words": _timed(found.words)} if words and found.words is not None else answer
+    answer: Json = {
+        "text": transcription.text,
+        "seconds": transcription.seconds,
+        "phones": _timed(transcription.phones),
+    }
+    return {**answer, "words": _timed(transcription.words)} if words and transcription.words is not None else answer
 
 
 def _duration(path: Path) -> float:

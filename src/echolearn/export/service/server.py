@@ -95,8 +95,8 @@ class GuardedServer(uvicorn.Server):
         limits, metrics = self._service.limits, self._service.metrics
         seconds = {"head": limits.header_seconds, "writing": limits.body_seconds, "closing": limits.body_seconds}
         ours = [c for c in self.server_state.connections if isinstance(c, Connection)]
-        found = {(c, state): now for c in ours if (state := _waits_for(c))}
-        self._since = {key: self._since.get(key, now) for key in found}
+        waiting = {(c, state): now for c in ours if (state := _waits_for(c))}
+        self._since = {key: self._since.get(key, now) for key in waiting}
         for (connection, state), since in list(self._since.items()):
             if now - since >= seconds[state]:
                 _end(connection, state, metrics)

@@ -59,10 +59,10 @@ class FrameSession:
 
     def take(self, message: str | bytes) -> Reply:
         """Return the answer to a frame, to a chunk of frames, or to a command."""
-        found = parse_message(message, self._about.n_features)
-        if isinstance(found, str):
-            return self._command(found)
-        frames, single = found
+        parsed = parse_message(message, self._about.n_features)
+        if isinstance(parsed, str):
+            return self._command(parsed)
+        frames, single = parsed
         try:
             rows = self._stream.step(frames)
             text = _json(stream_answer(self._about, self._step, rows, single))

@@ -11,7 +11,7 @@ from echolearn.export.service.limits import Limits, Metrics, busy
 
 AT_ONCE_SECONDS = 0.001  # work of a stream up to this is done in the event loop
 Answer = TypeVar("Answer")
-Given = TypeVar("Given")
+Question = TypeVar("Question")
 
 
 class Workshop:
@@ -24,7 +24,7 @@ class Workshop:
         self._running = 0
         self.open_streams = 0
 
-    async def request(self, read: Awaitable[Given], work: Callable[[Given], Answer]) -> Answer:
+    async def request(self, read: Awaitable[Question], work: Callable[[Question], Answer]) -> Answer:
         """Return the work on what is read; the place of a request is free again when its thread has ended.
 
         A thread cannot be stopped: after the time limit the client is refused, and the place stays taken.
@@ -36,8 +36,8 @@ class Workshop:
         self._take()
         future: Future[Answer] | None = None
         try:
-            given = await read
-            future = self._requests.submit(work, given)
+            question = await read
+            future = self._requests.submit(work, question)
             async with asyncio.timeout(self._limits.request_seconds):
                 return await asyncio.wrap_future(future)
         except TimeoutError:
@@ -50,14 +50,14 @@ class Workshop:
                 loop = asyncio.get_running_loop()
                 future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._give))
 
-    async def step(self, work: Callable[[Given], Answer], given: Given, seconds: float) -> Answer:
+    async def step(self, work: Callable[[Question], Answer], question: Question, seconds: float) -> Answer:
         """Return a step of a stream that is expected to take so many seconds.
 
         A frame of a small network takes less time than handing it to a thread: it delays the others less right here.
         """
         if seconds <= AT_ONCE_SECONDS:
-            return work(given)
-        return await asyncio.get_running_loop().run_in_executor(self._streams, work, given)
+            return work(question)
+        return await asyncio.get_running_loop().run_in_executor(self._streams, work, question)
 
     def close(self) -> None:
         """Wait for the threads to end."""
