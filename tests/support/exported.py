@@ -12,6 +12,8 @@ LABELS = [np.array(["a", "b", "c"])[RNG.integers(0, 3, len(x))] for x in X]
 VALUES = [np.roll(x[:, :2], 1, axis=0) for x in X]
 SERIES = np.sin(np.arange(200) / 5) + 0.3 * np.sin(np.arange(200) / 2.1)
 FIXED = {"learn": "none", "validation_fraction": 0.0, "ridge": 0.1}
+DOUBLE = {**FIXED, "dtype": "float64"}
+LIMIT = {"rtol": 1e-9, "atol": 1e-9}
 
 
 def classifier(units=20, labels=LABELS, **settings):
@@ -34,3 +36,18 @@ def drawn(model, x=X[0]):
     x, plan = x.astype(np.float32), plan_of(model)
     answers = (model.predict_proba if hasattr(model, "predict_proba") else model.predict)(x.astype(float))
     return Drawn("test", {}, model, plan, x, np.asarray(answers, float).reshape(-1, plan.answer.n_out))
+
+
+def assert_same(found, expected):
+    """Compare answers in any form: the form too."""
+    assert isinstance(found, list) == isinstance(expected, list)
+    if isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other)
+        return
+    assert found.shape == expected.shape
+    if expected.dtype.kind in "US":
+        assert (found == expected).all()
+    else:
+        np.testing.assert_allclose(found, expected, **LIMIT)

@@ -15,6 +15,7 @@ TOKEN = "0123456789abcdef-test"
 X, LABELS = toys.labels(sequences=6)
 VALUES = toys.echoes(sequences=6)[1]
 WAVE = np.sin(np.arange(120) / 4)
+QUESTION = {"X": X[0].tolist()}
 SMALL = {"hidden_units": 12, "connections": 3, "learn": "none", "random_state": 0}
 
 MODELS = {
@@ -41,3 +42,9 @@ def client(model, *, token=None, origins=(), page=None, **limits):
     service = Service(model, Limits(**limits), Access.of("127.0.0.1", token, origins), page)
     how = {"base_url": "http://localhost", "headers": {"Host": "localhost"}, "raise_server_exceptions": False}
     return service, TestClient(service.application(), **how)
+
+
+def metric(client, line, **headers):
+    """Return the value of a metric."""
+    found = [row for row in client.get("/metrics", headers=headers).text.splitlines() if row.startswith(line + " ")]
+    return float(found[0].split()[-1])

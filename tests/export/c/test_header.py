@@ -14,23 +14,10 @@ from echolearn import ESNForecaster, ESNRegressor
 from echolearn.exceptions import ExportError
 from echolearn.export import plan_of
 from echolearn.export.c.header import c_header
-from echolearn.export.c.text import c_number, c_string, check_name
-from echolearn.export.c.weights import in_groups
-from echolearn.runtime._plan import Sparse
 from reference.plans import evaluate
 from reliability.exports import SANITIZED, compiled, difference, in_c
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
-
-
-@pytest.fixture(scope="module")
-def some():
-    return [
-        exported.drawn(exported.classifier()),
-        exported.drawn(exported.classifier(readout="ridge", activation="sigmoid", leak=0.5)),
-        exported.drawn(exported.regressor(feedback=True, dtype="float64")),
-        exported.drawn(exported.regressor(activation="relu", missing="carry", standardize=False)),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -43,21 +30,6 @@ def test_every_compiler_gives_the_same_answers_without_a_warning(some, compiler,
         pytest.skip(f"{compiler} is not here")
     for one, found in zip(some, in_c(some, None, *flags, compiler=compiler), strict=True):
         assert difference(one, found) < 1e-5
-
-
-def test_recurrent_weights_in_groups_of_four():
-    """Seven units with 0 to 3 connections: groups are filled up with zeros, the last one with units."""
-    W = np.triu(np.ones((7, 7)), 1) * [1, 0, 0, 2, 0, 3, 0]
-    rows, columns = np.nonzero(W)
-    matrix = Sparse(np.append(0, np.cumsum(np.bincount(rows, minlength=7))), columns, W[rows, columns])
-    groups = in_groups(matrix)
-    assert groups.start.tolist() == [0, 2, 3]
-    again = np.zeros((8, 7))
-    for p, (places, weights) in enumerate(zip(groups.arrange(columns), groups.arrange(matrix.data), strict=True)):
-        for k in range(4):
-            again[4 * (p >= groups.start[1]) + k, places[k]] += weights[k]
-    np.testing.assert_array_equal(again[:7], W)
-    np.testing.assert_array_equal(matrix.dense(), W)
 
 
 def test_a_matrix_that_is_more_than_half_full_is_a_dense_one():
@@ -102,22 +74,6 @@ def test_probabilities_of_small_logits_are_exact_too(tmp_path, some):
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=2e-38)
     assert worst < 3e-7
     assert lost == 1
-
-
-@pytest.mark.parametrize("numbers", ["int16", "int8"])
-def test_whole_numbers_are_those_of_the_slow_version(some, numbers):
-    """The sanitizers would find a sum that overflows."""
-    for one, found in zip(some, in_c(some, numbers), strict=True):
-        expected = evaluate(one.plan, one.x, numbers)
-        spread = np.abs(one.expected).max()
-        exact = np.abs(expected - one.expected).max() / spread
-        assert np.abs(found - expected).max() / spread < max(5e-5, exact / 5)
-        assert exact < {"int16": 1e-3, "int8": 0.1}[numbers]
-    assert difference(some[0], found_of(some[0], "int16")) < difference(some[0], found_of(some[0], "int8"))
-
-
-def found_of(one, numbers):
-    return evaluate(one.plan, one.x, numbers)
 
 
 def test_float64_is_exact_where_float32_is_not(some):
@@ -230,26 +186,6 @@ int main(void)
     found = subprocess.run([program], capture_output=True, check=True).stdout.decode().split("\0")
     assert found[:-1] == sorted(HOSTILE)
     assert text.isascii()
-
-
-def test_strings_that_c_cannot_hold_are_refused():
-    assert c_string("a?b") == '"a\\077b"'
-    for text in ("a\0b", "x" * 1001):
-        with pytest.raises(ExportError, match="cannot be a string in C"):
-            c_string(text)
-
-
-@pytest.mark.parametrize("name", ["", "1st", "a b", "a;b", "é", "_a", "a__b", "a_", "x" * 41, "a\n", None, 3])
-def test_names_that_c_cannot_hold_are_refused(name):
-    with pytest.raises(ExportError, match="name="):
-        check_name(name)
-
-
-def test_numbers_are_written_exactly():
-    for value in np.float32([0.1, 1, -3e-39, 16777216, 1e30]):
-        assert np.float32(c_number(float(value), "float").removesuffix("f")) == value
-    assert c_number(1.0, "float") == "1.0f"
-    assert float(c_number(0.1, "double")) == 0.1
 
 
 def test_numbers_that_float_cannot_hold_are_refused():
