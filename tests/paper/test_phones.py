@@ -21,7 +21,8 @@ from echolearn.paper.phone_report import PhoneRow
 from echolearn.paper.phone_scoring import TRIALS, PhoneScoring, part_probabilities, recognise
 from echolearn.paper.phones import SYSTEMS, PhonePlan, cost_of_system, decoding_seconds, estimate_text
 from echolearn.speech import Corpus, open_corpus
-from echolearn.speech.recognition._decoder import DecodingWeights, tune
+from echolearn.speech.recognition._decoder import DecodingWeights
+from echolearn.speech.recognition._tuning import tune
 from echolearn.training.cost_model import TYPICAL
 from smallcorpus import arrays, write
 from speechfiles import open_timit, write_timit
