@@ -107,7 +107,7 @@ def export_model(
         if step:
             raise ExportError("step=True is for ONNX; a header in C always takes one frame at a time. Leave it out.")
         contents = _headers(model, place, name, numbers, X)
-    for file in reversed(contents):
+    for file in reversed(contents):  # the header of a network appears after that of its features
         write_atomically(file, contents[file])
     return list(contents)
 
